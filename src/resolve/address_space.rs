@@ -33,32 +33,33 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// The process ID under which perf records the mappings of the kernel.
+/// The process ID that perf writes into mmap records of the kernel.
 const KERNEL_PID: Pid = Pid(-1);
 
-/// The mapping that contains an address at some time.
+/// What was mapped at an address of a process at some time. Returned by [`AddressSpaces::lookup`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// The file or other memory that was mapped at the address.
     pub dso: DsoId,
-    /// The address relative to the file: address − start of the mapping + its page offset. It is the address itself in
-    /// anonymous memory, in the kernel and its modules, and in simpleperf's files of JIT code.
+    /// The requested address, relative to the file: address − start of the mapping + page offset of the mapping. In
+    /// anonymous memory, in the kernel and its modules, and in simpleperf's files of JIT code, it is the requested
+    /// address itself.
     pub offset: u64,
-    /// When the mapping was made.
+    /// When the memory was mapped, on the recording's clock.
     pub mapped: Nanos,
-    /// The answer holds until this time, exclusive. Equal to the requested time if it isn't known how long the answer
-    /// holds.
+    /// The time up to which a lookup of the same address gives the same answer, exclusive. Equal to the requested time
+    /// if that isn't known.
     pub until: Nanos,
-    /// True if anonymous memory was mapped over a library and is most likely the library's own code on huge pages. JIT
-    /// code known to be there takes precedence.
+    /// True if anonymous memory was mapped over a library and is most likely the library's own code, moved to huge
+    /// pages. JIT code that is known to be there wins over the library.
     pub is_remapped: bool,
 }
 
-/// Where a known kernel symbol was in the recorded boot. The kernel's load address is random, so this is needed to
-/// translate addresses to those of another list or image.
+/// Where a known kernel symbol (`_text` or `_stext`) was in the recorded boot. Each boot loads the kernel at a random
+/// address. This symbol's address tells how far recorded addresses are from those in a symbol list or kernel image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelReference {
-    /// The symbol's name: `_text` or `_stext`.
+    /// The name of the symbol: `_text` or `_stext`.
     pub symbol: Vec<u8>,
     /// The symbol's address in the recorded boot.
     pub addr: Addr,
@@ -73,19 +74,19 @@ pub struct AddressSpaces {
     dsos: Dsos,
     spaces: FxHashMap<(Pid, Realm), Space>,
     kernel_reference: Option<KernelReference>,
-    /// Offsets within the recording of the mmap records that only report that a program moved its own code; see
-    /// [`Self::own_text()`].
+    /// The mmap records that only report that a program moved its own code, each by its byte offset in the recording;
+    /// see [`Self::own_text()`].
     own_text: Vec<u64>,
-    /// What each forked process inherited: the mappings of its parent at the fork.
+    /// For each forked process, what its parent had mapped at the fork.
     inherited: FxHashMap<Pid, SharedRanges<VisiblePart>>,
-    /// Tells how long inherited mappings remain valid, that is, until the child calls exec.
+    /// The forks and execs of processes. They tell how long inherited mappings stay valid: until the child calls exec.
     ancestry: Ancestry,
-    /// When each process was executing a new program. During that time, its recorded user registers are still those of
-    /// the previous program.
+    /// When each process was replacing its program by another one (exec). In these periods, a sample's user registers
+    /// are still those of the previous program.
     executing: FxHashMap<Pid, Vec<Range<Nanos>>>,
 }
 
-/// Which address space an address belongs to. The same address means something else in each.
+/// Which address space an address belongs to. The same number is a different address in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Realm {
     User,
@@ -94,30 +95,30 @@ enum Realm {
     GuestKernel,
 }
 
-/// One address space over time.
+/// The mappings of one address space over time.
 #[derive(Debug, Default)]
 struct Space {
-    /// Disjoint rectangles, ordered by start time.
+    /// What was mapped where and when: rectangles that don't overlap, ordered by start time.
     regions: OrderedRanges<MappedRegion>,
 }
 
-/// One rectangle: a range of addresses that showed one DSO during a range of time.
+/// A range of addresses and a range of times in which one DSO was mapped there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedRegion {
     start: u64,
-    /// One past the last address. No mapping reaches the last byte of the address space, so this doesn't overflow.
+    /// One past the last address. This can't overflow, because no mapping reaches the last byte of the address space.
     end: u64,
     from: Nanos,
     until: Nanos,
     dso: DsoId,
-    /// The file-relative address of `start`; see [`Place::offset`].
+    /// The address relative to the file at `start`; see [`Place::offset`].
     offset: u64,
     is_remapped: bool,
 }
 
 impl AddressSpaces {
-    /// Address spaces without mappings, for inputs that name files but don't say where they were mapped. Equal DSOs are
-    /// stored once.
+    /// Collects the DSOs of inputs that name files but don't say where they were mapped. There are no mappings, and
+    /// lookups find nothing. Equal DSOs are stored once.
     pub fn from_files(files: impl Iterator<Item = Dso>) -> Self {
         let mut spaces = Self::default();
         for file in files {
@@ -135,7 +136,7 @@ impl AddressSpaces {
             for mapping in &process.mappings {
                 let realm = Realm::of_mapping(pid, mapping);
                 let dso = match previous {
-                    // Most mappings have the same DSO as the previous one. This saves a hash lookup.
+                    // Most mappings have the same DSO as the one before. Comparing the two saves a hash lookup.
                     Some((previous, dso)) if is_same_dso(previous, mapping, pid) => dso,
                     _ => spaces.dsos.intern(to_dso(mapping, realm)),
                 };
@@ -171,7 +172,7 @@ impl AddressSpaces {
         spaces
     }
 
-    /// Computes what each forked process inherited, by replaying its parent up to the fork.
+    /// Computes what each forked process inherited, by replaying the history of its parent up to the fork.
     fn inherit(&mut self, processes: &Processes) {
         let (mut ranks, mut parents) = (Ranks::default(), FxHashMap::default());
         for Descent { child, parent, at } in self.ancestry.descents() {
@@ -202,14 +203,15 @@ impl AddressSpaces {
         }
     }
 
-    /// Like [`Self::lookup`] for user space, and also returns how long the answer holds.
+    /// Like [`Self::lookup`] for user space, and also returns the period around `time` in which the answer stays the
+    /// same.
     pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Place>> {
         let same_mapping = match self.spaces.get(&(pid, Realm::User)) {
             Some(space) => space.quiet_period(addr, time),
             None => ALWAYS,
         };
         let mut same_exec = Quiet::around(time);
-        // Only the period that began last, and the next one, can be next to `time`.
+        // Exec periods are sorted. Only the last one that began by `time` and the next one can limit the answer.
         let periods = self.executing.get(&pid).map_or(&[][..], Vec::as_slice);
         let next = periods.partition_point(|period| period.start <= time);
         for period in &periods[next.saturating_sub(1)..periods.len().min(next + 1)] {
@@ -219,8 +221,8 @@ impl AddressSpaces {
         Lasting { answer: self.lookup_user(pid, addr, time), holds }
     }
 
-    /// Offsets within the recording of mmap records for anonymous memory into which a program moved its own code. The
-    /// mapping of the program's file continues there.
+    /// The mmap records for anonymous memory into which a program moved its own code, each by its byte offset in the
+    /// recording. Lookups there still give the program's file.
     pub fn own_text(&self) -> &[u64] {
         &self.own_text
     }
@@ -244,7 +246,7 @@ impl AddressSpaces {
         if let Some(place) = self.find_mapping(pid, addr, time) {
             return Some(place);
         }
-        // During an exec, the address may belong to the previous program.
+        // During an exec, a sample's user address may still belong to the previous program.
         let periods = self.executing.get(&pid)?;
         let begun = periods.partition_point(|period| period.start <= time);
         let exec = periods[..begun].last().filter(|period| period.contains(&time))?;
@@ -252,7 +254,7 @@ impl AddressSpaces {
         Some(Place { until: time, ..self.find_mapping(pid, addr, before)? })
     }
 
-    /// The mapping that the process has at this address and time, made by itself or inherited.
+    /// The mapping at this address and time, made by the process itself or inherited from its parent.
     fn find_mapping(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
         if let Some(place) = self.lookup_in_realm(pid, Realm::User, addr, time) {
             return Some(place);
@@ -266,7 +268,7 @@ impl AddressSpaces {
         Some(Place { dso, offset, mapped, until: time, is_remapped })
     }
 
-    /// Adds BPF programs and other kernel code that is registered and unregistered while the kernel runs.
+    /// Adds kernel code that came and went while the kernel was running, such as BPF programs.
     fn add_kernel_symbols(&mut self, processes: &Processes, builder: &mut SpaceBuilder) {
         for symbol in &processes.kernel_symbols {
             let end = symbol.addr.0.saturating_add(symbol.len);
@@ -292,7 +294,8 @@ impl Realm {
         }
     }
 
-    /// The process ID under which the realm's mappings are stored: all processes share one kernel.
+    /// The process ID under which mappings of this realm are stored. It isn't `pid` for the kernel, which all processes
+    /// share.
     fn pid(self, pid: Pid) -> Pid {
         match self {
             Self::User | Self::GuestUser => pid,
@@ -301,8 +304,8 @@ impl Realm {
     }
 }
 
-/// Reads the reference from the kernel's mapping. perf records it as `[kernel.kallsyms]_text`, with the address of
-/// `_text` as its page offset.
+/// Reads the address of the kernel's reference symbol from a mapping. perf records the kernel's mapping under the name
+/// `[kernel.kallsyms]_text`, with the address of `_text` as its page offset. `None` if this isn't such a mapping.
 fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     let (_, symbol) = backing::split_reference_symbol(&mapping.path);
     if !mapping.backing().is_kernel() || symbol.is_empty() {
@@ -312,8 +315,8 @@ fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     Some(KernelReference { symbol: symbol.to_vec(), addr: Addr(mapping.pgoff), end })
 }
 
-/// The periods in which a process was replacing its program: from the exec, which replaces the memory, until the vDSO
-/// was mapped, which comes last. The user address of a sample in such a period belongs to the previous program, which
+/// The periods in which a process was replacing its program: from the exec, which replaces the memory, to the mapping
+/// of the vDSO, which comes last. A sample's user address in such a period belongs to the previous program, which
 /// called `execve`.
 fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
     let vdsos = process.mappings.iter().filter(|mapping| mapping.backing() == Backing::Vdso);
@@ -332,16 +335,16 @@ fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
 }
 
 /// True if a kernel module's mapping starts at `addr`. If perf doesn't find the kernel's end, it extends the kernel's
-/// mapping to the next module, so such an end says nothing.
+/// mapping to the next module. An end at which a module starts is therefore not the kernel's real end.
 fn starts_module(processes: &Processes, addr: Addr) -> bool {
     let mappings = processes.by_pid.get(&KERNEL_PID).map_or(&[][..], |process| &process.mappings);
     mappings.iter().any(|mapping| mapping.addr == addr && !mapping.backing().is_kernel())
 }
 
-/// True if two mappings of a process certainly have the same DSO.
+/// True if two mappings of one process certainly have the same DSO. False if they may differ.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
     let realm = Realm::of_mapping(pid, other);
-    // A vDSO's kind also depends on its address.
+    // Equal paths aren't enough for a vDSO: whether it is a 32-bit one also depends on its address.
     (one.path == other.path && one.build_id == other.build_id && one.file == other.file)
         && (realm != Realm::User || other.backing() != Backing::Vdso)
         && Realm::of_mapping(pid, one) == realm
@@ -352,20 +355,21 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
     const FOUR_GIGABYTES: u64 = 1 << 32;
     let kind = match realm {
         Realm::User if mapping.backing() == Backing::Vdso && mapping.addr.0 < FOUR_GIGABYTES => DsoKind::Vdso32,
-        // A file with a build ID was made by a linker, even if it is in shared memory.
+        // If a file has a build ID, a linker made it, even if it is in shared memory.
         Realm::User if mapping.backing() == Backing::PosixShared && mapping.build_id.is_some() => DsoKind::File,
         Realm::User => Dso::kind_of_user_path(&mapping.path),
         Realm::Kernel if mapping.backing().is_kernel() => DsoKind::Kernel,
         Realm::Kernel => DsoKind::Module,
         Realm::GuestUser | Realm::GuestKernel => DsoKind::Guest,
     };
-    // Anonymous memory has no versions, so its build ID is dropped and equal paths get one number.
+    // Anonymous memory has no versions. Its build ID is dropped, so that all mappings with the same path share one DSO.
     let build_id = mapping.build_id.filter(|_| kind != DsoKind::Anonymous);
     let file = mapping.file.filter(|_| kind == DsoKind::File);
     Dso { path: mapping.path.clone(), build_id, file, kind }
 }
 
-/// True if the DSO is a file that a linker made. JIT compilers also map files, but those have been deleted.
+/// True if a linker made the file that was mapped. JIT compilers also map files, but those have been deleted and have
+/// no build ID.
 fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
     let Dso { path, kind, build_id, .. } = dsos.get(dso);
     *kind == DsoKind::File && (build_id.is_some() || !Backing::of(path).is_deleted())
@@ -376,42 +380,43 @@ fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
 struct SpaceBuilder {
     /// The parts of mappings that are visible at the current moment of the replay.
     live: RangeMap<VisiblePart>,
-    /// Parts of mappings that have ended.
+    /// Parts of mappings that are no longer visible, each with its period.
     done: Vec<MappedRegion>,
-    /// How many of the process's execs were replayed.
+    /// How many of the process's execs have been replayed.
     execs: usize,
-    /// The program's own file: the first one that was mapped as executable since the last exec.
+    /// The program's own file: the first file that was mapped as executable since the last exec. `None` if there is
+    /// none yet.
     program: Option<DsoId>,
 }
 
-/// The part of a mapping that no later mapping covers.
+/// The part of a mapping that is still visible because no later mapping covers it.
 #[derive(Debug, Clone, Copy)]
 struct VisiblePart {
     from: Nanos,
     dso: DsoId,
-    /// The file-relative address of the first byte of the mapping.
+    /// The address relative to the file at the start of the mapping.
     offset: u64,
     is_remapped: bool,
 }
 
-/// The size of the huge pages to which programs move their code.
+/// The size in bytes of the huge pages to which programs move their code.
 const HUGE_PAGE: u64 = 2 << 20;
 
 impl Entry<VisiblePart> {
-    /// The file-relative address of the entry's `start`.
+    /// The address relative to the file at the start of this visible part.
     fn offset(&self) -> u64 {
         self.value.offset.wrapping_add(self.skipped)
     }
 
-    /// True if a mapping of `dso` at `start` and `offset` would show the same bytes of the same file at the same
-    /// addresses.
+    /// True if a mapping of `dso` at `start` with this offset would show the same bytes of the file at the same
+    /// addresses as this one does.
     fn continues_in(&self, dso: DsoId, start: u64, offset: u64) -> bool {
         self.value.dso == dso && self.offset().wrapping_sub(self.start) == offset.wrapping_sub(start)
     }
 }
 
 impl SpaceBuilder {
-    /// Ends all mappings at each exec that happened no later than `time`.
+    /// Replays the process's execs up to and including `time`. Each ends all mappings.
     fn replay_execs(&mut self, time: Nanos, process: &Process) {
         while let Some(&exec) = process.execs.get(self.execs)
             && exec <= time
@@ -422,15 +427,15 @@ impl SpaceBuilder {
         }
     }
 
-    /// Adds a mapping. Returns true if it is memory for the program's own code, in which case nothing changes.
+    /// Maps `dso`. If the mapping is memory to which the program moved its own code, changes nothing and returns true.
     fn add_mapping(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
         let is_absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module)
             || backing::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
-        // The kernel reports memory again each time it grows or its protection changes. Parts that are already mapped
-        // stay as they are; otherwise a thousand such records would cut each other to pieces.
+        // The kernel reports a mapping again each time it grows or its protection changes. Parts that are already
+        // mapped stay as they are. Otherwise a thousand such records would cut each other to pieces.
         if matches!(kind, DsoKind::Anonymous | DsoKind::File) && self.is_mapped(range.clone(), dso, offset) {
             return false;
         }
@@ -453,7 +458,7 @@ impl SpaceBuilder {
         false
     }
 
-    /// True if `dso` already covers the whole range, at this offset.
+    /// True if `dso` is mapped in the whole range already, with the same bytes at the same addresses.
     fn is_mapped(&self, range: Range<u64>, dso: DsoId, offset: u64) -> bool {
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()) {
@@ -466,8 +471,8 @@ impl SpaceBuilder {
     }
 
     /// Checks whether anonymous memory that is being mapped over `range` holds the code of the file that was mapped
-    /// there before; if so, the file's mapping continues, and the result is true. This is certain for the program's own
-    /// file and likely for a library, whose mapping is marked as remapped.
+    /// there before. If so, keeps the file's mapping and returns true. This is certain for the program's own file. For
+    /// a library it is likely, and the mapping is marked as remapped.
     fn continue_moved_text(&mut self, range: &Range<u64>, time: Nanos, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
@@ -488,9 +493,9 @@ impl SpaceBuilder {
         true
     }
 
-    /// Checks whether a deleted file that is being mapped over `range` holds the program's own code; if so, the
-    /// program's mapping continues, and the result is true. libhugetlbfs copies code to such files, which are in huge
-    /// pages and therefore may extend beyond the code, up to the end of the last huge page.
+    /// Checks whether a deleted file that is being mapped over `range` holds the program's own code. If so, keeps the
+    /// program's mapping and returns true. libhugetlbfs copies code to such files. They consist of huge pages and may
+    /// therefore extend beyond the code, up to the end of the last page.
     fn continue_text_in_deleted_file(&self, range: &Range<u64>, dsos: &Dsos) -> bool {
         let Some(first) = self.live.get(range.start) else { return false };
         let dso = first.value.dso;
@@ -507,8 +512,8 @@ impl SpaceBuilder {
     }
 
     /// Checks whether the memory before a newly mapped part of a file is anonymous and exactly fills a hole between two
-    /// parts of the file; if so, the memory counts as the file's code. This happens if recording starts after a program
-    /// moved its code: only the final mappings are reported. `start` is where the part after the hole begins.
+    /// parts of the file. If so, it counts as the file's code. This happens if recording starts after a program moved
+    /// its code, because only the final mappings are reported. `start` is the address of the part after the hole.
     fn fill_hole(&mut self, start: u64, dso: DsoId, offset: u64, dsos: &Dsos) {
         if !is_linked_file(dso, dsos) {
             return;
@@ -530,10 +535,10 @@ impl SpaceBuilder {
         self.live.insert_into_gap(hole_start..start, part);
     }
 
-    /// Ends the mappings in `range` at `time`. Where a mapping extends beyond the range, the rest stays.
+    /// Ends the mappings in `range` at `time`. The parts of a mapping outside of the range stay.
     fn clear(&mut self, range: Range<u64>, time: Nanos) {
         self.live.clear(range, |entry| {
-            // A mapping that was replaced at the very time it appeared never existed.
+            // A mapping that was replaced at the very time it was made was never visible.
             if entry.value.from < time {
                 self.done.push(MappedRegion::new(entry, time));
             }
@@ -546,12 +551,12 @@ impl SpaceBuilder {
     }
 }
 
-/// A parent process being replayed in time: everything mapped in it, whether mapped by itself or inherited.
+/// A parent process whose history is being replayed: all that is mapped in it now, by itself or inherited.
 #[derive(Debug)]
 struct FollowedProcess<'a> {
-    /// When the process was forked; `None` once that has been replayed.
+    /// When the process was forked; `None` if it wasn't, or once the fork has been replayed.
     forked: Option<Nanos>,
-    /// Execs still to be replayed.
+    /// The times of execs that are still to be replayed.
     execs: &'a [Nanos],
     /// The process's own mappings that are still to be replayed.
     regions: &'a [MappedRegion],
@@ -559,7 +564,7 @@ struct FollowedProcess<'a> {
 }
 
 impl FollowedProcess<'_> {
-    /// Replays everything that happens up to and including `until`.
+    /// Replays all forks, execs and mappings up to and including `until`.
     fn advance(&mut self, until: Nanos, inherited: Option<&SharedRanges<VisiblePart>>, ranks: &mut Ranks) {
         loop {
             let exec = self.execs.first().copied();
@@ -568,7 +573,7 @@ impl FollowedProcess<'_> {
             if next > until {
                 return;
             }
-            // At equal times, a fork comes first, then an exec.
+            // At the same time, a fork comes before an exec, and an exec before a mapping.
             if self.forked == Some(next) {
                 self.replay_fork(inherited, ranks);
             } else if exec == Some(next) {
@@ -579,7 +584,8 @@ impl FollowedProcess<'_> {
         }
     }
 
-    /// Puts the parent's mappings under those that the process already has.
+    /// Adds the mappings inherited from the parent. Where the process has mapped something itself, its own mapping
+    /// stays.
     fn replay_fork(&mut self, inherited: Option<&SharedRanges<VisiblePart>>, ranks: &mut Ranks) {
         self.forked = None;
         let own = std::mem::replace(&mut self.mapped, inherited.cloned().unwrap_or_default());
@@ -600,7 +606,7 @@ impl FollowedProcess<'_> {
 }
 
 impl MappedRegion {
-    /// The rectangle of a visible part that ends at `until`.
+    /// Records that a visible part of a mapping ended at `until`.
     fn new(entry: Entry<VisiblePart>, until: Nanos) -> Self {
         let VisiblePart { from, dso, is_remapped, .. } = entry.value;
         Self { start: entry.start, end: entry.end, from, until, dso, offset: entry.offset(), is_remapped }
@@ -631,7 +637,7 @@ impl Space {
         Some(Place { dso, offset, mapped, until, is_remapped })
     }
 
-    /// The longest period around `time` in which no mapping of this space begins or ends at `addr`.
+    /// The longest period around `time` in which no mapping of this address space begins or ends at `addr`.
     fn quiet_period(&self, addr: Addr, time: Nanos) -> Range<Nanos> {
         let mut quiet = Quiet::around(time);
         let before = self.regions.position(|region| region.from <= time);
@@ -675,7 +681,7 @@ mod tests {
         Some((path, place.offset))
     }
 
-    /// Checks that repeating a lookup gives the same answer for as long as the first answer claims to hold.
+    /// Checks that a lookup gives the same answer for as long as the first lookup says.
     fn assert_lasting(spaces: &AddressSpaces, addrs: &[u64], times: u64) {
         let mode = CpuMode::User;
         for (pid, &addr) in (0..=8).flat_map(|pid| addrs.iter().map(move |addr| (Pid(pid), addr))) {

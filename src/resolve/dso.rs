@@ -1,19 +1,18 @@
-//! Numbers everything that can be mapped: files, the vDSO, anonymous memory, the kernel and its modules.
+//! Numbers everything that can be mapped into memory: files, the vDSO, anonymous memory, the kernel and its modules.
 
 use crate::model::backing::{self, Backing};
 use crate::model::bpf::BpfFunctionId;
 use crate::model::process::{BuildId, FileId};
 use rustc_hash::FxHashMap;
 
-/// The number of a [`Dso`] within one recording.
+/// The number of a [`Dso`] in the [`Dsos`] of a recording.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct DsoId(pub u32);
 
-/// Something that addresses can belong to (perf calls it a DSO): one build of a file, or a stand-in for memory without
-/// a file.
+/// What an address can belong to (perf calls it a DSO): one build of a file, or memory that isn't from a file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Dso {
-    /// The path as recorded. For [`DsoKind::KernelSymbol`], the symbol's name.
+    /// The path as it is in the recording. For [`DsoKind::KernelSymbol`], the name of the symbol.
     pub path: Vec<u8>,
     /// The file's build ID; `None` if the recording doesn't state it.
     pub build_id: Option<BuildId>,
@@ -23,30 +22,31 @@ pub struct Dso {
     pub kind: DsoKind,
 }
 
-/// What kind of memory a mapping covers.
+/// What kind of memory a [`Dso`] is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum DsoKind {
-    /// A program or library.
+    /// A file, usually a program or library.
     File,
     /// The vDSO: the page of functions that the kernel maps into every process.
     Vdso,
     /// The vDSO of a 32-bit process.
     Vdso32,
-    /// Memory without a file, where a JIT compiler may have put code. Includes huge pages, memfd and shared memory.
+    /// Memory that isn't from a file, so that a JIT compiler may have put code there. Includes huge pages, memfd and
+    /// shared memory.
     Anonymous,
     /// The kernel itself, without its modules.
     Kernel,
     /// A kernel module.
     Module,
     /// Kernel code that was registered under a name of its own, such as a BPF program or a trampoline. [`Dso::path`] is
-    /// that name. The ID is set if the recording also contains the BPF program's code and source lines.
+    /// that name. The ID is `None` unless the recording also contains the BPF program's code and source lines.
     KernelSymbol(Option<BpfFunctionId>),
     /// The kernel or a program inside a virtual machine. Its files are not on this machine.
     Guest,
 }
 
 impl Dso {
-    /// A user-space DSO for which only the path and perhaps the build ID are known.
+    /// A user-space DSO of which only the path and perhaps the build ID are known. Its kind follows from the path.
     pub fn of_path(path: Vec<u8>, build_id: Option<BuildId>) -> Self {
         let kind = Self::kind_of_user_path(&path);
         Self { path, build_id, file: None, kind }
@@ -57,8 +57,8 @@ impl Dso {
         matches!(self.kind, DsoKind::Vdso | DsoKind::Vdso32)
     }
 
-    /// The name to show. This is the path, except that the kernel loses the reference symbol that perf appends
-    /// (`[kernel.kallsyms]_text` becomes `[kernel.kallsyms]`).
+    /// The name to show. It is the path, except for the kernel: perf appends the name of a reference symbol, which is
+    /// left out (`[kernel.kallsyms]_text` becomes `[kernel.kallsyms]`).
     pub fn label(&self) -> &[u8] {
         match self.kind {
             DsoKind::Kernel | DsoKind::Guest => backing::split_reference_symbol(&self.path).0,
@@ -66,7 +66,7 @@ impl Dso {
         }
     }
 
-    /// Derives the kind from the path of a user-space mapping.
+    /// The kind of DSO for a mapping in user space, judging by its path.
     pub fn kind_of_user_path(path: &[u8]) -> DsoKind {
         match Backing::of(path) {
             Backing::Vdso => DsoKind::Vdso,
@@ -76,7 +76,7 @@ impl Dso {
     }
 }
 
-/// Every distinct [`Dso`] of a recording, numbered by first appearance.
+/// All distinct [`Dso`]s of a recording, numbered in the order in which they first appear.
 #[derive(Debug, Default)]
 pub struct Dsos {
     list: Vec<Dso>,
@@ -84,7 +84,7 @@ pub struct Dsos {
 }
 
 impl Dsos {
-    /// Returns the number of a DSO, adding it if it is new.
+    /// The number of a DSO. If the DSO is new, it is added.
     pub fn intern(&mut self, dso: Dso) -> DsoId {
         *self.ids.entry(dso).or_insert_with_key(|dso| {
             self.list.push(dso.clone());

@@ -1,60 +1,61 @@
-//! The frames found for many addresses. Each name, path and chain of inlined calls is stored only once.
+//! The frames that were found for a list of addresses. Each name, path and chain of inlined calls is stored only once.
 
 use crate::model::interner::id;
 use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 
 id! {
-    /// A name or path in a [`Frames`].
+    /// The ID of a name or path in a [`Frames`].
     TextId
 }
 
-/// One function at an address. If calls were inlined at the address, it has several frames.
+/// One function that was active at an address. If calls were inlined there, the address has several frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
     /// The function's name; `None` if unknown.
     pub name: Option<TextId>,
-    /// The address relative to the start of the function. `None` if the start is unknown, and for inlined calls.
+    /// How far the address is behind the start of the function, in bytes. `None` if the start is unknown, and for
+    /// inlined calls.
     pub offset: Option<u64>,
     /// The source file; `None` if unknown or not requested.
     pub file: Option<TextId>,
     /// The line in `file`, counted from 1; 0 if unknown.
     pub line: u32,
-    /// True if the compiler inlined this call into the function of the next frame.
+    /// True if this is an inlined call. The compiler inlined it into the function of the next frame.
     pub inlined: bool,
 }
 
-/// The frames of many addresses, one answer per requested address.
+/// The frames of a list of addresses. Each address has a number: its index in the list.
 #[derive(Debug, Default)]
 pub struct Frames {
     texts: Texts<TextId>,
-    /// Chains of inlined calls, stored as a tree: addresses within the same calls share entries.
+    /// All inlined calls of all addresses, stored as trees: addresses inside the same calls share entries.
     inlined: Vec<InlinedFrame>,
     numbers: FxHashMap<InlinedFrame, u32>,
-    /// One per requested address.
+    /// One entry per requested address, in the order of the request.
     answers: Vec<Answer>,
-    /// The frames pushed so far for the current address; see [`Self::push`].
+    /// The frames of the address that is being added; see [`Self::push`].
     open: Vec<Frame>,
 }
 
-/// An inlined call, linked to the inlined call that contains it.
+/// An inlined call, with a link to the inlined call around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct InlinedFrame {
     frame: Frame,
-    /// The index of the inlined call around this one; `None` if it was inlined directly into the compiled function.
+    /// The index of the inlined call around this one. `None` if this call is directly in the compiled function.
     caller: Option<u32>,
 }
 
-/// The frames of one address.
+/// The frames of one address, as stored in [`Frames`].
 #[derive(Debug, Clone, Copy, Default)]
 struct Answer {
-    /// The index of the innermost inlined call.
+    /// The index of the innermost inlined call; `None` if there is none.
     inlined: Option<u32>,
-    /// The compiled function that contains the address.
+    /// The compiled function that contains the address; `None` if unknown.
     outermost: Option<Frame>,
 }
 
-/// The frames of one address, innermost first. The last one is not inlined.
+/// Iterates over the frames of one address, innermost first. Only the last one is not an inlined call.
 #[derive(Debug, Clone, Default)]
 pub struct FramesAt<'a> {
     inlined: &'a [InlinedFrame],
@@ -73,29 +74,30 @@ impl Iterator for FramesAt<'_> {
 }
 
 impl FramesAt<'_> {
-    /// The compiled function that contains the address: the last frame, the only one not inlined.
+    /// The compiled function that contains the address. It is the last frame, and the only one that isn't an inlined
+    /// call.
     pub fn outermost(&self) -> Option<Frame> {
         self.next.outermost
     }
 }
 
 impl Frames {
-    /// Reserves answers for `count` addresses, all still unknown.
+    /// Creates a table for `count` addresses, all of which have no frames yet.
     pub(super) fn with_addresses(count: usize) -> Self {
         Self { answers: vec![Answer::default(); count], ..Self::default() }
     }
 
-    /// The frames of the address that was requested as number `index`. Empty if nothing is known about the address.
+    /// The frames of the address at `index` in the request. Empty if nothing is known about the address.
     pub fn get(&self, index: usize) -> FramesAt<'_> {
         FramesAt { inlined: &self.inlined, next: self.answers.get(index).copied().unwrap_or_default() }
     }
 
-    /// True if there is no frame for the address that was requested as number `index`.
+    /// True if the address at `index` in the request has no frames.
     pub fn is_unknown(&self, index: usize) -> bool {
         self.get(index).next().is_none()
     }
 
-    /// The bytes of a name or path.
+    /// The bytes of the name or path with this ID.
     pub fn text(&self, id: TextId) -> &[u8] {
         self.texts.get(id)
     }
@@ -114,12 +116,12 @@ impl Frames {
         self.texts.intern(text)
     }
 
-    /// Adds a frame to the current address, innermost first. [`Self::end`] completes the address.
+    /// Adds a frame to the current address. Push the innermost frame first, and call [`Self::end`] after the last one.
     pub(super) fn push(&mut self, frame: Frame) {
         self.open.push(frame);
     }
 
-    /// Completes the current address and moves on to the next one.
+    /// Completes the current address. Frames that are pushed from now on belong to the next one.
     pub(super) fn end(&mut self) {
         let frames = std::mem::take(&mut self.open);
         let answer = self.store(&frames);
@@ -128,7 +130,7 @@ impl Frames {
         self.open.clear();
     }
 
-    /// Sets the frames of the address that was requested as number `index`, innermost first.
+    /// Sets the frames of the address at `index` in the request; the innermost frame comes first.
     pub(super) fn set(&mut self, index: usize, frames: &[Frame]) {
         self.answers[index] = self.store(frames);
     }
@@ -154,8 +156,8 @@ impl Frames {
         number
     }
 
-    /// Copies the answers of `part` into this table. `indices` gives, for each answer of `part` in order, its index in
-    /// this table.
+    /// Copies the frames of all addresses in `part` into this table. `indices` gives, for each address of `part` in
+    /// order, its index in this table.
     pub(super) fn absorb(&mut self, part: &Self, indices: impl Iterator<Item = usize>) {
         let new_texts: Vec<TextId> = part.texts.list().iter().map(|text| self.texts.intern(text)).collect();
         let renumber_texts = |frame: Frame| {
@@ -164,7 +166,7 @@ impl Frames {
         };
         let mut new_inlined: Vec<u32> = Vec::with_capacity(part.inlined.len());
         for InlinedFrame { frame, caller } in &part.inlined {
-            // A caller always has a smaller index than the calls inside it, so it has been renumbered already.
+            // A call always has a larger index than the call around it, so that one has been renumbered already.
             let caller = caller.map(|caller| new_inlined[caller as usize]);
             new_inlined.push(self.intern_inlined(InlinedFrame { frame: renumber_texts(*frame), caller }));
         }

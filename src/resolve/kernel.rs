@@ -29,59 +29,60 @@ use running::RunningKernel;
 pub use running::running_build_id;
 use std::path::{Path, PathBuf};
 
-/// Where kernel symbols may come from.
+/// Where to look for kernel symbols.
 #[derive(Debug, Clone, Default)]
 pub struct KernelOptions {
     /// The file given with `--kallsyms`. It is used even if nothing shows that it belongs to the recorded kernel.
     pub kallsyms: Option<PathBuf>,
-    /// `kcore_dir/kallsyms` in a directory recording.
+    /// The list in a recording that is a directory: `kcore_dir/kallsyms`.
     pub recorded: Option<PathBuf>,
     /// The release of the recorded kernel, as printed by `uname -r`.
     pub os_release: Option<Vec<u8>>,
 }
 
-/// Kernel functions by address. A list has about 100,000 functions; only those that contain wanted addresses are kept.
+/// Kernel functions by address. A list has about 100,000 of them; only those with wanted addresses are kept.
 #[derive(Debug, Default)]
 pub struct KernelSymbols {
     text: Option<io::Bytes>,
-    /// Sorted by address.
+    /// The functions in the list, sorted by address; only those that contain a wanted address.
     symbols: Vec<ListedSymbol>,
-    /// Added to an address of the recording (wrapping), this gives the address in the list.
+    /// How much larger addresses in the list are than addresses in the recording, modulo 2^64.
     shift: u64,
-    /// True if the reference symbol has the same address in the list and in the recording. As addresses differ between
-    /// boots, the list is then from the same boot.
+    /// True if the reference symbol has the same address in the list and in the recording. The list is then from the
+    /// same boot, because addresses differ between boots.
     at_reference: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
 struct ListedSymbol {
     addr: u64,
-    /// The offset of the name in the list.
+    /// The byte offset of the function's name in the text of the list.
     name: u32,
 }
 
-/// A kernel function.
+/// The kernel function at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelSymbol<'a> {
     /// The function's name.
     pub name: &'a [u8],
-    /// The offset of the address within the function.
+    /// The offset of the address from the start of the function, in bytes.
     pub offset: u64,
 }
 
-/// Warning about a list in perf's cache that belongs to the running kernel, not to the recorded one.
+/// Warning about a list in perf's cache that belongs to the kernel running here, although another kernel was recorded.
 const LIST_OF_RUNNING_KERNEL: &str =
     "not used: it lists the kernel running here, not the recorded one (perf inject puts it there)";
 
-/// Warning about a list whose directory in perf's cache is named after another kernel's build ID.
+/// Warning about a list in perf's cache whose directory is named after the build ID of another kernel.
 const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";
 
-/// No function is longer than this (the longest kernel function has about 100 KiB). If the last symbol before an
-/// address is further away, the address lies in a gap between modules.
+/// Kernel functions are shorter than this many bytes (the longest one has about 100 KiB). If an address is further
+/// behind the last symbol, it lies in a gap between modules and has no function.
 const MAX_FUNCTION_LEN: u64 = 1 << 20;
 
-/// What to add to a recorded kernel address to get the address in the kernel's image. The two differ because each boot
-/// loads the kernel at a random address. 0 if the image or the reference is missing.
+/// The difference between an address in the kernel's image and the same address in the recording, modulo 2^64. They
+/// differ because each boot loads the kernel at a random address. 0 if the image or the kernel's reference symbol is
+/// missing.
 pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kernel: DsoId) -> u64 {
     let (Some(image), Some(reference)) = (images.get(kernel), reference) else { return 0 };
     let Ok(object) = image.object() else { return 0 };
@@ -92,8 +93,8 @@ pub fn link_shift(reference: Option<&KernelReference>, images: &Images<'_>, kern
 }
 
 impl KernelSymbols {
-    /// Finds the symbol list of the recorded kernel. If no list certainly belongs to it, the result is empty and a
-    /// warning says so. Only the `wanted` addresses can be looked up later.
+    /// Finds the symbol list of the recorded kernel. If no list certainly belongs to it, the result is empty and there
+    /// is a warning. Only addresses in `wanted` can be looked up later.
     pub fn find(
         wanted: &[u64],
         dsos: &Dsos,
@@ -105,7 +106,7 @@ impl KernelSymbols {
         Self::find_with(&RunningKernel::read(), wanted, dsos, reference, options, search, warnings)
     }
 
-    /// Like [`Self::find`], with what is known about the running kernel.
+    /// Like [`Self::find`], but is also given the facts about the running kernel.
     fn find_with(
         running: &RunningKernel,
         wanted: &[u64],
@@ -118,7 +119,7 @@ impl KernelSymbols {
         let kernel = dsos.iter().map(|(_, dso)| dso).find(|dso| dso.kind == DsoKind::Kernel);
         let build_id = kernel.and_then(|dso: &Dso| dso.build_id);
         let is_running = running.is_recorded(build_id, options.os_release.as_deref());
-        // Equal build IDs prove that it is the same kernel, so its end needn't be compared.
+        // Equal build IDs prove that the running kernel is the recorded one. The ends of the two needn't be compared.
         let is_certain = is_running == Some(true) && build_id.is_some();
         for list in candidate_lists(running, is_running, build_id, options, search) {
             let is_of_running = matches!(list, KernelList::Running(_));
@@ -144,8 +145,8 @@ impl KernelSymbols {
                 _ => None,
             };
             match Self::parse_and_check(text, reference, end, wanted) {
-                // Without a build ID or release in the recording, only an equal load address shows that the running
-                // kernel is the recorded one.
+                // The recording has neither a build ID nor a release. Only an equal load address can show then that the
+                // running kernel is the recorded one.
                 Ok(symbols) if is_of_running && is_running.is_none() && !symbols.at_reference => {}
                 Ok(symbols) => return symbols,
                 Err(error) => warnings.push(error.in_file(list.path()).into_warning()),
@@ -165,8 +166,8 @@ impl KernelSymbols {
         Self::default()
     }
 
-    /// Rejects a list in which the kernel ends elsewhere than in the recording. perf takes the end from one of two
-    /// symbols (`_edata` in the newest versions, else `_etext`), so either may match.
+    /// Rejects a list in which the kernel ends elsewhere than in the recording (at `recorded`). perf takes the end from
+    /// one of two symbols (`_edata` in the newest versions, else `_etext`), so a match of either is enough.
     fn check_end(&self, recorded: u64) -> Result<()> {
         let text = self.text.as_deref().unwrap_or_default();
         let mut ends = Vec::new();
@@ -192,7 +193,7 @@ impl KernelSymbols {
         )))
     }
 
-    /// `end` is where the recorded kernel ends, if that must be compared.
+    /// Parses a list. Fails if the kernel in the list ends elsewhere than at `end`, unless `end` is `None`.
     fn parse_and_check(
         text: io::Bytes,
         reference: Option<&KernelReference>,
@@ -218,8 +219,8 @@ impl KernelSymbols {
         let mut wanted: Vec<u64> = wanted.iter().map(|addr| addr.wrapping_add(shift)).collect();
         wanted.sort_unstable();
         let (mut symbols, mut has_addresses) = (Vec::new(), false);
-        // The previous symbol, and the lowest wanted address at or above its start. A symbol is dropped if the next one
-        // starts at or below that address, because then no wanted address lies in it.
+        // The previous symbol, and the lowest wanted address at or above its start. If the next symbol starts at or
+        // below that address, no wanted address lies in the previous symbol, which is then dropped.
         let mut previous: Option<ListedSymbol> = None;
         let mut lowest_wanted = 0;
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
@@ -238,17 +239,19 @@ impl KernelSymbols {
                 "shows no addresses, so kernel functions stay unnamed; run as root, or set kernel.kptr_restrict to 0",
             ));
         }
-        // The sort is stable: if several symbols share an address, the last one in the list is shown, as in perf.
+        // The sort is stable, so that of several symbols at the same address the last one in the list is shown, as in
+        // perf.
         symbols.sort_by_key(|symbol| symbol.addr);
         Ok(Self { text: Some(text), symbols, shift, at_reference })
     }
 
-    /// The text of the list that was found.
+    /// The bytes of the symbol list that was found; `None` if none was found.
     pub fn into_list(self) -> Option<io::Bytes> {
         self.text
     }
 
-    /// The function at an address of the recording. The address must be one of those passed to [`Self::find`].
+    /// The function at a recorded address; `None` if unknown. The address must be one of those that were passed to
+    /// [`Self::find`].
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
         let addr = addr.wrapping_add(self.shift);
         let after = self.symbols.partition_point(|symbol| symbol.addr <= addr);
@@ -262,27 +265,27 @@ impl KernelSymbols {
     }
 }
 
-/// perf's cache has lists at `[kernel.kallsyms]/BUILDID/kallsyms`.
+/// The directory in perf's cache with kernel symbol lists: `[kernel.kallsyms]/BUILDID/kallsyms`.
 const CACHE_FOLDER: &str = "[kernel.kallsyms]";
 
-/// A candidate for the recorded kernel's symbol list.
+/// A file that may be the recorded kernel's symbol list.
 enum KernelList {
-    /// The path given by the user.
+    /// The file given with `--kallsyms`.
     Given(PathBuf),
-    /// The list in a directory recording.
+    /// The list stored in the recording, which is a directory.
     Recorded(PathBuf),
-    /// A list in perf's cache.
+    /// A list in perf's cache of kernel symbol lists.
     Cached {
         path: PathBuf,
-        /// True if files owned by other users are trusted.
+        /// True if the list may be owned by another user (`-f`).
         force: bool,
     },
-    /// The list of the running kernel.
+    /// The list of the kernel that is running here.
     Running(PathBuf),
 }
 
-/// All lists that may be the recorded kernel's, in the order in which they are to be tried. `is_running` tells whether
-/// the recorded kernel is the running one, if known.
+/// All files that may be the recorded kernel's list, in the order in which they should be tried. `is_running` says
+/// whether the recorded kernel is the one running here; `None` if unknown.
 fn candidate_lists(
     running: &RunningKernel,
     is_running: Option<bool>,
@@ -294,7 +297,7 @@ fn candidate_lists(
     lists.extend(options.kallsyms.clone().map(KernelList::Given));
     lists.extend(options.recorded.clone().map(KernelList::Recorded));
     if let Some(id) = build_id {
-        // perf keeps the list of each kernel it recorded, and `perf archive` packs it.
+        // perf keeps the list of each kernel that it has recorded, and `perf archive` packs the list.
         for dir in search.id_dirs() {
             let path = dir.join(CACHE_FOLDER).join(files::hex(id)).join("kallsyms");
             lists.push(KernelList::Cached { path, force: search.force });
@@ -313,11 +316,11 @@ impl KernelList {
         }
     }
 
-    /// Opens the list; `None` if the file doesn't exist.
+    /// Opens the list; `None` if the file doesn't exist. Fails if it may not be read or isn't a text file.
     fn open(&self) -> Option<Result<io::Bytes>> {
         let opened = match self {
             Self::Given(path) => return Some(io::map_file(path)),
-            // The file in /proc reports a size of 0, so it is read to its end instead of being mapped.
+            // The size of the file in /proc is given as 0, so it is read to its end instead of being mapped.
             Self::Running(path) => return io::is_there(path).then(|| io::map_file(path)),
             Self::Recorded(path) => {
                 let recording = path.ancestors().nth(2)?;
@@ -330,11 +333,11 @@ impl KernelList {
     }
 }
 
-/// The check for a symbol list: it must be a text file.
+/// Which files are accepted as a symbol list: only text files.
 const LIST: door::Kind =
     door::Kind { holes: |head| (!head.contains(&0)).then_some(door::Holes::Small), otherwise: "is not a text file" };
 
-/// True if the list lies in perf's cache, in the directory of another build ID.
+/// True if `list` is in perf's cache, in a directory named after a build ID other than `id`.
 fn is_for_other_kernel(list: &Path, id: BuildId) -> bool {
     let Some(directory) = list.parent() else { return false };
     directory.parent().is_some_and(|folder| folder.ends_with(CACHE_FOLDER)) && !directory.ends_with(files::hex(id))
@@ -356,8 +359,8 @@ mod tests {
         Some((String::from_utf8_lossy(found.name).into_owned(), found.offset))
     }
 
-    /// The name at an address, and the offset of the address. Checks that the result doesn't depend on which other
-    /// addresses are wanted.
+    /// The name of the function at an address, and the offset of the address in it. Checks that the result doesn't
+    /// depend on which other addresses are wanted.
     fn name_in(list: &str, reference: Option<&KernelReference>, addr: u64) -> Option<(String, u64)> {
         let alone = name(&parse(list, reference, &[addr]).unwrap(), addr);
         let around: Vec<u64> = (0..0x400).rev().map(|at| (addr + at).saturating_sub(0x200)).collect();
@@ -400,13 +403,14 @@ mod tests {
         assert!(error.contains("kptr_restrict"), "{error}");
     }
 
-    /// Looks up a function of a recorded kernel that had this build ID, release and `_text` address, on a machine that
-    /// runs a kernel with `LIST`, with an optional list in perf's cache. Returns the name and the warnings.
+    /// Looks up a kernel function on a machine whose running kernel has the list `LIST`. `recorded` is the recorded
+    /// kernel's build ID, release and address of `_text`; `cached` is a list in perf's cache. Returns the function's
+    /// name and the warnings.
     fn found(recorded: (Option<u8>, Option<&str>, u64), cached: Option<&str>) -> (Option<String>, Vec<String>) {
         found_by_end(recorded, cached, None)
     }
 
-    /// Like [`found`], for a recorded kernel of this length.
+    /// Like [`found`], for a recorded kernel that is `len` bytes long.
     fn found_by_end(
         recorded: (Option<u8>, Option<&str>, u64),
         cached: Option<&str>,

@@ -27,40 +27,39 @@ use kernel::{KernelOptions, KernelSymbols, link_shift};
 use symbols::images::Images;
 use symbols::{Base, Request, SymbolOptions};
 
-/// What was found at an address. If the address is a return address, offsets are already adjusted to point one byte
-/// back, into the call instruction.
+/// What is at an address. If the address is a return address, it has been adjusted: offsets point one byte before it,
+/// into the call instruction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Location {
-    /// The address is in JIT code, this many bytes after the start of the code.
+    /// JIT code, and the offset from its start in bytes.
     Code(CodeId, u64),
-    /// The address is in a file or other mapping, at this address relative to the file (see
-    /// [`address_space::Place::offset`]).
+    /// A file or other mapping, and the address relative to the file (see [`address_space::Place::offset`]).
     File(DsoId, u64),
     /// No mapping and no JIT code is known at this address.
     Nothing(Addr),
 }
 
-/// Turns locations into named frames. It combines JIT code, symbol tables, debug information, kernel symbols and
+/// Names the functions at locations. It combines JIT code, symbol tables, debug information, kernel symbols, and
 /// symbols stored in the recording itself.
 #[derive(Debug)]
 pub struct Resolver<'a> {
     /// The mappings of every process.
     pub spaces: &'a AddressSpaces,
-    /// The JIT code that was found.
+    /// The JIT code of every process.
     pub codes: &'a CodeMap<'a>,
-    /// The BPF programs described in the recording.
+    /// The BPF programs that the recording describes.
     pub bpf: &'a [BpfFunction],
-    /// Symbols stored in the recording itself, as simpleperf does.
+    /// The symbols that the recording itself contains, as simpleperf's recordings do.
     pub recorded: &'a RecordedSymbols,
     /// The mapped files, opened when first needed. An unwinder may share them.
     pub images: &'a Images<'a>,
-    /// Which details to resolve: lines, inlined calls, demangled names.
+    /// Whether to find source lines and inlined calls, and whether to demangle names.
     pub options: &'a SymbolOptions,
     /// Where to look for kernel symbols.
     pub kernel: &'a KernelOptions,
 }
 
-/// A location in a file or other mapping, and its index among all locations.
+/// A location in a file or other mapping. `index` is its index in the list that is being resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FileLocation {
     dso: DsoId,
@@ -68,7 +67,7 @@ struct FileLocation {
     index: usize,
 }
 
-/// A location in JIT code, and its index among all locations.
+/// A location in JIT code. `index` is its index in the list that is being resolved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct CodeLocation {
     code: CodeId,
@@ -76,19 +75,19 @@ struct CodeLocation {
     index: usize,
 }
 
-/// Locations by what can name them.
+/// The locations to resolve, grouped by what can name them.
 #[derive(Debug, Default)]
 struct SortedLocations {
     code: Vec<CodeLocation>,
     files: Vec<FileLocation>,
     kernel: Vec<FileLocation>,
-    /// Those with a symbol in the recording itself. They may be in `files` as well.
+    /// Locations for which the recording itself has a symbol. They may be in `files` as well.
     recorded: Vec<FileLocation>,
 }
 
 impl Resolver<'_> {
-    /// Finds the functions at each location; results are in the order of `locations`. Pass each location only once.
-    /// Files are read in batches, on all threads of the pool.
+    /// Finds the frames at each location. Results are in the order of `locations`, which must be distinct. Files are
+    /// read in batches, on all threads of the pool. Problems with files are added to `warnings`.
     pub fn resolve(&self, locations: &[Location], pool: &Pool, warnings: &mut Warnings) -> Frames {
         let mut frames = Frames::with_addresses(locations.len());
         let mut sorted = self.sort_locations(locations);
@@ -130,8 +129,8 @@ impl Resolver<'_> {
             let location = FileLocation { dso, offset, index };
             if self.recorded_symbol(dso, offset).is_some() {
                 sorted.recorded.push(location);
-                // The symbol in the recording has no lines or inlined calls. The file has them, provided that it is
-                // the build that ran.
+                // A symbol in the recording has no lines or inlined calls. The file does, but only counts if it is the
+                // build that ran.
                 if self.is_recorded_build(dso) {
                     sorted.files.push(location);
                 }
@@ -147,7 +146,7 @@ impl Resolver<'_> {
         sorted
     }
 
-    /// Names locations by symbols in the recording itself, unless a file has named them already.
+    /// Names locations by the symbols in the recording itself. Skips locations that already have frames from a file.
     fn resolve_recorded(&self, locations: &[FileLocation], frames: &mut Frames) {
         for &FileLocation { dso, offset, index } in locations {
             if frames.is_unknown(index)
@@ -159,7 +158,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// The symbol that the recording itself contains for this address, and the offset into that symbol.
+    /// The recording's own symbol at this address in a DSO, and the offset from that symbol's start. `None` if there is
+    /// none.
     fn recorded_symbol(&self, dso: DsoId, offset: u64) -> Option<(&RecordedSymbol, u64)> {
         if self.recorded.is_empty() {
             return None;
@@ -167,13 +167,13 @@ impl Resolver<'_> {
         self.recorded.find(self.spaces.dsos().get(dso).label(), offset)
     }
 
-    /// True if the file is available and its build ID matches the recording.
+    /// True if the DSO is a file of which this machine has the build that ran, as its build ID proves.
     fn is_recorded_build(&self, dso: DsoId) -> bool {
         let Dso { kind, build_id, .. } = self.spaces.dsos().get(dso);
         *kind == DsoKind::File && build_id.is_some() && self.images.get(dso).is_some()
     }
 
-    /// Groups locations, which are sorted, into one request per file.
+    /// Makes one request per file. `locations` must be sorted.
     fn requests(&self, locations: &[FileLocation]) -> Vec<Request> {
         let mut requests = Vec::new();
         for in_file in locations.chunk_by(|a, b| a.dso == b.dso) {
@@ -188,12 +188,12 @@ impl Resolver<'_> {
         requests
     }
 
-    /// True if the DSO is itself a function, whose name the recording contains.
+    /// True if the DSO is itself a kernel function, such as a BPF program. The recording contains its name.
     fn is_kernel_symbol(&self, dso: DsoId) -> bool {
         matches!(self.spaces.dsos().get(dso).kind, DsoKind::KernelSymbol(_))
     }
 
-    /// Loads the kernel's symbol list (kallsyms) if any location needs it.
+    /// Loads the kernel's symbol list (kallsyms), if it is needed for any of these locations.
     fn load_kernel_symbols(&self, locations: &[FileLocation], warnings: &mut Warnings) -> KernelSymbols {
         let unnamed = locations.iter().filter(|location| !self.is_kernel_symbol(location.dso));
         let wanted: Vec<u64> = unnamed.map(|location| location.offset).collect();
@@ -222,8 +222,8 @@ impl Resolver<'_> {
         }
     }
 
-    /// Source file and line in a BPF program, if lines are requested. BPF line information also covers inlined calls,
-    /// but doesn't name the inlined functions.
+    /// The source file and line at an offset in a BPF program. `None` if unknown, or if lines aren't requested. BPF
+    /// line information also covers inlined calls, but doesn't name the inlined functions.
     fn bpf_line(&self, dso: DsoId, offset: u64) -> Option<(&[u8], u32)> {
         if !self.options.lines {
             return None;
@@ -263,9 +263,9 @@ impl Resolver<'_> {
         }
     }
 
-    /// The frames at an offset of a piece of JIT code: inlined calls first (innermost first), then the compiled
-    /// function itself. Inlined calls come from the source map, or from the code's name if that lists several
-    /// functions (`joined_calls`).
+    /// The frames at an offset in a piece of JIT code: first the inlined calls, innermost first, then the compiled
+    /// function. Inlined calls come from `source`, or from the code's name if that lists several functions
+    /// (`joined_calls`).
     fn code_frames(
         &self,
         code: &Code<'_>,
@@ -276,7 +276,7 @@ impl Resolver<'_> {
     ) -> Vec<Frame> {
         let mut functions = Vec::new();
         let line = source.line_at(offset);
-        // Where the function of the next frame is executing.
+        // The file and line for the next frame that is added.
         let mut position = line.map(|line| (line.file, line.line));
         if let Some(line) = line
             && self.options.inlines
@@ -303,7 +303,7 @@ impl Resolver<'_> {
         functions
     }
 
-    /// A frame of an inlined call that is executing at this file and line.
+    /// The frame of an inlined call. `position` is the file and line that it is executing; `None` if unknown.
     fn inlined_frame(&self, name: TextId, position: Option<(&[u8], u32)>, frames: &mut Frames) -> Frame {
         let (file, line) = match position {
             Some((file, line)) if self.options.lines => (Some(frames.intern(file)), line),

@@ -1,9 +1,10 @@
-//! Decides whether an address belongs to a mapped file or to JIT code if both are known there.
+//! Decides whether an address belongs to a mapped file or to JIT code, if both are known at the address.
 //!
-//! JIT code wins if it was logged after the file was mapped; otherwise the file wins. Untimed JIT code, such as an
-//! entry of a perf map, wins only where the file stayed mapped to the end of the recording and has no symbol:
-//! [`CodeList::hide_untimed`](super::code_map::CodeList::hide_untimed) removed all other untimed code under files when
-//! the map was built. In memory without a file, JIT code always wins.
+//! JIT code wins if it was logged after the file was mapped; otherwise the file wins. JIT code without a time, such as
+//! an entry of a perf map, wins only if the file stayed mapped to the end of the recording and has no symbol at the
+//! address. All other untimed code under files was removed by
+//! [`CodeList::hide_untimed`](super::code_map::CodeList::hide_untimed) when the map was built. In memory that isn't
+//! from a file, JIT code always wins.
 
 use super::address_space::{AddressSpaces, Place};
 use super::code_map::{CodeMap, Hit, How};
@@ -12,7 +13,8 @@ use crate::model::lasting::UNTIMED;
 use crate::model::process::CpuMode;
 use crate::model::{Addr, Nanos, Pid};
 
-/// True if the address belongs to the JIT code in `hit` and not to the mapping in `place`.
+/// True if an address belongs to the JIT code `hit`, false if it belongs to the mapping `place`. Both were found at
+/// that address.
 pub fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &AddressSpaces) -> bool {
     let Some(place) = place else { return true };
     let is_file = spaces.dsos().get(place.dso).kind != DsoKind::Anonymous && !place.is_remapped;
@@ -22,14 +24,14 @@ pub fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &
     match hit.how {
         How::Live => codes.segment(hit.segment).from >= place.mapped,
         How::Untimed => place.until == Nanos(u64::MAX),
-        // Engine logs also report functions of the engine's own executable. The symbols of the executable name those
-        // better.
+        // Engine logs also report functions of the engine's own executable. The executable's symbols have better names
+        // for them.
         How::FilledIn => false,
     }
 }
 
-/// Like [`code_wins`], but for deciding which code is reported to perf. Here, timed code that the process itself logged
-/// always wins, whatever was mapped at the address.
+/// Like [`code_wins`], but decides whether `inject` reports the JIT code at an address to perf. Timed code that the
+/// process itself logged is always reported, whatever was mapped at the address.
 pub fn is_reported(
     hit: &Hit,
     codes: &CodeMap<'_>,

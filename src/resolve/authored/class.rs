@@ -1,4 +1,4 @@
-//! Finds the class that a constructor belongs to, in the text before it.
+//! Finds the class to which a constructor belongs, by reading the part of a script before the constructor.
 //!
 //! The text is tokenized from each `class` before the constructor, the nearest one first. The constructor belongs to a
 //! class if it is directly in the body of that class. If it is unclear whether a `/` divides or starts a regular
@@ -7,9 +7,9 @@
 use super::words::{first_word, is_keyword, is_word};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Returns the offset of the class whose `constructor` keyword is at offset `constructor`, or `None` if that can't be
-/// determined. `text` is the part of the script that may be searched. `effort` is the number of bytes that may still be
-/// read for this script.
+/// Returns the offset of the keyword `class` of the class to which the constructor belongs. `constructor` is the offset
+/// of the constructor's keyword. `None` if the class can't be determined. `text` is the part of the script that may be
+/// searched. `effort` is the number of bytes that may still be read for this script, and is lowered by what is read.
 pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsize) -> Option<usize> {
     for class in memchr::memmem::rfind_iter(&text.as_bytes()[..constructor], b"class") {
         if text[..class].ends_with(|letter| is_word(letter) || letter == '.') || first_word(&text[class..]) != "class" {
@@ -19,17 +19,17 @@ pub(super) fn enclosing_class(text: &str, constructor: usize, effort: &AtomicUsi
         effort.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(cost)).ok()?;
         match depth(&text[class + "class".len()..constructor])? {
             1 => return Some(class),
-            // The class ended before the constructor, or this was just a word in some text.
+            // The class ended before the constructor, or `class` was just a word in a comment or string.
             _ => continue,
         }
     }
     None
 }
 
-/// The number of braces that are open at the end of `text`, which starts after the keyword `class`. 0 if the class has
-/// ended; `None` if the number can't be determined.
+/// The number of braces that are still open at the end of `text`, which starts after the keyword `class`. 0 if the
+/// class has ended before. `None` if the number can't be determined.
 fn depth(text: &str) -> Option<usize> {
-    // Open braces, brackets and parentheses. A backquote stands for the `${` of a template literal.
+    // Open braces, brackets and parentheses. A backquote on this stack stands for the `${` of a template literal.
     let mut open: Vec<u8> = Vec::new();
     let mut in_body = false;
     let bytes = text.as_bytes();
@@ -60,7 +60,7 @@ fn depth(text: &str) -> Option<usize> {
                 divides = true;
                 continue;
             }
-            // After `)` or `}`, a `/` can start a regular expression or be a division.
+            // After `)` or `}`, a `/` may start a regular expression or be a division. That can't be decided here.
             b'/' if matches!(text[..at].trim_end().as_bytes().last(), Some(b')' | b'}')) => return None,
             brace @ (b'{' | b'(' | b'[') => {
                 in_body |= brace == b'{' && open.is_empty();
@@ -100,7 +100,7 @@ fn depth(text: &str) -> Option<usize> {
     Some(if in_body && open.iter().all(|brace| *brace == b'{') { open.len() } else { 0 })
 }
 
-/// The end of a string literal whose contents start at `at`.
+/// The offset after a string literal. `at` is the offset after its opening quote.
 fn string_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     loop {
         match *bytes.get(at)? {
@@ -112,7 +112,7 @@ fn string_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// The end of a template literal, or of its part before the next `${`.
+/// The offset after a template literal, or after its next `${`, which is added to `open`.
 fn template_end(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Option<usize> {
     loop {
         match *bytes.get(at)? {
@@ -127,7 +127,7 @@ fn template_end(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Option<usize
     }
 }
 
-/// The end of a regular expression whose contents start at `at`.
+/// The offset after a regular expression. `at` is the offset after its opening slash.
 fn expression_end(bytes: &[u8], mut at: usize) -> Option<usize> {
     let mut in_class = false;
     loop {

@@ -1,30 +1,30 @@
-//! Examines the authored text at the position to which a source map leads: is a certain word declared there, and in
+//! Examines an authored file at the position to which a source map leads: is a certain word declared there, and in
 //! which role?
 //!
-//! Some tools map every token, others every statement, so the word is looked for at the position and on the rest of its
-//! line.
+//! Some tools map every token, others every statement. The word is therefore searched at the position and on the rest
+//! of the line.
 
 use super::words::{first_word, is_word};
 
-/// A word found in the authored text.
+/// A word found in an authored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Declared<'t> {
     /// The word as the author wrote it.
     pub(super) word: &'t str,
-    /// The text after the word.
+    /// The rest of the file after the word.
     after: &'t str,
 }
 
-/// What a word is within the name of a function.
+/// Which part of a function's name a word is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Role {
-    /// The whole name.
+    /// The word is the whole name.
     Whole,
-    /// An object whose property is named: `a` in `a.b`.
+    /// The word is an object before the last property: `a` in `a.b`.
     Object,
-    /// The property of an object: `b` in `a.b`.
+    /// The word is the property of an object: `b` in `a.b`.
     Property,
-    /// The key of a method or property in an object or class.
+    /// The word is the key of a method or property in an object literal or class.
     Key,
 }
 
@@ -35,12 +35,12 @@ impl Role {
         matches!(self, Self::Whole | Self::Object)
     }
 
-    /// True if `word` may be what a tool made of the authored word.
+    /// True if a tool may have made `word` from the word `authored`.
     fn is_spelling(self, word: &str, authored: &str) -> bool {
         if self.may_be_numbered() { is_spelling_of(word, authored) } else { word == authored && !word.is_empty() }
     }
 
-    /// True if the word at this place can have this role.
+    /// True if the word at offset `begin`, which has `len` bytes, can have this role.
     fn stands(self, text: &str, begin: usize, len: usize) -> bool {
         let (before, after) = (text[..begin].trim_end(), &text[begin + len..]);
         match self {
@@ -51,7 +51,7 @@ impl Role {
     }
 }
 
-/// Keywords that may precede the name in a declaration.
+/// Keywords that may come before the name in a declaration.
 const KEYWORDS: &[&str] = &[
     "abstract",
     "async",
@@ -76,7 +76,8 @@ const KEYWORDS: &[&str] = &[
 ];
 
 impl<'t> Declared<'t> {
-    /// Finds the authored word from which a tool made `word`, at offset `at` or on the rest of that line.
+    /// Finds the authored word from which a tool made `word`. Looks at offset `at` first, then on the rest of that
+    /// line. `None` if it isn't there.
     pub(super) fn find(text: &'t str, at: usize, word: &str, role: Role) -> Option<Self> {
         let rest = &text[at..];
         let begin = at + declared_at(rest);
@@ -95,20 +96,21 @@ impl<'t> Declared<'t> {
         whole.next().map(|(place, word)| Self { word, after: &text[place + word.len()..] })
     }
 
-    /// True if the word is one of several words in parentheses.
+    /// True if a `,` or `)` follows the word, as after an argument or parameter.
     pub(super) fn is_argument(&self) -> bool {
         self.after.trim_start().starts_with([',', ')'])
     }
 
-    /// The own name of the function that is bound to this word: `item` in `word = function item() {}`.
+    /// The own name of the function that is assigned to this word: `item` in `word = function item() {}`. `None` if no
+    /// named function follows.
     pub(super) fn function(&self) -> Option<&'t str> {
         let value = self.after.trim_start().strip_prefix(['=', ':'])?;
         own_name(value.trim_start())
     }
 }
 
-/// The own name of the function or class at the start of a text. `None` if the text doesn't start with one or it has no
-/// name.
+/// The own name of the function or class at the start of `text`. `None` if `text` doesn't start with a function or
+/// class, or with one that has no name.
 pub(super) fn own_name(text: &str) -> Option<&str> {
     let rest = text.strip_prefix("async").map_or(text, str::trim_start);
     let rest = rest.strip_prefix("function").or_else(|| rest.strip_prefix("class"));
@@ -117,8 +119,8 @@ pub(super) fn own_name(text: &str) -> Option<&str> {
     (!name.is_empty() && name != "extends").then_some(name)
 }
 
-/// True if the key of the method or property at an offset is computed, a string or a number, so that its text may
-/// differ from its name. Some tools map to the bracket or quote, others to what follows it.
+/// True if the method or property at offset `at` has a computed key, or a string or number as its key. The key's
+/// spelling may then differ from its value. Some tools map to the opening bracket or quote, others to what follows it.
 pub(super) fn is_computed_key(text: &str, at: usize) -> bool {
     let before = &text[..at];
     if before.trim_end_matches(' ').ends_with('[') || before.ends_with(['\'', '"', '`']) {
@@ -128,7 +130,7 @@ pub(super) fn is_computed_key(text: &str, at: usize) -> bool {
     key.starts_with(['[', '\'', '"', '`']) || key.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The value of a key that is a string literal: `'a b'`, `["a"]`.
+/// The value of a key that is a string literal, such as `'a b'` or `["a"]`. `None` for any other key.
 pub(super) fn string_key(text: &str, at: usize) -> Option<&str> {
     let key = behind_keywords(&text[at..]);
     let key = key.strip_prefix('[').map_or(key, str::trim_start);
@@ -150,7 +152,7 @@ fn behind_keywords(text: &str) -> &str {
     }
 }
 
-/// The offset of the declared word, after the keywords at the start of a declaration.
+/// The offset of the declared word, after the keywords (`async`, `function` and so on) at the start of a declaration.
 fn declared_at(text: &str) -> usize {
     let mut at = 0;
     for _ in 0..KEYWORDS.len() {
@@ -164,8 +166,8 @@ fn declared_at(text: &str) -> usize {
     at
 }
 
-/// True if a tool may have changed one word into the other to make it unique: `_Matrix`, `Matrix2` or `Matrix$1` from
-/// `Matrix`.
+/// True if a tool may have made `word` from the authored word to get a unique name: `_Matrix`, `Matrix2` or `Matrix$1`
+/// from `Matrix`.
 fn is_spelling_of(word: &str, authored: &str) -> bool {
     if word == authored {
         return !word.is_empty();
@@ -176,7 +178,7 @@ fn is_spelling_of(word: &str, authored: &str) -> bool {
     before.bytes().all(|byte| byte == b'_') && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A word without the prefix and suffix that tools add.
+/// A word without the prefix and suffix that tools add to make it unique.
 fn unnumbered(word: &str) -> &str {
     let plain = word.trim_start_matches('_').trim_end_matches(|last: char| last.is_ascii_digit());
     plain.strip_suffix('$').unwrap_or(plain)

@@ -1,31 +1,33 @@
 //! Decides whether a source map belongs to a script, as a whole and around one position.
 //!
-//! File times say nothing once files have been copied, so only evidence against a map counts. A map of another build
-//! has segments that start inside words, past the end of lines, or past the end of authored files. Names invented by
-//! bundlers prove nothing. Up to the first change between two builds, even a wrong map fits, so the segments around
-//! each position are checked as well.
+//! File times say nothing once files have been copied, so a map is accepted unless something speaks against it. A map
+//! of another build has segments that start inside words, past the end of lines, or past the end of authored files.
+//! Names invented by bundlers prove nothing. Two builds may be equal up to their first difference, and up to there even
+//! the wrong map fits. The segments around each position are therefore checked as well.
 
 use crate::model::script_map::{ScriptMap, Segment};
 use std::sync::atomic::{AtomicU16, Ordering};
 
-/// How many segments are checked, spread over the map. In a map that fits, a few percent are odd; in one that doesn't,
-/// most are.
+/// How many segments are checked to judge the map as a whole, spread evenly. In a map that fits, a few percent look
+/// wrong; in one that doesn't, most do.
 const MAX_CHECKED: usize = 1 << 11;
 
-/// How many neighboring segments form a block.
+/// The number of neighboring segments in a block. Blocks are checked to judge the map around a position.
 const BLOCK_LEN: usize = 16;
 
-/// The results of checking segments: spread over the whole map, and block by block.
+/// The results of checking a source map's segments against a script: a sample spread over the whole map, and single
+/// blocks.
 #[derive(Debug, Default)]
 pub(super) struct Fit {
     whole: Counts,
-    /// True if every segment was checked.
+    /// True if every segment of the map was checked, not just a sample.
     is_complete: bool,
-    /// The packed [`Counts`] of each block of [`BLOCK_LEN`] segments; 0 if not checked yet.
+    /// For each block of [`BLOCK_LEN`] segments: the [`Counts`] of its segments, packed; 0 if they haven't been checked
+    /// yet.
     blocks: Vec<AtomicU16>,
 }
 
-/// How many segments are right and how many are wrong. Undecided ones aren't counted.
+/// How many of the checked segments are right and how many are wrong. Segments that prove nothing aren't counted.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counts {
     right: usize,
@@ -42,26 +44,27 @@ impl Counts {
         counts
     }
 
-    /// Both counts of a block in one number, which is never 0.
+    /// Both counts as one number, which is never 0.
     fn pack(self) -> u16 {
         (1 + self.right + self.wrong * (BLOCK_LEN + 1)) as u16
     }
 
-    /// `None` for 0.
+    /// The counts stored in `packed`; `None` for 0, which means that the block hasn't been checked.
     fn unpack(packed: u16) -> Option<Self> {
         let both = usize::from(packed).checked_sub(1)?;
         Some(Self { right: both % (BLOCK_LEN + 1), wrong: both / (BLOCK_LEN + 1) })
     }
 
-    /// True unless more than one segment in ten is wrong. Some are wrong even in a map that fits, because some tools
-    /// map to the middle of words that they joined.
+    /// True if at most one in ten of the counted segments is wrong. Some are wrong even in a map that fits, because
+    /// some tools map to the middle of words that they joined.
     fn is_fitting(self) -> bool {
         self.wrong * 9 <= self.right
     }
 }
 
 impl Fit {
-    /// Checks segments spread evenly over the map. Segments for which `check` returns `None` don't count.
+    /// Checks a sample of segments, spread evenly over the map. `check` returns whether a segment is right, or `None`
+    /// if nothing is proven; such segments aren't counted.
     pub(super) fn new(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
         let step = segments.len().div_ceil(MAX_CHECKED).max(1);
@@ -70,13 +73,13 @@ impl Fit {
         Self { whole, is_complete: step == 1, blocks: (0..blocks).map(|_| AtomicU16::new(0)).collect() }
     }
 
-    /// True if the map as a whole belongs to the script.
+    /// True if the map as a whole belongs to the script; see [`Counts::is_fitting`].
     pub(super) fn is_whole(&self) -> bool {
         self.whole.is_fitting()
     }
 
-    /// True if the map also fits around the segment with this number. Where two builds differ, everything before the
-    /// change fits and nothing after it.
+    /// True if the map also fits around the segment with index `number`. If the map is of another build, everything
+    /// before the first difference between the builds fits, and nothing after it.
     pub(super) fn fits_near(&self, map: &ScriptMap, number: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
         if self.whole.wrong == 0 && self.is_complete {
             return true;
@@ -94,7 +97,7 @@ impl Fit {
         near.wrong <= 1 || near.wrong * 4 <= near.right
     }
 
-    /// The counts of a block, computed when first needed.
+    /// The counts of the block with this index, computed when first needed.
     fn count_block(&self, map: &ScriptMap, block: usize, check: impl Fn(&Segment) -> Option<bool>) -> Counts {
         let Some(stored) = self.blocks.get(block) else { return Counts::default() };
         if let Some(counts) = Counts::unpack(stored.load(Ordering::Relaxed)) {

@@ -19,37 +19,39 @@ use super::words::{first_word, is_keyword, is_word, skip_blanks_before, word_bef
 use std::ops::Range;
 use std::sync::atomic::AtomicUsize;
 
-/// What the text says about a function.
+/// What a script's text says about one of its functions.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct FunctionText {
-    /// Where its declaration starts. Whatever is mapped between here and its parameters belongs to the function.
+    /// The offset where the function's declaration starts. Segments between here and the parameters belong to the
+    /// function.
     pub(super) begin: usize,
-    /// The part of the engine's name that isn't part of the word: `get ` or `set `.
+    /// `get ` or `set ` if the engine's name for the function starts with that; otherwise empty. It isn't part of a
+    /// word.
     pub(super) prefix: &'static str,
-    /// The ranges of the words that form its name, from the outermost object to the property. Empty if the text doesn't
-    /// tell the name.
+    /// The offsets of the words that form the function's name, from the outermost object to the property. Empty if the
+    /// text doesn't tell the name.
     pub(super) name: Vec<Range<usize>>,
-    /// True if the name is that of the variable or property that the function is bound to, not the function's own.
+    /// True if `name` isn't the function's own name but that of the variable or property to which it is bound.
     pub(super) is_bound: bool,
-    /// True if the name is the key of an object or class. Tools may rename variables but not keys.
+    /// True if `name` is a key in an object literal or class. Tools may rename variables but not keys.
     pub(super) is_key: bool,
 }
 
 impl FunctionText {
-    /// Moves all offsets by `bytes`, for a text with that many more bytes at its start.
+    /// Adds `bytes` to all offsets, for a text that has so many more bytes at its start.
     pub(super) fn shifted_by(mut self, bytes: usize) -> Self {
         self.begin += bytes;
         self.name.iter_mut().for_each(|word| *word = word.start + bytes..word.end + bytes);
         self
     }
 
-    /// Examines the function at byte offset `at`, which the engine calls `name`. `None` if the text has no function
-    /// with that name at the offset.
+    /// Examines the function at byte offset `at` of the script, which the engine calls `name`. `None` if no function
+    /// with that name is there. `effort` is the number of bytes that may still be read to find classes.
     pub(super) fn find(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
         let rest = text.get(at..)?;
         let first = rest.chars().next()?;
-        // V8 makes up some names, such as the one of a class's initializer, whose position is that of the class or its
-        // body.
+        // V8 makes up some names, such as `<instance_members_initializer>`, which is at the position of the class or
+        // its body.
         if name.starts_with('<') {
             return Some(Self { begin: at, ..Self::default() });
         }
@@ -58,14 +60,14 @@ impl FunctionText {
         }
         match first_word(rest) {
             "class" => Some(examine_class(text, at, name)),
-            // The word at the position is the only parameter of an arrow function, or `async`.
+            // The word at `at` is `async`, or the only parameter of an arrow function without parentheses.
             word if !word.is_empty() && !is_keyword(word) => Some(bound(text, without_async(text, at), name)),
             _ => None,
         }
     }
 }
 
-/// Examines the function whose parameters start at `at`.
+/// Examines the function whose opening parenthesis is at `at`. `None` if it isn't called `name`.
 fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
     let (prefix, own) =
         ["get ", "set "].iter().find_map(|prefix| Some((*prefix, name.strip_prefix(prefix)?))).unwrap_or(("", name));
@@ -94,19 +96,19 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
                 _ => Some(FunctionText { begin: star, ..FunctionText::default() }),
             }
         }
-        // The function is a method whose key is a string or computed.
+        // The word is missing: the function is a method whose key is a string or computed.
         "" if text[..skip_blanks_before(text, at)].ends_with([']', '"', '\'']) => {
             Some(FunctionText { begin: key_start(text, skip_blanks_before(text, at)), ..FunctionText::default() })
         }
         "" => Some(bound(text, at, name)),
         found if is_keyword(found) => Some(FunctionText { begin: at, ..FunctionText::default() }),
-        // A number that the engine spells differently: the key `1e3` has the name `1000`.
+        // The engine spells a numeric key differently: the key `1e3` has the name `1000`.
         found if is_numeric_key(found, own) => Some(FunctionText { begin, ..FunctionText::default() }),
         _ => None,
     }
 }
 
-/// The start of the string or computed key that ends at a byte.
+/// The offset of the start of the string or computed key that ends at offset `end`.
 fn key_start(text: &str, end: usize) -> usize {
     let bytes = text.as_bytes();
     let last = end - 1;
@@ -125,31 +127,32 @@ fn key_start(text: &str, end: usize) -> usize {
     last
 }
 
-/// True if both are numbers; the engine may spell a numeric key differently.
+/// True if both start like a number. The engine may spell a numeric key differently, so they needn't be equal.
 fn is_numeric_key(word: &str, name: &str) -> bool {
     let is_number = |text: &str| text.starts_with(|first: char| first.is_ascii_digit());
     is_number(word) && is_number(name)
 }
 
-/// True if the keyword `function` comes before the name at this byte offset.
+/// True if the keyword `function` comes before the name that starts at offset `name`.
 fn is_declaration(text: &str, name: usize) -> bool {
     let end = skip_blanks_before(text, name);
     let end = if text[..end].ends_with('*') { skip_blanks_before(text, end - 1) } else { end };
     text[word_before(text, end)] == *"function"
 }
 
-/// True if the function is bound to the word `name`. Then `function` is its keyword and not its name.
+/// True if the function that starts at `begin` is bound to a variable or property called `name`. A `function` before
+/// its parentheses is then the keyword, not its name.
 fn is_bound_to(text: &str, begin: usize, name: &str) -> bool {
     !bound(text, without_async(text, begin), name).name.is_empty()
 }
 
-/// The start of a function, including an `async` before `begin`.
+/// The start of a function: the offset of an `async` before `begin`, or `begin` if there is none.
 fn without_async(text: &str, begin: usize) -> usize {
     let word = word_before(text, skip_blanks_before(text, begin));
     if &text[word.clone()] == "async" { word.start } else { begin }
 }
 
-/// Where a named function or method starts: at the first keyword before its name.
+/// Where a named function or method starts: at the first keyword before its name. `name` is the offset of the name.
 fn declaration_start(text: &str, name: usize) -> usize {
     let mut begin = name;
     loop {
@@ -167,8 +170,8 @@ fn follows(text: &str, begin: usize, prefix: &str) -> bool {
     text[word_before(text, skip_blanks_before(text, begin))] == *prefix.trim_end()
 }
 
-/// Describes a function or class that starts at `begin` and has no name of its own, by the variable or property that it
-/// is bound to.
+/// Describes a function or class that starts at `begin` and has no name of its own. It gets the name of the variable or
+/// property to which it is bound, if that is the engine's `name`.
 fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let nameless = FunctionText { begin, is_bound: true, ..FunctionText::default() };
     let end = skip_blanks_before(text, begin);
@@ -182,7 +185,8 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let last = word_before(text, left);
     if last.is_empty() && text[..left].ends_with([']', '"', '\'']) {
         let key = key_start(text, left);
-        // Otherwise the brackets are part of an expression such as `a?b["i"]:()=>…`.
+        // Brackets before a colon are a key only after `{` or `,`. Elsewhere they belong to an expression such as
+        // `a?b["i"]:()=>…`.
         let is_key = !is_property || text[..skip_blanks_before(text, key)].ends_with(['{', ',']);
         return if is_key { FunctionText { begin: key, ..nameless } } else { nameless };
     }
@@ -198,7 +202,7 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
         }
         words.insert(0, word);
     }
-    // The key of an object literal is a single word. Otherwise the words are part of an expression such as
+    // Before a colon, the key of an object literal is a single word. Several words belong to an expression such as
     // `a?b.i:()=>…`.
     if is_property && words.len() > 1 {
         return nameless;
@@ -214,7 +218,7 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     nameless
 }
 
-/// Examines the class whose keyword is at `class`.
+/// Examines the class whose keyword starts at offset `class`.
 fn examine_class(text: &str, class: usize, name: &str) -> FunctionText {
     let rest = &text[class + "class".len()..];
     let blank = rest.len() - rest.trim_start().len();
@@ -228,7 +232,8 @@ fn examine_class(text: &str, class: usize, name: &str) -> FunctionText {
     if is_nameless { bound(text, class, name) } else { FunctionText { begin: class, ..FunctionText::default() } }
 }
 
-/// True if a word starts at this byte offset. A private name also counts as starting after its `#`.
+/// True if a word starts at this byte offset. For a private name such as `#x`, this holds both at the `#` and at the
+/// `x`.
 pub(super) fn begins_word(text: &str, at: usize) -> bool {
     text[at..].starts_with(is_word) && !text[..at].ends_with(|letter| is_word(letter) && letter != '#')
 }

@@ -36,8 +36,8 @@ use crate::runtimes::script_name::ScriptName;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// All scripts with source maps and all WebAssembly modules with names, by the path or URL that the engine uses for
-/// them.
+/// All scripts that have source maps, and all WebAssembly modules that have names. Both are found by the path or URL
+/// that the engine uses for them.
 #[derive(Debug, Default)]
 pub struct Authored {
     scripts: FxHashMap<Box<str>, AuthoredScript>,
@@ -45,17 +45,17 @@ pub struct Authored {
 }
 
 impl Authored {
-    /// Adds a script.
+    /// Adds a script by the path or URL that the engine uses for it.
     pub fn add(&mut self, path: &str, script: AuthoredScript) {
         self.scripts.insert(path.into(), script);
     }
 
-    /// Adds a WebAssembly module.
+    /// Adds a WebAssembly module by the URL that the engine uses for it.
     pub fn add_module(&mut self, url: &str, module: AuthoredModule) {
         self.modules.insert(url.into(), module);
     }
 
-    /// The script with this path or URL; `None` if there is none.
+    /// The script for which the engine uses this path or URL; `None` if there is none.
     pub fn script(&self, path: &str) -> Option<&AuthoredScript> {
         self.scripts.get(path)
     }
@@ -65,8 +65,8 @@ impl Authored {
         self.scripts.is_empty() && self.modules.is_empty()
     }
 
-    /// The name that V8 would have given the function if it had run the authored file. Returns `name` unchanged if the
-    /// authored name isn't known.
+    /// The name that V8 would give to the function if the authored file were running. `name` is V8's name in the
+    /// recording, which includes script, line and column. Returns it unchanged if nothing is known about the function.
     pub fn name<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         self.renamed(name).map_or(Cow::Borrowed(name), |renamed| Cow::Owned(renamed.into_bytes()))
     }
@@ -82,8 +82,8 @@ impl Authored {
         Some(parts.spell(function.as_deref().unwrap_or(parts.function), file, line, column))
     }
 
-    /// The authored position and name of the function that starts at this position of a script. Line and column count
-    /// from 1.
+    /// The authored position and name of the function `name` that starts at this line and column (both from 1) of a
+    /// script. The script is given by path or URL.
     pub fn function(&self, script: &str, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         match (self.scripts.get(script), self.modules.get(script)) {
             (Some(script), _) => script.function(name, line, column),
@@ -92,8 +92,8 @@ impl Authored {
         }
     }
 
-    /// The text of an authored file. `Some(None)` if a source map names the file but doesn't contain its text; `None`
-    /// if no source map names it.
+    /// The text of an authored file, given by its name in the source map. `Some(None)` if a source map names the file
+    /// but doesn't contain its text. `None` if no source map names it.
     pub fn source_text(&self, file: &str) -> Option<Option<&str>> {
         self.scripts.values().find_map(|script| script.source_text(file))
     }

@@ -1,7 +1,8 @@
 //! The functions of a WebAssembly module, and the authored name and position of each.
 //!
-//! Names come from the name section, positions from DWARF. Tools ship modules without either, so the information may be
-//! in another file than the module that ran. If several files disagree about a function, none of them is used.
+//! Names come from the name section, positions from DWARF. Tools ship modules without either, so the information may
+//! come from another file than the module that ran. If several files disagree about a function, none of them is used
+//! for it.
 
 use super::module_places::ModulePlaces;
 use super::script::{AuthoredPlace, Contradiction, FunctionAnswer};
@@ -10,13 +11,13 @@ use crate::resolve::symbols::demangle::demangle;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-/// What is known about the functions of one module.
+/// The functions of one module, with what is known about each.
 #[derive(Debug, Default)]
 pub struct AuthoredModule {
-    /// The engine's name for the module.
+    /// What the engine calls the module.
     url: String,
     functions: BTreeMap<u32, AuthoredFunction>,
-    /// The function that starts at each offset in the module.
+    /// Function numbers by the offset in the module where the function starts.
     starts: BTreeMap<u32, u32>,
 }
 
@@ -25,15 +26,15 @@ pub struct AuthoredModule {
 struct AuthoredFunction {
     /// The function's demangled name; empty if it has none.
     name: String,
-    /// The source file; empty if unknown.
+    /// The name of the authored file; empty if unknown.
     file: String,
     line: u32,
     column: u32,
 }
 
 impl AuthoredModule {
-    /// Combines what several files of one module say about its functions. `functions` gives the number of each function
-    /// and where it starts, as an offset in the module.
+    /// Combines what several files of one module say about its functions. `functions` gives the number and the start of
+    /// each function; the start is an offset in the module.
     pub fn new(url: &str, modules: &[Rc<WasmModule>], functions: impl Iterator<Item = (u32, u32)>) -> Self {
         let debugging: Vec<Option<ModulePlaces<'_>>> = modules.iter().map(|module| ModulePlaces::new(module)).collect();
         let mut authored = Self { url: url.to_owned(), ..Self::default() };
@@ -60,15 +61,16 @@ impl AuthoredModule {
         authored
     }
 
-    /// A function's name (empty if unknown), and the position where it was written (`None` if unknown).
+    /// The name and the authored position of the function with this number. `None` if the function isn't known. The
+    /// name is empty and the position `None` if unknown.
     pub fn function(&self, number: u32) -> Option<(&str, Option<AuthoredPlace<'_>>)> {
         let AuthoredFunction { name, file, line, column } = self.functions.get(&number)?;
         let place = AuthoredPlace { file, line: *line, column: *column, is_third_party: false };
         Some((name, Some(place).filter(|place| !place.file.is_empty())))
     }
 
-    /// Answers for the function that the engine calls `name` and that starts at `column` (from 1) of the module. If its
-    /// authored position is unknown, the answer is its position in the module.
+    /// The authored position and name of the function that the engine calls `name` and that starts at `column` (from 1)
+    /// of the module. If its authored position is unknown, the answer has its position in the module instead.
     pub(super) fn answer(&self, name: &str, column: u32) -> FunctionAnswer<'_> {
         let number = column.checked_sub(1).and_then(|start| self.starts.get(&start)).ok_or(Contradiction)?;
         let Some((authored, place)) = self.function(*number) else { return Ok(None) };
@@ -77,8 +79,9 @@ impl AuthoredModule {
     }
 }
 
-/// What DWARF says about a function. If the module names the function, DWARF must agree, because linkers leave
-/// descriptions of removed functions behind.
+/// What DWARF says about the function with number `function`. `name` is its name in the module, if it has one; DWARF
+/// must agree with it, because linkers leave descriptions of removed functions behind. `None` if DWARF says nothing or
+/// disagrees.
 fn of_dwarf(places: &ModulePlaces<'_>, function: u32, name: Option<&str>) -> Option<AuthoredFunction> {
     let raw = places.name(function)?;
     let readable = demangle(raw.as_bytes()).unwrap_or_else(|| raw.clone());
@@ -95,13 +98,13 @@ fn of_dwarf(places: &ModulePlaces<'_>, function: u32, name: Option<&str>) -> Opt
     }))
 }
 
-/// True if demangling `name` gives `readable`, perhaps with parameters after it.
+/// True if `name`, once demangled, is `readable`, perhaps followed by parameters.
 fn is_readable_form(name: &str, readable: &str) -> bool {
     let name = demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned());
     name.strip_prefix(readable).is_some_and(|rest| rest.is_empty() || rest.starts_with('('))
 }
 
-/// True if a text can be shown: on one line, and no longer than a path can be.
+/// True if a name or path can be shown: it is one line, and no longer than a path can be.
 fn is_shown(text: &str) -> bool {
     !text.is_empty() && text.len() <= 4096 && !text.chars().any(char::is_control)
 }

@@ -1,4 +1,4 @@
-//! Reads the DWARF of a WebAssembly module: names of functions, and where they were declared.
+//! Reads the DWARF of a WebAssembly module: the names of functions, and where each was declared.
 //!
 //! Addresses are relative to the start of the code section's contents
 //! (<https://yurydelendik.github.io/webassembly-dwarf/>).
@@ -17,11 +17,11 @@ use std::rc::Rc;
 
 type Reader<'a> = EndianSlice<'a, LittleEndian>;
 
-/// How many references between DWARF entries are followed: from a definition to its declaration, from an inlined
-/// function to its original.
+/// How many references from one DWARF entry to another are followed for an attribute. A definition refers to its
+/// declaration, an inlined function to its original.
 const MAX_REFERENCES: usize = 4;
 
-/// Where a function was declared.
+/// The position where a function was declared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct DeclaredPlace {
     pub(super) file: String,
@@ -30,16 +30,17 @@ pub(super) struct DeclaredPlace {
     pub(super) column: u32,
 }
 
-/// The DWARF of one module.
+/// The DWARF of one module, read when it is needed.
 pub(super) struct ModulePlaces<'a> {
     module: &'a WasmModule,
     context: Context<Reader<'a>>,
-    /// For each unit that was looked up, by its offset in `.debug_info`: where its functions were declared, by address.
+    /// Where functions were declared, by unit and then by address. A unit is given by its offset in `.debug_info`, and
+    /// added when first needed.
     units: RefCell<FxHashMap<usize, Rc<FxHashMap<u64, DeclaredPlace>>>>,
 }
 
 impl<'a> ModulePlaces<'a> {
-    /// Returns `None` if the module has no readable DWARF.
+    /// Prepares the module's DWARF. `None` if it has none, or none that is readable.
     pub(super) fn new(module: &'a WasmModule) -> Option<Self> {
         let section = |id: SectionId| Ok::<_, gimli::Error>(EndianSlice::new(module.section(id.name()), LittleEndian));
         if module.section(SectionId::DebugInfo.name()).is_empty() {
@@ -49,7 +50,7 @@ impl<'a> ModulePlaces<'a> {
         Some(Self { module, context, units: RefCell::default() })
     }
 
-    /// The function's name, still mangled; `None` if DWARF doesn't tell it.
+    /// The name, still mangled, of the function with this number; `None` if DWARF doesn't tell it.
     pub(super) fn name(&self, function: u32) -> Option<String> {
         let mut frames = self.context.find_frames(self.address(function)?).skip_all_loads().ok()?;
         let mut outermost = None;
@@ -59,7 +60,7 @@ impl<'a> ModulePlaces<'a> {
         Some(outermost?.function?.raw_name().ok()?.into_owned())
     }
 
-    /// The position where the function was declared; `None` if DWARF doesn't tell it.
+    /// The position where the function with this number was declared; `None` if DWARF doesn't tell it.
     pub(super) fn declared(&self, function: u32) -> Option<DeclaredPlace> {
         let address = self.address(function)?;
         let unit = self.context.find_dwarf_and_unit(address).skip_all_loads()?;
@@ -74,7 +75,7 @@ impl<'a> ModulePlaces<'a> {
     }
 }
 
-/// Where the functions of a unit were declared, by address.
+/// The positions where the functions of a DWARF unit were declared, by address.
 fn read_declarations(unit: UnitRef<'_, Reader<'_>>) -> FxHashMap<u64, DeclaredPlace> {
     let mut functions = FxHashMap::default();
     let mut entries = unit.entries();
@@ -114,8 +115,8 @@ fn find_number<'a>(
     }
 }
 
-/// The value of an attribute of a DWARF entry, or of an entry that it refers to. At most `max_references` references
-/// are followed.
+/// The value of an attribute of a DWARF entry. If the entry doesn't have the attribute, follows up to `max_references`
+/// references to other entries. `None` if none of them has it.
 fn find_attribute<'a>(
     unit: UnitRef<'_, Reader<'a>>,
     entry: &DebuggingInformationEntry<Reader<'a>>,
@@ -135,7 +136,7 @@ fn find_attribute<'a>(
     None
 }
 
-/// The path of the file with this number in the unit's line table.
+/// The path of the file with this number in the unit's line table; `None` if there is none.
 fn file_path(unit: UnitRef<'_, Reader<'_>>, number: u64) -> Option<String> {
     let header = unit.line_program.as_ref()?.header();
     let file = header.file(number)?;

@@ -24,15 +24,16 @@ use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicUsize;
 
-/// How many bytes may be read, per script, to find the classes of constructors.
+/// How many bytes of a script may be read in total to find the classes of its constructors.
 const MAX_EFFORT: usize = 1 << 28;
 
-/// How many bytes before a function are read in the script. A class may start that far before its constructor.
+/// How many bytes before a function are read in the script. The class of a constructor is only found if it starts
+/// within this distance.
 const BEFORE_FUNCTION: usize = 1 << 16;
 
-/// How many bytes before a position are read in an authored text. Longer than any name.
+/// How many bytes before a position are read in an authored file. Longer than any name.
 const BEFORE: usize = 1 << 8;
-/// How many bytes after a position are read in a script or an authored text.
+/// How many bytes after a position are read in a script or an authored file.
 const AFTER: usize = 1 << 11;
 
 /// A script and its source map.
@@ -40,14 +41,15 @@ const AFTER: usize = 1 << 11;
 pub struct AuthoredScript {
     text: Text,
     map: ScriptMap,
-    /// Names of the authored files, in the order of the source map.
+    /// The names of the authored files, in the order of the source map.
     files: Vec<String>,
-    /// The numbers of the authored files, sorted by name, for finding a file by its name.
+    /// The indices of the authored files, sorted by file name, for finding a file by its name.
     by_name: OnceLock<Vec<u32>>,
-    /// The texts of the authored files, as far as the source map contains them.
+    /// The texts of the authored files. `None` for those whose text the source map doesn't contain.
     contents: Vec<Option<Content>>,
     fit: Fit,
-    /// True if the user chose this source map for the script. It is then used even if it doesn't seem to fit.
+    /// True if the user chose this source map for the script. It is then used even where it seems to be of another
+    /// build.
     is_given: bool,
     effort: AtomicUsize,
 }
@@ -82,16 +84,17 @@ pub struct AuthoredPlace<'a> {
     pub is_third_party: bool,
 }
 
-/// Where a function was written, and its authored name if that differs from the script's. `None` if the source map
-/// doesn't cover the function.
+/// The authored position of a function, and its authored name if that differs from its name in the script. `Ok(None)`
+/// if the source map doesn't cover the function.
 pub type FunctionAnswer<'a> = Result<Option<(AuthoredPlace<'a>, Option<String>)>, Contradiction>;
 
-/// Script, source map and engine contradict each other.
+/// Script, source map and engine contradict each other, so the source map isn't used for this function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Contradiction;
 
 impl AuthoredScript {
-    /// Creates the script from its text and its source map. `files` are the names of the authored files.
+    /// Creates the script from its text and its source map. `files` are the names of the authored files, in the order
+    /// of the map.
     pub fn new(text: String, mut map: ScriptMap, files: Vec<String>) -> Self {
         let text = Text::new(text);
         let contents = map.sources.iter_mut().map(|source| source.content.take().map(Content::new)).collect();
@@ -109,16 +112,18 @@ impl AuthoredScript {
         script
     }
 
-    /// Adds the source maps of authored files that are themselves generated scripts, given by file number. Positions in
-    /// such a file are replaced by positions in the files from which it was generated.
+    /// Adds the source maps of authored files that are themselves generated scripts. `scripts` gives each such file's
+    /// index and its script. Positions in the file are replaced by positions in the files from which it was generated.
     pub fn through(mut self, scripts: Vec<(u32, Self)>) -> Self {
-        /// A script, and the numbers that its first file and its first name will get.
+        /// A generated script among the authored files, and the indices that its first file and its first name will
+        /// get.
         struct Numbered<'s> {
             script: &'s AuthoredScript,
             first_file: u32,
             first_name: u32,
         }
-        // Every authored file may have such a script.
+        // There may be such a script for every authored file, so scripts are looked up by file. Their files and names
+        // get the indices after our own.
         let (mut first_file, mut first_name) = (self.files.len() as u32, self.map.name_count() as u32);
         let mut by_file: FxHashMap<u32, Numbered<'_>> = FxHashMap::default();
         for (file, script) in &scripts {
@@ -144,15 +149,16 @@ impl AuthoredScript {
         self
     }
 
-    /// Translates a later script's segment that leads to this script into one that leads to this script's authored
-    /// file. `first_file` and `first_name` are the numbers that this script's first file and first name will get.
+    /// Replaces the target of a later script's segment: instead of this script, it leads to the authored file from
+    /// which this script was generated. `first_file` and `first_name` are the indices that this script's first file and
+    /// first name will get.
     fn translate_segment(&self, later: &Segment, first_file: u32, first_name: u32) -> Segment {
         let Some((own, _)) = self.segment_at(later.authored).filter(|(_, number)| self.fits_at(*number)) else {
             return Segment { source: NONE, name: NONE, ..*later };
         };
-        // The later segment's name is the name in this script that the later tool replaced. It is also the author's
-        // name, unless this script's own source map renames it. If no segment starts at the very token, that is
-        // unknown, and the authored text must confirm the name later.
+        // The later segment's name is a word of this script that the later tool replaced. It is also the author's word,
+        // unless this script's own source map renames it. That is known only if a segment of this script starts at the
+        // word. Otherwise the name is kept only if there is authored text to confirm it.
         let is_at_token = own.generated == later.authored;
         let name = match own.name {
             NONE if is_at_token || self.content(own.source).is_some() => later.name,
@@ -162,20 +168,21 @@ impl AuthoredScript {
         Segment { authored: own.authored, source: first_file.saturating_add(own.source), name, ..*later }
     }
 
-    /// True unless something proves that the source map belongs to another script.
+    /// True unless a sample of the source map's segments shows that it belongs to another script.
     pub fn fits(&self) -> bool {
         self.fit.is_whole()
     }
 
-    /// Marks the source map as chosen by the user, so that it is used even if it doesn't seem to fit.
+    /// Marks the source map as chosen by the user. It is then used even where it seems to be of another build.
     pub fn given(self) -> Self {
         Self { is_given: true, ..self }
     }
 
-    /// The authored positions and names of these functions, given the engine's names and positions. `None` if many
-    /// functions aren't at their positions in the text, because then another version of the script ran.
+    /// The authored positions and names of the functions with these names and positions in the script, as reported by
+    /// the engine. `None` if many of the functions aren't in the text at their positions, because then another version
+    /// of the script ran.
     pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
-        // How many functions are in the text at their positions, by name, and how many aren't there.
+        // How many functions the text has, by name, at the engine's positions, and how many it doesn't have there.
         let (mut present, mut missing) = (0usize, 0usize);
         let mut answers = Vec::new();
         for (name, place) in functions {
@@ -194,18 +201,17 @@ impl AuthoredScript {
         (self.is_given || missing * 10 <= present).then_some(answers)
     }
 
-    /// The authored position of the code at this position of the script; `None` if it is unknown. Line and column count
-    /// from 1.
+    /// The authored position of the code at this line and column (both from 1) of the script; `None` if it is unknown.
     pub fn place(&self, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
         let place = Place::from_one(line, column)?;
         let (segment, number) = self.segment_at(place)?;
-        // The script may be shorter than the one that ran.
+        // The position must exist in the script, which may be shorter than the one that ran.
         self.text.byte_offset(place)?;
         if self.fits_at(number) { self.authored_place(segment) } else { None }
     }
 
-    /// The authored position and name of the function that starts at this position of the script. `name` is the name in
-    /// the script. Line and column count from 1.
+    /// The authored position and name of the function that starts at this line and column (both from 1) of the script.
+    /// `name` is its name in the script.
     pub fn function(&self, name: &str, line: u32, column: u32) -> FunctionAnswer<'_> {
         let place = Place::from_one(line, column).ok_or(Contradiction)?;
         if is_outermost(name, place) {
@@ -214,7 +220,7 @@ impl AuthoredScript {
         self.answer(name, place, &self.function_text(name, place).ok_or(Contradiction)?)
     }
 
-    /// The authored position and name of a function, given its text in the script.
+    /// The authored position and name of a function, given what the script's text says about it (`found`).
     fn answer(&self, name: &str, place: Place, found: &FunctionText) -> FunctionAnswer<'_> {
         let Some((segment, number)) = self.segment_at(place) else { return Ok(None) };
         if !self.starts_at_or_after(segment, found.begin) {
@@ -235,8 +241,8 @@ impl AuthoredScript {
         Ok(Some((authored_place, authored_name.filter(|authored| authored != name))))
     }
 
-    /// The text of an authored file. `Some(None)` if the source map doesn't contain the text; `None` if it doesn't name
-    /// the file.
+    /// The text of an authored file, given by name. `Some(None)` if the source map names the file but doesn't contain
+    /// its text; `None` if it doesn't name the file.
     pub fn source_text(&self, file: &str) -> Option<Option<&str>> {
         let by_name = self.by_name.get_or_init(|| {
             let mut numbers: Vec<u32> = (0..self.files.len() as u32).collect();
@@ -251,19 +257,20 @@ impl AuthoredScript {
         Some(self.content(number).map(Text::as_str))
     }
 
-    /// The text of the function that starts at a position of the script.
+    /// What the script's text says about the function `name` that starts at `place`. `None` if no such function is
+    /// there.
     fn function_text(&self, name: &str, place: Place) -> Option<FunctionText> {
         let offset = self.text.byte_offset(place)?;
         let (text, offset_in_text) = text_around(self.text.as_str(), offset, BEFORE_FUNCTION, AFTER);
         Some(FunctionText::find(text, offset_in_text, name, &self.effort)?.shifted_by(offset - offset_in_text))
     }
 
-    /// True if a segment starts at or after this byte of the script.
+    /// True if a segment starts at or after this byte offset in the script.
     fn starts_at_or_after(&self, segment: &Segment, byte: usize) -> bool {
         self.text.byte_offset(segment.generated).is_some_and(|start| start >= byte)
     }
 
-    /// Where a segment leads.
+    /// The authored position to which a segment leads. `None` if its file has no name.
     fn authored_place(&self, segment: &Segment) -> Option<AuthoredPlace<'_>> {
         let file = self.files.get(segment.source as usize).filter(|file| !file.is_empty())?;
         let Place { line, column } = segment.authored;
@@ -271,7 +278,8 @@ impl AuthoredScript {
         Some(AuthoredPlace { file, line: line.checked_add(1)?, column: column.checked_add(1)?, is_third_party })
     }
 
-    /// The name that the source map's scopes give to the function that starts at `place`.
+    /// The name that the source map's list of scopes gives to the function that starts at `place`. `None` if it gives
+    /// none.
     fn scoped_name(&self, found: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
         let scope = self.map.scopes.function(self.text.place(found.begin), place)?;
         let contains_segment = scope.source == segment.source
@@ -285,10 +293,10 @@ impl AuthoredScript {
         Some(format!("{}{name}", found.prefix))
     }
 
-    /// The authored name of the function that `segment` maps. `None` if the words of the name don't prove an authored
-    /// name.
+    /// The authored name of the function at `segment`. `None` if the words of its name in the script don't prove an
+    /// authored name.
     fn authored_name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
-        // A function bound to a variable may have had its own name in the authored text, which tools drop.
+        // The author may have given a function that is bound to a variable a name of its own. Tools drop such names.
         if found.is_bound
             && let Some(own) = self.authored_text(segment).and_then(|(text, offset)| own_name(&text[offset..]))
         {
@@ -315,8 +323,9 @@ impl AuthoredScript {
         Ok(Some(format!("{}{}", found.prefix, words.join("."))))
     }
 
-    /// The authored counterpart of a word of the script; `None` if no segment proves one. `is_key` says that the word is
-    /// the key of a property or method; keys keep their names unless the source map says otherwise.
+    /// The authored counterpart of a word of a function's name in the script. `None` if no segment proves one. `is_key`
+    /// says that the word is the key of a property or method; keys keep their names unless the source map says
+    /// otherwise.
     fn authored_word(
         &self,
         word: &Range<usize>,
@@ -331,23 +340,24 @@ impl AuthoredScript {
         let last_start = if is_private { word.start + 1 } else { word.start };
         let segments =
             (word.start..=last_start).flat_map(|start| self.map.segments_starting_at(self.text.place(start)));
-        // If several segments start at the word, one with a name says most.
+        // Several segments may start at the word. Prefer one with a name.
         let Some(segment) = segments.min_by_key(|segment| segment.name == NONE) else { return Ok(None) };
-        // The original name, if the tool recorded it.
+        // The authored word, if the tool recorded it in the source map.
         let recorded = match self.map.name(segment.name).filter(|name| is_identifier(name)) {
             Some(name) if is_private && !name.starts_with('#') => Some(Cow::Owned(format!("#{name}"))),
             name => name.map(Cow::Borrowed),
         };
         let Some((text, offset)) = self.authored_text(segment) else {
-            // For a property, tools may record the name of its object instead, so a different name proves nothing.
+            // For a property, tools may record the name of its object instead. A name that differs therefore proves
+            // nothing.
             if matches!(role, Role::Property | Role::Key) && recorded.as_deref().is_some_and(|name| name != generated) {
                 return Ok(None);
             }
             return Ok(Some(AuthoredWord::new(recorded.unwrap_or(Cow::Borrowed(generated)), segment)));
         };
         if is_computed_key(text, offset) {
-            // The recorded name is the string value of the key, which the engine already shows. Only a tool that
-            // renamed the key, and recorded that, would know another name.
+            // The recorded name must equal the string value of the key, which the engine already shows. Any other name
+            // would have to come from a tool that renamed the key.
             let value = recorded.filter(|name| Some(name.as_ref()) == string_key(text, offset));
             return Ok(value.map(|value| AuthoredWord::new(value, segment)));
         }
@@ -365,8 +375,8 @@ impl AuthoredScript {
             return Ok(None);
         }
         if recorded.is_none() {
-            // Tools don't always record the original of a renamed private name. The segment leads from one to the other
-            // all the same.
+            // Tools don't always record the authored word for a renamed private name. The segment still leads from one
+            // to the other.
             let authored = first_word(&text[offset..]);
             if is_private && authored.starts_with('#') {
                 return Ok(Some(AuthoredWord::new(Cow::Borrowed(authored), segment)));
@@ -376,12 +386,12 @@ impl AuthoredScript {
                 return Ok(None);
             }
         }
-        // A word found elsewhere in the text is a contradiction.
+        // The expected word is declared elsewhere nearby: the map leads to the wrong position.
         if is_near(text, offset, expected.as_bytes()) { Err(Contradiction) } else { Ok(None) }
     }
 
-    /// Part of the authored text around the target of a segment, and the offset of the target in it. `None` if the text
-    /// isn't available.
+    /// Part of the authored file around the position to which a segment leads, and the offset of that position in the
+    /// part. `None` if the source map doesn't contain the file's text.
     fn authored_text(&self, segment: &Segment) -> Option<(&str, usize)> {
         let content = self.content(segment.source)?;
         let offset = content.byte_offset(segment.authored).unwrap_or(content.as_str().len());
@@ -392,7 +402,7 @@ impl AuthoredScript {
         self.contents.get(source as usize)?.as_ref()?.text()
     }
 
-    /// The segment that contains a position of the script, and the segment's number. `None` if the code at the position
+    /// The segment that contains a position of the script, and the segment's index. `None` if the code at the position
     /// belongs to no authored file.
     fn segment_at(&self, place: Place) -> Option<(&Segment, usize)> {
         let number = self.map.segment_index_at(place)?;
@@ -404,10 +414,10 @@ impl AuthoredScript {
         self.is_given || self.fit.fits_near(&self.map, number, |segment| self.check(segment))
     }
 
-    /// `Some(false)` if a segment can't be right: it starts past the end of a line or inside a word; the authored text
-    /// has no such position; or the authored line lacks the segment's name, while other lines nearby have it.
-    /// `Some(true)` if the authored text has the name, or the same word, there. `None` if nothing is proven: bundlers
-    /// map names that they invented to the start of a file.
+    /// Checks a segment against both texts. `Some(false)` if it can't be right: it starts past the end of a line or
+    /// inside a word; the authored file has no such position; or the authored line lacks the segment's name, while
+    /// other lines nearby have it. `Some(true)` if the authored line has the segment's name, or the script's word.
+    /// `None` if nothing is proven: bundlers map names that they invented to the start of a file.
     fn check(&self, segment: &Segment) -> Option<bool> {
         let text = self.text.as_str();
         let Some(offset) = self.text.byte_offset(segment.generated) else { return Some(false) };
@@ -429,15 +439,15 @@ impl AuthoredScript {
             Some(name) if offset > 0 && is_near(content, offset, name) => Some(false),
             Some(_) => None,
             None if generated_word.len() > 1 && is_on_line(content, offset, generated_word.as_bytes()) => Some(true),
-            // Keywords may be added and removed by tools, so a missing word proves nothing.
+            // Tools add and remove keywords, so a word that is missing in the authored line proves nothing.
             None => None,
         }
     }
 }
 
-/// True if the text contains this word near an offset.
+/// True if the text contains `word` near the offset `offset`.
 fn is_near(text: &str, offset: usize, word: &[u8]) -> bool {
-    /// How many bytes before and after the offset are searched.
+    /// How many bytes are searched before the offset, and how many after it.
     const NEAR: usize = 1 << 16;
     let (near, _) = text_around(text, offset, NEAR, NEAR);
     let is_whole_word = |found: usize| {
@@ -446,10 +456,10 @@ fn is_near(text: &str, offset: usize, word: &[u8]) -> bool {
     memchr::memmem::find_iter(near.as_bytes(), word).any(is_whole_word)
 }
 
-/// True if the rest of the line after an offset contains this word.
+/// True if the text contains `word` between the offset `offset` and the end of the line.
 fn is_on_line(text: &str, offset: usize, word: &[u8]) -> bool {
     let rest = text_after(text, offset, AFTER).as_bytes();
-    // Usually the word comes first.
+    // Usually the word is at the offset itself.
     if rest.starts_with(word) {
         return true;
     }
@@ -457,30 +467,31 @@ fn is_on_line(text: &str, offset: usize, word: &[u8]) -> bool {
     memchr::memmem::find(line, word).is_some()
 }
 
-/// A word of an authored name.
+/// The authored counterpart of one word of a function's name.
 struct AuthoredWord<'a> {
     text: Cow<'a, str>,
-    /// The segment that leads to it.
+    /// The segment that leads to the word in the authored file.
     segment: &'a Segment,
-    /// The own name of the function that the author bound to this word; `None` if it has none.
+    /// The function's own name, if the author wrote a named function as the value of this word; otherwise `None`.
     function: Option<String>,
-    /// True if the word is one of several words in parentheses in the authored text.
+    /// True if a `,` or `)` follows the word in the authored file, as after an argument.
     is_argument: bool,
 }
 
 impl<'a> AuthoredWord<'a> {
-    /// A word for which nothing but its text is known.
+    /// An authored word of which only the spelling and the segment are known.
     fn new(text: Cow<'a, str>, segment: &'a Segment) -> Self {
         Self { text, segment, function: None, is_argument: false }
     }
 
-    /// True if the author bound the function written at `function` to this word. Tools that inline a call bind the
-    /// called function's parameters to the arguments, which were written elsewhere.
+    /// True if the author bound the function (`found`, at the segment `function`) to this word. False for words that a
+    /// tool bound it to: a tool that inlines a call binds the parameters of the called function to the arguments, which
+    /// were written elsewhere.
     fn binds(&self, found: &FunctionText, function: &Segment) -> bool {
         if self.segment.source != function.source || self.is_argument {
             return false;
         }
-        // A class may be named far before its constructor.
+        // The name of a class may be many lines before its constructor.
         let is_class = found.name.last().is_some_and(|name| name.end < found.begin);
         match function.authored.line.checked_sub(self.segment.authored.line) {
             Some(lines_between) => is_class || lines_between < 2,
@@ -489,7 +500,8 @@ impl<'a> AuthoredWord<'a> {
     }
 }
 
-/// True for the code outside of all functions. Engines treat it as a function of its own, or wrap one around it.
+/// True for the code outside of all functions. Engines report it as a function of its own, or wrap a function around
+/// it.
 fn is_outermost(name: &str, place: Place) -> bool {
     name.is_empty() && place == Place::default()
 }

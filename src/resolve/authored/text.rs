@@ -5,14 +5,14 @@
 
 use crate::model::script_map::{JsonString, Place};
 
-/// A text with an index of its positions. The index is needed because minified scripts have lines of megabytes.
+/// A text in which lines and columns are found fast. Needed because minified scripts have lines of megabytes.
 #[derive(Debug)]
 pub(super) struct Text {
     text: String,
-    /// Where each line starts. Scripts and source maps have at most 1 GiB, so 32 bits are enough.
+    /// The offset where each line starts. Scripts and source maps have at most 1 GiB, so 32 bits are enough.
     lines: Vec<u32>,
-    /// The number of UTF-16 units before every [`STEP`]th byte (or before the next character boundary). Empty for ASCII
-    /// texts, where each byte is one unit.
+    /// The number of UTF-16 units before byte 0, [`STEP`], 2·[`STEP`] and so on. A byte inside a character counts as
+    /// the next character's start. Empty for ASCII texts, where each byte is one unit.
     units: Vec<usize>,
 }
 
@@ -27,7 +27,8 @@ impl Text {
         Self::with_lines(text, lines)
     }
 
-    /// Decodes a text stored in a source map. Its line ends are found on the way, because most are escaped.
+    /// Decodes a text stored in a source map. Line ends are found while decoding, because most of them are escaped.
+    /// `None` if the text can't be decoded.
     pub(super) fn from_json(json: &JsonString) -> Option<Self> {
         let mut lines = vec![0];
         let text = json.text_with_escapes(|letter, end| {
@@ -35,7 +36,7 @@ impl Text {
                 lines.push(end as u32);
             }
         })?;
-        // The other kinds of line ends are rare, and so is a byte order mark.
+        // The text is only searched again for the rare kinds of line ends, and for a byte order mark.
         let has_others = memchr::memchr2(b'\r', 0xe2, text.as_bytes()).is_some() || text.starts_with('\u{feff}');
         Some(if has_others { Self::new(text) } else { Self::with_lines(text, lines) })
     }
@@ -58,7 +59,7 @@ impl Text {
         &self.text
     }
 
-    /// The byte offset of a position; `None` if the text has no such position.
+    /// The byte offset of a line and column; `None` if the text has no such position.
     pub(super) fn byte_offset(&self, place: Place) -> Option<usize> {
         let line = place.line as usize;
         let column = place.column as usize;
@@ -72,7 +73,8 @@ impl Text {
         (byte <= end).then_some(byte)
     }
 
-    /// True if bytes and UTF-16 units correspond one to one between these offsets. May be false if they are far apart.
+    /// True if the text from offset `from` to offset `to` is known to be ASCII, so that each byte is one UTF-16 unit.
+    /// May be false for an ASCII text if the offsets are far apart.
     fn is_ascii(&self, from: usize, to: usize) -> bool {
         if self.units.is_empty() {
             return true;
@@ -80,7 +82,7 @@ impl Text {
         self.text.as_bytes().get(from..to).is_some_and(|bytes| bytes.len() <= STEP && bytes.is_ascii())
     }
 
-    /// The position of a byte offset.
+    /// The line and column of a byte offset.
     pub(super) fn place(&self, byte: usize) -> Place {
         let line = self.lines.partition_point(|start| *start as usize <= byte).saturating_sub(1);
         let start = self.lines.get(line).map_or(0, |start| *start as usize);
@@ -110,7 +112,7 @@ impl Text {
         (count >= unit).then_some(byte)
     }
 
-    /// The first character boundary at or after the start of a step.
+    /// The offset of the first character boundary at or after the start of the step with this index.
     fn step_start(&self, step: usize) -> usize {
         let mut start = (step * STEP).min(self.text.len());
         while !self.text.is_char_boundary(start) {
@@ -123,7 +125,7 @@ impl Text {
 fn line_starts(text: &str) -> Vec<u32> {
     let bytes = text.as_bytes();
     let mut lines = vec![0];
-    // U+2028 and U+2029 begin with the byte 0xe2.
+    // The UTF-8 forms of the line ends U+2028 and U+2029 begin with the byte 0xe2.
     for offset in memchr::memchr3_iter(b'\n', b'\r', 0xe2, bytes) {
         match bytes[offset] {
             b'\r' if bytes.get(offset + 1) == Some(&b'\n') => {}

@@ -1,4 +1,4 @@
-//! Recognizes JavaScript identifiers, and looks backwards from a place in a text.
+//! Recognizes JavaScript identifiers, and finds words and blanks before an offset in a text.
 
 use std::ops::Range;
 
@@ -7,25 +7,25 @@ pub(super) fn is_word(letter: char) -> bool {
     letter.is_alphanumeric() || matches!(letter, '_' | '$' | '#' | '\u{200c}' | '\u{200d}')
 }
 
-/// True if the whole text is an identifier.
+/// True if `text` consists of exactly one identifier.
 pub(super) fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_word) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The part of a text around an offset, and the offset within that part. This limits how much text is read for one
-/// position.
+/// The part of a text around the offset `at`, and that offset within the part. Limits how much text is read for one
+/// position to `before` bytes before it and `after` bytes after it.
 pub(super) fn text_around(text: &str, at: usize, before: usize, after: usize) -> (&str, usize) {
     let (begin, end) =
         (text.ceil_char_boundary(at.saturating_sub(before)), text.floor_char_boundary(at.saturating_add(after)));
     (&text[begin..end.max(at)], at - begin)
 }
 
-/// The text from an offset on, at most `most` bytes.
+/// The text from offset `at` on, cut to at most `most` bytes.
 pub(super) fn text_after(text: &str, at: usize, most: usize) -> &str {
     &text[at..text.floor_char_boundary(at.saturating_add(most)).max(at)]
 }
 
-/// The identifier at the start of a text; empty if there is none.
+/// The identifier with which a text starts; empty if it doesn't start with one.
 pub(super) fn first_word(text: &str) -> &str {
     let is_plain = |byte: &u8| PLAIN[usize::from(*byte)];
     let plain = text.as_bytes().iter().take_while(|byte| is_plain(byte)).count();
@@ -35,7 +35,7 @@ pub(super) fn first_word(text: &str) -> &str {
     }
 }
 
-/// True for each byte that is an ASCII character of identifiers.
+/// True for each byte that is an ASCII character of identifiers, by the byte's value.
 const PLAIN: [bool; 256] = plain();
 
 const fn plain() -> [bool; 256] {
@@ -47,18 +47,19 @@ const fn plain() -> [bool; 256] {
     plain
 }
 
-/// The range of the identifier that ends at an offset; empty if there is none.
+/// The range of the identifier that ends at offset `end`; an empty range if there is none.
 pub(super) fn word_before(text: &str, end: usize) -> Range<usize> {
     let begin = text[..end].char_indices().rev().take_while(|(_, letter)| is_word(*letter)).last();
     begin.map_or(end, |(begin, _)| begin)..end
 }
 
-/// The offset after skipping blanks and comments backwards.
+/// Skips blanks and comments backwards from offset `at`. Returns the offset where the text before them ends.
 pub(super) fn skip_blanks_before(text: &str, at: usize) -> usize {
     let mut end = at;
     loop {
         end = text[..end].trim_end().len();
-        // A line comment can't end directly before a token on the same line, so only block comments matter.
+        // A line comment reaches to the end of its line and so can't be before a token on the same line. Only block
+        // comments can.
         let comment = text[..end].strip_suffix("*/").and_then(|comment| comment.rfind("/*"));
         match comment {
             Some(begin) => end = begin,
@@ -67,7 +68,7 @@ pub(super) fn skip_blanks_before(text: &str, at: usize) -> usize {
     }
 }
 
-/// True for keywords that are followed by an expression or start a statement, and so can't be the name of a function.
+/// True for keywords after which an expression comes, or which start a statement. They can't be the name of a function.
 pub(super) fn is_keyword(word: &str) -> bool {
     const KEYWORDS: &[&str] = &[
         "await",

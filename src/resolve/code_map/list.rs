@@ -6,14 +6,15 @@ use crate::model::code::{AuthoredLines, Code, CodeEvent, CodeEventKind, Lines, O
 use crate::model::{Addr, Nanos, Pid};
 use std::ops::Range;
 
-/// The code events of one source, in the source's own order. Input of [`CodeMap::build`](super::CodeMap::build).
+/// The code events that one source reports, in the order in which it reports them. Input of
+/// [`CodeMap::build`](super::CodeMap::build).
 #[derive(Debug, Default)]
 pub struct CodeList<'data> {
     pub(super) codes: Codes<'data>,
     pub(super) changes: Vec<Change>,
 }
 
-/// One event: from `time` on, `code` is at `start`, unless `kind` says something else.
+/// One code event: from `time` on, `code` is in memory from `start` to `end`, unless `kind` says something else.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Change {
     pub(super) time: Nanos,
@@ -21,44 +22,44 @@ pub(super) struct Change {
     pub(super) end: Addr,
     pub(super) code: CodeId,
     pub(super) pid: Pid,
-    /// The position of this change among all changes that are replayed together; set when the replay begins.
+    /// The position of this change among all changes that are replayed together; set just before the replay.
     pub(super) order: u32,
     pub(super) kind: ChangeKind,
-    /// True if this change counts only where other sources have no code.
+    /// True if this change counts only where no other source has code.
     pub(super) fills_in: bool,
 }
 
-/// A load or move of code, as listed by [`CodeList::iter`].
+/// A load or move of code, as returned by [`CodeList::iter`].
 #[derive(Debug, Clone, Copy)]
 pub struct ListedCode<'data> {
     /// When the load or move happened, on the recording's clock; `None` if unknown.
     pub time: Option<Nanos>,
-    /// The process that has the code.
+    /// The process in whose memory the code is.
     pub pid: Pid,
-    /// The code as it was loaded; a move doesn't change its address here.
+    /// The code with the address at which it was loaded, even if this event is a move.
     pub code: Code<'data>,
-    /// True if the code moved, false if it was loaded.
+    /// True if the event is a move, false if it is a load.
     pub is_move: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum ChangeKind {
-    /// The code is no longer at this address from `time` on, because it was unloaded or moved away.
+    /// `code` is no longer at this address from `time` on, because it was unloaded or moved away.
     Gone,
     Load,
     Move,
-    /// A load or move at an unknown time. Where two overlap, the later one in the list wins.
+    /// A load or move at an unknown time. If two overlap, the one later in the list wins.
     Untimed,
-    /// Earlier untimed entries in this range don't apply, because the memory holds something that has a name of its
-    /// own.
+    /// Earlier untimed entries don't apply in this address range, because the memory holds something that has a name of
+    /// its own.
     Hidden,
-    /// Nothing to do, for example the move of code that was never loaded. It remains in the list because other events
-    /// refer to events by position.
+    /// The event has no effect, for example because it moves code that was never loaded. It stays in the list because
+    /// other events refer to events by position.
     Nothing,
 }
 
 impl<'data> CodeList<'data> {
-    /// Appends an event. Later moves and unloads refer to it by its position in the list.
+    /// Appends an event. Later moves and unloads refer to a load by its position in the list.
     pub fn push(&mut self, event: CodeEvent<'data>) {
         let CodeEvent { pid, time, kind, .. } = event;
         let (code, start, kind) = match kind {
@@ -73,7 +74,7 @@ impl<'data> CodeList<'data> {
                 }
                 _ => (CodeId(0), to, ChangeKind::Nothing),
             },
-            // Without a time it is unknown which samples came before the unload, so the code stays.
+            // Without a time, it is unknown which samples come before the unload. The code therefore stays.
             CodeEventKind::Unload { load, at } => match self.changes.get(load) {
                 Some(load) if load.kind == ChangeKind::Load && time.is_some() => (load.code, at, ChangeKind::Gone),
                 _ => (CodeId(0), at, ChangeKind::Nothing),
@@ -85,9 +86,9 @@ impl<'data> CodeList<'data> {
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
     }
 
-    /// The loads and moves of the source, in its order.
+    /// All loads and moves, in the order of the source.
     pub fn iter(&self) -> impl Iterator<Item = ListedCode<'data>> {
-        // Code is numbered in the order of its loads, so a number that was seen before belongs to a move.
+        // Code is numbered in the order of loads. A number that was seen before therefore belongs to a move.
         let mut next_code = 0;
         self.changes.iter().filter_map(move |change| {
             let time = match change.kind {
@@ -101,32 +102,32 @@ impl<'data> CodeList<'data> {
         })
     }
 
-    /// Process and address range of each untimed entry.
+    /// The process and the address range of each untimed entry.
     pub fn untimed(&self) -> impl Iterator<Item = (Pid, Range<Addr>)> + '_ {
         let untimed = self.changes.iter().filter(|change| change.kind == ChangeKind::Untimed);
         untimed.map(|change| (change.pid, change.start..change.end))
     }
 
-    /// Makes earlier untimed entries in this range invalid.
+    /// Cancels the untimed entries of process `pid` in this address range, as far as they were added before.
     pub fn hide_untimed(&mut self, pid: Pid, Range { start, end }: Range<Addr>) {
         let (time, code, kind) = (Nanos(0), CodeId(0), ChangeKind::Hidden);
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
     }
 
-    /// Makes all entries count only where no other source has code.
+    /// Marks all entries so far as gap-filling: they count only where no other source has code.
     pub fn fill_in(&mut self) {
         for change in &mut self.changes {
             change.fills_in = true;
         }
     }
 
-    /// The names of all loaded code.
+    /// The names of all loaded code, in the order of loads.
     pub fn names(&self) -> impl Iterator<Item = &'data [u8]> {
         self.codes.packed.iter().map(|code| code.name)
     }
 
-    /// Replaces the names by those that `to_authored` returns, and lets `lines` translate source lines to those of the
-    /// authored files.
+    /// Replaces each name by the one that `to_authored` returns. Also lets `lines` translate the code's source lines to
+    /// lines of the authored files.
     pub fn use_authored(&mut self, to_authored: impl Fn(&'data [u8]) -> &'data [u8], lines: &'data dyn AuthoredLines) {
         for code in &mut self.codes.packed {
             code.name = to_authored(code.name);
@@ -136,13 +137,12 @@ impl<'data> CodeList<'data> {
         }
     }
 
-    /// Asks `find_lines` for the source lines of each load, and stores the lines that it returns. Returns how many
-    /// loads got lines.
+    /// Calls `find_lines` for each load and stores the source lines that it returns. Returns how many loads got lines.
     pub fn take_lines(&mut self, mut find_lines: impl FnMut(&ListedCode<'data>) -> Option<Lines<'data>>) -> usize {
         let loads = self.iter().filter(|listed| !listed.is_move);
         let found: Vec<Option<Lines<'data>>> = loads.map(|listed| find_lines(&listed)).collect();
         let mut taken = 0;
-        // Code is numbered in the order of its loads.
+        // Code is numbered in the order of loads, so the results belong to codes 0, 1, 2 and so on.
         for (lines, id) in found.into_iter().zip(0..) {
             if let Some(lines) = lines {
                 self.codes.set_lines(CodeId(id), lines);
@@ -152,13 +152,13 @@ impl<'data> CodeList<'data> {
         taken
     }
 
-    /// The time of each timed load, in the source's order.
+    /// The times of all timed loads, in the order of the source.
     pub fn load_times(&self) -> impl Iterator<Item = Nanos> + '_ {
         self.changes.iter().filter(|change| change.kind == ChangeKind::Load).map(|change| change.time)
     }
 
-    /// Corrects the times of the first `count` timed loads. `date` gets the address range and time of a load and
-    /// returns its new time, or `None` to leave it unchanged.
+    /// Corrects the times of the first `count` timed loads. `date` gets the address range and time of a load, and
+    /// returns the corrected time or `None` to leave the time unchanged.
     pub fn date_loads(&mut self, count: usize, mut date: impl FnMut(Range<Addr>, Nanos) -> Option<Nanos>) {
         let loads = self.changes.iter_mut().filter(|change| change.kind == ChangeKind::Load);
         for change in loads.take(count) {
@@ -166,29 +166,29 @@ impl<'data> CodeList<'data> {
         }
     }
 
-    /// The number of events.
+    /// The number of events, including those that have no effect.
     pub fn len(&self) -> usize {
         self.changes.len()
     }
 
-    /// True if there is no event.
+    /// True if there are no events.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }
 
-    /// The number of loads.
+    /// The number of loads, each of which has its own code.
     pub fn code_count(&self) -> usize {
         self.codes.len()
     }
 
-    /// Records that the addresses in all line tables so far are `bias` bytes too high.
+    /// Corrects all line tables so far, whose addresses are `bias` bytes too high.
     pub fn unbias_lines(&mut self, bias: u64) {
         for (lines, _) in &mut self.codes.details {
             lines.base = lines.base.saturating_add(bias);
         }
     }
 
-    /// Appends the events of another source, renumbering its code.
+    /// Appends all events of another source. Its code gets new numbers.
     pub(super) fn append(&mut self, other: Self) {
         if self.changes.is_empty() {
             *self = other;
@@ -214,11 +214,11 @@ impl<'data> FromIterator<CodeEvent<'data>> for CodeList<'data> {
     }
 }
 
-/// All loaded code, by number.
+/// All loaded code, by its number: the index of its load.
 #[derive(Debug, Default)]
 pub(super) struct Codes<'data> {
     packed: Vec<PackedCode<'data>>,
-    /// Lines and unwind information of the code that has any.
+    /// Source lines and unwind information of the code that has either.
     details: Vec<(Lines<'data>, Option<Unwind<'data>>)>,
 }
 
@@ -228,7 +228,7 @@ struct PackedCode<'data> {
     body: EventBody<'data>,
     addr: Addr,
     origin: OriginId,
-    /// An index into [`Codes::details`], or [`NO_DETAILS`].
+    /// The index of the code's details in [`Codes::details`]; [`NO_DETAILS`] if it has none.
     details: u32,
 }
 
@@ -275,7 +275,7 @@ impl<'data> Codes<'data> {
         }
     }
 
-    /// Removes all code whose entry in `wanted` is false, and renumbers the rest.
+    /// Removes all code whose entry in `wanted` is false, and renumbers the rest. `wanted` has one entry per code.
     pub(super) fn keep_only(&mut self, wanted: &[bool]) {
         let mut details = Vec::new();
         let mut wanted = wanted.iter();

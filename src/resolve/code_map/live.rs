@@ -1,4 +1,4 @@
-//! The code that is in memory at the current moment of a sweep.
+//! The code that is in memory at the current moment of a replay.
 
 use super::list::{Change, ChangeKind};
 use super::segment::{CodeId, Segment};
@@ -8,7 +8,7 @@ use crate::model::{Addr, Nanos, Pid};
 #[derive(Debug, Default)]
 pub(super) struct Live {
     pieces: RangeMap<LivePiece>,
-    /// Pieces that have ended, each with its end time.
+    /// Pieces of code that are no longer in memory, each with the time when it ended.
     ended: Vec<(Entry<LivePiece>, Nanos)>,
 }
 
@@ -24,13 +24,13 @@ impl Live {
         self.pieces.is_empty()
     }
 
-    /// Adds code to a range that is empty.
+    /// Adds code in a range where there is none.
     pub(super) fn put(&mut self, change: &Change) {
         let from = if change.kind == ChangeKind::Untimed { Nanos(0) } else { change.time };
         self.pieces.insert_into_gap(change.start.0..change.end.0, LivePiece { code: change.code, from });
     }
 
-    /// Ends the code in the range. Where a piece extends beyond the range, the rest stays. Returns true if there was
+    /// Ends the code in the range at `time`. The parts of a piece outside of the range stay. Returns true if there was
     /// code in the range.
     pub(super) fn cut(&mut self, start: Addr, end: Addr, time: Nanos) -> bool {
         let mut had_code = false;
@@ -41,13 +41,13 @@ impl Live {
         had_code
     }
 
-    /// Ends what is left of a piece of code at the address from which it was moved away or unloaded.
+    /// Ends what is left of a piece of code at the address that it was moved away or unloaded from.
     pub(super) fn remove(&mut self, gone: &Change) {
         let is_gone = |piece: &LivePiece| piece.code == gone.code;
         self.pieces.evict(gone.start.0..gone.end.0, is_gone, |piece| end_piece(&mut self.ended, piece, gone.time));
     }
 
-    /// Ends all code and appends the resulting segments to `into`. No code is left in memory afterwards.
+    /// Ends all code and appends the resulting segments to `into`.
     pub(super) fn finish(&mut self, pid: Pid, into: &mut Vec<Segment>) {
         for piece in self.pieces.drain() {
             end_piece(&mut self.ended, piece, Nanos(u64::MAX));
@@ -60,7 +60,7 @@ impl Live {
 }
 
 fn end_piece(ended: &mut Vec<(Entry<LivePiece>, Nanos)>, piece: Entry<LivePiece>, until: Nanos) {
-    // Code that was replaced at the very time it appeared never ran.
+    // Code that was replaced at the very time when it appeared never ran.
     if piece.value.from < until {
         ended.push((piece, until));
     }

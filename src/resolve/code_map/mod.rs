@@ -1,19 +1,20 @@
 //! Finds the JIT code at (process, address, time). The map is built once from code events, in parallel, and then only
 //! read.
 //!
-//! If several entries cover an address, the first of these wins: a timed load that is live at that time; a live load
-//! from a source that only fills gaps (a log next to a dump or perf map); an untimed entry (perf map, placed ELF
-//! object) of the program that ran then.
+//! If several entries cover an address, the first of these wins: a timed load that is live at the requested time; a
+//! live load from a source that only fills gaps (a log next to a dump or perf map); an untimed entry (from a perf map
+//! or a placed ELF object) of the program that was running then.
 //!
-//! A load never names samples from before it: other code may have been at the address. No tolerance would be safe
-//! either. Runtimes write the record before the code runs, except that HotSpot reports compiled methods to agents from
-//! a thread of its own, up to 80 ms late (0.2% of the JIT frames of a short recording). Frames that stay unnamed for
-//! this reason are counted ([`CodeMap::has_code_at_other_times`]).
+//! A load never names samples from before it, because other code may have been at the address. No tolerance would be
+//! safe either. Runtimes write the record before the code runs, with one exception: HotSpot reports compiled methods to
+//! agents from a thread of its own, up to 80 ms late (0.2% of the JIT frames of a short recording). Frames that stay
+//! unnamed for this reason are counted ([`CodeMap::has_code_at_other_times`]).
 //!
-//! A timed load ends where a later load or move of the same process overwrites it (the overlap only), where its code is
-//! moved away or unloaded, where a file's code is mapped over it, or when the process execs. Anonymous memory mapped
-//! over it doesn't end it, because runtimes change the protection of their pages and allocators merge mappings. Until a
-//! forked child execs, it sees its parent's code as of the fork. Where untimed entries overlap, the later one wins.
+//! A timed load ends where a later load or move of the same process overwrites it (only the overlap ends), where its
+//! code is moved away or unloaded, where executable memory of a file is mapped over it, or when the process execs.
+//! Anonymous memory mapped over it doesn't end it, because runtimes change the protection of their pages and allocators
+//! merge mappings. Until a forked child execs, it sees its parent's code as of the fork. Where untimed entries overlap,
+//! the later one in the list wins.
 //!
 //! ```text
 //! addr ▲            each load is one or more rectangles (segments); those of a process never overlap,
@@ -48,38 +49,38 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use sweep::Batch;
 
-/// The kind of entry that a [`Hit`] comes from.
+/// The kind of entry in which a [`Hit`] was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
-    /// A timed load that was live at the requested time. If no time was requested, the last load at the address.
+    /// A timed load that was live at the requested time; if no time was requested, the last load at the address.
     Live,
-    /// Like `Live`, from a source that only fills gaps ([`CodeList::fill_in`]).
+    /// Like `Live`, but from a source that only fills gaps ([`CodeList::fill_in`]).
     FilledIn,
-    /// An entry without a time, for example from a perf map.
+    /// An entry without a time, such as one from a perf map.
     Untimed,
 }
 
 impl How {
-    /// True if the entry has a time, so that other code may have been at the address before or after.
+    /// True if the entry has a time. Other code may then have been at the address before or after it.
     pub fn is_timed(self) -> bool {
         matches!(self, Self::Live | Self::FilledIn)
     }
 }
 
-/// The JIT code found at an address.
+/// The JIT code that was found at an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hit {
     /// The code that contains the address.
     pub code: CodeId,
-    /// The segment that contains the address.
+    /// The segment (addresses and period) in which the address was found.
     pub segment: SegmentId,
-    /// The offset of the address within the code.
+    /// The offset of the address from the start of the code, in bytes.
     pub offset: u64,
-    /// The kind of entry it comes from.
+    /// The kind of entry in which the code was found.
     pub how: How,
 }
 
-/// JIT code by process, address and time.
+/// Finds JIT code by process, address and time.
 #[derive(Debug, Default)]
 pub struct CodeMap<'data> {
     codes: Codes<'data>,
@@ -90,7 +91,8 @@ pub struct CodeMap<'data> {
 }
 
 impl Layer {
-    /// True if the program that the untimed entries belong to ran at this time; also if either is unknown.
+    /// True if the untimed entries apply at this time, because the program to which they belong was running. Also true
+    /// if the time or the program's period is unknown.
     fn has_untimed_at(&self, time: Option<Nanos>) -> bool {
         match (&self.program, time) {
             (Some(program), Some(time)) => program.contains(&time),
@@ -99,20 +101,20 @@ impl Layer {
     }
 }
 
-/// The segments of one process, by kind of entry.
+/// One process's segments, indexed separately for each kind of entry.
 #[derive(Debug, Default)]
 struct Layer {
     timed: SegmentIndex,
-    /// Timed loads of sources that only fill gaps.
+    /// Timed loads from sources that only fill gaps.
     gap_filling: SegmentIndex,
     untimed: SegmentIndex,
-    /// When the program ran that the untimed entries belong to; `None` if the process never execed.
+    /// When the program to which the untimed entries belong was running. `None` if the process never called exec.
     program: Option<Range<Nanos>>,
 }
 
 impl<'data> CodeMap<'data> {
-    /// Builds the map from one list per source. Where two sources describe the same address and time, the later list
-    /// wins.
+    /// Builds the map from one list per source. If two sources describe the same address at the same time, the source
+    /// that is later in `lists` wins.
     pub fn build(lists: Vec<CodeList<'data>>, processes: &Processes, pool: &Pool) -> Self {
         let mut all = CodeList::default();
         for list in lists {
@@ -128,7 +130,7 @@ impl<'data> CodeMap<'data> {
                 _ => timed.push(change),
             }
         }
-        // Later entries win, so those that only fill gaps come first.
+        // Later entries win, so entries that only fill gaps come first.
         untimed.sort_by_key(|change| !change.fills_in);
         let mut map = Self::default();
         for (pid, program) in programs::find_programs(&untimed, processes) {
@@ -156,7 +158,7 @@ impl<'data> CodeMap<'data> {
         map
     }
 
-    /// Adds a batch of replayed segments and their indexes; `select_index` selects the index in each process's layer.
+    /// Adds the segments of a replayed batch. `select_index` returns the index of a layer to which they belong.
     fn append(&mut self, mut batch: Batch, select_index: impl Fn(&mut Layer) -> &mut SegmentIndex) {
         for (pid, index) in batch.indexes {
             select_index(self.layers.entry(pid).or_default()).append(index, self.segments.len());
@@ -165,7 +167,7 @@ impl<'data> CodeMap<'data> {
     }
 
     /// The code at `addr` in process `pid` at `time`; `None` if no code is known there. Without a time, the last code
-    /// at the address. Return addresses must be adjusted first ([`crate::model::FrameAddr::for_lookup`]).
+    /// that was at the address. For a return address, pass the result of [`crate::model::FrameAddr::for_lookup`].
     pub fn lookup(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<Hit> {
         if self.is_empty() {
             return None;
@@ -176,7 +178,7 @@ impl<'data> CodeMap<'data> {
         Some(Hit { code: segment.code, segment: SegmentId(index as u32), offset, how })
     }
 
-    /// The index of the segment that has precedence at this point, and the kind of entry it comes from.
+    /// The index of the segment that wins at this address and time, and the kind of entry in which it was found.
     fn find_segment(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<(usize, How)> {
         let family = self.family(pid, time);
         for (layer, time) in family.clone() {
@@ -199,11 +201,12 @@ impl<'data> CodeMap<'data> {
         None
     }
 
-    /// Like [`Self::lookup`], and also returns how long the answer holds.
+    /// Like [`Self::lookup`], and also returns the period around `time` in which the answer stays the same.
     pub fn lookup_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Hit>> {
         let answer = self.lookup(pid, addr, Some(time));
         let holds = match answer {
-            // A process's own live code has the highest precedence, so the answer holds as long as its segment.
+            // A process's own live code wins over everything else, so the answer stays the same for as long as its
+            // segment lasts.
             Some(Hit { how: How::Live, segment, .. }) if self.segment(segment).pid == pid => {
                 let Segment { from, until, .. } = *self.segment(segment);
                 from..until
@@ -213,8 +216,8 @@ impl<'data> CodeMap<'data> {
         Lasting { answer, holds }
     }
 
-    /// True if the process had code at `addr` at any time. If a sample at `addr` has no name nevertheless, it ran
-    /// before the code was logged, after the code was gone, or in another program of the process.
+    /// True if the process, or an ancestor, had code at `addr` at any time. A sample at `addr` that nevertheless has no
+    /// name ran before the code was logged, after the code was gone, or in another program of the process.
     pub fn has_code_at_other_times(&self, pid: Pid, addr: Addr) -> bool {
         if self.is_empty() {
             return false;
@@ -236,13 +239,14 @@ impl<'data> CodeMap<'data> {
         both(both(timed, gap_filling), same_program.stretch)
     }
 
-    /// The period in which untimed entries of the process apply: while the program to which they belong was running.
+    /// The period in which the untimed entries of the process apply: the time in which the program that they belong to
+    /// ran. All time if the process never called exec.
     pub fn untimed_period(&self, pid: Pid) -> Range<Nanos> {
         self.layers.get(&pid).and_then(|layer| layer.program.clone()).unwrap_or(ALWAYS)
     }
 
     /// The address to look up for a frame. For a return address, this is the byte before it, which lies in the call
-    /// instruction. The exception are functions that are entered by returning to their first byte: there it is the
+    /// instruction. Functions that are entered by returning to their first byte are an exception; for them it is the
     /// return address itself.
     ///
     /// Erlang processes end by returning to the first byte of a function that nothing has called. In memory, that
@@ -253,7 +257,8 @@ impl<'data> CodeMap<'data> {
         if hit.is_some_and(|hit| self.is_entered_by_return(hit)) { raw } else { before }
     }
 
-    /// Like [`Self::lookup_address`], and also returns the code there and how long the answer holds.
+    /// Like [`Self::lookup_address`], and also returns the code at that address and the period around `time` in which
+    /// the answer stays the same.
     pub fn lookup_frame(&self, pid: Pid, frame: FrameAddr, time: Nanos) -> (Addr, Lasting<Option<Hit>>) {
         let (before, raw) = (frame.for_lookup(), frame.raw());
         let found = self.lookup_lasting(pid, before, time);
@@ -268,21 +273,21 @@ impl<'data> CodeMap<'data> {
         self.code(hit.code).name.ends_with(b"-CodeInfoPrologue")
     }
 
-    /// True if the process had code with another name at `addr` at any time. If a sample has no time, it is then
-    /// unclear which code it ran.
+    /// True if code with a name other than `name` was at `addr` at any time. For a sample without a time, it is then
+    /// unclear which code ran.
     pub fn has_other_names(&self, pid: Pid, addr: Addr, name: &[u8]) -> bool {
         self.may_be_other(pid, addr, name, ALWAYS)
     }
 
-    /// True if code with another name was at `addr` at any time in `times`. If times are inexact, the sample may have
-    /// run that code.
+    /// True if code with a name other than `name` was at `addr` at any time in `times`. For a sample whose time is
+    /// inexact, that code may be the one that ran.
     pub fn may_be_other(&self, pid: Pid, addr: Addr, name: &[u8], times: Range<Nanos>) -> bool {
         let is_other = |segment: &Segment| {
             let is_then = segment.from < times.end && segment.until > times.start;
             is_then && self.code(segment.code).name != name
         };
-        // Sources may spell the same name differently, so timed and gap-filling loads are never compared with each
-        // other.
+        // Different sources may spell the same name differently. Timed loads are therefore never compared with
+        // gap-filling ones.
         let mut family = self.family(pid, None);
         let has_timed = family.clone().any(|(layer, _)| layer.timed.any(self.segments(), addr, |_| true));
         family.any(|(layer, _)| {
@@ -291,7 +296,8 @@ impl<'data> CodeMap<'data> {
         })
     }
 
-    /// The layers of a process and of its ancestors, each with the time up to which it is inherited.
+    /// The layers of a process and its ancestors. Each comes with the time at which to look, which for an ancestor is
+    /// no later than the fork. `None` as the time stands for the last code.
     fn family(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = (&Layer, Option<Nanos>)> + Clone + '_ {
         let ancestors = self.ancestry.inherited_code(pid, time);
         ancestors.filter_map(|Ancestor { pid, time }| Some((self.layers.get(&pid)?, time)))
@@ -307,12 +313,12 @@ impl<'data> CodeMap<'data> {
         self.codes.name(id)
     }
 
-    /// The number of pieces of code. Their numbers run from 0.
+    /// The number of pieces of code in the map. They are numbered from 0.
     pub fn code_count(&self) -> usize {
         self.codes.len()
     }
 
-    /// True if any code of this source comes with unwind information.
+    /// True if any code from the source `origin` has unwind information.
     pub fn has_unwinding(&self, origin: crate::model::code::OriginId) -> bool {
         let mut codes = (0..self.code_count()).map(|index| self.code(CodeId(index as u32)));
         codes.any(|code| code.origin == origin && code.unwind.is_some())
@@ -328,18 +334,18 @@ impl<'data> CodeMap<'data> {
         &self.segments
     }
 
-    /// Keeps only the segments in `set` and the code in them. Lookups by address are no longer possible.
+    /// Keeps only the segments in `set` and their code. The result can't be searched by address.
     pub fn select(self, set: &SegmentSet) -> (SelectedCode<'data>, SelectedIds) {
         SelectedCode::new(self.codes, self.segments, set)
     }
 
-    /// The processes that have code of their own.
+    /// The processes that have loaded code themselves. Processes that only inherited code are not included.
     pub fn pids(&self) -> impl Iterator<Item = Pid> + '_ {
         self.layers.keys().copied()
     }
 
-    /// Address ranges in which each process had code at some time, in no particular order. No hole inside a range is as
-    /// large as a page.
+    /// Address ranges in which each process had code at some time: process, start, end. They are in no particular
+    /// order. No hole inside a range is as large as a page.
     pub fn extents(&self) -> impl Iterator<Item = (Pid, Addr, Addr)> + '_ {
         self.layers.iter().flat_map(|(pid, layer)| {
             let all = layer.timed.extents().chain(layer.gap_filling.extents()).chain(layer.untimed.extents());
@@ -347,7 +353,7 @@ impl<'data> CodeMap<'data> {
         })
     }
 
-    /// The number of untimed entries that overwrote an earlier one, at least in part.
+    /// The number of untimed entries that overwrote an earlier untimed entry, at least in part.
     pub fn overlaps(&self) -> u64 {
         self.overlaps
     }

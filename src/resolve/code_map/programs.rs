@@ -1,8 +1,8 @@
-//! Finds out to which of the programs that a process ran its untimed entries belong.
+//! Finds out which program of a process its untimed entries belong to, if the process ran several.
 //!
-//! A perf map is written by one program, but a process runs another program after each exec. The entries lie in memory
-//! that the writing program had mapped. If several programs had mapped that memory (addresses aren't always
-//! randomized), the last one wrote the file.
+//! A perf map is written by one program, but a process runs another program after each exec. A program's entries lie in
+//! memory that it had mapped. If several programs had mapped that memory (addresses aren't always randomized), the last
+//! one wrote the file.
 //!
 //! ```text
 //! exec            exec                     exec
@@ -16,8 +16,8 @@ use crate::model::{Addr, Nanos, Pid};
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// For each process that called exec and has untimed entries: the period in which the program ran to which the entries
-/// belong.
+/// For each process that called exec and has untimed entries: the period in which the program ran that the entries
+/// belong to.
 pub(super) fn find_programs(changes: &[Change], processes: &Processes) -> Vec<(Pid, Range<Nanos>)> {
     let mut starts_by_pid: BTreeMap<Pid, Vec<Addr>> = BTreeMap::new();
     for change in changes.iter().filter(|change| change.kind == ChangeKind::Untimed) {
@@ -35,15 +35,15 @@ pub(super) fn find_programs(changes: &[Change], processes: &Processes) -> Vec<(P
     programs
 }
 
-/// The period in which the program ran whose executable memory contains most of the addresses in `starts`, which are
-/// sorted. If several programs have equally many, the last one counts.
+/// The period in which the program ran whose executable memory contains most of the addresses in `starts`, which must
+/// be sorted. If several programs contain equally many, the last one is chosen.
 fn find_program(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     let mut execs = process.execs.clone();
     execs.sort_unstable();
     execs.dedup();
     let mut memory: Vec<Vec<Range<Addr>>> = vec![Vec::new(); execs.len() + 1];
     for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
-        // Mappings made by an exec have the exec's time.
+        // Mappings that are made by an exec have the time of the exec.
         let program = execs.partition_point(|exec| *exec <= mapping.time);
         memory[program].push(mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len)));
     }
@@ -59,12 +59,12 @@ fn find_program(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     began..ended
 }
 
-/// The number of sorted addresses that lie in any of the ranges.
+/// How many of the addresses in `sorted` lie in at least one of the ranges.
 fn count_inside(mut ranges: Vec<Range<Addr>>, sorted: &[Addr]) -> usize {
     ranges.sort_unstable_by_key(|range| range.start);
     let count_below = |limit: Addr| sorted.partition_point(|addr| *addr < limit);
     let mut count = 0;
-    // Ranges may overlap.
+    // Ranges may overlap, so addresses before this one have been counted already.
     let mut counted_to = Addr(0);
     for range in ranges {
         let start = range.start.max(counted_to);

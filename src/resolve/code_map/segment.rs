@@ -2,29 +2,30 @@
 
 use crate::model::{Addr, Nanos, Pid};
 
-/// The number of one piece of loaded code.
+/// The number of one piece of code in a code map, in the order of loads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CodeId(pub u32);
 
-/// The number of a [`Segment`].
+/// The index of a [`Segment`] in its code map.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SegmentId(pub u32);
 
 /// A range of addresses that held one piece of code during a range of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
-    /// The process that loaded the code. A forked child that inherits the code has another process ID.
+    /// The process that loaded the code. A child process that inherited the code at a fork has another ID.
     pub pid: Pid,
     /// The code that was at these addresses.
     pub code: CodeId,
-    /// First address.
+    /// The first address.
     pub start: Addr,
     /// One past the last address.
     pub end: Addr,
-    /// When the code appeared at these addresses; 0 for untimed entries.
+    /// When the code appeared at these addresses, on the recording's clock; 0 for untimed entries.
     pub from: Nanos,
-    /// When the code ended, exclusive; `Nanos(u64::MAX)` if it never did.
+    /// When the code ended at these addresses, exclusive; `Nanos(u64::MAX)` if it never did.
     pub until: Nanos,
-    /// The offset of `start` within the code.
+    /// The distance of `start` from the start of the code, in bytes. Not 0 if the first part of the code was
+    /// overwritten.
     pub offset: u64,
 }

@@ -1,10 +1,10 @@
-//! Finds the rectangle that contains a point, among rectangles that don't overlap.
+//! Finds the segment that contains an address at a time. Segments are rectangles (addresses × time) that don't overlap.
 //!
 //! Segments are in groups by address; no segment crosses from one group into the next. A small group is scanned. A
 //! large group, where addresses were reused again and again, has a k-d tree without pointers: its segments are
 //! reordered so that each node of the tree is a slice of the array, split in halves down to [`LEAF`] segments. The
-//! bounding boxes of the nodes are in an array laid out like a binary heap. Each split uses the axis that cuts fewer
-//! rectangles: address where code lies side by side, time where one place was reused.
+//! bounding boxes of the nodes are in an array laid out like a binary heap. Each split uses the axis on which it cuts
+//! fewer rectangles: address where code lies side by side, time where the same addresses were reused.
 
 use super::segment::Segment;
 use crate::model::lasting::{Quiet, UNTIMED};
@@ -13,14 +13,15 @@ use crate::parallel;
 use std::cell::{Cell, RefCell};
 use std::ops::Range;
 
-/// The most segments in a leaf. Fewer would make more boxes, more would make longer scans (measured by
-/// `benches/code_map.rs`).
+/// The maximum number of segments in a leaf of a tree. With fewer there would be more bounding boxes; with more, longer
+/// scans (measured by `benches/code_map.rs`).
 const LEAF: usize = 16;
 
-/// Groups with more segments than this get a tree.
+/// A group with more segments than this gets a tree.
 const TREE: usize = 64;
 
-/// Halves with at most this many segments are built on the current thread, larger ones in parallel.
+/// While a tree is built, halves with at most this many segments are arranged on the current thread, larger ones in
+/// parallel.
 const PARALLEL: usize = 1 << 14;
 
 /// A range of addresses and the segments in it.
@@ -29,15 +30,14 @@ struct SegmentGroup {
     /// One past the group's last address. The first address is in [`SegmentIndex::starts`].
     end: Addr,
     segments: Range<u32>,
-    /// An index into [`SegmentIndex::trees`], or [`NO_TREE`].
+    /// The index of the group's tree in [`SegmentIndex::trees`]; [`NO_TREE`] if it has none.
     tree: u32,
-    /// The index of its first segment's entry in [`SegmentIndex::reaches`].
+    /// The index in [`SegmentIndex::reaches`] of the entry for the group's first segment.
     reaches: u32,
 }
 
-/// The first and last address of a segment, relative to the start of its group. Small, because it is all that a lookup
-/// reads of most segments. Distances that don't fit are clamped, so a match here must be checked against the segment
-/// itself.
+/// The first and last address of a segment, relative to the start of its group. For most segments, a lookup reads only
+/// this, so it is small. Distances that don't fit are clamped, so a match must be checked against the segment itself.
 #[derive(Debug, Clone, Copy)]
 struct Reach {
     first: u32,
@@ -45,26 +45,28 @@ struct Reach {
 }
 
 impl Reach {
-    /// The first and last address of a non-empty segment, relative to `start`, where its group starts.
+    /// The reach of a segment that isn't empty. `start` is the start of its group.
     fn new(segment: &Segment, start: Addr) -> Self {
         Self { first: distance(segment.start, start), last: distance(Addr(segment.end.0.saturating_sub(1)), start) }
     }
 }
 
-/// The distance of an address from the start of its group, clamped to `u32::MAX`.
+/// How far an address is behind the start of its group, in bytes, clamped to `u32::MAX`.
 fn distance(addr: Addr, start: Addr) -> u32 {
     u32::try_from(addr.0.saturating_sub(start.0)).unwrap_or(u32::MAX)
 }
 
 const NO_TREE: u32 = u32::MAX;
 
-/// Trees of groups with more segments than this are built last, when all threads can work on one tree.
+/// Groups with more segments than this get their trees last, one after the other, with all threads working on each
+/// tree.
 const LARGE: usize = 1 << 16;
 
-/// The index of one process's segments.
+/// Finds the segments of one process.
 #[derive(Debug, Default)]
 pub(super) struct SegmentIndex {
-    /// The start of each group, sorted. Kept apart because lookups search only these.
+    /// The first address of each group, sorted. Stored apart from the rest of the groups because lookups search only
+    /// these.
     starts: Vec<Addr>,
     groups: Vec<SegmentGroup>,
     trees: Vec<SegmentTree>,
@@ -73,12 +75,12 @@ pub(super) struct SegmentIndex {
     index: GroupIndex,
 }
 
-/// Narrows the binary search among groups: divides the address range into about as many slots of equal length as there
-/// are groups, and stores which groups start in each slot.
+/// Narrows the binary search for a group. The address range of all groups is divided into slots of equal length, about
+/// as many as there are groups. For each slot it is stored which groups start in it.
 #[derive(Debug, Default)]
 struct GroupIndex {
     first: Addr,
-    /// A slot has 2 to the power of `shift` bytes.
+    /// A slot covers 2 to the power of `shift` bytes.
     shift: u32,
     /// For each slot, the number of groups that start before it.
     before: Vec<u32>,
@@ -99,7 +101,7 @@ impl GroupIndex {
         Self { first, shift, before }
     }
 
-    /// The last group that starts at or before `addr`.
+    /// The index of the last group that starts at or before `addr`; `None` if there is none.
     fn find(&self, starts: &[Addr], addr: Addr) -> Option<usize> {
         let slot = usize::try_from(addr.0.checked_sub(self.first.0)? >> self.shift).unwrap_or(usize::MAX);
         let end = *self.before.get(slot.saturating_add(1)).or(self.before.last())? as usize;
@@ -109,13 +111,13 @@ impl GroupIndex {
     }
 }
 
-/// The bounding boxes of a large group's halves, quarters and so on.
+/// The tree of a large group: the bounding boxes of its halves, quarters and so on.
 #[derive(Debug)]
 struct SegmentTree {
     boxes: Vec<Extent>,
 }
 
-/// A bounding box: lowest start, highest end, earliest `from`, latest `until`.
+/// The bounding box of some segments: lowest start, highest end, earliest `from`, latest `until`.
 #[derive(Debug, Clone, Copy)]
 struct Extent {
     start: Addr,
@@ -148,7 +150,7 @@ impl Extent {
 }
 
 impl SegmentIndex {
-    /// Adds the next group, given its addresses and the indices of its segments. The segments may be reordered.
+    /// Adds the next group: its address range, and the range of its segments in `segments`. May reorder these segments.
     pub(super) fn push(&mut self, addresses: Range<Addr>, indices: Range<usize>, segments: &mut [Segment]) {
         let group_segments = &mut segments[indices.clone()];
         if group_segments.is_empty() {
@@ -169,7 +171,7 @@ impl SegmentIndex {
         self.reaches.extend(group_segments.iter().map(|segment| Reach::new(segment, addresses.start)));
     }
 
-    /// Adds the groups of `other`, which have higher addresses. `first` is added to their segment indices.
+    /// Adds all groups of `other`, which must have higher addresses. The indices of their segments grow by `first`.
     pub(super) fn append(&mut self, other: Self, first: usize) {
         let (first, trees, reaches) = (first as u32, self.trees.len() as u32, self.reaches.len() as u32);
         self.starts.extend(other.starts);
@@ -183,8 +185,8 @@ impl SegmentIndex {
         self.reaches.extend(other.reaches);
     }
 
-    /// Builds the missing trees and the group index. Lookups work only afterwards. `segments` holds the segments of all
-    /// groups.
+    /// Builds the missing trees and the group index, without which lookups don't work. `segments` are all segments of
+    /// the map.
     pub(super) fn finish(&mut self, segments: &mut [Segment]) {
         for (start, group) in self.starts.iter().zip(&mut self.groups) {
             if group.segments.len() <= LARGE {
@@ -205,8 +207,8 @@ impl SegmentIndex {
         self.starts.iter().zip(&self.groups).map(|(start, group)| (*start, group.end))
     }
 
-    /// The index of the segment that contains `addr` and is live at `time`. Without a time, the last segment that
-    /// contains `addr`.
+    /// The index of the segment that contains `addr` and is live at `time`. Without a time, the segment that contains
+    /// `addr` and ends last. `None` if there is none.
     pub(super) fn find_live(&self, segments: &[Segment], addr: Addr, time: Option<Nanos>) -> Option<usize> {
         let moment = time.unwrap_or(UNTIMED);
         let mut found = None;
@@ -228,14 +230,14 @@ impl SegmentIndex {
         found
     }
 
-    /// The index of the segment that contains `addr` and ends last.
+    /// The index of the segment that contains `addr` and ends last; `None` if no segment contains it.
     fn find_last(&self, segments: &[Segment], addr: Addr) -> Option<usize> {
         let last: Cell<Option<(Nanos, usize)>> = Cell::new(None);
         self.visit(
             segments,
             addr,
-            // Addresses may have been reused thousands of times: nodes that end no later than the best match so far are
-            // skipped.
+            // Addresses may have been reused thousands of times. Nodes in which everything ends no later than the best
+            // match so far are skipped.
             |extent| last.get().is_none_or(|(until, _)| extent.until > until),
             |index, segment| {
                 last.set(last.get().max(Some((segment.until, index))));
@@ -246,7 +248,7 @@ impl SegmentIndex {
         Some(index)
     }
 
-    /// True if `matches` holds for any segment that contains `addr`, at any time.
+    /// True if `matches` returns true for a segment that contains `addr`, at whatever time.
     pub(super) fn any(&self, segments: &[Segment], addr: Addr, matches: impl Fn(&Segment) -> bool) -> bool {
         let mut found = false;
         self.visit(
@@ -276,8 +278,8 @@ impl SegmentIndex {
         quiet.into_inner().stretch
     }
 
-    /// Calls `each` for the segments that contain `addr` until it returns true. In a group with a tree, skips the nodes
-    /// for which `enter` returns false.
+    /// Calls `each` with the segments that contain `addr`, until it returns true. In a group with a tree, skips the
+    /// nodes whose bounding box `enter` rejects.
     fn visit(
         &self,
         segments: &[Segment],
@@ -293,7 +295,7 @@ impl SegmentIndex {
         let first_segment = group.segments.start as usize;
         let reaches = &self.reaches[group.reaches as usize..group.reaches as usize + group.segments.len()];
         let distance = distance(addr, self.starts[group_index]);
-        // Scans a part of the group. Returns true as soon as `each` does.
+        // Scans some segments of the group. Returns true as soon as `each` returns true.
         let mut scan = |part: Range<usize>| {
             for index in part {
                 let Reach { first, last } = reaches[index];
@@ -314,25 +316,25 @@ impl SegmentIndex {
 }
 
 impl SegmentTree {
-    /// Reorders the segments and builds the tree over them.
+    /// Reorders the segments of a group and builds the tree over them.
     fn build(segments: &mut [Segment]) -> Self {
         let mut levels = 0;
         while segments.len() >> levels > LEAF {
             levels += 1;
         }
         let mut boxes = vec![NOTHING; (2 << levels) - 1];
-        // Each level of the tree is a slice of `boxes`. As `boxes` is filled in a separate pass, the halves can be
+        // Each level of the tree is a slice of `boxes`. `boxes` is filled in a separate pass, so that the halves can be
         // arranged in parallel.
         arrange(segments, levels);
         fill_boxes(segments, levels, &mut boxes);
         Self { boxes }
     }
 
-    /// Calls `each` with the segment indices of each leaf until it returns true, skipping nodes for which `enter`
-    /// returns false.
+    /// Calls `each` with the range of segments in each leaf, until it returns true. Skips nodes whose bounding box
+    /// `enter` rejects.
     fn visit(&self, len: usize, enter: impl Fn(&Extent) -> bool, mut each: impl FnMut(Range<usize>) -> bool) {
-        // Nodes to visit, each with the range of its segments. At most one sibling per level is waiting, and indices
-        // have 32 bits.
+        // Nodes that are still to be visited, each with the range of its segments. At most one node per level is
+        // waiting, and there are at most 32 levels because indices have 32 bits.
         let mut waiting = [(0u32, 0u32, 0u32); u32::BITS as usize];
         waiting[0] = (0, 0, len as u32);
         let mut count = 1;
@@ -354,7 +356,7 @@ impl SegmentTree {
     }
 }
 
-/// Sorts the segments into a lower and a higher half along the better axis, then does the same in each half.
+/// Sorts the segments into two halves along the axis that cuts fewer segments, then does the same in each half.
 fn arrange(segments: &mut [Segment], levels: usize) {
     if levels == 0 {
         return;
@@ -368,7 +370,7 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     segments.select_nth_unstable_by_key(middle, by_start);
     let start = segments[middle].start;
     let cut_by_start = segments.iter().filter(|segment| segment.start < start && start < segment.end).count();
-    // Segments that start exactly at the split may be in either half, so they count as cut.
+    // Segments that start exactly at the split may be in either half. They count as cut.
     let same_start = segments[..middle].iter().filter(|segment| segment.start == start).count();
     if cut_by_time < cut_by_start + same_start {
         segments.select_nth_unstable_by_key(middle, by_time);
@@ -382,7 +384,7 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     }
 }
 
-/// Computes the boxes of the leaves, then those of the nodes above.
+/// Computes the bounding boxes of all nodes: first of the leaves, then of the nodes above them.
 fn fill_boxes(segments: &[Segment], levels: usize, boxes: &mut [Extent]) {
     let leaves = 1usize << levels;
     for leaf in 0..leaves {

@@ -1,4 +1,4 @@
-//! A subset of a code map's segments and their code, for commands that need only a few of them: a code map may hold
+//! A subset of a code map: some segments and their code. For commands that need only a few, because a code map may hold
 //! millions of pieces of code.
 
 use super::list::Codes;
@@ -8,24 +8,24 @@ use crate::model::code::Code;
 /// A set of segments of one code map.
 #[derive(Debug)]
 pub struct SegmentSet {
-    /// For each segment of the map, whether it is in the set.
+    /// One entry per segment of the map: true if the segment is in the set.
     members: Vec<bool>,
 }
 
 impl SegmentSet {
-    /// An empty set for a map with these segments.
+    /// An empty set for the code map that has these segments.
     pub fn none_of(segments: &[Segment]) -> Self {
         Self { members: vec![false; segments.len()] }
     }
 
-    /// Adds a segment. An ID that the map doesn't have is ignored.
+    /// Adds a segment. Ignores an ID that the code map doesn't have.
     pub fn insert(&mut self, id: SegmentId) {
         if let Some(member) = self.members.get_mut(id.0 as usize) {
             *member = true;
         }
     }
 
-    /// Adds all segments for which `wanted` returns true.
+    /// Adds all segments of the code map for which `wanted` returns true.
     pub fn insert_where(&mut self, segments: &[Segment], wanted: impl Fn(&Segment) -> bool) {
         self.members.iter_mut().zip(segments).for_each(|(member, segment)| *member |= wanted(segment));
     }
@@ -36,40 +36,41 @@ impl SegmentSet {
     }
 }
 
-/// The number of a segment within [`SelectedCode`], counted from 0. It differs from the segment's [`SegmentId`] in the
-/// original map; [`SelectedIds`] converts from that.
+/// The index of a segment in a [`SelectedCode`]. It differs from the [`SegmentId`] in the original code map;
+/// [`SelectedIds`] translates from that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SelectedId(u32);
 
 impl SelectedId {
-    /// The number as an index.
+    /// The ID as an index into the selected segments.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Maps the [`SegmentId`]s of the original map to the numbers of the selected segments.
+/// Translates the [`SegmentId`]s of the original code map to the IDs of the selected segments.
 #[derive(Debug)]
 pub struct SelectedIds {
     by_segment: Vec<Option<SelectedId>>,
 }
 
 impl SelectedIds {
-    /// The new number of a segment; `None` if it was not selected.
+    /// The ID of a segment in the selection; `None` if the segment was not selected.
     pub fn get(&self, id: SegmentId) -> Option<SelectedId> {
         self.by_segment.get(id.0 as usize).copied().flatten()
     }
 }
 
-/// The selected segments of a code map and their code. It has no index for finding them by address.
+/// The selected segments of a code map, and the code in them. Segments are found by their ID, not by address.
 #[derive(Debug, Default)]
 pub struct SelectedCode<'data> {
     codes: Codes<'data>,
-    /// The selected segments. Their `code` is renumbered to match `codes`.
+    /// The selected segments, in the order of the original map. Their `code` fields are indices of `codes`.
     segments: Vec<Segment>,
 }
 
-/// The new index of each member, in order. The numbers returned for non-members are meaningless.
+/// For each entry of `members`, the number of members before it, which is the new index of a member. The values for
+/// non-members are meaningless.
 fn numbers(members: &[bool]) -> impl Iterator<Item = u32> + '_ {
     members.iter().scan(0, |next, member| {
         let number = *next;
@@ -79,7 +80,7 @@ fn numbers(members: &[bool]) -> impl Iterator<Item = u32> + '_ {
 }
 
 impl<'data> SelectedCode<'data> {
-    /// Keeps only the segments in `set` and the code they use.
+    /// Keeps only the segments in `set` and the code in them, and renumbers both.
     pub(super) fn new(mut codes: Codes<'data>, mut segments: Vec<Segment>, set: &SegmentSet) -> (Self, SelectedIds) {
         let mut members = set.members.iter();
         segments.retain(|_| members.next().is_some_and(|member| *member));
@@ -94,17 +95,17 @@ impl<'data> SelectedCode<'data> {
         (Self { codes, segments }, SelectedIds { by_segment })
     }
 
-    /// The code with this number, as stored in the selected segments.
+    /// The code with this number. Use the number in a selected segment, not the original one.
     pub fn code(&self, id: CodeId) -> Code<'data> {
         self.codes.get(id)
     }
 
-    /// The segment with this number.
+    /// The selected segment with this ID.
     pub fn segment(&self, id: SelectedId) -> &Segment {
         &self.segments[id.index()]
     }
 
-    /// All segments, in the order of the original map.
+    /// All selected segments with their IDs, in the order of the original map.
     pub fn segments(&self) -> impl ExactSizeIterator<Item = (SelectedId, &Segment)> {
         self.segments.iter().enumerate().map(|(index, segment)| (SelectedId(index as u32), segment))
     }

@@ -1,8 +1,8 @@
-//! Replays loads, moves, file mappings and execs in time order, and collects the resulting rectangles of addresses and
-//! time.
+//! Replays loads, moves, file mappings and execs in time order, and collects the resulting segments: which code was at
+//! which addresses, from when to when.
 //!
 //! Code ranges that share no address don't influence each other. Changes are therefore split into groups with disjoint
-//! addresses. Groups are replayed independently, many in parallel, and each is small enough for the processor's cache.
+//! addresses. Groups are replayed independently and in parallel, and each is small enough for the processor's cache.
 
 use super::list::{Change, ChangeKind, Codes};
 use super::live::Live;
@@ -16,33 +16,33 @@ use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A group ends at the first gap in the addresses after this many changes. Smaller groups would make more groups to
-/// search among; larger ones would make more segments to scan (measured by `benches/code_map.rs`).
+/// The number of changes after which a group ends at the next gap between addresses. With a smaller number there would
+/// be more groups to search; with a larger one, more segments to scan (measured by `benches/code_map.rs`).
 const GROUP_LEN: usize = 5;
 
-/// A gap of a page always ends the group, so that the address range of a group shows where code can be.
+/// A gap of at least this many bytes always ends a group, so that the address range of a group shows where code can be.
 const PAGE: u64 = 4096;
 
-/// Groups are processed in batches of about this many changes.
+/// About how many changes are processed as one batch on one thread.
 const BATCH_LEN: usize = 1 << 14;
 
-/// The segments that result from a batch of groups.
+/// The segments that result from the replay of some groups.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pub(super) segments: Vec<Segment>,
-    /// For each process, the index for finding its segments.
+    /// The index of each process's segments.
     pub(super) indexes: BTreeMap<Pid, SegmentIndex>,
-    /// The number of changes that overwrote earlier ones.
+    /// How many changes overwrote code of earlier ones.
     pub(super) overlaps: u64,
 }
 
-/// Replays untimed entries. `changes` are in the sources' order; later ones win.
+/// Replays untimed entries. `changes` are in the order of the sources; later ones win.
 pub(super) fn replay_untimed(mut changes: Vec<Change>, pool: &Pool, sink: impl FnMut(Batch)) {
     set_order(&mut changes);
     replay(changes, &FxHashMap::default(), pool, sink);
 }
 
-/// Replays timed loads and moves. Changes with the same time are replayed in the sources' order.
+/// Replays timed loads and moves. Changes with the same time are replayed in the order of the sources.
 pub(super) fn replay_timed(
     mut changes: Vec<Change>,
     codes: &Codes<'_>,
@@ -68,9 +68,9 @@ fn set_order(changes: &mut [Change]) {
     }
 }
 
-/// For each move, adds a [`ChangeKind::Gone`] for the address from which the code was moved away.
+/// For each move, adds a [`ChangeKind::Gone`] at the address that the code moved away from.
 fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
-    // The current address of code that was moved. All other code is where it was loaded.
+    // The current address of each code that has been moved. All other code is where it was loaded.
     let mut moved: FxHashMap<_, Addr> = FxHashMap::default();
     let mut gone = Vec::new();
     for change in changes.iter().filter(|change| change.kind == ChangeKind::Move) {
@@ -82,7 +82,8 @@ fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
     changes.extend(gone);
 }
 
-/// Replays all changes, in groups, ordered by process and address.
+/// Replays all changes group by group, ordered by process and address. Passes the resulting batches to `sink`, in that
+/// order.
 fn replay(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mut sink: impl FnMut(Batch)) {
     changes.retain(|change| change.start < change.end);
     let by_place = |change: &Change| (change.pid, change.start, change.order, change.kind);
@@ -98,11 +99,11 @@ fn replay(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mu
     pool.each(batches, |batch| replay_batch(batch, cuts), &mut sink);
 }
 
-/// The number of changes in the first group. `changes` are sorted by process and address.
+/// The number of changes in the first group. `changes` must be sorted by process and address.
 fn first_group_len(changes: &[Change]) -> usize {
     let mut end = Addr(0);
     for (index, change) in changes.iter().enumerate() {
-        // `None` if the change overlaps the group.
+        // `None` if the change overlaps the group so far.
         let gap = change.start.0.checked_sub(end.0);
         let is_apart = gap.is_some_and(|gap| index >= GROUP_LEN || gap >= PAGE);
         if index > 0 && (is_apart || change.pid != changes[0].pid) {
@@ -131,12 +132,12 @@ fn replay_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batc
     batch
 }
 
-/// Replays one group. Returns how many changes overwrote earlier ones.
+/// Replays the changes of one group. Returns how many of them overwrote code of earlier ones.
 fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresses: Range<Addr>) -> u64 {
     let mut overlaps = 0;
     let mut now = None;
     for change in changes {
-        // At equal times, mappings and execs come before loads.
+        // At the same time, mappings and execs come before loads.
         if let Some(cuts) = cuts {
             cuts.end_code(live, &addresses, now, change.time);
         }
@@ -156,16 +157,17 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
     overlaps
 }
 
-/// Events outside of the code's own log that end code: files mapped over it, and execs, which end everything.
+/// Events outside of the code's own log that end code: a file mapped over it ends the code there; an exec ends all
+/// code.
 #[derive(Debug, Default)]
 struct Cuts {
-    /// The times of execs, in order.
+    /// When the process called exec, in order.
     execs: Vec<Nanos>,
-    /// The mappings of files, in time order.
+    /// Where and when executable memory of files was mapped, ordered by time.
     files: OrderedRanges<MappedFileAt>,
 }
 
-/// Where and when a file was mapped.
+/// Where and when executable memory of a file was mapped.
 #[derive(Debug, Clone, Copy)]
 struct MappedFileAt {
     start: Addr,
@@ -173,8 +175,8 @@ struct MappedFileAt {
     time: Nanos,
 }
 
-/// A file and where its first byte would be mapped. Mappings that are equal in this show the same bytes at the same
-/// addresses.
+/// A file, and the address where its first byte would be mapped. Two mappings that are equal in this show the same
+/// bytes of the file at the same addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct MappedFile<'a> {
     path: &'a [u8],
@@ -192,7 +194,7 @@ impl Cuts {
         let mut execs = process.execs.clone();
         execs.sort_unstable();
         let mut files = Vec::new();
-        // What the current program has mapped, and how many execs came before it.
+        // What the current program has mapped so far, and the number of execs before it.
         let (mut mapped, mut program) = (RangeMap::default(), 0);
         for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
             while execs.get(program).is_some_and(|exec| *exec <= mapping.time) {
@@ -202,8 +204,8 @@ impl Cuts {
             let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
             let file = MappedFile { path: &mapping.path, begins: range.start.wrapping_sub(mapping.pgoff) };
             if mapping.backing().ends_jit_code() {
-                // Mapping a file again where it already is ends no code: that happens if a compiler maps its code from
-                // a file and changes the protection. Only the gaps between such parts end code.
+                // Mapping a file again where it already is ends no code. It happens if a compiler maps its code from a
+                // file and then changes the protection. Only the gaps between the parts already mapped end code.
                 let mut gap_start = range.start;
                 for same in mapped.overlapping(range.clone()).filter(|entry| entry.value == file) {
                     if gap_start < same.start {

@@ -40,7 +40,7 @@ fn name_at(map: &CodeMap<'_>, pid: i32, addr: u64, time: Option<u64>) -> Option<
     Some((String::from_utf8_lossy(map.code(hit.code).name).into_owned(), hit.offset, hit.how))
 }
 
-/// Checks that repeating a lookup gives the same answer for as long as the first answer claims to hold.
+/// Checks that a lookup gives the same answer for as long as the first lookup says.
 fn assert_lasting(map: &CodeMap<'_>, pids: std::ops::RangeInclusive<i32>, addrs: Range<u64>, times: u64, step: usize) {
     for (pid, addr) in pids.flat_map(|pid| addrs.clone().map(move |addr| (Pid(pid), Addr(addr)))) {
         for at in (0..times).step_by(step) {
@@ -210,8 +210,8 @@ fn untimed_entries_name_only_the_program_in_whose_memory_they_lie() {
     assert_eq!(times_with_name(&map), [5, 15, 25, 45]);
 }
 
-/// The code of process 1, which has untimed entries at 0x100 and 0x5000. It maps memory at these times and addresses,
-/// execs at these times, and forks process 2 at 15 and process 3 at 25.
+/// The code map of a process 1 that has untimed entries at 0x100 and 0x5000. `memory` are the times and addresses at
+/// which it maps memory, `execs` the times at which it execs. It forks process 2 at 15 and process 3 at 25.
 fn map_with_memory(memory: &[(u64, u64)], execs: &[u64]) -> CodeMap<'static> {
     let mappings = memory.iter().map(|(time, addr)| mapping(*time, *addr, 0x1000, "//anon")).collect();
     let execs = execs.iter().copied().map(Nanos).collect();
@@ -224,17 +224,18 @@ fn map_with_memory(memory: &[(u64, u64)], execs: &[u64]) -> CodeMap<'static> {
     build(events, &processes)
 }
 
-/// Those of the times 5, 15, 25 and 45 at which process 1 has code at 0x100. An exec may lie between any two of them.
+/// Which of the times 5, 15, 25 and 45 have code of process 1 at 0x100. An exec may be between any two of them.
 fn times_with_name(map: &CodeMap<'_>) -> Vec<u64> {
     assert_lasting(map, 1..=3, 0xf0..0x120, 60, 1);
     [5, 15, 25, 45].into_iter().filter(|time| name_at(map, 1, 0x100, Some(*time)).is_some()).collect()
 }
 
-/// What an address holds: the index of a load, and the offset of the byte in the loaded code. `None` if it holds no
-/// code.
+/// What is at an address: the index of a load, and the offset of the byte in the code that it loaded. `None` if no code
+/// is there.
 type Held = Option<(usize, u64)>;
 
-/// A simulated process. For each address: the times at which its code changed, and the code from then on; newest last.
+/// A simulated process: for each address, the times at which its code changed and the code from then on. The newest
+/// comes last.
 struct Simulation {
     cells: Vec<Vec<(u64, Held)>>,
 }
@@ -252,19 +253,19 @@ impl Simulation {
     }
 }
 
-/// A random event.
+/// A random event in the life of a process.
 #[derive(Debug, Clone)]
 enum Step {
     Load(Range<u64>),
-    /// Moves a load to an address. The index is taken modulo the number of loads so far; without any, the step does
-    /// nothing.
+    /// Code is moved to an address. The number, modulo the number of loads so far, is the index of the load. Does
+    /// nothing if there is no load yet.
     Move(usize, u64),
     /// A file is mapped over this range.
     Cover(Range<u64>),
 }
 
-/// Random steps within `space` addresses, each a little later than the one before. A small space makes one group of
-/// code that overlaps a lot; a large space makes many groups.
+/// Random steps within `space` addresses, each a little later than the one before. With few addresses, all code is in
+/// one group with many overlaps. With many, there are many groups.
 fn history(space: u64) -> impl Strategy<Value = Vec<(u64, Step)>> {
     let range = || (0..space - 40, 0..40u64).prop_map(|(start, size)| start..start + size);
     let step = prop_oneof![
@@ -298,7 +299,7 @@ fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>)
                 events.push(moved(1, time, event, to));
             }
             Step::Cover(range) => {
-                // Each one is a different file, because mapping the same file again would end nothing.
+                // Each file is a different one, because mapping a file again where it is would end no code.
                 covers.push(mapping(time, range.start, range.end - range.start, &format!("/lib/{time}.so")));
                 simulation.put(time, range, None);
             }
@@ -310,7 +311,7 @@ fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>)
             }
         }
     }
-    // Loads are numbered without the moves in between.
+    // The index of a load counts only the loads, not the moves between them.
     let loads: Vec<usize> = (0..events.len()).filter(|&at| matches!(events[at].kind, CodeEventKind::Load(_))).collect();
     let mut processes = Processes::default();
     processes.by_pid.insert(Pid(1), Process { mappings: covers, ..Process::default() });

@@ -1,8 +1,8 @@
 //! Disassembles 32-bit Arm and Thumb code with yaxpeax-arm, in objdump's spelling.
 //!
-//! Numbers, registers, branches and a few aliases are rewritten. Two things are computed here from the encoding (Arm
-//! Architecture Reference Manual, ARMv7-A, A5 to A8): the target of each branch, and the conditions that an `it`
-//! instruction gives to the instructions after it, which the library doesn't track.
+//! The library's numbers, registers, branches and a few aliases are rewritten. Two things are computed here from the
+//! encoding (Arm Architecture Reference Manual, ARMv7-A, A5 to A8): the target of each branch, and the conditions that
+//! an `it` instruction gives to the instructions after it. The library doesn't track those.
 
 use super::fields::{bits, bytes_text, signed_bits};
 use super::instruction::{Instruction, Target, TargetKind};
@@ -10,36 +10,37 @@ use crate::resolve::symbols::code_kinds::CodeKind;
 use yaxpeax_arch::{Decoder, LengthedInstruction, U8Reader};
 use yaxpeax_arm::armv7::InstDecoder;
 
-/// objdump's names of conditions, by encoding.
+/// objdump's names of the condition codes, by their 4-bit encoding. The last one is "always".
 const CONDITIONS: [&str; 15] = ["eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le", ""];
 
-/// objdump's names of registers, by number.
+/// objdump's names of the registers `r0` to `r15`.
 const REGISTERS: [&str; 16] =
     ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "sl", "fp", "ip", "sp", "lr", "pc"];
 
-/// The decoder for Arm code, Thumb code or data.
+/// Decodes one kind of code: Arm, Thumb or data.
 #[derive(Debug)]
 pub struct Arm {
     kind: CodeKind,
     decoder: InstDecoder,
 }
 
-/// A decoded instruction or piece of data, before its offset is known.
+/// A decoded instruction or piece of data, without its offset.
 struct Decoded {
-    /// Length in bytes.
+    /// The length in bytes.
     len: usize,
     text: String,
     target: Option<Target>,
 }
 
 impl Decoded {
-    /// Bytes that are too few for an instruction.
+    /// The bytes at the end of the code, if they are too few for an instruction.
     fn from_rest(rest: &[u8]) -> Self {
         Self { len: rest.len(), text: bytes_text(rest), target: None }
     }
 }
 
-/// Conditions of the remaining instructions of an `it` block, the next one last.
+/// The conditions of the instructions that are left in an `it` block. The next instruction's condition is the last
+/// entry.
 type ItBlock = Vec<u16>;
 
 impl Arm {
@@ -99,7 +100,8 @@ impl Arm {
         Decoded { len, text, target }
     }
 
-    /// Decodes and rewrites the instruction that consists of exactly these bytes.
+    /// The library's text of the instruction in `bytes`, in objdump's spelling. `None` if these bytes aren't exactly
+    /// one instruction.
     fn text(&self, bytes: &[u8], target: Option<Target>) -> Option<String> {
         let decoded = self.decoder.decode(&mut U8Reader::new(bytes)).ok()?;
         let is_whole = decoded.len().to_const() as usize == bytes.len();
@@ -112,13 +114,13 @@ fn read_half_word(code: &[u8], offset: usize) -> Option<u16> {
     Some(u16::from_le_bytes(*code.get(offset..)?.first_chunk()?))
 }
 
-/// True for `it`. The same encoding with a mask of 0 is `nop` and other hints.
+/// True for the 16-bit instruction `it`. The same encoding with a mask of 0 is `nop` or another hint.
 fn is_it(first: u16) -> bool {
     first & 0xff00 == 0xbf00 && first & 15 != 0
 }
 
-/// Shows data as `.word 0x12345678`. Unaligned bytes before the first whole word and after the last are shown as
-/// `.short` or `.byte`.
+/// Formats data as `.word 0x12345678`. Bytes before the first aligned word and after the last one become `.short` or
+/// `.byte`.
 fn decode_data(rest: &[u8], addr: u64) -> Decoded {
     if addr.is_multiple_of(4)
         && let Some(word) = rest.first_chunk()
@@ -185,7 +187,8 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
     Some(Target { addr: from.wrapping_add_signed(distance) & 0xffff_ffff, kind })
 }
 
-/// The conditions of the instructions after an `it` instruction, the first one last.
+/// The conditions that an `it` instruction gives to the instructions after it. The first instruction's condition is the
+/// last entry.
 fn it_block(it: u16) -> ItBlock {
     let (condition, mask) = (it >> 4 & 15, it & 15);
     let count = 4 - mask.trailing_zeros() as u16;
@@ -201,14 +204,14 @@ fn it_text(it: u16) -> String {
     format!("{:<6} {}", format!("it{letters}"), CONDITIONS.get(usize::from(condition)).unwrap_or(&""))
 }
 
-/// Splits a mnemonic with a condition that objdump spells differently. Returns the part before the condition, and the
-/// condition in objdump's spelling. `None` for other mnemonics.
+/// For a mnemonic that ends in a condition that objdump spells differently (`hs`, `lo`): the part before the condition,
+/// and the condition in objdump's spelling. `None` for other mnemonics.
 fn condition_of(mnemonic: &str) -> Option<(&str, &'static str)> {
     let stem = |old: &str| mnemonic.strip_suffix(old).filter(|stem| !stem.is_empty());
     stem("hs").map(|stem| (stem, "cs")).or_else(|| stem("lo").map(|stem| (stem, "cc")))
 }
 
-/// Rewrites numbers, registers and conditions as objdump spells them.
+/// Rewrites the numbers, registers and condition of an Arm or Thumb instruction as objdump spells them.
 fn respell(text: &str, target: Option<Target>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let branch = target.filter(|target| target.kind != TargetKind::Memory);
@@ -236,7 +239,7 @@ fn respell(text: &str, target: Option<Target>) -> String {
     if out.is_empty() { mnemonic } else { format!("{mnemonic:<6} {out}") }
 }
 
-/// The options of barriers, by the number that the library prints.
+/// The options of barrier instructions: the number that the library prints, and the name that objdump shows.
 const BARRIERS: [(&str, &str); 8] = [
     ("0x2", "oshst"),
     ("0x3", "osh"),
@@ -271,15 +274,15 @@ fn operand(part: &str, branch: Option<Target>) -> String {
     }
 }
 
-/// Rewrites what is special to Arm code: shifts and 16-bit moves have their own mnemonics, and register pairs show only
-/// the first register.
+/// Rewrites what differs from objdump only in Arm code. objdump has mnemonics of their own for shifts and 16-bit moves,
+/// and shows only the first register of a pair.
 fn arm_text(text: &str, word: u32) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let operands = operands.trim_start();
     let (stem, condition) = mnemonic.split_at(mnemonic.len().min(3));
     let parts: Vec<&str> = operands.splitn(3, ", ").collect();
     let (name, operands) = match (stem, &parts[..]) {
-        // A move with a shift, by a number or by a register.
+        // A move with a shifted source. The amount is a number or a register.
         ("mov", [to, from, shift]) if bits(word, 25, 3) == 0 => match shift.split_once(' ') {
             Some((shift, by)) => (format!("{shift}{condition}"), format!("{to}, {from}, {by}")),
             None => (mnemonic.to_owned(), operands.to_owned()),
@@ -296,11 +299,12 @@ fn arm_text(text: &str, word: u32) -> String {
     if operands.is_empty() { name } else { format!("{name:<6} {operands}") }
 }
 
-/// `mov r0, r0`, shown as `nop`.
+/// The encoding of `mov r0, r0`, which objdump shows as `nop`.
 const MOV_R0_R0: u32 = 0xe1a0_0000;
 
-/// The suffix of a load or store of several registers: increment or decrement, after or before. objdump omits `ia` if
-/// the base register isn't updated. The library prints `ia` where `ib` is meant.
+/// The suffix of a load or store of several registers, with the condition. It says whether the address is incremented
+/// or decremented, after or before. objdump omits `ia` if the base register isn't updated. The library prints `ia`
+/// where `ib` is meant.
 fn order(word: u32, operands: &str, condition: &str) -> String {
     let condition = ["da", "ia", "db"].iter().find_map(|order| condition.strip_prefix(order)).unwrap_or(condition);
     match bits(word, 23, 2) {
@@ -313,8 +317,8 @@ fn order(word: u32, operands: &str, condition: &str) -> String {
 }
 
 /// Rewrites the immediate of a data-processing instruction, which is encoded as 8 bits rotated right. objdump shows the
-/// signed value, or number and rotation if a smaller rotation would give the same value. It also shows `adr`, which the
-/// library prints without the rotation, as `add` or `sub`.
+/// signed value. If a smaller rotation would give the same value, it shows the 8 bits and the rotation instead. The
+/// library prints `adr` without the rotation; objdump shows it as `add` or `sub`.
 fn with_number(mnemonic: &str, operands: &str, word: u32) -> String {
     let is_computed = bits(word, 25, 3) == 1 && !matches!(bits(word, 20, 5), 0b1_0000 | 0b1_0010 | 0b1_0100 | 0b1_0110);
     let Some((before, _)) = operands.rsplit_once(", ").filter(|_| is_computed && word >> 28 != 15) else {
@@ -335,24 +339,26 @@ fn with_number(mnemonic: &str, operands: &str, word: u32) -> String {
     }
 }
 
-/// Mnemonics that have a 16-bit and a 32-bit encoding in Thumb. Only these get a `.w`.
+/// Mnemonics that have both a 16-bit and a 32-bit encoding in Thumb. Only these get a `.w` in the 32-bit form.
 const WIDE: [&str; 22] = [
     "adc", "add", "and", "asr", "bic", "eor", "lsl", "lsr", "mov", "mvn", "orr", "ror", "rsb", "sbc", "sub", "cmp",
     "cmn", "tst", "mul", "str", "ldr", "nop",
 ];
 
-/// 16-bit instructions that set the flags, except in an `it` block.
+/// Mnemonics of 16-bit instructions that set the flags. They don't set them in an `it` block, where objdump shows them
+/// without the `s`.
 const SETS_FLAGS: [&str; 16] = [
     "movs", "adds", "subs", "lsls", "lsrs", "asrs", "ands", "eors", "orrs", "bics", "mvns", "muls", "negs", "rsbs",
     "adcs", "sbcs",
 ];
 
-/// True if the mnemonic is the load or store `base` of a byte or halfword.
+/// True if the mnemonic is `base` (a load or store) with a suffix for a byte or halfword.
 fn is_part(mnemonic: &str, base: &str) -> bool {
     mnemonic.strip_prefix(base).is_some_and(|size| matches!(size, "b" | "h" | "sb" | "sh"))
 }
 
-/// Rewrites what is special to Thumb: conditions of `it` blocks, width suffixes, stack operations.
+/// Rewrites what differs from objdump only in Thumb code: conditions in `it` blocks, width suffixes, stack operations.
+/// `condition` is the one that an `it` block gives to this instruction.
 fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let (mut operands, is_wide) = (operands.trim_start().to_owned(), first >> 11 > 0b1_1100);
@@ -370,7 +376,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
     match (&stem[..], is_wide) {
         ("bl" | "blx" | "bic" | "bics", true) if stem.starts_with("bl") => width.clear(),
         ("bic" | "bics", true) => width = ".w".to_owned(),
-        // The library prints the number of the highest bit instead of the width.
+        // The last number must be the width. The library prints the number of the highest bit instead.
         ("bfi" | "bfc", true) => {
             width.clear();
             let (one, two) = (u32::from(first), u32::from(second));
@@ -389,7 +395,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
             width = if is_wide { ".w" } else { "" }.to_owned();
         }
         ("add" | "sub", true) if plain_number => (stem, width) = (format!("{stem}w"), String::new()),
-        // mov with a 16-bit immediate
+        // A mov with a 16-bit immediate.
         ("mov", true) if first & 0xfbf0 == 0xf240 => (stem, width) = ("movw".to_owned(), String::new()),
         ("rsb" | "rsbs", true) => width.clear(),
         ("uxth" | "uxtb" | "sxth" | "sxtb" | "rev" | "rev16" | "revsh", true) => width = ".w".to_owned(),
@@ -404,7 +410,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
         }
         _ => {}
     }
-    // objdump shows a register shifted by a number as a `mov`.
+    // objdump shows an instruction that shifts a register by a number as a `mov`.
     if first & 0xffef == 0xea4f
         && let Some((shift, flags)) = ["lsl", "lsr", "asr", "ror"].iter().find_map(|shift| {
             stem.strip_prefix(shift).filter(|flags| matches!(*flags, "" | "s")).map(|flags| (*shift, flags))
@@ -414,7 +420,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
         operands = format!("{registers}, {shift} {by}");
         stem = format!("mov{flags}");
     }
-    // A push or pop of a single register is shown as `str` or `ldr`.
+    // objdump shows a push or pop of a single register as `str` or `ldr`.
     if first == 0xf84d && second & 0xfff == 0xd04 || first == 0xf85d && second & 0xfff == 0xb04 {
         let name = operands.trim_start_matches("sp!, ").trim_matches(['{', '}']).to_owned();
         let (name_of, offset) = if first == 0xf84d { ("str", "[sp, #-4]!") } else { ("ldr", "[sp], #4") };
@@ -456,7 +462,7 @@ mod tests {
         lines.iter().map(|line| line.text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 
-    /// Bytes and the text that objdump (binutils 2.40) shows for them.
+    /// The bytes of Thumb instructions, and the text that objdump (binutils 2.40) shows for each.
     const THUMB: &[(&[u8], &str)] = &[
         (&[0x47, 0x2a], "cmp r2, #71"),
         (&[0x09, 0x4c], "ldr r4, [pc, #36]"),

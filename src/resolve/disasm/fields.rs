@@ -3,20 +3,20 @@
 use super::instruction::Instruction;
 use std::fmt::Write;
 
-/// Bytes per line of undecoded code. Most fixed-size instruction sets have 4-byte instructions.
+/// How many bytes of undecoded code are shown on a line. Most fixed-size instruction sets have 4-byte instructions.
 const A_LINE: usize = 4;
 
-/// Returns `count` bits of a word, starting at bit `low`.
+/// Returns `count` bits of a word; `low` is the number of the lowest one.
 pub(super) fn bits(word: u32, low: u32, count: u32) -> u32 {
     (word >> low) & ((1 << count) - 1)
 }
 
-/// Returns `count` bits of a word, starting at bit `low`, as a signed number.
+/// Returns `count` bits of a word as a signed number; `low` is the number of the lowest bit.
 pub(super) fn signed_bits(word: u32, low: u32, count: u32) -> i64 {
     i64::from((bits(word, low, count) << (32 - count)) as i32 >> (32 - count))
 }
 
-/// Shows code of an unsupported machine as hexadecimal bytes, [`A_LINE`] per line.
+/// Presents code of an unsupported machine as hexadecimal bytes, [`A_LINE`] bytes per line.
 pub(super) fn mark_undecoded(code: &[u8]) -> Vec<Instruction> {
     let lines = code.chunks(A_LINE).enumerate();
     let line = |(at, bytes): (usize, &[u8])| Instruction {

@@ -1,6 +1,6 @@
 //! A disassembled instruction.
 
-/// The assembler syntax of operands.
+/// The assembler syntax in which instructions are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Syntax {
     /// AT&T: source first, `%` before registers. This is what perf and objdump show.
@@ -10,37 +10,38 @@ pub enum Syntax {
     Intel,
 }
 
-/// One instruction, or bytes that aren't one.
+/// One instruction, or bytes that aren't an instruction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instruction {
-    /// The distance from the start of the code, in bytes.
+    /// The distance of the instruction from the start of the code, in bytes.
     pub offset: u64,
-    /// Length in bytes.
+    /// The length in bytes.
     pub len: u64,
-    /// The text, in objdump's spelling. The address of a direct branch is at the end.
+    /// The instruction in objdump's spelling. For a direct branch, it ends with the target address.
     pub text: String,
-    /// The address that the instruction refers to: the target of a branch, or of a load.
+    /// The address to which the instruction refers, such as the target of a branch or load. `None` if it refers to
+    /// none.
     pub target: Option<Target>,
 }
 
-/// An address in an instruction.
+/// An address to which an instruction refers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Target {
-    /// The address, based on where the code runs.
+    /// The address in memory, if the code runs at the address that was given to the disassembler.
     pub addr: u64,
-    /// How the instruction uses the address.
+    /// What the instruction does with the address.
     pub kind: TargetKind,
 }
 
-/// How an instruction uses an address.
+/// What an instruction does with an address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TargetKind {
-    /// Jumps to it, always or conditionally.
+    /// A jump to the address, always or conditionally.
     Jump,
-    /// Calls it.
+    /// A call of the function at the address.
     Call,
-    /// Reads, writes or computes it, relative to the instruction itself.
+    /// Memory that the instruction reads or writes, or whose address it computes, relative to its own address.
     Memory,
-    /// Contains it as a 64-bit immediate, which another instruction may call or read.
+    /// A 64-bit number in the instruction. It may be an address that another instruction calls or reads.
     Immediate,
 }

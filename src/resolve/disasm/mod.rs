@@ -1,7 +1,7 @@
-//! Disassembles machine code: where each instruction starts, its text, and the address it refers to.
+//! Disassembles machine code: where each instruction starts, its text, and the address to which it refers.
 //!
 //! Code comes from untrusted files, and a dump may contain anything. It is therefore decoded by libraries, without
-//! `unsafe` code of ours. Bytes that aren't an instruction are shown as `.byte` one by one, and decoding resumes after
+//! `unsafe` code of ours. Bytes that aren't an instruction are shown one by one as `.byte`, and decoding resumes after
 //! them, as in objdump.
 
 mod aarch64;
@@ -16,21 +16,21 @@ use super::symbols::code_kinds::{CodeKind, code_kinds};
 use super::symbols::image::Image;
 use crate::model::abi::{EM_386, EM_AARCH64, EM_ARM, EM_X86_64};
 
-/// Decodes the code of one machine.
+/// The decoder for the code of one instruction set.
 #[derive(Debug)]
 pub enum Disassembler {
     /// 64-bit or 32-bit x86.
     X86(x86::X86),
     /// 64-bit Arm.
     Aarch64(aarch64::Aarch64),
-    /// 32-bit Arm: Arm or Thumb instructions, or data among them.
+    /// 32-bit Arm: Arm instructions, Thumb instructions, or data between them.
     Arm(arm::Arm),
-    /// Any other machine. Its code is shown as bytes.
+    /// Any other machine. Its code is shown as bytes only.
     Unknown,
 }
 
 impl Disassembler {
-    /// Selects the decoder by `e_machine`.
+    /// Selects the decoder for the ELF machine number `e_machine`.
     pub fn new(machine: u16, syntax: Syntax) -> Self {
         match machine {
             EM_X86_64 => Self::X86(x86::X86::new(64, syntax)),
@@ -46,7 +46,7 @@ impl Disassembler {
         !matches!(self, Self::Unknown)
     }
 
-    /// Disassembles code that lies at `addr`. Together, the results cover all bytes, in order.
+    /// Disassembles code that runs at `addr`. Together, the results cover all bytes, in order.
     pub fn decode(&mut self, code: &[u8], addr: u64) -> Vec<Instruction> {
         match self {
             Self::X86(x86) => x86.decode(code, addr),
@@ -56,8 +56,8 @@ impl Disassembler {
         }
     }
 
-    /// Disassembles code of a file. `addr` is the address for which the code is linked. On Arm, symbols tell which
-    /// parts are Arm code, Thumb code or data.
+    /// Disassembles `code`, a part of the file `image`. `addr` is the address for which the code is linked. On Arm,
+    /// symbols in the file tell which parts are Arm code, Thumb code or data.
     pub fn decode_file(image: &Image, syntax: Syntax, code: &[u8], addr: u64) -> Vec<Instruction> {
         let machine = image.machine();
         if !matches!(machine, EM_ARM | EM_AARCH64) {

@@ -6,7 +6,7 @@ use iced_x86::{
     Code, Decoder, DecoderOptions, Formatter, GasFormatter, Instruction as Decoded, IntelFormatter, Mnemonic, OpKind,
 };
 
-/// objdump omits the size suffix of pushes, pops, jumps and calls.
+/// Pushes, pops, jumps and calls with the size suffix that the library prints, and as objdump shows them, without it.
 const IMPLIED_SIZES: [(&str, &str); 8] = [
     ("jmpq ", "jmp  "),
     ("callq ", "call  "),
@@ -18,7 +18,7 @@ const IMPLIED_SIZES: [(&str, &str); 8] = [
     ("popl ", "pop  "),
 ];
 
-/// The x86 decoder and formatter.
+/// The decoder and formatter for x86 code.
 pub struct X86 {
     bitness: u32,
     syntax: Syntax,
@@ -47,13 +47,13 @@ impl X86 {
         options.set_always_show_scale(true);
         options.set_show_zero_displacements(true);
         options.set_show_branch_size(false);
-        // The column where objdump starts the operands.
+        // The column in which objdump starts the operands.
         options.set_first_operand_char_index(7);
         Self { bitness, syntax, formatter }
     }
 
     pub(super) fn decode(&mut self, code: &[u8], addr: u64) -> Vec<Instruction> {
-        // Instructions that are invalid only because of a prefix (`lock` without a memory write) are still shown.
+        // An instruction that is invalid only because of a prefix (`lock` without a memory write) is still shown.
         let mut decoder = Decoder::with_ip(self.bitness, code, addr, DecoderOptions::NO_INVALID_CHECK);
         let mut instructions = Vec::new();
         while decoder.can_decode() {
@@ -104,7 +104,7 @@ impl X86 {
                 Syntax::Intel => text.insert_str(stem, &format!("{register},")),
             }
         }
-        // iced-x86 leaves a comma where the index is missing.
+        // iced-x86 leaves a comma where an address has no index register.
         if text.contains(",)") {
             text = text.replace(",)", ")");
         }
@@ -117,7 +117,7 @@ impl X86 {
     }
 }
 
-/// Prefixes that may precede a REX prefix in 64-bit code.
+/// Bytes that can be prefixes of an instruction and may precede a REX prefix in 64-bit code, with objdump's names.
 const LEGACY_PREFIXES: [(u8, &str); 11] = [
     (0x26, "es"),
     (0x2e, "cs"),
@@ -140,11 +140,11 @@ fn is_rex(byte: u8) -> bool {
     byte & 0xf0 == 0x40
 }
 
-/// The number of bytes at the start of `code` that are prefixes without effect. That is the case if the last of them is
-/// a REX prefix and another prefix follows. It happens in data between code; objdump shows such prefixes on a line of
-/// their own.
+/// The number of prefix bytes at the start of `code` that have no effect; usually 0. Prefixes have no effect if the
+/// last of them is a REX prefix and another prefix follows it. This happens in data between code. objdump shows such
+/// prefixes on a line of their own.
 fn idle_prefixes(code: &[u8]) -> usize {
-    /// The longest x86 instruction.
+    /// The maximum length of an x86 instruction in bytes.
     const LONGEST: usize = 15;
     let legacy = code.iter().take(LONGEST).take_while(|byte| legacy_prefix(**byte).is_some()).count();
     match code.get(legacy..) {
@@ -153,7 +153,7 @@ fn idle_prefixes(code: &[u8]) -> usize {
     }
 }
 
-/// The text of a list of prefixes, for example `data16 rex.WB`.
+/// objdump's text for a list of prefixes, such as `data16 rex.WB`.
 fn prefixes_text(prefixes: &[u8]) -> String {
     let name = |&byte: &u8| match legacy_prefix(byte) {
         Some(name) => name.to_owned(),
@@ -166,7 +166,8 @@ fn prefixes_text(prefixes: &[u8]) -> String {
     prefixes.iter().map(name).collect::<Vec<_>>().join(" ")
 }
 
-/// True for `imul` of a register by a number into the same register: objdump shows the register twice.
+/// True for `imul` of a register by a number, with the result in the same register. objdump shows that register twice,
+/// iced-x86 once.
 fn has_implied_source(decoded: &Decoded) -> bool {
     decoded.mnemonic() == Mnemonic::Imul
         && decoded.op_count() == 3
@@ -178,7 +179,7 @@ fn is_call(decoded: &Decoded) -> bool {
     matches!(decoded.code(), Code::Call_rel16 | Code::Call_rel32_32 | Code::Call_rel32_64)
 }
 
-/// The address that an instruction refers to; `None` if it refers to none.
+/// The address to which an instruction refers; `None` if it refers to none.
 fn target(decoded: &Decoded) -> Option<Target> {
     if decoded.op_count() > 0
         && matches!(decoded.op0_kind(), OpKind::NearBranch16 | OpKind::NearBranch32 | OpKind::NearBranch64)

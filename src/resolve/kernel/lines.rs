@@ -1,16 +1,16 @@
 //! Parses the lines of a kernel symbol list.
 
-/// A symbol as listed.
+/// One line of a kernel symbol list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SymbolLine {
     pub(super) addr: u64,
-    /// The type letter, as in nm(1).
+    /// The letter for the symbol's type, as in nm(1).
     pub(super) kind: u8,
-    /// Where the name begins, in the line or list that was parsed.
+    /// The offset of the name in the text that was parsed: a line, or the whole list.
     pub(super) name: usize,
 }
 
-/// Parses the lines of all symbols in a list.
+/// Parses the lines of a symbol list. Skips lines that can't be parsed.
 pub(super) fn parse_list(text: &[u8]) -> impl Iterator<Item = SymbolLine> {
     let mut next = 0;
     text.split(|&byte| byte == b'\n').filter_map(move |line| {
@@ -21,13 +21,14 @@ pub(super) fn parse_list(text: &[u8]) -> impl Iterator<Item = SymbolLine> {
     })
 }
 
-/// The address of the first symbol with this name, whatever its type.
+/// The address of the first symbol with this name, of whatever type; `None` if there is none.
 pub(super) fn find_address(text: &[u8], name: &[u8]) -> Option<u64> {
     let symbol = parse_list(text).find(|symbol| name_at_start(&text[symbol.name..]) == name)?;
     Some(symbol.addr)
 }
 
-/// Parses one line, such as `ffffffff81000000 T _text`. Symbols of modules are followed by a tab and `[ext4]`.
+/// Parses one line, such as `ffffffff81000000 T _text`. For a symbol of a module, a tab and the module's name follow
+/// (`[ext4]`). `None` for a malformed line.
 pub(super) fn parse_line(line: &[u8]) -> Option<SymbolLine> {
     let (digits, rest) = line.split_at(line.iter().position(|&byte| byte == b' ')?);
     let [_, kind, b' ', first, ..] = *rest else { return None };
@@ -38,7 +39,7 @@ pub(super) fn parse_line(line: &[u8]) -> Option<SymbolLine> {
     Some(SymbolLine { addr, kind, name: digits.len() + 3 })
 }
 
-/// The name at the start of `text`.
+/// The symbol's name at the start of `text`: everything up to the next blank.
 pub(super) fn name_at_start(text: &[u8]) -> &[u8] {
     let end = text.iter().position(|byte| matches!(byte, b'\t' | b' ' | b'\n'));
     &text[..end.unwrap_or(text.len())]

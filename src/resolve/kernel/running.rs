@@ -6,7 +6,7 @@ use crate::model::process::BuildId;
 use crate::resolve::symbols::files;
 use std::path::{Path, PathBuf};
 
-/// The kernel of this machine.
+/// What is known about the kernel that runs on this machine.
 pub(super) struct RunningKernel {
     pub(super) build_id: Option<BuildId>,
     /// The kernel's release, as printed by `uname -r`.
@@ -21,8 +21,9 @@ impl RunningKernel {
         Self { build_id: running_build_id(), release, kallsyms: PathBuf::from("/proc/kallsyms") }
     }
 
-    /// True if the running kernel is the recorded one. Compares build IDs or, if the recording has none, releases.
-    /// `None` if the recording has neither, because its recorder was killed or is still running.
+    /// True if the running kernel is the recorded one. The arguments are the recorded kernel's. Compares build IDs, or
+    /// releases if the recording has no build ID. `None` if the recording has neither, because its recorder was killed
+    /// or is still running.
     pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
         match (build_id, self.build_id, release, &self.release) {
             (Some(recorded), Some(running), ..) => Some(files::hex(recorded) == files::hex(running)),
@@ -32,24 +33,26 @@ impl RunningKernel {
         }
     }
 
-    /// True if a symbol list is that of the running kernel. A list in perf's cache may be, even if it is stored under
-    /// another kernel's build ID: `perf inject` stores the running kernel's list under the ID of whatever kernel was
-    /// recorded.
+    /// True if a symbol list is that of the running kernel. In perf's cache, this may be so even for a list stored
+    /// under another kernel's build ID: `perf inject` stores the running kernel's list under the ID of whatever kernel
+    /// was recorded.
     pub(super) fn has_list(&self, list: &[u8]) -> bool {
         io::of_system(&self.kallsyms).is_ok_and(|own| is_same_kernel(list, &own))
     }
 }
 
-/// True if two symbol lists are from the same kernel, even if from different boots: they have the same functions at the
+/// True if two symbol lists are from the same kernel, perhaps from different boots: they have the same functions at the
 /// same distances from each other.
 fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
     let symbols = core_symbols(one);
     !symbols.is_empty() && symbols == core_symbols(other)
 }
 
-/// The first symbols of the kernel itself, without its modules. Addresses are relative to the first symbol.
+/// The first symbols of a list that belong to the kernel itself, not to a module. Addresses are relative to the first
+/// symbol.
 fn core_symbols(list: &[u8]) -> Vec<(u64, &[u8])> {
-    /// This many symbols are more than enough to tell two kernels apart, even if both were built from the same source.
+    /// How many symbols are compared at most. This is more than enough to tell two kernels apart, even if both were
+    /// built from the same source.
     const MAX_SYMBOLS: usize = 20_000;
     let mut symbols = Vec::new();
     let mut first = None;
@@ -74,7 +77,8 @@ pub fn running_build_id() -> Option<BuildId> {
     note_build_id(&io::of_system(Path::new("/sys/kernel/notes")).ok()?)
 }
 
-/// Finds the NT_GNU_BUILD_ID note (type 3) among ELF notes.
+/// Returns the build ID in a sequence of ELF notes, which is in a note of type 3 (`NT_GNU_BUILD_ID`). `None` if there
+/// is none.
 fn note_build_id(mut notes: &[u8]) -> Option<BuildId> {
     let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
     while !notes.is_empty() {

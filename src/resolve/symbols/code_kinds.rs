@@ -1,6 +1,6 @@
-//! Splits a file's code into Arm instructions, Thumb instructions and data. Assemblers mark with symbols where each
-//! begins (`$a`, `$t`, `$x`, `$d`). A stripped file has no such symbols; there, the lowest bit of a function's symbol
-//! is set for Thumb code.
+//! Splits a file's code into Arm instructions, Thumb instructions and data. Assemblers mark with symbols where each of
+//! them begins (`$a`, `$t`, `$x`, `$d`). A stripped file has no such symbols. There, the lowest bit of a function's
+//! symbol is set if the function is Thumb code.
 //!
 //! Spec: aaelf32, "Mapping symbols" and "Symbol Values"; aaelf64, "Mapping symbols".
 
@@ -8,10 +8,10 @@ use super::image::Image;
 use object::{Object, ObjectSymbol, SymbolKind};
 use std::ops::Range;
 
-/// What a range of a code section contains.
+/// What a range of addresses in a code section contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CodeKind {
-    /// Instructions; on 32-bit Arm, 4-byte ones.
+    /// Instructions other than Thumb. On 32-bit Arm, each has 4 bytes.
     Code,
     /// Thumb instructions.
     Thumb,
@@ -19,7 +19,7 @@ pub enum CodeKind {
     Data,
 }
 
-/// Splits a range of link-time addresses by kind. The parts are in order and without gaps.
+/// Splits a range of link-time addresses into parts of one kind each. The parts are in order and leave no gaps.
 pub(crate) fn code_kinds(image: &Image, range: Range<u64>) -> Vec<(Range<u64>, CodeKind)> {
     let Ok(object) = image.object() else { return vec![(range, CodeKind::Code)] };
     let mut marks: Vec<Mark> = object.symbols().filter_map(|symbol| Mark::from_symbol(&symbol)).collect();
@@ -47,14 +47,14 @@ pub(crate) fn code_kinds(image: &Image, range: Range<u64>) -> Vec<(Range<u64>, C
     parts
 }
 
-/// A mapping symbol: code of this kind begins at this address.
+/// A mapping symbol. It says that code of this kind begins at this address.
 struct Mark {
     addr: u64,
     kind: CodeKind,
 }
 
 impl Mark {
-    /// `None` if the symbol isn't a mapping symbol.
+    /// Reads a mapping symbol; `None` if the symbol isn't one.
     fn from_symbol(symbol: &object::Symbol<'_, '_>) -> Option<Self> {
         let letter = match symbol.name_bytes().ok()? {
             [b'$', letter] | [b'$', letter, b'.', ..] => letter,
@@ -66,7 +66,7 @@ impl Mark {
             b'd' => CodeKind::Data,
             _ => return None,
         };
-        // A mapping symbol that belongs to no section doesn't describe code.
+        // A mapping symbol that isn't in any section doesn't describe code.
         symbol.section_index()?;
         Some(Self { addr: symbol.address(), kind })
     }

@@ -1,22 +1,22 @@
-//! Names variables by address. Frames aren't named after variables, even if their code lies in one.
+//! Finds variables by address. Frames are never named after variables, even if their code lies in one.
 
 use super::image::Image;
 use object::{Object, ObjectSymbol, SymbolKind};
 
-/// A variable, and the offset of an address within it.
+/// The variable at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Variable {
     /// The variable's name, still mangled.
     pub name: Vec<u8>,
-    /// The offset of the address within the variable.
+    /// The offset of the address from the start of the variable, in bytes.
     pub offset: u64,
 }
 
-/// The variables of a file.
+/// The variables of a program or library.
 #[derive(Debug, Default)]
 pub struct Variables {
-    /// Sorted by link-time address. Of several variables at one address, the largest comes last, and a global one comes
-    /// after a local one.
+    /// Sorted by link-time address. Of several variables at the same address, the largest comes last; of equally large
+    /// ones, a global one comes after a local one.
     list: Vec<DataSymbol>,
 }
 
@@ -29,8 +29,8 @@ struct DataSymbol {
 }
 
 impl Variables {
-    /// Reads the symbol tables of these files, which must all be linked for the same addresses, such as a program and
-    /// its debug file.
+    /// Reads the symbol tables of files that are all linked for the same addresses, such as a program and its debug
+    /// file.
     pub fn new(images: &[&Image]) -> Self {
         let mut list = Vec::new();
         for image in images {
@@ -54,7 +54,8 @@ impl Variables {
         Self { list }
     }
 
-    /// The variable that contains the address. A variable without a size extends to the next variable.
+    /// The variable that contains the address; `None` if there is none. A variable without a size extends to the next
+    /// one.
     pub fn find(&self, vaddr: u64) -> Option<Variable> {
         let behind = self.list.partition_point(|symbol| symbol.start <= vaddr);
         let symbol = &self.list[behind.checked_sub(1)?];

@@ -25,7 +25,7 @@ fn sh(dir: &Path, command: &str) {
 
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/programs/inlined.c");
 
-/// The test program, and where its function `hidden` is in the file.
+/// The test program, and the offsets of its function `hidden` in the file.
 struct Program {
     dir: TempDir,
     hidden: Vec<u64>,
@@ -58,8 +58,8 @@ impl Program {
         object.build_id().unwrap().unwrap().iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// The functions found at the addresses of `hidden`: the longest chain, innermost first. Also returns the source
-    /// file of `hidden`.
+    /// The functions found at the addresses of `hidden`: of all chains the longest one, innermost first. Also returns
+    /// the source file of `hidden`, and the warnings.
     fn calls(&self, debug_dirs: &[&str]) -> (Vec<String>, String, Warnings) {
         let dso = Dso {
             path: self.dir.path().join("prog").as_os_str().as_bytes().into(),
@@ -108,8 +108,8 @@ fn units_that_aranges_does_not_list_and_ranges_that_it_leaves_out() {
         )),
         &[],
     );
-    // Changes `.debug_aranges` so that it lists `main`, which has a section of its own, but has a length of 0 for
-    // everything else.
+    // Changes `.debug_aranges` so that it lists only `main`, which has a section of its own. All other code gets the
+    // length 0.
     let in_part = r"sed -i '/\.debug_aranges/,/\.debug_rnglists/s/^\t\.quad\t\.Letext0-.*/\t.quad 0/' own.s";
     let program = Program::made_by(&format!("gcc -O2 -g -S {SOURCE} -o own.s && {in_part} && gcc -o prog own.s"));
     check(&program, &[]);
@@ -178,7 +178,7 @@ fn a_mini_symbol_table_names_the_function() {
 #[test]
 fn shared_parts_taken_out_by_dwz() {
     let program = Program::new("-g");
-    // dwz moves what several files have in common into a shared file.
+    // dwz moves debug information that several files have in common into a file of its own.
     program.sh("cp prog other && dwz -m shared.dwz prog other");
     let bytes = std::fs::read(program.dir.path().join("prog")).unwrap();
     let object = object::File::parse(&*bytes).unwrap();

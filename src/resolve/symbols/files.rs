@@ -1,4 +1,4 @@
-//! Finds the file that ran, and the files with its symbols and debug information.
+//! Finds the file that ran, and other files with its symbols and debug information.
 //!
 //! | wanted | looked for, in this order |
 //! |---|---|
@@ -35,33 +35,36 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// Where to look for the files that ran and for debug information, and which of them to trust.
 #[derive(Debug, Clone)]
 pub struct SearchOptions {
-    /// Directories that hold the root of the recorded machine: `--symfs DIR`, and files packed with a recording.
+    /// Directories that contain the root file system of the recorded machine: each `--symfs DIR`, and files packed with
+    /// a recording.
     pub symfs: Vec<PathBuf>,
-    /// `--debug-dir DIR`: directories laid out like `/usr/lib/debug`, which is searched last.
+    /// Each `--debug-dir DIR`: directories laid out like `/usr/lib/debug`, which itself is searched last.
     pub debug_dirs: Vec<PathBuf>,
-    /// perf's cache of recorded files, `~/.debug`.
+    /// perf's cache of the files that it recorded, `~/.debug`. `None` if there is no home directory.
     pub cache: Option<PathBuf>,
-    /// The cache of debuginfod's client, `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`: a directory per
-    /// build ID with `executable` and `debuginfo`, which are empty if no server had the file
+    /// The cache of debuginfod's client, `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`. It has a directory
+    /// per build ID with the files `executable` and `debuginfo`, which are empty if no server had them
     /// (debuginfod_find_debuginfo(3)). Nothing is downloaded.
     pub debuginfod: Option<PathBuf>,
     /// `--vmlinux FILE`: the image of the recorded kernel.
     pub vmlinux: Option<PathBuf>,
     /// The release of the recorded kernel, as printed by `uname -r`.
     pub os_release: Option<Vec<u8>>,
-    /// `e_machine` of the recorded machine. Files for other machines can't be the ones that ran.
+    /// The ELF machine number (`e_machine`) of the recorded machine; `None` if unknown. Files for other machines can't
+    /// be the ones that ran.
     pub machine: Option<u16>,
-    /// `-f`: also use files owned by other users.
+    /// `-f`: also use files that other users own.
     pub force: bool,
-    /// True if the recording comes from another machine and was packed with its files. Source files on this machine
-    /// then don't belong to it.
+    /// True if the recording comes from another machine and was packed with that machine's files. The source files on
+    /// this machine then have nothing to do with the recording.
     pub is_packed: bool,
-    /// `--trust-sources`: show any source file that a recording names, regardless of its permissions and of the machine
-    /// that made the recording.
+    /// `--trust-sources`: show any source file that a recording names, whatever its permissions and whichever machine
+    /// made the recording.
     pub trust_sources: bool,
-    /// True if the recorded kernel is running on this machine, so that its vDSO can be read from our own memory.
+    /// True if the recorded kernel is running on this machine. Its vDSO can then be read from this process's own
+    /// memory.
     pub kernel_runs_here: bool,
-    /// When the recording was made, if it was made on this machine.
+    /// When the recording was made. `None` if it is unknown or the recording was made on another machine.
     pub recorded_here: Option<RecordedTime>,
 }
 
@@ -75,17 +78,17 @@ pub struct RecordedTime {
 }
 
 impl RecordedTime {
-    /// True for file times (seconds and nanoseconds since 1970) during the recording.
+    /// True if a file time (seconds and nanoseconds since 1970) lies between the start and the end of the recording.
     fn contains(&self, seconds: i64, nanos: i64) -> bool {
         let since = Duration::new(u64::try_from(seconds).unwrap_or_default(), u32::try_from(nanos).unwrap_or(0));
         (self.began..=self.ended).contains(&(UNIX_EPOCH + since))
     }
 }
 
-/// Accepts an ELF file or a PE image. It may contain only debug information.
+/// Accepts ELF files and PE images. They may contain only debug information.
 pub const ELF: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Any), otherwise: NO_CODE };
 
-/// Like [`ELF`], but rejects files with large holes: linkers leave none in debug information.
+/// Like [`ELF`], but rejects files with large holes. Linkers leave none in debug information.
 pub(super) const DEBUGGING: Kind = Kind { holes: |head| is_code(head).then_some(Holes::Small), otherwise: NO_CODE };
 
 const NO_CODE: &str = "is neither an ELF file nor a PE image";
@@ -113,7 +116,8 @@ impl Default for SearchOptions {
     }
 }
 
-/// The cache of debuginfod's client; see [`SearchOptions::debuginfod`].
+/// Where debuginfod's client has its cache: `$DEBUGINFOD_CACHE_PATH` or `~/.cache/debuginfod_client`. `None` if neither
+/// is known.
 fn debuginfod_cache() -> Option<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(cache) = variable("DEBUGINFOD_CACHE_PATH") {
@@ -127,7 +131,8 @@ fn debuginfod_cache() -> Option<PathBuf> {
 }
 
 impl SearchOptions {
-    /// Finds the file that ran. `None` if the file is missing, or if only another build of it is on this machine.
+    /// Finds the file that was mapped as `dso`. `None` if it is missing, was replaced, or is of another build or
+    /// machine.
     pub fn find_running(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if dso.kind == DsoKind::Kernel {
             return self.find_vmlinux(dso, warnings);
@@ -144,7 +149,7 @@ impl SearchOptions {
             warnings.push(Warning::new(message).in_file(path, None));
             return None;
         }
-        // Only reported if no file is found.
+        // Files that may not be used are only reported if no file is found that may.
         let mut rejected = Warnings::new();
         for path in self.running_paths(dso) {
             if let Some(image) = self.open(&path, ELF, &mut rejected)
@@ -158,7 +163,8 @@ impl SearchOptions {
         }
         warnings.append(rejected);
         if dso.kind == DsoKind::File {
-            // If the file exists but isn't an ELF file, it may still contain the code that ran, so say what it is.
+            // The file may exist without being an ELF file, and still contain the code that ran. A warning then says
+            // what it is.
             for path in self.recorded_paths(&dso.path) {
                 if let Some(kind) = self.no_elf(&path) {
                     let message = format!("is not an ELF file but {}, so it has no symbols to read", kind.name());
@@ -169,21 +175,22 @@ impl SearchOptions {
         None
     }
 
-    /// The paths where the file that ran may be, in the order in which they are to be tried.
+    /// The paths where the file that ran may be, in the order in which they should be tried.
     fn running_paths<'a>(&'a self, dso: &'a Dso) -> impl Iterator<Item = PathBuf> + 'a {
         let mut paths = Vec::new();
-        // The vDSO is in no ordinary directory, but `--symfs` may point to one that was prepared for this recording.
+        // The vDSO is in no ordinary directory, but a `--symfs` directory that was prepared for this recording may
+        // contain it.
         if dso.kind == DsoKind::File || !self.symfs.is_empty() {
             paths = self.recorded_paths(&dso.path);
         }
-        // By now, the path of a deleted file may belong to another file. The path is therefore only tried if a build ID
-        // can confirm the match.
+        // The path of a deleted file may belong to another file by now. It is therefore only tried if a build ID can
+        // confirm that the file is the right one.
         if dso.build_id.is_some()
             && let Some(path) = dso.path.strip_suffix(b" (deleted)")
         {
             paths.extend(self.recorded_paths(path));
         }
-        // These directories are only read if no recorded path leads to the file.
+        // The directories with files by build ID are only searched if no recorded path leads to the file.
         let by_id = dso.build_id.into_iter().flat_map(|id| self.running_paths_by_id(dso, id));
         paths.into_iter().chain(by_id)
     }
@@ -199,8 +206,8 @@ impl SearchOptions {
         paths
     }
 
-    /// True if the file at the recorded path was replaced or rewritten while the recording was made. perf reads build
-    /// IDs when it finishes, so they match even then. A changed ctime alone proves nothing, because perf links files
+    /// True if the file at the recorded path was replaced or rewritten during the recording. Build IDs match even then,
+    /// because perf reads them when the recording ends. A changed ctime alone proves nothing, because perf links files
     /// into its cache.
     fn was_replaced(&self, dso: &Dso) -> bool {
         let (Some(recorded), Some(times)) = (dso.file, self.recorded_here) else { return false };
@@ -217,8 +224,9 @@ impl SearchOptions {
         is_same_device && times.contains(about.ctime(), about.ctime_nsec())
     }
 
-    /// Reads the vDSO from our own memory. The kernel gives all processes of one word size the same one. It is the
-    /// recorded one if build IDs match, or if the recording has none but was made by the running kernel.
+    /// Reads the vDSO from this process's own memory. The kernel gives the same vDSO to all processes of one word size.
+    /// `None` unless it is the recorded one: the build IDs match, or the recording has none but was made by the running
+    /// kernel.
     fn find_own_vdso(&self, dso: &Dso) -> Option<Image> {
         if !dso.is_vdso() {
             return None;
@@ -232,7 +240,8 @@ impl SearchOptions {
         is_ours.then_some(image)
     }
 
-    /// Finds the image of the recorded kernel. Unless given by the user, it must have the recorded build ID.
+    /// Finds the image of the recorded kernel; `None` if there is none. Unless the user chose it, it must have the
+    /// recorded build ID.
     fn find_vmlinux(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if let Some(given) = &self.vmlinux {
             let Some(image) = open_image(Named::User.door(true), given, ELF, warnings) else {
@@ -260,7 +269,7 @@ impl SearchOptions {
         images.find(|image| image.build_id().is_some() && image.has_build_id(Some(id)))
     }
 
-    /// Finds the separate file with the debug information of `image`, if there is one.
+    /// Finds the separate file with the debug information of `image`. `None` if there is none.
     pub fn find_debugging(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         if let Some(id) = image.build_id() {
             let paths = self.paths_by_id(id, "debug").chain(self.debuginfod_path(id, "debuginfo"));
@@ -272,20 +281,22 @@ impl SearchOptions {
         self.find_by_debug_link(image, warnings)
     }
 
-    /// The paths where directories with files by build ID may have a file (`debug` or `vmlinux`) of this build.
+    /// The paths where a directory of files by build ID may have the file of this build that is called `debug` or
+    /// `vmlinux`.
     fn paths_by_id<'a>(&'a self, id: BuildId, file_name: &'a str) -> impl Iterator<Item = PathBuf> + use<'a> {
         self.id_dirs().flat_map(move |dir| [id_path(dir, id).join(file_name), with_suffix(id_path(dir, id), ".debug")])
     }
 
-    /// The path of this build's file in debuginfod's cache. `None` if the cache has no such file, or an empty one,
-    /// which means that no server has it.
+    /// The path of this build's file in debuginfod's cache. `None` if the cache doesn't have the file, or has an empty
+    /// one, which means that no server has it.
     fn debuginfod_path(&self, id: BuildId, file_name: &str) -> Option<PathBuf> {
         let path = self.debuginfod.as_ref()?.join(hex(id)).join(file_name);
         let about = self.door(&path).look(&path)?;
         if about.len() > 0 { Some(path) } else { None }
     }
 
-    /// Follows `.gnu_debuglink`, which holds a file name and a checksum.
+    /// Finds the file to which `.gnu_debuglink` leads. That section holds a file name and a checksum. `None` if there
+    /// is none.
     fn find_by_debug_link(&self, image: &Image, warnings: &mut Warnings) -> Option<Image> {
         let object = image.object().ok()?;
         let (name, crc) = object.gnu_debuglink().ok().flatten()?;
@@ -298,7 +309,7 @@ impl SearchOptions {
             let Some(found) = self.open(&path, DEBUGGING, warnings) else { continue };
             let same = match image.build_id() {
                 Some(id) => found.has_build_id(Some(id)),
-                // The checksum needs the whole file, so cheaper checks come first.
+                // The checksum requires reading the whole file, so cheaper checks come first.
                 None => found.may_be_debugging(image) && found.crc32() == crc,
             };
             if same {
@@ -310,12 +321,13 @@ impl SearchOptions {
         None
     }
 
-    /// Finds the file into which dwz moved the parts of `debugging`'s information that several files share.
+    /// Finds the dwz file to which `debugging` refers. It holds the debug information that several files share. `None`
+    /// if there is none.
     pub fn find_shared(&self, debugging: &Image, warnings: &mut Warnings) -> Option<Image> {
         let object = debugging.object().ok()?;
         let (name, id) = object.gnu_debugaltlink().ok().flatten()?;
         let id = BuildId::new(id);
-        // If the link's path is absolute, it replaces the directory.
+        // Joining an absolute path gives that path itself, without the directory.
         let mut paths = vec![debugging.path().parent()?.join(OsStr::from_bytes(name))];
         if let Some(id) = id {
             paths.extend(self.paths_by_id(id, "debug"));
@@ -324,28 +336,28 @@ impl SearchOptions {
         images.find(|found| found.has_build_id(id))
     }
 
-    /// Finds the package (`.dwp`) of split debug information next to one of these images.
+    /// Finds a package (`.dwp`) of split debug information next to one of these images. `None` if there is none.
     pub fn find_package(&self, images: &[&Image], warnings: &mut Warnings) -> Option<Image> {
         let mut paths = images.iter().map(|image| with_suffix(image.path().to_owned(), ".dwp"));
         paths.find_map(|path| self.open(&path, DEBUGGING, warnings))
     }
 
-    /// Opens a file that may not exist. Warns if it exists but may not be used.
+    /// Opens a file; `None` if it doesn't exist or may not be used. Warns in the latter case.
     pub fn open(&self, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
         open_image(self.door(path), path, kind, warnings)
     }
 
-    /// The kind of a file that isn't an ELF file. `None` if it is an ELF file or can't be read.
+    /// What a file is that isn't an ELF file. `None` if it is an ELF file or can't be read.
     pub fn no_elf(&self, path: &Path) -> Option<NoElf> {
         NoElf::of(&self.door(path).head(path, no_elf::HEAD)?.ok()?)
     }
 
-    /// True if the path exists.
+    /// True if a file or directory exists at the path.
     pub fn is_there(&self, path: &Path) -> bool {
         self.door(path).look(path).is_some()
     }
 
-    /// How to open a path that comes from a recording or from another file. Below a directory given by the user,
+    /// The rules for opening a path that comes from a recording or another file. Below a directory that the user named,
     /// symbolic links can't lead out of that directory.
     fn door(&self, path: &Path) -> Door<'_> {
         let mut typed = self.symfs.iter().chain(&self.debug_dirs);
@@ -356,7 +368,8 @@ impl SearchOptions {
         Door { named: Named::Recording, start, force: self.force }
     }
 
-    /// The paths on this machine where the recorded path may be found.
+    /// The paths on this machine where the file with this recorded path may be: below each `--symfs` directory, or the
+    /// path itself if there is none.
     pub fn recorded_paths(&self, path: &[u8]) -> Vec<PathBuf> {
         let path = Path::new(OsStr::from_bytes(path));
         if self.symfs.is_empty() {
@@ -372,7 +385,7 @@ impl SearchOptions {
         paths
     }
 
-    /// Directories that store files by build ID.
+    /// The directories that may have files by build ID: each `--debug-dir`, perf's cache, `/usr/lib/debug`.
     pub(crate) fn id_dirs(&self) -> impl Iterator<Item = &Path> {
         self.debug_dirs.iter().chain(&self.cache).map(PathBuf::as_path).chain([Path::new("/usr/lib/debug")])
     }
@@ -381,7 +394,8 @@ impl SearchOptions {
         self.door(path).look(path).is_some_and(|about| about.is_dir())
     }
 
-    /// True if an image is of the recorded build and machine. If not, warns.
+    /// True if the image has the recorded build ID and is for the recorded machine. If it doesn't match, adds a
+    /// warning.
     fn is_match(&self, image: &Image, dso: &Dso, warnings: &mut Warnings) -> bool {
         let reason = if !image.has_build_id(dso.build_id) {
             let (Some(wanted), Some(found)) = (dso.build_id, image.build_id()) else { return false };
@@ -397,7 +411,7 @@ impl SearchOptions {
         false
     }
 
-    /// True if the recorded machine can run this file. 64-bit machines also run 32-bit programs.
+    /// True if the recorded machine can run programs in this file. 64-bit machines also run 32-bit programs.
     pub fn is_of_machine(&self, image: &Image) -> bool {
         match self.machine.map(elf::Machine) {
             None => true,
@@ -431,22 +445,23 @@ fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) 
     }
 }
 
-/// True for sparse files made to exhaust resources: they take few bytes on disk but would take hours to read. Ordinary
-/// holes are a few pages, and file systems with compression store debug information in about a tenth of its size.
+/// True if a file is sparse to such a degree that it was made to exhaust resources: few bytes on disk, but hours to
+/// read. Ordinary holes are a few pages, and file systems with compression store debug information in about a tenth of
+/// its size.
 fn is_mostly_hole(len: u64, on_disk: u64) -> bool {
     const UNSUSPICIOUS: u64 = 16 << 20;
     const LARGEST_RATIO: u64 = 16;
     len > UNSUSPICIOUS && len / LARGEST_RATIO > on_disk
 }
 
-/// Appends text to a path.
+/// Appends text to the last component of a path.
 fn with_suffix(path: PathBuf, suffix: impl AsRef<OsStr>) -> PathBuf {
     let mut path = path.into_os_string();
     path.push(suffix);
     path.into()
 }
 
-/// The same path with `/usr` added or removed at its start, as on systems where `/lib`, `/bin` and so on are links into
+/// The path with `/usr` added at its start, or removed. For systems where `/lib`, `/bin` and so on are links into
 /// `/usr`. `None` if the path is not in such a directory.
 fn toggle_usr(path: &Path) -> Option<PathBuf> {
     let without_usr = path.strip_prefix("usr").ok();
@@ -460,17 +475,18 @@ fn toggle_usr(path: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The path `DIR/.build-id/ab/cdef…` of a build ID.
+/// The path `DIR/.build-id/ab/cdef…` at which a directory has the file with this build ID.
 fn id_path(dir: &Path, id: BuildId) -> PathBuf {
     let hex = hex(id);
     let (first, rest) = hex.split_at(2);
     dir.join(".build-id").join(first).join(rest)
 }
 
-/// A build ID in hexadecimal, as used in paths, without the zeros that pad it in a recording.
+/// A build ID in hexadecimal, as it is used in paths: without the zeros that pad it in a recording.
 pub fn hex(id: BuildId) -> String {
     let bytes = id.as_bytes();
-    // Real IDs have 8, 16 or 20 bytes. The rare ID that really ends in zeros can only be found by its path.
+    // Real build IDs have 8, 16 or 20 bytes. The rare one that really ends in zeros is only found by the file's own
+    // path.
     let len = [8, 16].into_iter().find(|&len| bytes.len() > len && bytes[len..].iter().all(|&byte| byte == 0));
     bytes[..len.unwrap_or(bytes.len())].iter().map(|byte| format!("{byte:02x}")).collect()
 }
@@ -481,7 +497,7 @@ pub fn file_id(about: &Metadata) -> FileId {
     FileId { major: rustix::fs::major(device), minor: rustix::fs::minor(device), inode: about.ino() }
 }
 
-/// The vDSO of the running kernel, read from this process's memory.
+/// Reads the vDSO of the running kernel from this process's memory. `None` if that fails.
 pub fn read_running_vdso() -> Option<Image> {
     use std::os::unix::fs::FileExt;
     let maps = io::text_of_system(Path::new("/proc/self/maps")).ok()?;
@@ -580,7 +596,7 @@ mod tests {
         assert_eq!([before, during, after].map(|time| is_used(here, time)), [true, false, true]);
         assert_eq!([before, during, after].map(|time| is_used(other, time)), [true, false, true]);
         assert_eq!([before, during, after].map(|time| is_used(elsewhere, time)), [true; 3]);
-        // A hard link, as perf's cache makes, changes only the ctime.
+        // perf's cache makes hard links, which only change the ctime.
         std::thread::sleep(Duration::from_millis(20));
         let linked = SystemTime::now();
         std::fs::hard_link(&path, dir.path().join("cached")).unwrap();

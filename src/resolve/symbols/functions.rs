@@ -1,4 +1,4 @@
-//! Finds where the functions of a file start and end.
+//! Finds the address ranges of the functions in a file.
 
 use super::gopclntab::GoTable;
 use super::images::Images;
@@ -9,7 +9,7 @@ use crate::resolve::dso::DsoId;
 use object::{Architecture, Object, ObjectSection, ObjectSymbol, SectionKind, SymbolKind};
 use std::ops::Range;
 
-/// For each offset of the request, the link-time address range of the function that contains it. `None` if no symbol
+/// The link-time address range of the function at each offset of the request, in the same order. `None` where no symbol
 /// covers the offset.
 pub fn extents(
     request: &Request,
@@ -18,7 +18,7 @@ pub fn extents(
     pool: &Pool,
     warnings: &mut Warnings,
 ) -> Vec<Option<Range<u64>>> {
-    // Only symbols are needed, so no DWARF is opened.
+    // Only symbols are needed, so files with DWARF aren't even looked for.
     let options = SymbolOptions { inlines: false, lines: false, ..options.clone() };
     let Some(file) = open(request, images, &options, warnings) else {
         return vec![None; request.offsets.len()];
@@ -31,7 +31,8 @@ pub fn extents(
     request.offsets.iter().map(extent).collect()
 }
 
-/// The link-time address ranges that have a symbol, sorted and merged.
+/// All link-time address ranges in which code has a name, sorted. Adjacent ranges are merged. Empty if the file isn't
+/// found.
 pub fn named_ranges(
     dso: DsoId,
     images: &Images<'_>,
@@ -61,13 +62,13 @@ pub fn named_ranges(
     ranges
 }
 
-/// The address ranges of functions and code labels. A symbol without a size extends to the next symbol, but not beyond
-/// the end of its section.
+/// The link-time address ranges of functions and code labels in a file. A symbol without a size extends to the next
+/// symbol, at most to the end of its section.
 fn code_ranges(object: &object::File<'_>) -> Vec<Range<u64>> {
     // On Arm, the lowest bit of a function's address is set for Thumb code.
     let thumb_bit = u64::from(object.architecture() == Architecture::Arm);
     let mut ranges: Vec<Range<u64>> = Vec::new();
-    // Symbols without a size, up to the end of their section.
+    // The ranges of symbols without a size, which at first extend to the end of their section.
     let mut unsized_ranges: Vec<Range<u64>> = Vec::new();
     for symbol in object.symbols().chain(object.dynamic_symbols()) {
         let section = symbol.section_index().and_then(|index| object.section_by_index(index).ok());

@@ -25,24 +25,25 @@ use super::image::Image;
 use object::{Object, ObjectSection};
 use std::ops::Range;
 
-/// Longer texts are not names; the table is damaged.
+/// The maximum length of a name in bytes. A longer one means that the table is damaged.
 const MAX_NAME_LEN: usize = 64 << 10;
 
-/// How many entries of value tables a lookup may read, so that malicious tables can't make it slow.
+/// How many entries of value tables are read for one lookup, so that malicious tables can't make it slow.
 const MAX_STEPS: usize = 1 << 18;
 
-/// Numbers of the fields of a function record. The field 4 is the table of stack pointers.
+/// The fields of a function record are numbered. Field 1 is the offset of the name. Field 4 (the table of stack
+/// pointers) isn't used.
 const FIELD_NAME: usize = 1;
-/// The value table of files.
+/// The field with the offset of the value table that gives the file at each address.
 const FIELD_FILES: usize = 5;
-/// The value table of lines.
+/// The field with the offset of the value table that gives the line at each address.
 const FIELD_LINES: usize = 6;
-/// The number of further value tables.
+/// The field with the number of further value tables.
 const FIELD_TABLE_COUNT: usize = 7;
-/// The compilation unit.
+/// The field with the index of the compilation unit's first entry in [`Parts::units`].
 const FIELD_UNIT: usize = 8;
 
-/// The table of one Go program.
+/// The `.gopclntab` of one Go program.
 #[derive(Debug)]
 pub struct GoTable<'a> {
     image: &'a Image,
@@ -51,9 +52,9 @@ pub struct GoTable<'a> {
     quantum: u64,
     function_count: usize,
     parts: Parts,
-    /// The address that function addresses are relative to.
+    /// The start of the program's text. Since Go 1.18, addresses of functions are relative to it.
     text: u64,
-    /// The address of `go:func.*`; `None` if unknown.
+    /// The link-time address of `go:func.*`, from which the offsets of inline trees count. `None` if unknown.
     func_data: Option<u64>,
     inline_layout: Option<InlineLayout>,
 }
@@ -61,20 +62,20 @@ pub struct GoTable<'a> {
 /// A function of a Go program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoFunction<'a> {
-    /// The link-time addresses of the function's code.
+    /// The range of link-time addresses of the function's code.
     pub range: Range<u64>,
     /// The function's name, such as `main.(*T).run`.
     pub name: &'a [u8],
 }
 
-/// A function at an address: an inlined one, or the compiled function that contains the address.
+/// A function that was active at an address: an inlined one, or the compiled function that contains the address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoCall<'a> {
     /// The function's name.
     pub name: &'a [u8],
     /// The source file; empty if unknown.
     pub file: &'a [u8],
-    /// The line in the file; 0 if unknown.
+    /// The line that was executing, counted from 1; 0 if unknown.
     pub line: u32,
 }
 
@@ -86,31 +87,31 @@ enum Version {
     Go120,
 }
 
-/// The offsets of the table's parts.
+/// The offsets of the parts of the table, in bytes from its start.
 #[derive(Debug, Clone, Copy, Default)]
 struct Parts {
     names: usize,
-    /// For each compilation unit, a list of its files, given as offsets from `files`.
+    /// For each compilation unit, the list of its files. An entry is the offset of the file's path from `files`.
     units: usize,
     files: usize,
     values: usize,
     functions: usize,
-    /// The offset that the offsets of function records are relative to.
+    /// The offset from which the offsets of function records count.
     records: usize,
 }
 
-/// How a version stores inline trees.
+/// How inline trees are stored, which depends on the version of Go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct InlineLayout {
-    /// The number of the value table that gives a function's inlined call at each address.
+    /// The index of a function's value table with the index of its inlined call at each address.
     value_table: usize,
-    /// The number of the data pointer that leads to a function's inline tree.
+    /// The index of a function's data pointer that leads to its inline tree.
     data: usize,
-    /// Size of a tree entry: 20 bytes with file and line of the call, 16 without.
+    /// The size of an entry of the tree: 20 bytes if it has the file and line of the call, otherwise 16.
     entry: usize,
 }
 
-/// Reads numbers in the program's byte order.
+/// Reads numbers from bytes, in the byte order of the program.
 #[derive(Debug, Clone, Copy)]
 struct Words<'a> {
     bytes: &'a [u8],
@@ -129,7 +130,7 @@ impl<'a> Words<'a> {
         self.u32_at(at).map(u32::cast_signed)
     }
 
-    /// Reads a pointer, or an offset of the same size.
+    /// Reads a pointer at offset `at`, or an offset that is as large as a pointer.
     fn pointer_at(&self, at: usize) -> Option<u64> {
         if self.pointer == 4 {
             return self.u32_at(at).map(u64::from);
@@ -142,7 +143,7 @@ impl<'a> Words<'a> {
         usize::try_from(self.pointer_at(at)?).ok().filter(|&offset| offset <= self.bytes.len())
     }
 
-    /// The text at an offset, up to its terminating NUL.
+    /// The text at offset `at`, up to the NUL that ends it. `None` if it is longer than a name can be.
     fn text_at(&self, at: usize) -> Option<&'a [u8]> {
         let rest = self.bytes.get(at..)?;
         let rest = &rest[..rest.len().min(MAX_NAME_LEN)];
@@ -151,7 +152,7 @@ impl<'a> Words<'a> {
 }
 
 impl<'a> GoTable<'a> {
-    /// Finds and checks the table of a file. `None` if the file isn't a Go program or its table is damaged.
+    /// Finds the table of a file and checks it. `None` if the file isn't a Go program or the table is damaged.
     pub fn read(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let (address, bytes) = find_table(image, &object)?;
@@ -172,7 +173,8 @@ impl<'a> GoTable<'a> {
         if is_complete { Some(table) } else { None }
     }
 
-    /// Reads the header. `build` is the minor release of Go 1 that built the program; `None` if unknown.
+    /// Reads the table's header. `build` is the minor release of Go 1 with which the program was built; `None` if
+    /// unknown.
     fn from_words(image: &'a Image, table: Words<'a>, build: Option<u32>) -> Option<Self> {
         let head = table.bytes.first_chunk::<8>()?;
         let version = Version::from_magic([head[0], head[1], head[2], head[3]], table.is_little)?;
@@ -209,7 +211,7 @@ impl<'a> GoTable<'a> {
         first..self.function_start(self.function_count).unwrap_or_default().max(first)
     }
 
-    /// The function that contains an address; `None` if there is none.
+    /// The compiled function that contains a link-time address; `None` if there is none.
     pub fn find(&self, addr: u64) -> Option<GoFunction<'a>> {
         let index = self.find_index(addr)?;
         let record = self.record_offset(index)?;
@@ -218,8 +220,8 @@ impl<'a> GoTable<'a> {
         (!name.is_empty()).then_some(GoFunction { range, name })
     }
 
-    /// The functions at an address: inlined calls first (innermost first), then the compiled function. Empty if no
-    /// function contains the address.
+    /// The functions that were active at a link-time address: inlined calls first (innermost first), then the compiled
+    /// function. Empty if no function contains the address.
     pub fn calls(&self, addr: u64) -> Vec<GoCall<'a>> {
         let mut calls = Vec::new();
         let Some(index) = self.find_index(addr) else { return calls };
@@ -233,7 +235,8 @@ impl<'a> GoTable<'a> {
             calls.push(GoCall { name, file, line });
             let call_addr = start.saturating_add(call.parent);
             (file, line) = values.position(call_addr);
-            // A call is listed after the one it was inlined into. Checking this makes sure that the loop ends.
+            // Entries come after the entry of the call that they were inlined into. The check makes sure that the loop
+            // ends.
             inlined = values.inlined_call(call_addr).filter(|outer| outer.index < call.index);
         }
         if let Some(name) = self.record_field(record, FIELD_NAME).and_then(|name| self.name(name)) {
@@ -242,7 +245,7 @@ impl<'a> GoTable<'a> {
         calls
     }
 
-    /// The index of the function that contains an address.
+    /// The index of the function that contains a link-time address; `None` if there is none.
     fn find_index(&self, addr: u64) -> Option<usize> {
         let (mut low, mut high) = (0, self.function_count);
         while low < high {
@@ -257,7 +260,8 @@ impl<'a> GoTable<'a> {
         (addr < self.function_start(index + 1)?).then_some(index)
     }
 
-    /// The address of a function. For the index after the last function, the address where that one ends.
+    /// The first link-time address of the function with this index. For the index after the last function, the end of
+    /// the last function.
     fn function_start(&self, index: usize) -> Option<u64> {
         let size = self.address_size();
         let offset = index.checked_mul(2 * size)?.checked_add(self.parts.functions)?;
@@ -267,7 +271,7 @@ impl<'a> GoTable<'a> {
         self.table.pointer_at(offset)
     }
 
-    /// The offset of a function's record.
+    /// The offset of the record of the function with this index.
     fn record_offset(&self, index: usize) -> Option<usize> {
         let size = self.address_size();
         let offset = index.checked_mul(2 * size)?.checked_add(self.parts.functions + size)?;
@@ -283,7 +287,8 @@ impl<'a> GoTable<'a> {
         if self.version >= Version::Go118 { 4 } else { self.table.pointer }
     }
 
-    /// Reads a field of the function record at an offset, by the field's number (`FIELD_…`).
+    /// Reads a field of a function record. `record` is the offset of the record, `number` one of the constants
+    /// `FIELD_…`.
     fn record_field(&self, record: usize, number: usize) -> Option<u32> {
         self.table.u32_at(record.checked_add(self.address_size() + 4 * (number - 1))?)
     }
@@ -295,7 +300,7 @@ impl<'a> GoTable<'a> {
     fn file(&self, record: usize, number: i32) -> Option<&'a [u8]> {
         let number = usize::try_from(number).ok()?;
         if self.version == Version::Go12 {
-            // The first entry of the list holds its length.
+            // The first entry of the list of files is its length.
             if number == 0 {
                 return None;
             }
@@ -308,8 +313,8 @@ impl<'a> GoTable<'a> {
         self.table.text_at(self.parts.files.checked_add(usize::try_from(offset).ok()?)?)
     }
 
-    /// The offset of a record's list of value tables, which follows the fixed part of the record, and the number of the
-    /// record's data pointers.
+    /// The offset of the value tables' list, which follows the fixed part of the record at offset `record`, and the
+    /// number of the record's data pointers.
     fn value_tables(&self, record: usize) -> Option<(usize, usize)> {
         let fixed = match self.version {
             Version::Go12 => 7,
@@ -321,8 +326,8 @@ impl<'a> GoTable<'a> {
         Some((flags + 4, usize::from(count)))
     }
 
-    /// The address to which the data pointer with this number leads. The function's data pointers start at offset
-    /// `list`.
+    /// The address to which the data pointer with index `number` leads. `list` is the offset of the function's data
+    /// pointers. `None` if the pointer leads nowhere.
     fn tree_address(&self, list: usize, number: usize) -> Option<u64> {
         if self.version >= Version::Go118 {
             let offset = self.table.u32_at(list.checked_add(4 * number)?)?;
@@ -333,7 +338,7 @@ impl<'a> GoTable<'a> {
         self.table.pointer_at(list.checked_add(pointer * number)?).filter(|&address| address != 0)
     }
 
-    /// Finds the module data, which begins with the table's address.
+    /// Finds the program's module data, which begins with the address of the table, and reads it.
     fn read_module(&mut self, object: &object::File<'a>, table: u64) {
         const NAMES: [&str; 4] = [".go.module", ".noptrdata", ".data", ".data.rel.ro"];
         let pointer = self.table.pointer;
@@ -354,11 +359,11 @@ impl<'a> GoTable<'a> {
         }
     }
 
-    /// Reads the start of the text and the address of `go:func.*` from a candidate for the module data. `None` if it
-    /// isn't the module data.
+    /// Reads the start of the text and the address of `go:func.*`, if `module` is the program's module data; otherwise
+    /// returns `None`.
     fn take_module(&mut self, module: &Words<'_>, table: u64) -> Option<()> {
         let word = |index: usize| module.pointer_at(index * module.pointer);
-        // In the module data, the pointer to the list of names follows the pointer to the table.
+        // In module data, a pointer to the list of names follows the pointer to the table.
         if word(1)? != table.checked_add(self.parts.names as u64)? {
             return None;
         }
@@ -368,19 +373,19 @@ impl<'a> GoTable<'a> {
     }
 }
 
-/// Reads the value tables of one function.
+/// Reads the value tables of one function. A value table gives a number for each address.
 struct ValueReader<'t, 'a> {
     table: &'t GoTable<'a>,
-    /// The function's first address.
+    /// The function's first link-time address.
     start: u64,
-    /// The offset of the function's record.
+    /// The offset of the function's record in the table.
     record: usize,
-    /// How many more entries may be read, because reading a malicious table could take hours.
+    /// How many more entries may be read for this lookup. Without a limit, reading a malicious table could take hours.
     steps_left: usize,
 }
 
 impl<'a> ValueReader<'_, 'a> {
-    /// The source file and line of an instruction.
+    /// The source file and line of the instruction at `addr`. The file is empty and the line 0 if unknown.
     fn position(&mut self, addr: u64) -> (&'a [u8], u32) {
         let file = self.read_field_value(FIELD_FILES, addr);
         let file = file.and_then(|file| self.table.file(self.record, file)).unwrap_or_default();
@@ -389,14 +394,15 @@ impl<'a> ValueReader<'_, 'a> {
         (file, line)
     }
 
-    /// The value at an address, from the value table that a field of the record refers to.
+    /// The value at `addr` in the value table whose offset is in a field of the record. `None` if it has no value
+    /// there.
     fn read_field_value(&mut self, field: usize, addr: u64) -> Option<i32> {
         self.read_value(self.table.record_field(self.record, field)?, addr)
     }
 
-    /// The value at an address, from the value table at offset `table`.
+    /// The value at `addr` in the value table at offset `table`. `None` if it has no value there.
     fn read_value(&mut self, table: u32, addr: u64) -> Option<i32> {
-        // The function has no such table.
+        // An offset of 0 means that the function has no such table.
         if table == 0 {
             return None;
         }
@@ -421,7 +427,7 @@ impl<'a> ValueReader<'_, 'a> {
         None
     }
 
-    /// The innermost inlined call at an address.
+    /// The innermost inlined call at `addr`; `None` if there is none.
     fn inlined_call(&mut self, addr: u64) -> Option<InlinedCall> {
         let (go, record) = (self.table, self.record);
         let layout = go.inline_layout?;
@@ -444,13 +450,13 @@ impl<'a> ValueReader<'_, 'a> {
     }
 }
 
-/// An entry of an inline tree.
+/// An inlined call: an entry of a function's inline tree.
 #[derive(Debug, Clone, Copy)]
 struct InlinedCall {
     index: usize,
-    /// The offset of the function's name.
+    /// The offset of the name of the function that was inlined.
     name: u32,
-    /// The offset within the function of an instruction whose source position is the position of the call.
+    /// The offset, within the compiled function, of an instruction that has the same source position as the call.
     parent: u64,
 }
 
@@ -466,7 +472,8 @@ impl Version {
         }
     }
 
-    /// How inline trees are stored; `None` if unknown. `build` is the minor release of Go 1 that built the program.
+    /// How inline trees are stored; `None` if unknown. `build` is the minor release of Go 1 with which the program was
+    /// built.
     fn inline_layout(self, build: Option<u32>) -> Option<InlineLayout> {
         match self {
             Self::Go120 => Some(InlineLayout { value_table: 2, data: 3, entry: 16 }),
@@ -492,8 +499,8 @@ fn take_varint(rest: &mut &[u8]) -> Option<u32> {
     None
 }
 
-/// Finds the table's address and bytes. The table has its own section, unless a linker other than Go's merged that
-/// section with others.
+/// Finds the link-time address and the bytes of the table. The table has a section of its own, unless a linker other
+/// than Go's merged that section with others.
 fn find_table<'a>(image: &'a Image, object: &object::File<'a>) -> Option<(u64, &'a [u8])> {
     for name in [".gopclntab", ".data.rel.ro.gopclntab"] {
         if let Some(section) = object.section_by_name(name) {
@@ -523,8 +530,8 @@ fn is_head(head: &[u8; 8], is_little: bool) -> bool {
     is_known && matches!(quantum, 1 | 2 | 4) && matches!(pointer, 4 | 8)
 }
 
-/// The minor release of Go 1 that built the program, from `.go.buildinfo`, which exists since Go 1.13. `None` if
-/// unknown.
+/// The minor release of Go 1 with which the program was built. It is in `.go.buildinfo`, which exists since Go 1.13.
+/// `None` if unknown.
 fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
     let section = object.section_by_name(".go.buildinfo")?;
     let bytes = section.data().ok()?;
@@ -533,7 +540,7 @@ fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
     if !matches!(pointer, 4 | 8) || flags & 2 != 0 {
         return None;
     }
-    // The pointer leads to a Go string, which consists of the address and the number of its bytes.
+    // The pointer leads to a Go string: the address of its bytes, then their number.
     let words = Words { bytes, is_little: flags & 1 == 0, pointer };
     let string = words.pointer_at(16)?;
     let string = Words { bytes: image.loaded(string..string.checked_add(2 * pointer as u64)?)?, ..words };
@@ -591,7 +598,8 @@ mod tests {
         assert!(go.find(go.extent().end).is_none() && go.find(0x1000).is_none());
     }
 
-    /// A table of a given version with one function at 0x1000, `a.b`, with line 7 for 3 quanta, then line 9.
+    /// A table of this version. It has one function, `a.b` at 0x1000, which is at line 7 for 3 quanta and then at line
+    /// 9.
     fn table(version: Version) -> Vec<u8> {
         let mut bytes: Vec<u8> = match version {
             Version::Go12 => b"\xfb\xff\xff\xff\0\0\x04\x08".to_vec(),

@@ -1,5 +1,5 @@
-//! One mapped file with code: its build ID, segments and sections. The file is an ELF file or a .NET ReadyToRun image;
-//! the latter has methods instead of sections and symbols.
+//! One file with code that was mapped: its build ID, segments and sections. It is an ELF file or a .NET ReadyToRun
+//! image. The latter has a list of methods instead of sections and symbols.
 //!
 //! perf gives addresses as offsets within a file (address − start of the mapping + page offset). Symbols, DWARF and
 //! unwind information use the addresses that the file was linked for. The loadable segments translate between the two.
@@ -18,7 +18,7 @@ use std::fs::Metadata;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-/// An opened file that contains code, or debug information about code.
+/// A file that contains code, or debug information about code.
 #[derive(Debug)]
 pub struct Image {
     path: PathBuf,
@@ -27,16 +27,16 @@ pub struct Image {
     build_id: Option<BuildId>,
     machine: u16,
     methods: Vec<Method>,
-    /// Link-time address ranges that a segment covers but whose bytes the file lacks. Debug files and files packed
-    /// without code have these.
+    /// Ranges of link-time addresses in executable sections whose bytes the file lacks. Debug files, and files packed
+    /// without code, have such sections.
     blank: Vec<Range<u64>>,
     /// The file's metadata when it was opened; `None` if it didn't come from a file.
     about: Option<Metadata>,
-    /// True if every user may read the file.
+    /// True if every user may read the file and reach its directory.
     is_everybodys: bool,
 }
 
-/// The part of a loadable segment that has bytes in the file.
+/// A loadable segment, as far as its bytes are in the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct LoadSegment {
     offset: u64,
@@ -45,18 +45,18 @@ struct LoadSegment {
 }
 
 impl LoadSegment {
-    /// The distance of a file offset from the segment's start; `None` if it isn't in the segment.
+    /// How far a file offset is behind the segment's start, in bytes; `None` if it isn't in the segment.
     fn distance_of_offset(&self, offset: u64) -> Option<u64> {
         offset.checked_sub(self.offset).filter(|&distance| distance < self.size)
     }
 
-    /// The distance of a link-time address from the segment's start; `None` if it isn't in the segment.
+    /// How far a link-time address is behind the segment's start, in bytes; `None` if it isn't in the segment.
     fn distance_of_vaddr(&self, vaddr: u64) -> Option<u64> {
         vaddr.checked_sub(self.vaddr).filter(|&distance| distance < self.size)
     }
 }
 
-/// True for a core dump: an ELF file with the memory of a process.
+/// True for a core dump: an ELF file with the memory that a process had.
 pub fn is_core_dump(bytes: &[u8]) -> bool {
     let Some([0x7f, b'E', b'L', b'F', _, order, .., low, high]) = bytes.first_chunk::<18>() else { return false };
     let kind = if *order == elf::ELFDATA2MSB.0 { [*high, *low] } else { [*low, *high] };
@@ -64,13 +64,14 @@ pub fn is_core_dump(bytes: &[u8]) -> bool {
 }
 
 impl Image {
-    /// Parses an opened file.
+    /// Parses a file that has been opened, and keeps its metadata.
     pub fn from_opened(path: &Path, opened: Opened) -> Result<Self> {
         let (about, is_everybodys) = (Some(opened.about), opened.is_everybodys);
         Ok(Self { about, is_everybodys, ..Self::new(path, opened.bytes)? })
     }
 
-    /// Parses the bytes of a file. Errors say what is damaged.
+    /// Parses the bytes of an ELF file or ReadyToRun image, read from `path`. Fails if they are damaged or something
+    /// else.
     pub fn new(path: &Path, bytes: Bytes) -> Result<Self> {
         if bytes.starts_with(b"MZ") {
             return Self::from_pe(path, bytes);
@@ -94,7 +95,7 @@ impl Image {
         })
     }
 
-    /// Parses a PE file, which must be a ReadyToRun image.
+    /// Parses a PE file. Fails if it isn't a ReadyToRun image.
     fn from_pe(path: &Path, bytes: Bytes) -> Result<Self> {
         let Some(image) = ReadyToRun::read(&bytes) else {
             return Err(Error::new("not a ReadyToRun image of .NET").in_file(path));
@@ -122,7 +123,7 @@ impl Image {
         &self.methods
     }
 
-    /// The whole file.
+    /// All bytes of the file.
     pub fn bytes(&self) -> &[u8] {
         &self.bytes
     }
@@ -137,22 +138,22 @@ impl Image {
         self.is_everybodys
     }
 
-    /// Where the file was found.
+    /// The path at which the file was found.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The build ID, if the file has one.
+    /// The build ID; `None` if the file has none.
     pub fn build_id(&self) -> Option<BuildId> {
         self.build_id
     }
 
-    /// `e_machine` from its header.
+    /// The ELF machine number, `e_machine`.
     pub fn machine(&self) -> u16 {
         self.machine
     }
 
-    /// The link-time address of the byte at this file offset. `None` if no segment loads it.
+    /// The link-time address of the byte at this file offset. `None` if no segment contains the byte.
     pub fn vaddr(&self, offset: u64) -> Option<u64> {
         for segment in &self.segments {
             if let Some(distance) = segment.distance_of_offset(offset) {
@@ -162,19 +163,19 @@ impl Image {
         None
     }
 
-    /// The file offset of this link-time address. `None` if the file has no byte for it.
+    /// The file offset of the byte at this link-time address. `None` if the file has no such byte.
     pub fn offset(&self, vaddr: u64) -> Option<u64> {
         let (segment, distance) = self.find_segment(vaddr)?;
         segment.offset.checked_add(distance)
     }
 
-    /// The segment that contains a link-time address, and the distance of the address from its start.
+    /// The segment that contains a link-time address, and how far the address is behind the segment's start.
     fn find_segment(&self, vaddr: u64) -> Option<(&LoadSegment, u64)> {
         self.segments.iter().find_map(|segment| Some((segment, segment.distance_of_vaddr(vaddr)?)))
     }
 
-    /// OpenTelemetry's build ID for any kind of file, `process.executable.build_id.htlhash`: the first half of the
-    /// SHA-256 of the first 4096 bytes, the last 4096 bytes and the length (64 bits, big-endian). See
+    /// OpenTelemetry's build ID for files of any kind, `process.executable.build_id.htlhash`. It is the first half of
+    /// the SHA-256 of: the first 4096 bytes, the last 4096 bytes, the length (64 bits, big-endian). See
     /// <https://opentelemetry.io/docs/specs/semconv/resource/process/>.
     pub fn htl_hash(&self) -> [u8; 16] {
         const END: usize = 4096;
@@ -187,8 +188,8 @@ impl Image {
         std::array::from_fn(|at| hash[at])
     }
 
-    /// The bytes at these link-time addresses. If the file doesn't have all of them, the first ones; `None` if it has
-    /// none of them.
+    /// The file's bytes for these link-time addresses. If the file lacks the last ones, only the first ones. `None` if
+    /// it lacks the first one.
     pub fn loaded(&self, addresses: Range<u64>) -> Option<&[u8]> {
         let Range { start, end } = addresses;
         if self.blank.iter().any(|blank| blank.contains(&start)) {
@@ -200,18 +201,18 @@ impl Image {
         self.bytes.get(offset..offset.checked_add(usize::try_from(len).ok()?)?)
     }
 
-    /// Parses sections and symbols. Cheap, because only headers are read.
+    /// Parses the ELF file's sections and symbols. This is cheap, because only headers are read.
     pub fn object(&self) -> Result<object::File<'_>> {
         parse(&self.bytes).map_err(|error| error.in_file(&self.path))
     }
 
-    /// The contents of a section, decompressed. Empty if it is missing or damaged.
+    /// The contents of the section with this name, decompressed. Empty if the section is missing or damaged.
     pub fn section<'a>(&'a self, object: &object::File<'a>, name: &str) -> Cow<'a, [u8]> {
         self.section_up_to(object, name, |_| usize::MAX)
     }
 
-    /// Like [`Self::section`], but may stop decompressing early. `end` gets what was decompressed so far and returns
-    /// how many bytes are needed.
+    /// Like [`Self::section`], but stops decompressing when enough is known. `end` gets the bytes decompressed so far
+    /// and returns how many bytes from the section's start are needed.
     pub fn section_up_to<'a>(
         &'a self,
         object: &object::File<'a>,
@@ -251,36 +252,36 @@ impl Image {
         self.object().is_ok_and(|object| MARKS.iter().any(|mark| object.section_by_name(mark).is_some()))
     }
 
-    /// True if Go's linker made the file and it contains no C code, which would have unwind tables.
+    /// True if Go's linker made the file and it contains no C code. C code would have unwind tables.
     pub fn is_go_alone(&self) -> bool {
         self.is_go() && self.object().is_ok_and(|object| object.section_by_name(".eh_frame").is_none())
     }
 
-    /// True if the file itself contains DWARF (not just a link to another file).
+    /// True if the file itself contains DWARF, not just a link to a file with it.
     pub fn has_dwarf(&self) -> bool {
         self.object().is_ok_and(|object| object.section_by_name(".debug_info").is_some())
     }
 
-    /// True if the file has a full symbol table.
+    /// True if the file has a full symbol table (`.symtab`).
     pub fn has_symtab(&self) -> bool {
         !self.methods.is_empty() || self.object().is_ok_and(|object| object.section_by_name(".symtab").is_some())
     }
 
-    /// True if this file may be the debug information of `running`, judging by section headers: strip and objcopy keep
-    /// the address and size of code sections whose bytes they remove.
+    /// True if this file may be the debug information of the file `running`, judging by section headers: strip and
+    /// objcopy keep the address and size of code sections whose bytes they remove.
     pub fn may_be_debugging(&self, running: &Self) -> bool {
         self.machine == running.machine && self.text_section() == running.text_section()
     }
 
-    /// The address and size of `.text`.
+    /// The address and size of the section `.text`; `None` if there is none.
     fn text_section(&self) -> Option<(u64, u64)> {
         let object = self.object().ok()?;
         let section = object.section_by_name(".text")?;
         Some((section.address(), section.size()))
     }
 
-    /// The checksum that `.gnu_debuglink` uses: zlib's CRC-32 of the whole file. Releases the memory of pages that it
-    /// has read.
+    /// The checksum of the file as in `.gnu_debuglink`: zlib's CRC-32 of all bytes. Releases the pages that it has read
+    /// from memory.
     pub fn crc32(&self) -> u32 {
         const CHUNK: usize = 16 << 20;
         let mut crc = flate2::Crc::new();
@@ -292,7 +293,8 @@ impl Image {
         crc.sum()
     }
 
-    /// True if the file's build ID matches `wanted`, or if either is missing. Recordings pad short IDs with zeros.
+    /// True if the file's build ID is `wanted`, or if either is missing. Zeros at the end don't count, because
+    /// recordings pad short IDs with them.
     pub fn has_build_id(&self, wanted: Option<BuildId>) -> bool {
         let (Some(wanted), Some(found)) = (wanted, self.build_id) else { return true };
         let (wanted, found) = (wanted.as_bytes(), found.as_bytes());
@@ -302,7 +304,8 @@ impl Image {
     }
 }
 
-/// Decompresses at least as many bytes as `end` asks for, at most `size`. `None` if the data is damaged.
+/// Decompresses zlib data to `size` bytes, or fewer if `end` asks for fewer; see [`Image::section_up_to`]. `None` if
+/// the data is damaged.
 fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut inflate = Decompress::new(true);
@@ -323,8 +326,8 @@ fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<V
     }
 }
 
-/// The maximum ratio of unpacked to packed size. Debug information compresses to between a third and a tenth of its
-/// size; a section that claims to expand more than this limit was made to exhaust memory.
+/// How many times larger than packed a section may claim to be when unpacked. Debug information compresses to between a
+/// third and a tenth of its size. A section above this limit was made to exhaust memory.
 const LARGEST_RATIO: u64 = 200;
 const LARGEST_SECTION: u64 = 4 << 30;
 
@@ -335,7 +338,7 @@ fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     object::File::parse(bytes).map_err(|error| Error::new("damaged ELF file").because(error))
 }
 
-/// The relevant contents of the ELF headers.
+/// What is needed from the headers of an ELF file.
 struct Headers {
     machine: u16,
     segments: Vec<LoadSegment>,
@@ -367,12 +370,13 @@ fn read_headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endi
     Headers { machine: header.e_machine(endian).0, segments, build_id: read_build_id(header, endian, bytes), blank }
 }
 
-/// Limits for reading notes, per section and per file. A build ID is at the start of its section, in a note of at most
-/// 36 bytes. Only a kernel has a few hundred bytes of other notes before it.
+/// The maximum number of bytes of notes to read, per section and per file. A build ID is in a note of at most 36 bytes
+/// at the start of its section. Only a kernel has other notes before it, a few hundred bytes.
 const LARGEST_NOTES: usize = 64 << 10;
 const LARGEST_NOTES_OF_ALL_SECTIONS: usize = 16 << 20;
 
-/// Finds the build ID among the notes of the sections, or of the segments if there are no sections.
+/// Finds the build ID in the note sections, or in the note segments if the file has no sections. `None` if there is
+/// none.
 fn read_build_id<Elf: FileHeader<Endian = Endianness>>(
     header: &Elf,
     endian: Endianness,
@@ -402,7 +406,7 @@ fn read_build_id<Elf: FileHeader<Endian = Endianness>>(
     None
 }
 
-/// Finds a build ID among notes. Reads at most `left` bytes, and subtracts what it may have read.
+/// Finds a build ID in a sequence of notes. Reads at most `left` bytes, and lowers `left` by the number of bytes read.
 fn find_build_id<Elf: FileHeader<Endian = Endianness>>(
     notes: &[u8],
     align: Elf::Word,

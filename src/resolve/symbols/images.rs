@@ -1,4 +1,4 @@
-//! The files that were mapped in a recording, each opened once for both symbols and unwinding.
+//! The files that were mapped in a recording. Each is opened once, for both symbols and unwinding.
 
 use super::files::SearchOptions;
 use super::image::Image;
@@ -7,7 +7,7 @@ use crate::resolve::dso::{Dso, DsoId, DsoKind};
 use rustc_hash::FxHashMap;
 use std::sync::OnceLock;
 
-/// Opens each file when it is first needed. Shared by all threads.
+/// Opens each file when it is first needed. All threads share the opened files.
 #[derive(Debug)]
 pub struct Images<'a> {
     wanted: Vec<&'a Dso>,
@@ -17,7 +17,7 @@ pub struct Images<'a> {
 }
 
 impl<'a> Images<'a> {
-    /// Creates the set for these DSOs, in the order of their IDs. No file is opened yet.
+    /// Prepares to open the files of these DSOs, which must be in the order of their IDs. Opens none yet.
     pub fn new(dsos: impl Iterator<Item = (DsoId, &'a Dso)>, options: SearchOptions) -> Self {
         let wanted: Vec<_> = dsos.map(|(_, dso)| dso).collect();
         let slots = wanted.iter().map(|_| OnceLock::new()).collect();
@@ -30,7 +30,7 @@ impl<'a> Images<'a> {
         self.numbers.get(dso).copied()
     }
 
-    /// The file that ran. `None` if it is not on this machine, is from another build, or may not be used.
+    /// The file that ran. `None` if it isn't on this machine, or only in another build, or if it may not be used.
     pub fn get(&self, id: DsoId) -> Option<&Image> {
         let dso = self.wanted.get(id.0 as usize)?;
         if !matches!(dso.kind, DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::Kernel) {

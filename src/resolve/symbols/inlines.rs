@@ -1,8 +1,8 @@
-//! Finds inlined calls and source lines in DWARF, using `addr2line` on sections that are located and decompressed here.
+//! Finds inlined calls and source lines in DWARF. Uses `addr2line`, on sections that are located and decompressed here.
 //!
-//! Each shard of addresses builds its own `addr2line` context, because contexts cache results without locks. All shards
-//! of a file share the decompressed sections. The split units (`.dwo`, `.dwp`) that the addresses need are opened
-//! beforehand.
+//! Addresses are resolved in shards, and each shard builds its own `addr2line` context, because contexts cache results
+//! without locks. All shards of a file share the decompressed sections. The split units (`.dwo`, `.dwp`) that the
+//! addresses need are opened beforehand.
 
 use super::files::{DEBUGGING, SearchOptions};
 use super::image::Image;
@@ -27,7 +27,7 @@ use std::sync::{Arc, OnceLock};
 
 type SectionBytes<'data> = DwarfSections<Cow<'data, [u8]>>;
 
-/// The additional files to which an image's debug information refers.
+/// Other files to which the debug information of an image refers.
 #[derive(Debug, Default)]
 pub struct DebugFiles {
     shared: Option<Image>,
@@ -35,37 +35,38 @@ pub struct DebugFiles {
     units: Vec<(DwoId, Image)>,
 }
 
-/// The sections of an image and of its additional files.
+/// The debug sections of an image and of the other files to which they refer.
 #[derive(Debug)]
 pub struct DebugSections<'data> {
     endian: RunTimeEndian,
     image: &'data Image,
-    /// The image's own sections, without the parts that the addresses don't need (see the module `near`).
+    /// The image's own sections, without those parts that the requested addresses don't need (see the module `near`).
     main: SectionBytes<'data>,
-    /// `.debug_abbrev`, changed to match `main`.
+    /// The section `.debug_abbrev`, changed so that the parts left out of `main` are skipped.
     abbreviations: Cow<'data, [u8]>,
-    /// True if `main` lacks some units.
+    /// True if units are left out of `main`.
     is_part: bool,
-    /// All sections of the image. Loaded if a unit refers to one that was left out.
+    /// All sections of the image. Loaded if a unit in `main` refers to one that was left out; `None` if they are
+    /// damaged.
     whole: OnceLock<Option<SectionBytes<'data>>>,
     shared: Option<SectionBytes<'data>>,
     package: Option<DwarfPackageSections<Cow<'data, [u8]>>>,
     units: FxHashMap<u64, SectionBytes<'data>>,
-    /// The number of inlined calls that were omitted because they are nested too deep.
+    /// The number of inlined calls that aren't shown because they are nested too deep.
     left_out: AtomicU64,
 }
 
-/// Finds the inlined calls at addresses of one file. Not shared between threads.
+/// Finds the inlined calls at the addresses of one file. Each thread has its own.
 pub struct Inlines<'a> {
     sections: &'a DebugSections<'a>,
     context: Context<Reader<'a>>,
-    /// A context with all units. It is made if `context` turns out to lack a unit.
+    /// A context with all units of the file. Made when `context` lacks a unit that is needed.
     whole: OnceCell<Option<Context<Reader<'a>>>>,
     package: Option<DwarfPackage<Reader<'a>>>,
 }
 
 impl DebugFiles {
-    /// Opens the additional files that are needed to resolve these link-time addresses.
+    /// Opens the additional files that are needed to resolve these link-time addresses. Missing ones are left out.
     pub fn open(
         main: &Image,
         running: &Image,
@@ -74,7 +75,7 @@ impl DebugFiles {
         warnings: &mut Warnings,
     ) -> Self {
         let mut files = Self { shared: options.find_shared(main, warnings), ..Self::default() };
-        // If a unit is split, its addresses stay in the main file, in `.debug_addr`.
+        // Split units have their addresses in the main file, in the section `.debug_addr`.
         let may_be_split = main.object().is_ok_and(|object| object.section_by_name(".debug_addr").is_some());
         if !may_be_split {
             return files;
@@ -92,8 +93,8 @@ impl DebugFiles {
 }
 
 impl<'data> DebugSections<'data> {
-    /// Loads and decompresses the sections that these link-time addresses need. Line tables are only loaded if `lines`
-    /// is set. `None` if `main` is damaged.
+    /// Loads and decompresses the sections that these link-time addresses need. Loads line tables only if `lines` is
+    /// true. `None` if `main` is damaged.
     pub fn load(main: &'data Image, files: &'data DebugFiles, addresses: &[u64], lines: bool) -> Option<Self> {
         let object = main.object().ok()?;
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
@@ -120,7 +121,7 @@ impl<'data> DebugSections<'data> {
         Some(loaded)
     }
 
-    /// The number of inlined calls that were omitted so far because they are nested too deep.
+    /// The number of inlined calls that aren't shown because they are nested too deep, as far as known by now.
     pub fn left_out(&self) -> u64 {
         self.left_out.load(Ordering::Relaxed)
     }
@@ -155,7 +156,7 @@ impl<'data> DebugSections<'data> {
         Some(())
     }
 
-    /// Removes inlined calls that are nested too deep from units that may contain one of the addresses.
+    /// Removes inlined calls that are nested too deep. Only changes units that may contain one of the addresses.
     fn limit_depth(&mut self, listed: Option<&Listed>, addresses: &[u64]) {
         let dwarf = self.dwarf();
         let is_wanted =
@@ -176,7 +177,7 @@ impl<'data> DebugSections<'data> {
         EndianSlice::new(bytes, self.endian)
     }
 
-    /// The image's DWARF without the parts that the addresses don't need.
+    /// The image's DWARF, without those parts that the requested addresses don't need.
     fn dwarf(&self) -> gimli::Dwarf<Reader<'_>> {
         let mut dwarf = self.main.borrow_with_sup(self.shared.as_ref(), |bytes| self.reader(bytes));
         dwarf.debug_abbrev = self.reader(&self.abbreviations).into();
@@ -185,12 +186,12 @@ impl<'data> DebugSections<'data> {
         dwarf
     }
 
-    /// A context with the units that the addresses may need.
+    /// An `addr2line` context with the units that the requested addresses may need.
     fn context(&self) -> Option<Context<Reader<'_>>> {
         Context::from_dwarf(self.dwarf()).ok()
     }
 
-    /// A context with all units.
+    /// An `addr2line` context with all units of the file.
     fn whole_context(&self) -> Option<Context<Reader<'_>>> {
         let whole = self.whole.get_or_init(|| {
             let mut whole = sections(self.image, |id| Some(id.name()))?;
@@ -202,7 +203,7 @@ impl<'data> DebugSections<'data> {
         Context::from_dwarf(dwarf).ok()
     }
 
-    /// The split units that these addresses need, each with the path where the compiler put it.
+    /// The split units that these addresses need. Each comes with the path at which the compiler put its file.
     fn split_units(&self, addresses: &[u64]) -> Vec<(DwoId, PathBuf)> {
         let mut units = Vec::new();
         let mut seen = FxHashSet::default();
@@ -218,7 +219,8 @@ impl<'data> DebugSections<'data> {
     }
 }
 
-/// All sections of an image, except those about variables, types and macros.
+/// All sections of an image except those about variables, types and macros. `name` gives the name of a section in this
+/// file. `None` if the file is damaged.
 fn sections(image: &Image, name: fn(SectionId) -> Option<&'static str>) -> Option<SectionBytes<'_>> {
     let object = image.object().ok()?;
     let section =
@@ -226,7 +228,7 @@ fn sections(image: &Image, name: fn(SectionId) -> Option<&'static str>) -> Optio
     DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
 }
 
-/// False for sections about variables, types and macros, which are large and expensive to decompress.
+/// False for sections about variables, types and macros. They are large and expensive to decompress.
 fn is_wanted(id: SectionId) -> bool {
     use SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes};
     !matches!(id, DebugLoc | DebugLocLists | DebugMacinfo | DebugMacro | DebugNames | DebugTypes)
@@ -239,7 +241,7 @@ fn dwo_path(load: &SplitDwarfLoad<Reader<'_>>) -> Option<PathBuf> {
 }
 
 impl<'a> Inlines<'a> {
-    /// Reads the list of units. `None` if it is damaged.
+    /// Reads the list of units; `None` if the list is damaged.
     pub fn new(sections: &'a DebugSections<'a>) -> Option<Self> {
         let empty = EndianSlice::new(&[], sections.endian);
         let package = sections.package.as_ref();
@@ -247,7 +249,8 @@ impl<'a> Inlines<'a> {
         Some(Self { sections, context: sections.context()?, whole: OnceCell::new(), package })
     }
 
-    /// The calls at a link-time address, innermost first. `None` if the debug information is damaged.
+    /// The functions that were active at a link-time address, innermost first. `None` if the debug information is
+    /// damaged.
     pub fn find(&self, addr: u64) -> Option<FrameIter<'_, Reader<'a>>> {
         let frames = self.find_in(&self.context, addr);
         if frames.is_none() && self.sections.is_part {
@@ -257,7 +260,7 @@ impl<'a> Inlines<'a> {
         frames
     }
 
-    /// Finds the calls in one context. `None` if the debug information is damaged or refers to a unit that the context
+    /// Like [`Self::find`], in one context. `None` also if the debug information refers to a unit that the context
     /// lacks.
     fn find_in<'c>(&self, context: &'c Context<Reader<'a>>, addr: u64) -> Option<FrameIter<'c, Reader<'a>>> {
         if !has_next(addr) {
@@ -292,8 +295,8 @@ impl std::fmt::Debug for Inlines<'_> {
     }
 }
 
-/// False for the last address of the address space, because addr2line searches the range from an address to the next
-/// one.
+/// False for the last address of the address space. addr2line can't look it up, because it searches the range from an
+/// address to the next one.
 fn has_next(addr: u64) -> bool {
     addr != u64::MAX
 }
@@ -309,7 +312,7 @@ mod tests {
             SearchOptions::default().open(&std::env::current_exe().unwrap(), ELF, &mut Warnings::new()).unwrap();
         let object = image.object().unwrap();
         use object::ObjectSymbol;
-        // What DWARF says about this crate's functions depends on the build.
+        // A function of the standard library, because DWARF for this crate's functions differs between builds.
         let start =
             object.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("lang_start_internal")));
         let addr = start.unwrap().address();

@@ -1,18 +1,19 @@
-//! MiniDebugInfo (`.gnu_debugdata`): an xz-compressed ELF file inside a stripped program, with symbols for the
-//! functions that `.dynsym` lacks. Fedora's programs have it.
+//! MiniDebugInfo (`.gnu_debugdata`): an xz-compressed ELF file inside a stripped program. It has symbols for the
+//! functions that `.dynsym` lacks. Fedora's programs contain it.
 
 use super::image::Image;
 use crate::io::Bytes;
 use lzma_rust2::XzReader;
 use std::io::Read;
 
-/// The maximum unpacked size: ten times that of the largest browsers.
+/// The maximum unpacked size in bytes: ten times that of the largest browsers.
 const LARGEST: u64 = 256 << 20;
 
-/// The maximum memory for unpacking: the dictionary of `xz -9`, plus room for its tables.
+/// The maximum memory for unpacking, in bytes: the dictionary of `xz -9`, plus room for its tables.
 const LARGEST_DICTIONARY: u32 = 96 << 20;
 
-/// Unpacks the ELF file in an image's `.gnu_debugdata`. `None` if the image has no such section or it is damaged.
+/// Unpacks the ELF file in an image's `.gnu_debugdata`. `None` if the image has no such section or the section is
+/// damaged.
 pub fn image(image: &Image) -> Option<Image> {
     let object = image.object().ok()?;
     let packed = image.section(&object, ".gnu_debugdata");
@@ -23,7 +24,7 @@ pub fn image(image: &Image) -> Option<Image> {
     Image::new(image.path(), Bytes::Owned(out)).ok()
 }
 
-/// Unpacks xz data. `None` if the data is damaged or larger than `most` bytes when unpacked; unpacking stops at that
+/// Unpacks xz data. `None` if the data is damaged, or larger than `most` bytes when unpacked. Unpacking stops at that
 /// size.
 fn unpack(packed: &[u8], most: u64) -> Option<Vec<u8>> {
     let mut out = Vec::new();

@@ -1,8 +1,8 @@
-//! Finds functions, inlined calls and source lines in native code, using the ELF symbols and DWARF of the files that
-//! ran, and the methods of .NET's ReadyToRun images.
+//! Finds functions, inlined calls and source lines in native code. Uses the ELF symbols and DWARF of the files that
+//! ran, and the list of methods in .NET's ReadyToRun images.
 //!
-//! Addresses are resolved in batches, each distinct one once. They are split by file, then into shards of neighboring
-//! addresses, so that a shard parses only the DWARF units that its addresses need.
+//! Addresses are resolved in batches, each distinct one once. They are split by file, and then into shards of
+//! neighboring addresses. A shard only parses the DWARF units that its addresses need.
 
 pub mod code_kinds;
 pub mod data;
@@ -39,21 +39,21 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use table::SymbolTable;
 
-/// Which details to find, and where to look for files.
+/// Which details of functions to find, and where to look for files.
 #[derive(Debug, Clone)]
 pub struct SymbolOptions {
-    /// Where to look for the files.
+    /// Where to look for files that were mapped, and for their debug information.
     pub search: SearchOptions,
     /// Whether to show inlined calls (false with `--no-inline`).
     pub inlines: bool,
-    /// Whether to find source files and lines.
+    /// Whether to find source files and line numbers.
     pub lines: bool,
     /// Whether to demangle names (false with `--no-demangle`).
     pub demangle: bool,
 }
 
 impl SymbolOptions {
-    /// The name to show: demangled, unless demangling is turned off or fails.
+    /// The name to show: the demangled name, or `name` itself if demangling is turned off or fails.
     pub fn display_name<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]> {
         let readable = if self.demangle { demangle(name) } else { None };
         readable.map_or(Cow::Borrowed(name), |readable| Cow::Owned(readable.into_bytes()))
@@ -66,19 +66,20 @@ impl Default for SymbolOptions {
     }
 }
 
-/// The fewest addresses per shard. Each shard parses the DWARF units it needs, so smaller shards would cost more than
-/// parallelism gains. Measured on a Rust program with 24 MB of DWARF and 5,000 distinct addresses.
+/// The minimum number of addresses in a shard. Each shard parses the DWARF units that it needs. Smaller shards would
+/// cost more than they gain by running in parallel. Measured on a Rust program with 24 MB of DWARF and 5,000 distinct
+/// addresses.
 const MIN_SHARD: usize = 1024;
 
 /// Like [`MIN_SHARD`], for files without DWARF, where demangling takes most of the time.
 const MIN_SHARD_WITHOUT_DWARF: usize = 256;
 
-/// The addresses to resolve in one file.
+/// The addresses to resolve in one mapped file.
 #[derive(Debug)]
 pub struct Request {
     /// The file that was mapped.
     pub dso: DsoId,
-    /// The offsets to resolve, distinct and ascending. [`Self::base`] says what they are relative to.
+    /// The addresses to resolve, distinct and ascending, relative to [`Self::base`].
     pub offsets: Vec<u64>,
     /// What `offsets` are relative to.
     pub base: Base,
@@ -87,14 +88,15 @@ pub struct Request {
 /// What the offsets of a [`Request`] are relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Base {
-    /// Offsets are relative to the start of the file.
+    /// Offsets count from the start of the file.
     File,
-    /// Offsets are addresses in the kernel's memory. Adding this value gives the address that the file was linked for.
+    /// Offsets are kernel addresses in the recording. Adding this number (wrapping) gives the link-time address.
     Linked(u64),
 }
 
 impl Request {
-    /// The address for which the file's byte at `offset` is linked. `None` if no segment of the file is loaded there.
+    /// The link-time address of an offset of this request in the file `running`. `None` if no segment of the file
+    /// contains the offset.
     pub fn vaddr(&self, running: &Image, offset: u64) -> Option<u64> {
         match self.base {
             Base::File => running.vaddr(offset),
@@ -103,26 +105,26 @@ impl Request {
     }
 }
 
-/// A file that ran, and the files with its symbols and debug information.
+/// A file that ran, and other files with its symbols and debug information.
 struct OpenedObject<'a> {
     running: &'a Image,
     debugging: Option<Image>,
     mini: Option<Image>,
-    /// Further files with debug information (split units, dwz). `None` if neither inlined calls nor lines are wanted,
+    /// Further files with debug information: split units, dwz. `None` if neither inlined calls nor lines are requested,
     /// or if there is no DWARF.
     files: Option<DebugFiles>,
 }
 
-/// The parsed symbols of one file.
+/// The symbols and debug information of one file, ready for lookups.
 struct LoadedSymbols<'a> {
     table: SymbolTable<'a>,
     sections: Option<DebugSections<'a>>,
-    /// Go's own table, used if there is no DWARF.
+    /// Go's own table of functions; only read if there is no DWARF.
     go: Option<GoTable<'a>>,
 }
 
-/// Resolves all requests. Each request gives one or more [`Frames`], one per shard, in the order of its offsets. They
-/// are returned in the order of the requests.
+/// Resolves all requests. Returns the results in the order of the requests. Each request gives one or more [`Frames`],
+/// one per shard; together they have the results for its offsets, in order.
 pub fn resolve(
     requests: &[Request],
     images: &Images,
@@ -130,7 +132,7 @@ pub fn resolve(
     pool: &Pool,
     warnings: &mut Warnings,
 ) -> Vec<Frames> {
-    // Files are handled in parallel, so that a file's shards wait only for that file.
+    // Files are handled in parallel, so that the shards of one file don't wait for another file.
     let files = pool.map(requests.iter().collect(), |request| {
         let mut warnings = Warnings::new();
         let file = open(request, images, options, &mut warnings);
@@ -169,7 +171,7 @@ fn resolve_file(
     frames
 }
 
-/// The warning that `calls` inlined calls were omitted because they are nested too deep.
+/// The warning that this many inlined calls are left out because they are nested too deep.
 pub fn too_deep(calls: u64) -> Warning {
     Warning::new(format!(
         "{calls} inlined calls nested more than {MOST_INLINED} deep are not shown and count for their caller"
@@ -222,7 +224,7 @@ fn load_table<'a>(file: &'a OpenedObject<'a>, wanted: &[u64]) -> SymbolTable<'a>
     SymbolTable::new(&objects.iter().collect::<Vec<_>>(), stubs, wanted)
 }
 
-/// The link-time addresses to which the request's offsets translate, distinct and ascending.
+/// The link-time addresses of the request's offsets in the file `running`, distinct and ascending.
 fn wanted_addresses(request: &Request, running: &Image) -> Vec<u64> {
     let mut wanted: Vec<u64> = request.offsets.iter().filter_map(|&offset| request.vaddr(running, offset)).collect();
     wanted.sort_unstable();
@@ -230,10 +232,10 @@ fn wanted_addresses(request: &Request, running: &Image) -> Vec<u64> {
     wanted
 }
 
-/// Collects the frames of one shard.
+/// The frames found so far for one shard of addresses.
 struct Shard<'a> {
     frames: Frames,
-    /// For each raw name (as the linker or compiler writes it), the ID of the name to show.
+    /// The names added so far: for each raw name (as the linker or compiler writes it), the ID of the name to show.
     names: FxHashMap<&'a [u8], TextId>,
     options: &'a SymbolOptions,
 }
@@ -270,16 +272,16 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Adds the inlined calls found in DWARF, and fills in the position of the compiled function. If the symbol table
-    /// names that function, its name is kept, because it also tells apart the parts that the compiler split off
-    /// (`.cold`, `.constprop.0`).
+    /// Adds the inlined calls that DWARF has for an address, and sets the source position of the compiled function. If
+    /// the symbol table has a name for that function, the name stays, because it also tells apart the parts that the
+    /// compiler split off (`.cold`, `.constprop.0`).
     fn add_dwarf_calls(&mut self, mut frames: FrameIter<'_, Reader<'a>>, function: &mut Frame) {
         let mut is_innermost = true;
         let mut next = frames.next().ok().flatten();
         while let Some(frame) = next {
             next = frames.next().ok().flatten();
             let is_compiled_function = next.is_none();
-            // Without inlined calls, the compiled function gets the position of the innermost call.
+            // If inlined calls aren't shown, the compiled function gets the position of the innermost call.
             if is_innermost || self.options.inlines {
                 let location = frame.location.as_ref().filter(|_| self.options.lines);
                 let file = location.and_then(|location| location.file);
@@ -298,12 +300,13 @@ impl<'a> Shard<'a> {
         }
     }
 
-    /// Adds the inlined calls found in Go's table, and fills in the position of the compiled function.
+    /// Adds the inlined calls that Go's table has for an address, and sets the source position of the compiled
+    /// function.
     fn add_go_calls(&mut self, go: &GoTable<'a>, addr: u64, function: &mut Frame) {
         let calls = go.calls(addr);
         let Some((compiled_function, inlined)) = calls.split_last() else { return };
         if !self.options.inlines {
-            // The compiled function gets the position of the innermost call.
+            // If inlined calls aren't shown, the compiled function gets the position of the innermost call.
             (function.file, function.line) = self.go_position(&calls[0]);
             return;
         }

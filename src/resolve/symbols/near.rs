@@ -1,14 +1,15 @@
-//! Selects the DWARF units that are needed for certain addresses.
+//! Selects the DWARF units that are needed to resolve certain addresses.
 //!
-//! An `addr2line` context reads the head of every unit, which requires the unit's abbreviations. In a file with 2,000
-//! units, of which ten are hit, that is nearly all of its work. Where `.debug_aranges` tells which addresses a unit
-//! covers, units that aren't needed are presented without abbreviations, and the context skips them. Units missing from
-//! `.debug_aranges` are kept. The listed ranges may be incomplete: if an address is listed nowhere, the ranges in the
-//! units themselves are searched. If all addresses are listed, `.debug_info` isn't even decompressed beyond the last
-//! needed unit. If a needed unit refers to one that was left out, a context with all units is used instead.
+//! An `addr2line` context reads the head of every unit, for which it needs the unit's abbreviations. In a file with
+//! 2,000 units, of which ten are hit, that is nearly all of its work. Where `.debug_aranges` tells which addresses a
+//! unit covers, units that aren't needed are presented without abbreviations, and the context skips them. Units that
+//! are missing from `.debug_aranges` are kept. Its ranges may be incomplete: for an address that is listed nowhere, the
+//! ranges in the units themselves are searched. If all addresses are listed, `.debug_info` isn't even decompressed
+//! beyond the last needed unit. If a needed unit refers to one that was left out, a context with all units is used
+//! instead.
 //!
-//! Reading lines costs as much as reading functions, so without a request for lines, units are presented without their
-//! line tables.
+//! Reading lines costs as much as reading functions. If lines aren't requested, units are therefore presented without
+//! their line tables.
 
 use super::image::Image;
 use super::plt;
@@ -17,21 +18,21 @@ use gimli::{EndianSlice, RunTimeEndian, constants};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// How DWARF sections are read.
+/// The reader that gimli uses for DWARF sections.
 pub(super) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 
-/// What `.debug_aranges` says about the units at certain addresses.
+/// What `.debug_aranges` says about which units contain the requested addresses.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
-    /// True for each listed unit that contains one of the addresses. The key is the unit's offset in `.debug_info`.
+    /// For each unit in `.debug_aranges`, by offset in `.debug_info`: true if it contains one of the addresses.
     hit: FxHashMap<usize, bool>,
-    /// The addresses that no listed unit contains. The address just after a listed one is not included: it is only
-    /// needed if nothing is found at the listed one.
+    /// The addresses that no listed unit contains. An address just after a listed one is left out. It is only needed if
+    /// nothing is found at the listed one.
     elsewhere: Vec<u64>,
 }
 
 impl Listed {
-    /// Looks up the addresses, which must be ascending. `None` if the section is damaged.
+    /// Looks up the addresses, which must be ascending. `None` if `.debug_aranges` is damaged.
     pub(super) fn new(aranges: &gimli::DebugAranges<Reader<'_>>, addresses: &[u64]) -> Option<Self> {
         let mut hit: FxHashMap<usize, bool> = FxHashMap::default();
         let mut listed = vec![false; addresses.len()];
@@ -57,8 +58,8 @@ impl Listed {
         Some(Self { hit, elsewhere })
     }
 
-    /// Loads `.debug_info` up to the end of the last needed unit, or completely if that unit isn't known. Also returns
-    /// true if something was omitted.
+    /// Loads `.debug_info` up to the end of the last unit that is needed, or completely if that unit isn't known. The
+    /// flag is true if the rest was left out.
     pub(super) fn info<'a>(
         &self,
         image: &'a Image,
@@ -84,8 +85,8 @@ impl Listed {
     }
 }
 
-/// The end of the unit at offset `at`. If `head` is too short to tell, returns the number of bytes that are needed to
-/// tell.
+/// The offset where the unit that starts at offset `at` ends. `head` is the start of `.debug_info`. If `head` is too
+/// short to tell, returns how many bytes are needed to tell.
 fn unit_end(head: &[u8], at: usize, endian: RunTimeEndian) -> usize {
     const HEAD: usize = 12;
     let mut reader = EndianSlice::new(head.get(at..).unwrap_or_default(), endian);
@@ -95,17 +96,17 @@ fn unit_end(head: &[u8], at: usize, endian: RunTimeEndian) -> usize {
     end.unwrap_or_else(|| at.saturating_add(HEAD))
 }
 
-/// The abbreviation tables that the units use, by offset in `.debug_abbrev`.
+/// The abbreviation tables of all units, each by its offset in `.debug_abbrev`.
 #[derive(Debug)]
 pub(super) struct Tables {
-    /// Tables used by units that may contain one of the addresses.
+    /// Tables of units that may contain one of the addresses.
     near: FxHashSet<usize>,
-    /// Tables used only by units that can't contain any of the addresses.
+    /// Tables used only by units that contain none of the addresses.
     far: Vec<usize>,
 }
 
 impl Tables {
-    /// Collects the tables of all units. `None` if a unit is damaged.
+    /// Collects the abbreviation tables of all units. `None` if a unit is damaged.
     pub(super) fn new(dwarf: &gimli::Dwarf<Reader<'_>>, listed: &Listed) -> Option<Self> {
         let (mut near, mut far) = (FxHashSet::default(), Vec::new());
         let mut units = dwarf.units();
@@ -120,14 +121,14 @@ impl Tables {
         Some(Self { near, far })
     }
 
-    /// Empties the abbreviation tables of units that aren't needed. Returns true if there are such units.
+    /// Empties the abbreviation tables of units that aren't needed. Returns true if there are any.
     pub(super) fn leave_out_far(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         if self.far.is_empty() {
             return false;
         }
         let abbreviations = abbreviations.to_mut();
         for &table in &self.far {
-            // A table starts with the code of its first entry. A code of 0 ends the table.
+            // A table starts with the code of its first entry. A code of 0 marks the end of the table.
             if let Some(code) = abbreviations.get_mut(table) {
                 *code = 0;
             }
@@ -135,8 +136,8 @@ impl Tables {
         true
     }
 
-    /// Removes the references to line tables from the units that are needed. Returns false, and changes nothing, if
-    /// some unit doesn't state its address range, because its line table is then needed to find the range.
+    /// Makes the units that are needed appear without line tables. If some unit doesn't state its address range, its
+    /// line table is needed to find the range; then changes nothing and returns false.
     pub(super) fn leave_out_lines(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         let mut places = Vec::new();
         for &table in &self.near {
@@ -145,16 +146,16 @@ impl Tables {
         }
         if !places.is_empty() {
             let abbreviations = abbreviations.to_mut();
-            // The attribute is replaced by one that plays no role in finding functions.
+            // The attribute is replaced by `DW_AT_producer`, which plays no role in finding functions.
             places.into_iter().for_each(|at| abbreviations[at] = constants::DW_AT_producer.0 as u8);
         }
         true
     }
 }
 
-/// Finds where an abbreviation table mentions line tables, as offsets in `.debug_abbrev`. `None` if the table is
-/// damaged, or if it has functions with addresses but no unit that states its address range. If one unit states it, all
-/// do, because they were made by the same compiler.
+/// The offsets in `.debug_abbrev` at which an abbreviation table mentions line tables. `None` if the table is damaged,
+/// or if it has functions with addresses but no unit that states its address range. If one unit states its range, all
+/// units with this table do, because the same compiler made them.
 fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     use constants::{
         DW_AT_high_pc, DW_AT_low_pc, DW_AT_ranges, DW_AT_stmt_list, DW_FORM_implicit_const, DW_TAG_subprogram,
@@ -164,7 +165,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     let mut at = table;
     while read_uleb(abbreviations, &mut at)? != 0 {
         let tag = read_uleb(abbreviations, &mut at)?;
-        // Skips the flag that says whether the entry has children.
+        // Skip the flag that says whether the entry has children.
         at += 1;
         let (mut line_table, mut has_low, mut has_ranges) = (None, false, false);
         loop {
@@ -178,7 +179,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
             }
             let is = |attribute: constants::DwAt| name == u64::from(attribute.0);
             if is(DW_AT_stmt_list) {
-                // An attribute can only be replaced in place if its name takes one byte, as usual.
+                // The attribute can only be replaced in place if its name takes one byte, as it usually does.
                 line_table = Some(name_at).filter(|_| at == name_at + 2);
                 line_table?;
             }
@@ -193,8 +194,8 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
 }
 
 impl Listed {
-    /// True if the unit may contain one of these ascending addresses. A unit that doesn't state its ranges may contain
-    /// any.
+    /// True if the unit may contain one of the addresses, which must be ascending. A unit that doesn't state its ranges
+    /// may contain any address.
     pub(super) fn may_cover(
         &self,
         dwarf: &gimli::Dwarf<Reader<'_>>,
@@ -211,7 +212,7 @@ impl Listed {
     }
 }
 
-/// True if the unit's own ranges contain one of these ascending addresses, or can't be read.
+/// True if the unit's own ranges contain one of the addresses, which must be ascending, or if the ranges can't be read.
 fn covers(dwarf: &gimli::Dwarf<Reader<'_>>, unit: gimli::UnitHeader<Reader<'_>>, addresses: &[u64]) -> bool {
     let look = || {
         let unit = dwarf.unit(unit)?;
@@ -232,7 +233,7 @@ mod tests {
     use constants::{DW_AT_high_pc, DW_AT_low_pc, DW_AT_producer, DW_AT_stmt_list};
     use gimli::{DwAt, DwTag};
 
-    /// An abbreviation table with these entries; every attribute name and form takes one byte.
+    /// An abbreviation table with these entries. The name and the form of each attribute take one byte.
     fn table(entries: &[(DwTag, &[DwAt])]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for ((tag, attributes), code) in entries.iter().zip(1..) {

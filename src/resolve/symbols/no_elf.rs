@@ -1,7 +1,7 @@
-//! Recognizes files that contained running code but aren't ELF files. They can't be read, but messages can say what
+//! Recognizes files that contained running code but aren't ELF files. They can't be read, but a message can say what
 //! they are.
 
-/// The kind of a file that isn't an ELF file.
+/// What a file is that isn't an ELF file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NoElf {
     /// A .NET assembly with code compiled ahead of time.
@@ -12,7 +12,7 @@ pub enum NoElf {
     SbclCore,
     /// A macOS program or library.
     MachO,
-    /// A jitdump. Runtimes map it to tell perf where it is.
+    /// A jitdump. It is mapped although it isn't code, because runtimes thereby tell perf where it is.
     JitDump,
     /// A ZIP archive, such as a JAR or APK.
     Zip,
@@ -20,10 +20,10 @@ pub enum NoElf {
     Other,
 }
 
-/// How many bytes at the start of a file are needed to recognize it. They include the headers of a PE image.
+/// How many bytes from the start of a file are needed to recognize it. The headers of a PE image lie within them.
 pub(super) const HEAD: u64 = 4096;
 
-/// What files of each kind start with.
+/// The bytes with which files of each kind start.
 const MAGICS: &[(&[u8], NoElf)] = &[
     (b"LCBS", NoElf::SbclCore),
     (b"SBCL", NoElf::SbclCore),
@@ -35,7 +35,7 @@ const MAGICS: &[(&[u8], NoElf)] = &[
 ];
 
 impl NoElf {
-    /// Recognizes a file by its first bytes; `None` for an ELF file.
+    /// Recognizes a file by its first bytes (`head`). `None` if it is an ELF file.
     pub fn of(head: &[u8]) -> Option<Self> {
         if head.starts_with(b"\x7fELF") {
             return None;
@@ -44,7 +44,7 @@ impl NoElf {
         Some(known.or_else(|| pe(head)).unwrap_or(Self::Other))
     }
 
-    /// How messages call this kind of file.
+    /// What messages call a file of this kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::DotNet => "a .NET PE image",
@@ -58,7 +58,8 @@ impl NoElf {
     }
 }
 
-/// Recognizes a PE image. .NET's images have an entry for the CLI header among their data directories.
+/// Recognizes a PE image; `None` for other files. .NET's images have an entry for the CLI header among their data
+/// directories.
 fn pe(head: &[u8]) -> Option<NoElf> {
     let u16_at = |at: usize| Some(u16::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
     let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..)?.first_chunk().copied()?));

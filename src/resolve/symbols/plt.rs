@@ -1,6 +1,6 @@
-//! Names the stubs of the procedure linkage table (PLT), through which calls to other files go. Stubs have no symbols.
-//! A stub jumps through a slot of the global offset table (GOT) and gets the name of the function whose address the
-//! dynamic linker stores in that slot.
+//! Names the stubs of the procedure linkage table (PLT). Calls to other files go through such stubs, which have no
+//! symbols. A stub jumps through a slot of the global offset table (GOT). It gets the name of the function whose
+//! address the dynamic linker stores in that slot.
 //!
 //! The slot is read from the stub's instructions, so the same code handles all layouts: `.plt`, `.plt.got` and
 //! `.plt.sec`, with and without branch tracking, from every linker. Spec: x86-64 and i386 psABI, "Procedure Linkage
@@ -16,22 +16,22 @@ pub struct Stub {
     pub start: u64,
     /// One past the last link-time address.
     pub end: u64,
-    /// The name `function@plt`.
+    /// The name of the stub: `function@plt`.
     pub name: Vec<u8>,
 }
 
-/// True if one of these ascending addresses lies in the PLT.
+/// True if the PLT contains one of the addresses, which must be ascending.
 pub fn covers(object: &object::File<'_>, addresses: &[u64]) -> bool {
     sections(object)
         .any(|section| is_hit(addresses, section.address(), section.address().saturating_add(section.size())))
 }
 
-/// True if one of these ascending addresses lies between `start` and `end` (exclusive).
+/// True if one of the addresses, which must be ascending, lies between `start` and `end` (exclusive).
 pub(super) fn is_hit(addresses: &[u64], start: u64, end: u64) -> bool {
     addresses.get(addresses.partition_point(|&addr| addr < start)).is_some_and(|&addr| addr < end)
 }
 
-/// All stubs whose slot belongs to a function with a name.
+/// All stubs of a file whose GOT slot is for a function with a name.
 pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
     let find: fn(&PltSection<'_>) -> Vec<FoundStub> = match object.architecture() {
         Architecture::X86_64 | Architecture::X86_64_X32 => |section| blocks(section, x86_64_slot),
@@ -55,24 +55,24 @@ pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
     stubs
 }
 
-/// A section with PLT stubs.
+/// A section that contains PLT stubs.
 struct PltSection<'data> {
     code: &'data [u8],
     addr: u64,
-    /// True for `.plt.got`, whose stubs are shorter on x86.
+    /// True if the section is `.plt.got`, whose stubs are shorter on x86.
     is_got: bool,
-    /// The address of the GOT. Slots are relative to it on 32-bit x86.
+    /// The address of the GOT, from which 32-bit x86 code counts the positions of slots.
     got: u64,
 }
 
-/// A stub and the address of the GOT slot it jumps through.
+/// A stub, and the address of the GOT slot through which it jumps.
 struct FoundStub {
     start: u64,
     end: u64,
     slot: u64,
 }
 
-/// Finds the stubs of x86, which all have the same size within a section.
+/// Finds the stubs in a section of x86 code, where all have the same size. `slot_of` decodes the stub at an address.
 fn blocks(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>) -> Vec<FoundStub> {
     const STUB: usize = 16;
     const SHORT_STUB: usize = 8;
@@ -85,11 +85,11 @@ fn blocks(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>)
     section.code.chunks(size).enumerate().filter_map(stub).collect()
 }
 
-/// Decodes the stub at the start of the code, which lies at the given address. Returns the stub's length and the
-/// address of its slot; `None` if there is no stub.
+/// Decodes the stub at the start of a piece of code. The second argument is the address of the code. Returns the length
+/// of the stub and the address of its GOT slot; `None` if there is no stub.
 type StubAt = fn(&[u8], u64) -> Option<(usize, u64)>;
 
-/// Finds the stubs on other machines, wherever the instructions match.
+/// Finds the stubs on other machines than x86: wherever the instructions are those of a stub.
 fn anywhere(section: &PltSection<'_>, stub: StubAt) -> Vec<FoundStub> {
     let (mut at, mut found) = (0, Vec::new());
     while let Some(code) = section.code.get(at..).filter(|code| !code.is_empty()) {
@@ -110,7 +110,7 @@ fn sections<'data, 'file>(object: &'file object::File<'data>) -> impl Iterator<I
     object.sections().filter(|section| section.name().is_ok_and(|name| NAMES.contains(&name)))
 }
 
-/// For each GOT slot of a named function, the name of the stubs that use it: `function@plt`.
+/// The name of the stubs for each GOT slot of a named function, by the slot's address: `function@plt`.
 fn slots(object: &object::File<'_>) -> FxHashMap<u64, Vec<u8>> {
     let mut slots = FxHashMap::default();
     let (Some(relocations), Some(symbols)) = (object.dynamic_relocations(), object.dynamic_symbol_table()) else {
@@ -129,7 +129,7 @@ fn slots(object: &object::File<'_>) -> FxHashMap<u64, Vec<u8>> {
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
 const ENDBR32: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfb];
 
-/// The GOT slot of `[endbr64] [bnd] jmp *disp32(%rip)`.
+/// The GOT slot through which `[endbr64] [bnd] jmp *disp32(%rip)` jumps. `None` if the code is something else.
 fn x86_64_slot(code: &[u8], addr: u64) -> Option<u64> {
     let mut at = 0;
     if code.starts_with(&ENDBR64) {
@@ -143,7 +143,8 @@ fn x86_64_slot(code: &[u8], addr: u64) -> Option<u64> {
     Some(addr.wrapping_add(at as u64 + 6).wrapping_add_signed(disp.into()))
 }
 
-/// The GOT slot of `[endbr32] jmp *slot` or `jmp *offset(%ebx)`, where `ebx` holds the address of the GOT.
+/// The GOT slot through which `[endbr32] jmp *slot` or `jmp *offset(%ebx)` jumps, where `ebx` holds the address `got`.
+/// `None` if the code is something else.
 fn i386_slot(code: &[u8], got: u64) -> Option<u64> {
     let code = code.strip_prefix(&ENDBR32).unwrap_or(code);
     let number = || Some(u64::from(u32::from_le_bytes(*code.get(2..)?.first_chunk()?)));
@@ -158,12 +159,13 @@ fn words(code: &[u8]) -> impl Iterator<Item = u32> {
     code.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word))
 }
 
-/// Decodes `[bti c]; adrp x16, page; ldr x17, [x16, #offset]; add x16, x16, #offset; [autia1716]; br x17; [nop]`.
+/// Decodes a stub `[bti c]; adrp x16, page; ldr x17, [x16, #offset]; add x16, x16, #offset; [autia1716]; br x17;
+/// [nop]`.
 fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const BTI_C: u32 = 0xd503_245f;
     const NOP: u32 = 0xd503_201f;
     const BR_X17: u32 = 0xd61f_0220;
-    /// After `adrp` come up to four instructions: `ldr`, `add`, `autia1716`, `br`.
+    /// The number of instructions that may follow `adrp`: `ldr`, `add`, `autia1716`, `br`.
     const LONGEST: usize = 4;
     let (mut words, mut at, mut len) = (words(code), addr, 4);
     let mut adrp = words.next()?;
@@ -185,8 +187,8 @@ fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     Some((len + 4 * (jump + 1 + padding), slot))
 }
 
-/// Decodes `[bx pc; nop]` for callers in Thumb code, then `add ip, pc, #n; add ip, ip, #n; [add ip, ip, #n]; ldr pc,
-/// [ip, #n]!`.
+/// Decodes `[bx pc; nop]`, which is for callers in Thumb code, and then `add ip, pc, #n; add ip, ip, #n; [add ip, ip,
+/// #n]; ldr pc, [ip, #n]!`.
 fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const FROM_THUMB: [u8; 4] = [0x78, 0x47, 0xc0, 0x46];
     let (code, before) = code.strip_prefix(&FROM_THUMB).map_or((code, 0), |code| (code, 4));
@@ -204,7 +206,7 @@ fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     None
 }
 
-/// Decodes `auipc t3, n; ld t3, n(t3); jalr t1, t3; nop`.
+/// Decodes a stub `auipc t3, n; ld t3, n(t3); jalr t1, t3; nop`.
 fn riscv64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     let mut words = words(code);
     let (auipc, load, jump) = (words.next()?, words.next()?, words.next()?);
@@ -215,7 +217,7 @@ fn riscv64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     Some((16, addr.wrapping_add_signed(high.into()).wrapping_add_signed(low.into())))
 }
 
-/// Decodes `larl %r1, slot; lg %r1, 0(%r1); br %r1; …`, where the rest is used by the dynamic linker on the first call.
+/// Decodes `larl %r1, slot; lg %r1, 0(%r1); br %r1; …`. The dynamic linker uses the rest on the first call.
 fn s390x_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const STUB: usize = 32;
     let [0xc0, 0x10, a, b, c, d, 0xe3, 0x10, 0x10, 0, 0, 4, 0x07, 0xf1, ..] = *code.get(..STUB)? else { return None };

@@ -1,9 +1,9 @@
 //! The functions of one file by address. They come from the file's symbol tables and from its PLT, whose stubs get
-//! made-up symbols.
+//! symbols made up here.
 //!
-//! If several symbols start at one address, perf's rules decide (`choose_best_symbol`): prefer one with a size, then
-//! one that isn't weak, then a global one, then fewer leading underscores, then the longer name. A symbol without a
-//! size reaches to the next symbol, at most to the end of its section.
+//! If several symbols start at one address, perf's rules decide (`choose_best_symbol`): a symbol with a size wins, then
+//! one that isn't weak, then a global one, then the one with fewer leading underscores, then the one with the longer
+//! name. A symbol without a size extends to the next symbol, at most to the end of its section.
 
 use super::demangle::demangle;
 use super::gopclntab::{GoFunction, GoTable};
@@ -16,38 +16,39 @@ use std::cmp::{Ordering, Reverse};
 use std::ops::Range;
 use std::sync::OnceLock;
 
-/// Lowest bit of an Arm function symbol: set for Thumb code. It isn't part of the address (aaelf32, "Symbol Values").
+/// The lowest bit in an Arm function symbol's value. It is set for Thumb code and isn't part of the address (aaelf32,
+/// "Symbol Values").
 const THUMB: u64 = 1;
 
-/// The functions that contain certain addresses. A recording hits a few thousand of a file's hundred thousand symbols;
-/// the others are neither sorted nor stored.
+/// The functions that contain certain wanted addresses. A recording hits a few thousand of a file's hundred thousand
+/// symbols. The others are neither sorted nor stored.
 #[derive(Debug, Default)]
 pub struct SymbolTable<'data> {
     /// The functions, sorted by start address.
     symbols: Vec<Symbol<'data>>,
-    /// For each symbol, the highest end address among the symbol and all those before it.
+    /// For each symbol, the highest end address among the symbol itself and all symbols before it.
     reach: Vec<u64>,
 }
 
 /// One function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol<'data> {
-    /// First address, as linked.
+    /// The first link-time address.
     pub start: u64,
-    /// One past its last address.
+    /// One past the last link-time address.
     pub end: u64,
     /// The raw name, still mangled.
     pub name: Cow<'data, [u8]>,
     sized: bool,
     binding: Binding,
-    /// How well the name reads; computed when first needed.
+    /// How readable the name is; computed when first needed.
     spelling: OnceLock<NameQuality>,
 }
 
-/// How good a name is to read; greater is better. Fewer leading underscores matter most, then a longer name.
+/// How readable a name is; greater is better. Fewer leading underscores matter most, then a longer name.
 type NameQuality = (Reverse<usize>, usize);
 
-/// How a symbol is bound, from the least to the most preferred.
+/// The binding of an ELF symbol, in ascending order of perf's preference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Binding {
     Weak,
@@ -55,19 +56,19 @@ enum Binding {
     Global,
 }
 
-/// A section that may contain functions.
+/// A section of a file that may contain functions.
 #[derive(Debug, Clone, Copy)]
 struct CodeSection {
-    /// One past its last address.
+    /// One past the section's last address.
     end: u64,
-    /// True for text sections. In other sections, labels without a type mark data and are ignored.
+    /// True if the section's name contains `text`. In other sections, symbols without a type mark data and are ignored.
     text: bool,
 }
 
 impl<'data> SymbolTable<'data> {
-    /// Reads the symbols of several files; files with full symbol tables must come before the file that ran. Uses
-    /// `.symtab` and `.dynsym` of each file, and `stubs` where no symbol covers them. Only the `wanted` addresses,
-    /// which must be ascending, can be looked up later.
+    /// Reads the symbols of several files; those with full symbol tables must come before the file that ran. Uses
+    /// `.symtab` and `.dynsym` of each file, and `stubs` where no symbol covers them. Only addresses in `wanted`, which
+    /// must be ascending, can be looked up later.
     pub fn new(objects: &[&object::File<'data>], stubs: Vec<Stub>, wanted: &[u64]) -> Self {
         let stubs: Vec<_> = stubs.into_iter().filter(|stub| plt::is_hit(wanted, stub.start, stub.end)).collect();
         let mut addresses = wanted.to_vec();
@@ -88,7 +89,7 @@ impl<'data> SymbolTable<'data> {
         table
     }
 
-    /// The methods of a ReadyToRun image, which has no symbols.
+    /// Makes the table from the methods of a ReadyToRun image, which has no symbols.
     pub fn from_methods(methods: &'data [Method]) -> Self {
         let symbols = methods.iter().map(|method| Symbol::global(method.start, method.end, (&*method.name).into()));
         Self::from_symbols(symbols.collect())
@@ -105,8 +106,9 @@ impl<'data> SymbolTable<'data> {
         Self { symbols, reach }
     }
 
-    /// The function that contains an address: the one that starts nearest before it. A symbol without a size counts
-    /// only if no sized function contains the address; inside a function it is just a label.
+    /// The function that contains an address: of several, the one that starts nearest before it. `None` if there is
+    /// none. A symbol without a size counts only if no symbol with a size contains the address, because inside a
+    /// function it is just a label.
     pub fn find(&self, addr: u64) -> Option<&Symbol<'data>> {
         let mut index = self.symbols.partition_point(|symbol| symbol.start <= addr);
         let mut label = None;
@@ -123,8 +125,8 @@ impl<'data> SymbolTable<'data> {
         label
     }
 
-    /// The best of the symbols that contain `addr` and start at the same address as the symbol with index `last`, which
-    /// contains it.
+    /// The best symbol among those that contain `addr` and start at the same address as the symbol with index `last`.
+    /// That symbol must contain `addr` and be the last of them.
     fn best_with_same_start(&self, last: usize, addr: u64) -> &Symbol<'data> {
         let mut best = &self.symbols[last];
         for other in self.symbols[..last].iter().rev().take_while(|symbol| symbol.start == best.start) {
@@ -135,7 +137,7 @@ impl<'data> SymbolTable<'data> {
         best
     }
 
-    /// Adds functions from Go's own table for those wanted addresses that no sized symbol covers.
+    /// Adds functions from Go's own table, for those wanted addresses that no symbol with a size covers.
     pub fn add_go_functions(&mut self, go: &GoTable<'data>, wanted: &[u64]) {
         let mut new: Vec<Symbol<'data>> = Vec::new();
         let extent = go.extent();
@@ -151,7 +153,7 @@ impl<'data> SymbolTable<'data> {
         self.add(new);
     }
 
-    /// Adds `name@plt` for PLT stubs that no sized symbol covers.
+    /// Adds `name@plt` for each PLT stub that no symbol with a size covers.
     fn add_stubs(&mut self, stubs: Vec<Stub>) {
         let new = stubs.into_iter().filter(|stub| self.find(stub.start).is_none_or(|found| !found.sized));
         let new: Vec<_> = new.map(|stub| Symbol::global(stub.start, stub.end, Cow::Owned(stub.name))).collect();
@@ -168,22 +170,22 @@ impl<'data> SymbolTable<'data> {
 }
 
 impl<'data> Symbol<'data> {
-    /// A global symbol with a size.
+    /// Makes a global symbol with a size.
     fn global(start: u64, end: u64, name: Cow<'data, [u8]>) -> Self {
         Self { start, end, name, sized: true, binding: Binding::Global, spelling: OnceLock::new() }
     }
 
-    /// True if perf would choose this symbol over `other`. False if perf's rules prefer neither.
+    /// True if perf's rules prefer this symbol to `other`. False if they prefer the other or neither.
     fn is_preferred_to(&self, other: &Self) -> bool {
         let rank = |symbol: &Self| (symbol.sized, symbol.binding != Binding::Weak, symbol.binding == Binding::Global);
         match rank(self).cmp(&rank(other)) {
-            // Usually the same symbol is in both tables, so the names needn't be demangled.
+            // Usually both are the same symbol, from two tables. Comparing names first avoids demangling them.
             Ordering::Equal => self.name != other.name && self.spelling() > other.spelling(),
             order => order.is_gt(),
         }
     }
 
-    /// The result is cached, because computing it for every lookup would be most of a lookup's cost.
+    /// How readable the name is. Cached, because computing it for every lookup would be most of a lookup's cost.
     fn spelling(&self) -> NameQuality {
         *self.spelling.get_or_init(|| {
             let readable = demangle(&self.name);
@@ -194,28 +196,29 @@ impl<'data> Symbol<'data> {
     }
 }
 
-/// Collects the symbols that contain certain addresses, in one pass over the unsorted symbol tables.
+/// Collects the symbols that contain wanted addresses, in one pass over the unsorted symbol tables.
 struct Gathering<'a, 'data> {
-    /// The wanted addresses, ascending.
+    /// The wanted addresses in ascending order.
     addresses: &'a [u64],
-    /// For each address, the start of the nearest symbol at or before it. Only symbols that start after the previous
-    /// address are considered.
+    /// For each wanted address, the start of the nearest symbol at or before it. Only symbols that start after the
+    /// previous wanted address count.
     nearest: Vec<Option<u64>>,
     symbols: Vec<Symbol<'data>>,
     slots: AddressSlots,
 }
 
-/// An index into a sorted list of addresses: the address range is split into slots of 2^`bits` bytes.
+/// Speeds up the search in a sorted list of addresses. The range of the addresses is split into slots of 2^`bits`
+/// bytes.
 struct AddressSlots {
     bits: u32,
-    /// For each slot, the number of addresses before it.
+    /// For each slot, the number of addresses before it, and as the last entry the number of all addresses.
     before: Vec<u32>,
 }
 
 impl AddressSlots {
     fn new(addresses: &[u64]) -> Self {
         let span = addresses.first().zip(addresses.last()).map_or(0, |(first, last)| last - first);
-        // The slots outnumber the addresses several times, so that most slots contain at most one address.
+        // Several times more slots than addresses, so that most slots contain at most one address.
         let max_slots = addresses.len() as u64 * 4;
         let bits = (0..64).find(|bits| span >> bits <= max_slots).unwrap_or(63);
         let first = addresses.first().copied().unwrap_or_default();
@@ -229,7 +232,8 @@ impl AddressSlots {
         Self { bits, before }
     }
 
-    /// The indices of the addresses in the slot at this distance from the first address. `None` beyond the last slot.
+    /// The indices of the addresses in one slot: the slot that is `distance` bytes behind the first address. `None`
+    /// beyond the last slot.
     fn indices(&self, distance: u64) -> Option<Range<usize>> {
         let slot = (distance >> self.bits) as usize;
         Some(*self.before.get(slot)? as usize..*self.before.get(slot + 1)? as usize)
@@ -249,14 +253,14 @@ impl<'a, 'data> Gathering<'a, 'data> {
     ) {
         let is_arm = file.elf_header().e_machine(file.endian()) == elf::EM_ARM;
         for table in [file.elf_symbol_table(), file.elf_dynamic_symbol_table()] {
-            // The first entry of a symbol table is a placeholder.
+            // The first entry of every symbol table is a placeholder.
             for (index, symbol) in table.enumerate().skip(1) {
                 self.add_symbol(file.endian(), table, index, symbol, sections, is_arm);
             }
         }
     }
 
-    /// Adds a symbol if it may contain a wanted address. Returns `None` if it certainly doesn't.
+    /// Adds a symbol that may contain a wanted address. `None` if the symbol is skipped.
     fn add_symbol<Elf: FileHeader<Endian = Endianness>>(
         &mut self,
         endian: Endianness,
@@ -269,7 +273,7 @@ impl<'a, 'data> Gathering<'a, 'data> {
         let value: u64 = symbol.st_value(endian).into();
         let start = if is_arm && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
-        // This check comes first because it rejects most symbols.
+        // This check is the first because it rejects most symbols.
         let first = self.find_first_from(start)?;
         if size != 0 && start.saturating_add(size) <= self.addresses[first] && self.nearest[first] >= Some(start) {
             return None;
@@ -295,21 +299,22 @@ impl<'a, 'data> Gathering<'a, 'data> {
         Some(())
     }
 
-    /// Records the symbol's start and returns true if it contains a wanted address. `first` is the index of the lowest
-    /// address at or after `start`.
+    /// Records the start of a symbol. Returns true if the symbol contains a wanted address. `first` is the index of the
+    /// lowest wanted address at or after `start`.
     fn record_start(&mut self, first: usize, start: u64, end: u64) -> bool {
         self.nearest[first] = self.nearest[first].max(Some(start));
         self.addresses[first] < end
     }
 
-    /// The index of the lowest wanted address at or after `start`.
+    /// The index of the lowest wanted address at or after `start`; `None` if there is none.
     fn find_first_from(&self, start: u64) -> Option<usize> {
         let in_slot = self.slots.indices(start.saturating_sub(*self.addresses.first()?))?;
         let first = in_slot.start + self.addresses[in_slot].partition_point(|&addr| addr < start);
         (first < self.addresses.len()).then_some(first)
     }
 
-    /// Returns the symbols. A symbol without a size ends after the last address for which it is the nearest symbol.
+    /// Returns the collected symbols. The end of a symbol without a size becomes the byte after the last wanted address
+    /// for which it is the nearest symbol.
     fn finish(mut self) -> Vec<Symbol<'data>> {
         let mut highest = None;
         for nearest in &mut self.nearest {
@@ -334,13 +339,14 @@ impl<'a, 'data> Gathering<'a, 'data> {
     }
 }
 
-/// The code sections by section number; `None` for sections without code.
+/// The sections that may contain functions, by section number; `None` for all others.
 fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     let mut sections = Vec::new();
     for section in object.sections() {
         let SectionFlags::Elf { sh_flags, .. } = section.flags() else { continue };
         let text = section.name().is_ok_and(|name| name.contains("text"));
-        // ELF images written by jitgraft have code without known bytes in `.text.names`, which isn't marked executable.
+        // In ELF images written by jitgraft, code whose bytes are unknown is in `.text.names`, which isn't marked as
+        // executable.
         let without_bytes = text && section.file_range().is_none();
         if sh_flags.contains(elf::SHF_EXECINSTR) || without_bytes {
             let at = section.index().0;
@@ -351,7 +357,7 @@ fn executable_sections(object: &object::File<'_>) -> Vec<Option<CodeSection>> {
     sections
 }
 
-/// True if a symbol without a type is a label in assembly code. Arm's mapping symbols (`$a`, `$d`, …) aren't.
+/// True if a symbol without a type is a label in assembly code. Arm's mapping symbols (`$a`, `$d`, …) are not.
 fn is_label(symbol: &impl Sym, name: &[u8]) -> bool {
     let visible = !matches!(symbol.st_visibility(), elf::STV_HIDDEN | elf::STV_INTERNAL);
     visible && !matches!(name, [b'$', b'a' | b'd' | b't' | b'x', ..])

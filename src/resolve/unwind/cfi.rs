@@ -1,8 +1,8 @@
-//! Reads call frame information: the rules that recover the caller's registers at an address.
+//! Reads call frame information: for each address, the rules that recover the caller's registers.
 //!
 //! The rules for an address are looked up once and kept ([`UnwindRow`]), so that a frame of a known function costs only
-//! a hash lookup. All registers are tracked, not only the stack pointer and the frame pointer, because some code
-//! addresses its frame by another register (realigned stacks, assembly).
+//! a hash lookup. All registers are tracked, not only the stack pointer and the frame pointer. Some code uses another
+//! register to find its frame (realigned stacks, assembly).
 //!
 //! Spec: DWARF 5 section 6.4; LSB core, `.eh_frame` and `.eh_frame_hdr`.
 
@@ -16,7 +16,7 @@ use object::{Object, ObjectSection};
 use std::borrow::Cow;
 
 type SectionSlice<'a> = EndianSlice<'a, RunTimeEndian>;
-/// gimli's state while it executes a frame description. It is large, so it is reused.
+/// gimli's state while it executes a frame description. It is large, so it is allocated once and reused.
 pub type Scratch = UnwindContext<usize>;
 
 /// The call frame information of one file or one piece of JIT code.
@@ -27,29 +27,30 @@ pub struct FrameTable<'a> {
     header: Cow<'a, [u8]>,
     debug_frame: Cow<'a, [u8]>,
     bases: BaseAddresses,
-    /// Frame descriptions sorted by address, for files without an `.eh_frame_hdr` that lists them.
+    /// The frame descriptions sorted by address. Those in `.eh_frame` are only included if no `.eh_frame_hdr` lists
+    /// them.
     index: Vec<IndexEntry>,
 }
 
-/// Where the frame description for a range of addresses is.
+/// Where to find the frame description for a range of addresses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct IndexEntry {
     start: u64,
     end: u64,
-    /// The offset in the section.
+    /// The offset of the frame description in its section.
     offset: usize,
-    /// True if the section is `.debug_frame`, false for `.eh_frame`.
+    /// True if the description is in `.debug_frame`, false if it is in `.eh_frame`.
     in_debug_frame: bool,
 }
 
-/// The rules that recover the caller's registers, for a frame at one address.
+/// The rules that recover the registers of the caller, for a frame that is at a certain address.
 #[derive(Debug, Clone)]
 pub struct UnwindRow {
     cfa: Cfa,
     rules: Box<[(u16, Rule)]>,
     return_register: u16,
-    /// True if the kernel pushed this frame to run a signal handler. The caller didn't make a call; it was interrupted
-    /// at the address.
+    /// True if the kernel pushed this frame to run a signal handler. The function in the next frame then didn't make a
+    /// call. It was interrupted at its address.
     pub is_signal: bool,
     encoding: Encoding,
 }
@@ -71,7 +72,7 @@ enum Rule {
 }
 
 impl<'a> FrameTable<'a> {
-    /// Reads a file's call frame information. `None` if it has none or if its machine is not supported.
+    /// Reads the call frame information of a file. `None` if it has none, or if its machine isn't supported.
     pub fn from_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let machine = Machine::from_elf(image.machine(), object.is_64())?;
@@ -90,8 +91,8 @@ impl<'a> FrameTable<'a> {
         Self::new(machine, eh_frame, header, debug_frame, bases)
     }
 
-    /// Reads the call frame information of JIT code that runs at `start`. The `.eh_frame` is placed after the code,
-    /// aligned to 8 bytes, and its addresses are relative to that position.
+    /// Reads the call frame information of JIT code that runs at `start`. The addresses in it are relative to its own
+    /// address, which is the end of the code rounded up to 8 bytes.
     pub fn from_code(machine: Machine, eh_frame: &'a [u8], start: u64, size: u64) -> Option<Self> {
         let eh_frame_addr = start.checked_add(size)?.checked_next_multiple_of(8)?;
         let bases = BaseAddresses::default().set_eh_frame(eh_frame_addr).set_text(start);
@@ -151,7 +152,7 @@ impl<'a> FrameTable<'a> {
         header.table().is_some().then_some(header)
     }
 
-    /// The rules at a link-time address; `None` if the call frame information doesn't cover it.
+    /// The rules for a frame at this link-time address; `None` if the call frame information doesn't cover the address.
     pub fn row(&self, addr: u64, scratch: &mut Scratch) -> Option<UnwindRow> {
         if let Some(header) = self.header() {
             let section = self.eh_frame_section();
@@ -174,7 +175,8 @@ impl<'a> FrameTable<'a> {
         self.read_row(&entry, &section, addr, scratch)
     }
 
-    /// Finds the frame description of an address using the search table. A damaged table may point before the section.
+    /// Finds the frame description of an address with the search table in `.eh_frame_hdr`. A damaged table may lead to
+    /// an address before the section.
     fn find_in_header<'s>(
         &self,
         header: &gimli::ParsedEhFrameHdr<SectionSlice<'s>>,
@@ -231,7 +233,7 @@ impl<'a> FrameTable<'a> {
     }
 }
 
-/// Adds a section's frame descriptions to the index, up to the first unreadable one.
+/// Adds the frame descriptions of a section to the index. Stops where the section is damaged.
 fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
     section: &S,
     bases: &BaseAddresses,
@@ -248,13 +250,13 @@ fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
     }
 }
 
-/// Unwinding failed because a register or memory that the rules need is unknown.
+/// The error if unwinding fails because the rules need a register or memory whose value is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost;
 
 impl UnwindRow {
-    /// Computes the caller's registers. `None` if the return address is marked as undefined, which means that this is
-    /// the outermost frame.
+    /// Computes the caller's registers. `read` reads a word of the stack. `None` if there is no caller: the rules say
+    /// that the return address is undefined.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let machine = callee.machine();
         let cfa = match &self.cfa {
@@ -265,8 +267,8 @@ impl UnwindRow {
             Cfa::Expression(bytes) => self.evaluate(bytes, None, callee, read).ok_or(Lost)?,
         };
         let mut caller = *callee;
-        // On s390x, the stack pointer is saved like other registers. The CFA (canonical frame address) lies 160 bytes
-        // above the caller's stack pointer.
+        // On s390x, the stack pointer is saved like other registers. The CFA (canonical frame address) is 160 bytes
+        // higher than the caller's stack pointer, so it can't be used as such.
         if machine != Machine::S390x {
             caller.set(machine.sp(), cfa);
         }
@@ -294,8 +296,8 @@ impl UnwindRow {
             }
         }
         caller.set(machine.pc(), machine.code_address(returns.ok_or(Lost)?));
-        // For glibc's lazy resolver on AArch64, the rules count what the PLT stub has pushed as part of the caller's
-        // frame, so the return address lies above the end of the frame.
+        // In glibc's lazy resolver on AArch64, the rules treat what the PLT stub has pushed as part of the caller's
+        // frame. The return address then lies above the end of the frame.
         if machine == Machine::Aarch64
             && let Some(above @ 0..) = self.saved_offset(self.return_register)
         {
@@ -304,14 +306,14 @@ impl UnwindRow {
         if let Some(link) = machine.link()
             && !self.is_signal
         {
-            // The call has overwritten the link register. If its value is known, that is the return address, not the
-            // caller's own value.
+            // The call has overwritten the link register. A known value would be the return address, not the caller's
+            // own value.
             caller.forget(link);
         }
         Ok(Some(caller))
     }
 
-    /// True if the return address is still where the call left it, in the link register.
+    /// True if the link register still holds the return address, as the call left it.
     pub fn returns_by_link(&self, machine: Machine) -> bool {
         if self.is_signal || Some(self.return_register) != machine.link() {
             return false;
@@ -323,12 +325,12 @@ impl UnwindRow {
         }
     }
 
-    /// How to restore a register; `None` if the caller's value is the same.
+    /// The rule for a register; `None` if the caller has the same value in it.
     fn rule(&self, register: u16) -> Option<&Rule> {
         self.rules.iter().find(|(number, _)| *number == register).map(|(_, rule)| rule)
     }
 
-    /// Where a register is saved, relative to the CFA.
+    /// Where the caller's value of a register is saved, relative to the CFA. `None` if it isn't saved there.
     fn saved_offset(&self, register: u16) -> Option<i64> {
         match self.rule(register) {
             Some(Rule::At(offset)) => Some(*offset),
@@ -336,10 +338,10 @@ impl UnwindRow {
         }
     }
 
-    /// Computes the CFA from the frame pointer. On AArch64, `x29` points to the place in the frame where the caller's
-    /// `x29` is saved next to the return address, and the rules tell how far that is from the CFA. Needed where the
-    /// stack pointer is inexact, for example above JIT code that saved registers above its frame record (V8's entry
-    /// from C++ saves 144 bytes).
+    /// Computes the CFA from the frame pointer. On AArch64, `x29` points to where the caller's `x29` is saved next to
+    /// the return address, and the rules tell how far that is from the CFA. Needed where the stack pointer is only a
+    /// lower bound, such as in the caller of JIT code that saved registers above its frame record (V8's entry from C++
+    /// saves 144 bytes). `None` elsewhere.
     fn cfa_of_frame_record(
         &self,
         callee: &Registers,
@@ -368,7 +370,7 @@ impl UnwindRow {
     ) -> Option<u64> {
         let mut evaluation =
             Expression(SectionSlice::new(bytes, registers.machine().endian())).evaluation(self.encoding);
-        // Real expressions have about ten operations. The limit ends loops in damaged ones.
+        // Real expressions have about ten operations. The limit stops damaged ones that loop.
         evaluation.set_max_iterations(1000);
         if let Some(initial) = initial {
             evaluation.set_initial_value(initial);

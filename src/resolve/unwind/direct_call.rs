@@ -1,15 +1,16 @@
-//! Uses direct calls to prove who called the running function, on machines whose calls leave the return address in a
-//! register.
+//! Finds out from direct calls who called the running function, on machines where a call leaves the return address in
+//! the link register.
 //!
 //! Code without call frame information doesn't always show whether the link register still holds the return address.
 //! Examples are JIT code that leaves by jumps, C code on RISC-V, and 32-bit Arm, where the exception index is valid
-//! only at calls. Now suppose that the register holds the address after a direct call of the running function, and that
-//! this call is in another function. Then nothing has been called since: every call leaves a different address in the
-//! register, and after a return from a call the register holds an address in the function that continues.
+//! only at calls. Now suppose that the link register holds the address after a direct call of the running function, and
+//! that this call is in another function. Then the running function has called nothing since: every call leaves a
+//! different address in the register, and after a return from a call the register holds an address in the function that
+//! continues.
 //!
-//! On 32-bit Arm, a function may return without using the link register (`pop {pc}`), so the register keeps the address
-//! that the function's own calls left there. The proof is therefore rejected if the running function may have called
-//! the function whose address is in the register.
+//! On 32-bit Arm, a function may return without using the link register (`pop {pc}`). The register then keeps the
+//! address that the function's own calls left there. The proof is therefore rejected if the running function may have
+//! called the function that contains the address in the register.
 //!
 //! Spec: Arm Architecture Reference Manual (DDI 0406), A8.8.18 and A8.8.25; Arm A64 instruction set (DDI 0602),
 //! "Branches"; RISC-V Instruction Set Manual, 2.5.
@@ -19,30 +20,30 @@ use super::registers::Machine;
 use crate::resolve::symbols::image::Image;
 use object::{Object, ObjectSymbol, SymbolKind};
 
-/// A function and its code.
+/// A function with its machine code.
 #[derive(Debug, Clone, Copy)]
 pub struct Function<'a> {
     /// The function's first address.
     pub start: u64,
-    /// True for Thumb code of 32-bit Arm.
+    /// True if the function is Thumb code of 32-bit Arm.
     pub is_thumb: bool,
     /// The bytes of the function's instructions.
     pub code: &'a [u8],
 }
 
-/// The functions of one file by its symbols, at link-time addresses.
+/// The functions that the symbols of a file describe, by link-time address.
 #[derive(Debug)]
 pub struct Functions<'a> {
     /// The functions, sorted by start address.
     list: Vec<Function<'a>>,
 }
 
-/// A branch or call instruction, with its target address.
+/// A branch or call instruction, with the address to which it goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Branch {
     Call(u64),
     Jump(u64),
-    /// A call of the address in a register.
+    /// A call of a function whose address is in a register.
     CallRegister,
 }
 
@@ -56,7 +57,7 @@ impl Branch {
 }
 
 impl<'a> Functions<'a> {
-    /// Returns `None` for machines whose files always have call frame information.
+    /// Reads the functions of a file. `None` for machines whose files always have call frame information.
     pub fn from_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let machine = Machine::from_elf(image.machine(), object.is_64())?;
@@ -85,7 +86,7 @@ impl<'a> Functions<'a> {
         Self { list }
     }
 
-    /// The function at a link-time address.
+    /// The function that contains a link-time address; `None` if there is none.
     pub fn find(&self, addr: u64) -> Option<Function<'a>> {
         let last = self.list.partition_point(|function| function.start <= addr).checked_sub(1)?;
         self.list.get(last).filter(|function| function.contains(addr)).copied()
@@ -95,7 +96,7 @@ impl<'a> Functions<'a> {
 /// True if the link register proves who called the running function.
 ///
 /// `running` is an address in the running function. `link` is the link register's value, including Arm's Thumb bit.
-/// `find` finds functions by address.
+/// `find` returns the function that contains an address.
 pub(crate) fn proves_caller<'a>(
     machine: Machine,
     running: u64,
@@ -118,14 +119,14 @@ pub(crate) fn proves_caller<'a>(
     }
 }
 
-/// True if `addr` lies in the function `to`, or if the code there reaches `to` by jumps alone.
+/// True if the code at `addr` is in the function `to`, or gets to `to` by jumps alone.
 fn reaches_by_jumps<'a>(
     machine: Machine,
     addr: u64,
     to: &Function<'_>,
     find: &impl Fn(u64) -> Option<Function<'a>>,
 ) -> bool {
-    /// How many functions the jumps may pass through.
+    /// How many functions the jumps may go through.
     const MAX_FUNCTIONS: usize = 32;
     let mut waiting = vec![addr];
     let mut passed = Vec::new();
@@ -149,10 +150,10 @@ fn reaches_by_jumps<'a>(
     false
 }
 
-/// True if the 32-bit Arm function `from` may have called `to`, directly or through others, in which case `to` may have
+/// True if the 32-bit Arm function `from` may have called `to`, directly or through other functions. `to` may then have
 /// returned without using the link register.
 fn may_call<'a>(from: &Function<'a>, to: &Function<'_>, find: &impl Fn(u64) -> Option<Function<'a>>) -> bool {
-    /// How many functions are examined. Functions that call each other indirectly rarely have more between them.
+    /// How many functions are examined. A longer chain of calls from `from` to `to` is rare.
     const MAX_FUNCTIONS: usize = 64;
     let find_start = |addr| find(addr).filter(|function| function.start == addr);
     let is_unknown_call = |branch: &Branch| match branch {
@@ -200,8 +201,8 @@ impl Function<'_> {
         }
     }
 
-    /// All branches from address `from` on, in 32-bit or 64-bit Arm code. Data between the instructions is decoded as
-    /// well.
+    /// All branches from address `from` on, in 32-bit or 64-bit Arm code. Data between instructions is decoded as if it
+    /// were code.
     fn branches(&self, machine: Machine, from: u64) -> Vec<Branch> {
         let mut branches = Vec::new();
         let mut offset = (from - self.start) as usize;
@@ -214,7 +215,7 @@ impl Function<'_> {
     }
 }
 
-/// The lowest `bits` bits of a number, sign-extended.
+/// The lowest `bits` bits of a number, as a signed number.
 fn sign_extend(number: u32, bits: u32) -> i64 {
     i64::from((number << (32 - bits)).cast_signed() >> (32 - bits))
 }
@@ -223,12 +224,13 @@ fn bit(number: u32, index: u32) -> u32 {
     number >> index & 1
 }
 
-/// Decodes `bl`, `blx` and `b` in Arm code, if that is the last instruction of `code`. `end` is the address after it.
+/// Decodes `bl`, `blx` or `b`, if it is the last instruction in the Arm code `code`. `end` is the address after the
+/// code. `None` if the last instruction is another one.
 fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
     let target = Machine::Arm.plus(end, sign_extend(word, 24) * 4 + 4);
     match (word >> 28, word >> 24 & 15) {
-        // `blx` calls Thumb code, whose instructions may start at odd multiples of 2.
+        // `blx` calls Thumb code. Its target may be 2 bytes after a multiple of 4.
         (15, 0b1010 | 0b1011) => Some(Branch::Call(Machine::Arm.plus(target, 2 * i64::from(bit(word, 24))))),
         (15, _) => None,
         (_, 0b1011) => Some(Branch::Call(target)),
@@ -237,7 +239,7 @@ fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
     }
 }
 
-/// Decodes `bl`, `blx` and `b.w` in Thumb code, like [`decode_arm`].
+/// Like [`decode_arm`], for `bl`, `blx` and `b.w` in Thumb code.
 fn decode_thumb(code: &[u8], end: u64) -> Option<Branch> {
     let second = u32::from(u16::from_le_bytes(*code.last_chunk()?));
     let first = match code.len().checked_sub(4) {
@@ -250,13 +252,13 @@ fn decode_thumb(code: &[u8], end: u64) -> Option<Branch> {
     }
     let (high, low) = (1 ^ bit(second, 13) ^ sign, 1 ^ bit(second, 11) ^ sign);
     let distance = sign << 24 | high << 23 | low << 22 | (first & 0x3ff) << 12 | (second & 0x7ff) << 1;
-    // `blx` calls Arm code; its distance counts from a multiple of 4.
+    // `blx` calls Arm code. Its distance counts from a multiple of 4.
     let from = if kind == 0b1100 { end & !3 } else { end };
     let target = Machine::Arm.plus(from, sign_extend(distance, 25));
     Some(if kind == 0b1001 { Branch::Jump(target) } else { Branch::Call(target) })
 }
 
-/// Decodes `bl`, and `b`, `b.cond`, `cbz`, `tbz` and so on, like [`decode_arm`].
+/// Like [`decode_arm`], for AArch64: `bl`, and jumps such as `b`, `b.cond`, `cbz` and `tbz`.
 fn decode_aarch64(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
     let target = |instructions: i64| (end - 4).wrapping_add_signed(4 * instructions);
@@ -267,9 +269,9 @@ fn decode_aarch64(code: &[u8], end: u64) -> Option<Branch> {
     }
 }
 
-/// Decodes `jal ra` and `auipc ra; jalr ra, ra`, like [`decode_arm`].
+/// Like [`decode_arm`], for RISC-V: the calls `jal ra` and `auipc ra; jalr ra, ra`.
 fn decode_riscv64(code: &[u8], end: u64) -> Option<Branch> {
-    // The opcode with `ra` (register 1) as destination, and for `jalr` also as base.
+    // The opcodes with `ra` (register 1) as the destination; in `jalr`, `ra` is also the base.
     const JAL_RA: u32 = 0x6f | 1 << 7;
     const JALR_RA_RA: u32 = 0x67 | 1 << 7 | 1 << 15;
     const AUIPC_RA: u32 = 0x17 | 1 << 7;
@@ -313,8 +315,8 @@ mod tests {
         assert_eq!(decode_riscv64(&[0, 0, 0, 0, 0x67, 0x03, 0x0e, 0], 0x698), None);
     }
 
-    /// True if the link register proves the caller. The functions consist of these words and start at 0x8000, 16 bytes
-    /// apart.
+    /// True if the link register proves the caller. Each entry of `words` is a function of four instructions. The first
+    /// function is at 0x8000, and they follow each other.
     fn is_proven(machine: Machine, words: &[[u32; 4]], running: u64, link: u64) -> bool {
         let code: Vec<u8> = words.iter().flatten().flat_map(|word| word.to_le_bytes()).collect();
         let function = |(at, code)| Function { start: 0x8000 + 16 * at as u64, is_thumb: false, code };
@@ -326,7 +328,7 @@ mod tests {
     const POP_PC: u32 = 0xe8bd_8010;
     const BLX_R3: u32 = 0xe12f_ff33;
 
-    /// A `bl` in the second word of a function, to the function this many places after it.
+    /// The instruction `bl`, as the second word of a function. It calls the function this many functions further on.
     const fn bl(functions: i32) -> u32 {
         0xeb00_0000 | (functions * 4 - 3).cast_unsigned() & 0xff_ffff
     }
@@ -346,7 +348,7 @@ mod tests {
     fn a_call_that_may_have_returned_proves_nothing() {
         let is_proven = |words: &[[u32; 4]], running, link| is_proven(Machine::Arm, words, running, link);
         assert!(!is_proven(&[[NOP, bl(0), NOP, POP_PC]], 0x8000, 0x8008), "recursive");
-        // The first calls the second, the second the third, and the third the first.
+        // Three functions: the first calls the second, the second the third, and the third the first.
         let each_other = [[NOP, bl(1), NOP, POP_PC], [NOP, bl(1), NOP, POP_PC], [NOP, bl(-2), NOP, POP_PC]];
         assert!(!is_proven(&each_other, 0x8000, 0x8028));
         let by_register = [[NOP, bl(1), NOP, POP_PC], [NOP, BLX_R3, NOP, POP_PC]];
@@ -357,7 +359,7 @@ mod tests {
 
     #[test]
     fn a_call_of_a_function_that_jumps_on() {
-        // nop; ret; br x2; bl, b, cbz x0 from the second word to the third function
+        // Instructions: nop; ret; br x2; then bl, b and cbz x0, which lead from the second word to the third function.
         let (nop, ret, br, bl, b, cbz) = (0xd503_201f, 0xd65f_03c0, 0xd61f_0040, 0x9400_0007, 0x1400_0003, 0xb400_0060);
         let is_proven = |second| {
             let words = [[nop, bl - 4, nop, ret], second, [nop, nop, nop, ret]];

@@ -1,8 +1,8 @@
-//! The exception index of 32-bit Arm (`.ARM.exidx`, `.ARM.extab`). It tells how to unwind functions. Often there is
-//! nothing else, because distributions ship files without call frame information.
+//! The exception index of 32-bit Arm (`.ARM.exidx`, `.ARM.extab`). It tells how to unwind each function of a file.
+//! Often it is all there is, because distributions ship files without call frame information.
 //!
-//! Index entries are valid only at calls. The running function may still be in its prologue, so the index is only
-//! partly reliable for it (see [`ExidxRow::returns_by_link`]).
+//! Index entries are valid only where a function calls another. The running function may still be in its prologue, so
+//! its entry is only partly reliable (see [`ExidxRow::returns_by_link`]).
 //!
 //! Spec: ehabi32, "Exception Handling ABI for the Arm Architecture", sections 6, 7 and 10.3.
 
@@ -12,42 +12,44 @@ use crate::resolve::symbols::image::Image;
 use object::{Object, ObjectSection};
 use std::borrow::Cow;
 
-/// The exception index of one file.
+/// The exception index of a file for 32-bit Arm.
 #[derive(Debug)]
 pub struct ExidxTable<'a> {
     index: Cow<'a, [u8]>,
-    /// The link-time address of the index.
+    /// The link-time address of the section with the index.
     addr: u64,
     image: &'a Image,
 }
 
-/// How to unwind one function.
+/// How to unwind one function: its entry in the index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExidxRow {
     /// The function's first link-time address.
     pub start: u64,
-    /// Unwind operations in the spec's encoding. `None` if the function is marked as having no caller.
+    /// The operations that undo the function's prologue, in the spec's encoding. `None` if the function is marked as
+    /// having no caller.
     operations: Option<Box<[u8]>>,
 }
 
 /// The size of an index entry in bytes.
 const ENTRY_SIZE: usize = 8;
-/// The value of an entry for a function that can't be unwound.
+/// The value in the index for a function that must not be unwound.
 const EXIDX_CANTUNWIND: u32 = 1;
-/// The most words of operations in an entry: their number is stored in a byte.
+/// The maximum number of words with operations in an entry. Their number is stored in a byte.
 const MAX_WORDS: usize = 255;
 
 fn read_word(bytes: &[u8], offset: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*bytes.get(offset..)?.first_chunk()?))
 }
 
-/// Decodes a `prel31`: a signed 31-bit distance from the address of the word itself.
+/// Decodes a `prel31`: a signed 31-bit distance from `word_addr`, the address of the word itself. Returns the address
+/// it leads to.
 fn decode_prel31(word: u32, word_addr: u64) -> u64 {
     word_addr.wrapping_add_signed(i64::from((word << 1).cast_signed() >> 1)) & 0xffff_ffff
 }
 
 impl<'a> ExidxTable<'a> {
-    /// Returns `None` if the file is not little-endian 32-bit Arm or has no index.
+    /// Reads the index of a file. `None` if the file is not for little-endian 32-bit Arm or has no index.
     pub fn from_image(image: &'a Image) -> Option<Self> {
         let object = image.object().ok()?;
         let machine = Machine::from_elf(image.machine(), object.is_64());
@@ -59,8 +61,8 @@ impl<'a> ExidxTable<'a> {
         (index.len() >= ENTRY_SIZE).then_some(Self { index, addr, image })
     }
 
-    /// How to unwind the function at a link-time address; `None` if the index has no entry for it. The last function is
-    /// assumed to have no end.
+    /// How to unwind the function at a link-time address. `None` if it comes before all functions in the index, or if
+    /// the entry is damaged. The last function is assumed to have no end.
     pub fn row(&self, addr: u64) -> Option<ExidxRow> {
         let (mut low, mut high) = (0, self.index.len() / ENTRY_SIZE);
         while low < high {
@@ -79,27 +81,27 @@ impl<'a> ExidxTable<'a> {
         Some(ExidxRow { start, operations })
     }
 
-    /// The link-time address of the function that an entry describes.
+    /// The first link-time address of the function described by the index entry with number `entry`.
     fn function_start(&self, entry: usize) -> Option<u64> {
         let offset = entry * ENTRY_SIZE;
         Some(decode_prel31(read_word(&self.index, offset)?, self.addr.wrapping_add(offset as u64)))
     }
 
-    /// Reads the operations of an entry in `.ARM.extab`.
+    /// Reads the operations of the entry at this link-time address in `.ARM.extab`.
     fn read_extab(&self, addr: u64) -> Option<Box<[u8]>> {
         let bytes = self.image.loaded(addr..addr.checked_add(4 * (MAX_WORDS as u64 + 2))?)?;
         let first = read_word(bytes, 0)?;
         if first >> 31 == 1 {
             return read_compact(first, &bytes[4..]);
         }
-        // A custom personality routine. GCC's routines store operations like the compact model's second format, but one
-        // byte earlier.
+        // The function has its own personality routine. GCC's routines store operations like the second format of the
+        // compact model, but one byte earlier.
         let second = read_word(bytes, 4)?;
         read_operations(&second.to_be_bytes()[1..], (second >> 24) as usize, &bytes[8..])
     }
 }
 
-/// Reads the operations of the compact model, from the first word and the bytes that follow it.
+/// Reads operations in the compact model's formats. `first` is the entry's first word; `rest` are the bytes after it.
 fn read_compact(first: u32, rest: &[u8]) -> Option<Box<[u8]>> {
     let bytes = first.to_be_bytes();
     match first >> 24 & 15 {
@@ -109,8 +111,8 @@ fn read_compact(first: u32, rest: &[u8]) -> Option<Box<[u8]>> {
     }
 }
 
-/// Reads the operations in the rest of the first word and in this many words after it. The first operation is in a
-/// word's highest byte.
+/// Reads operations from the bytes `first` and from as many words of `rest` as `words` says. The first operation in a
+/// word is in its highest byte.
 fn read_operations(first: &[u8], words: usize, rest: &[u8]) -> Option<Box<[u8]>> {
     let mut operations = first.to_vec();
     for index in 0..words {
@@ -120,13 +122,14 @@ fn read_operations(first: &[u8], words: usize, rest: &[u8]) -> Option<Box<[u8]>>
 }
 
 impl ExidxRow {
-    /// True if the return address certainly is in the link register at this link-time address, because the function is
-    /// at its first instruction or never saves the register.
+    /// True if it is certain that at this link-time address the return address is in the link register: the address is
+    /// the function's first instruction, or the function never saves the register.
     pub fn returns_by_link(&self, addr: u64) -> bool {
         addr == self.start || self.operations.as_deref().is_some_and(keeps_link)
     }
 
-    /// The caller's registers, assuming that the function is at a call. `None` if there is no caller.
+    /// Computes the caller's registers, assuming that the function is at a call. `read` reads a word of the stack.
+    /// `None` if there is no caller.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let Some(operations) = &self.operations else { return Ok(None) };
         let mut frame = ExidxFrame { registers: *callee, sp: callee.sp().ok_or(Lost)?, has_pc: false, read };
@@ -140,7 +143,7 @@ impl ExidxRow {
     }
 }
 
-/// True if the operations neither restore the link register nor take the return address from elsewhere.
+/// True if the operations don't restore the link register and don't take the return address from elsewhere.
 fn keeps_link(operations: &[u8]) -> bool {
     let mut registers = Registers::new(Machine::Arm);
     (0..=arm::PC).for_each(|register| registers.set(register, 1));
@@ -148,10 +151,10 @@ fn keeps_link(operations: &[u8]) -> bool {
     frame.run(operations).is_some() && !frame.has_pc && frame.registers.get(arm::LR) == Some(1)
 }
 
-/// A frame being unwound.
+/// The state of a frame while the operations of its function are executed.
 struct ExidxFrame<'r, R> {
     registers: Registers,
-    /// The virtual stack pointer, `vsp` in the spec.
+    /// The virtual stack pointer (`vsp` in the spec).
     sp: u64,
     has_pc: bool,
     read: &'r R,
@@ -167,7 +170,7 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                 0x40..=0x7f => self.raise(((low & 0x3f) << 2).wrapping_add(4).wrapping_neg()),
                 0x80..=0x8f => {
                     let mask = u16::from(byte & 15) << 8 | u16::from(bytes.next()?);
-                    // 0x8000 means that the function must not be unwound.
+                    // An empty mask (0x8000) means that the function must not be unwound.
                     if mask == 0 {
                         return None;
                     }
@@ -192,12 +195,12 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
                     }
                     self.raise(0x204 + (number << 2));
                 }
-                // Vector registers; no return address depends on them.
+                // The four cases below skip saved vector registers. No return address depends on these.
                 0xb3 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8 + 4),
                 0xb8..=0xbf => self.raise(((low & 7) + 1) * 8 + 4),
                 0xc8 | 0xc9 => self.raise((u64::from(bytes.next()? & 15) + 1) * 8),
                 0xd0..=0xd7 => self.raise(((low & 7) + 1) * 8),
-                // The operation concerns other vector registers, or it is undefined.
+                // The operation concerns other vector registers, or it is not defined.
                 _ => return None,
             }
         }
@@ -208,7 +211,8 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
         self.sp = self.sp.wrapping_add(by) & 0xffff_ffff;
     }
 
-    /// Pops registers from the stack, lowest number first.
+    /// Pops the registers in `mask` from the stack, the one with the lowest number first. `None` if the stack can't be
+    /// read.
     fn pop(&mut self, mask: u16) -> Option<()> {
         let mut sp = self.sp;
         for register in (0..16).filter(|register| mask >> register & 1 == 1) {
@@ -216,13 +220,13 @@ impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
             sp = sp.wrapping_add(4) & 0xffff_ffff;
         }
         self.has_pc |= mask >> arm::PC & 1 == 1;
-        // A popped stack pointer replaces the computed one.
+        // If the stack pointer itself was popped, its value replaces the computed one.
         self.sp = if mask >> arm::SP & 1 == 1 { self.registers.get(arm::SP)? } else { sp };
         Some(())
     }
 }
 
-/// True if `code` ends with a call instruction, in Arm or Thumb code. Return addresses always follow one.
+/// True if `code` ends with a call instruction of Arm or Thumb. The code before a return address always does.
 pub(crate) fn ends_in_call(code: &[u8]) -> bool {
     let Some(second) = code.last_chunk().map(|bytes| u16::from_le_bytes(*bytes)) else { return false };
     let is_thumb_blx_register = second & 0xff87 == 0x4780;
@@ -263,7 +267,7 @@ mod tests {
         assert_eq!(caller(&[0x97, 0xab, 0xb0]), Some((0x2010, 0x2014, Some(0x2001))));
         assert_eq!(caller(&[0x88, 0x01, 0xb0]), Some((0x1004, 0x1008, Some(0x1001))));
         assert_eq!(caller(&[0xd0, 0xb2, 0x81, 0x01, 0xb0]), Some((0x110, 0x1000 + 8 + 0x204 + 0x204, None)));
-        // Refuses to be unwound, truncated, reserved, beyond the copy of the stack.
+        // Operations that must not be unwound, are truncated, are reserved, or read beyond the copy of the stack.
         for operations in [&[0x80, 0][..], &[0x80], &[0x9d], &[0xb1, 0], &[0xff], &[0x7f, 0xb2, 0x80], &[0x9f]] {
             assert_eq!(caller(operations), None, "{operations:x?}");
         }

@@ -1,4 +1,4 @@
-//! Finds callers by frame pointer, for code without call frame information, which is mostly JIT code.
+//! Finds callers by frame pointer. For code without call frame information, which is mostly JIT code.
 //!
 //! ```text
 //! x86-64   rbp → saved rbp, return address     after `push rbp; mov rbp, rsp`
@@ -8,40 +8,39 @@
 //!          below s0: saved s0                  in functions that call nothing, after `sd s0, N-8(sp); addi s0, sp, N`
 //! ```
 //!
-//! The running function may be in its prologue or epilogue. The frame pointer is then still the caller's, and following
-//! it would skip the caller. If the bytes of the code are known, the current instruction shows this.
+//! The running function may be in its prologue or epilogue. Its frame pointer is then still the caller's, and following
+//! it would skip the caller. If the bytes of the code are known, the instruction to be executed next shows this.
 
 use super::registers::{Machine, Registers};
 
 /// How much of its frame the running function has set up, as far as its code shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// Nothing: the return address is on top of the stack.
+    /// The function has no frame. The return address is on top of the stack.
     NoFrame,
-    /// The caller's frame pointer was pushed and is on top of the stack, followed by the return address.
+    /// The caller's frame pointer has been pushed. It is on top of the stack, followed by the return address.
     Pushed,
-    /// The return address is in the link register.
+    /// The return address is still in the link register.
     InLink {
-        /// How many bytes lower the stack pointer is than in the caller; `None` if uncertain.
+        /// How many bytes the stack pointer is below that of the caller; `None` if that is uncertain.
         above: Option<u64>,
     },
-    /// Complete: the frame pointer is this function's own.
+    /// The frame is complete. The frame pointer is the function's own.
     Framed,
 }
 
 impl Stage {
-    /// The return address is in the link register, and the stack pointer is `above` bytes lower than in the caller.
-    /// Negative values become `None`, because it is never higher.
+    /// The stage of a function whose return address is in the link register and whose stack pointer is `above` bytes
+    /// below that of the caller. It is never above that, so a negative `above` counts as unknown.
     pub(super) fn in_link(above: Option<i64>) -> Self {
         Self::InLink { above: above.and_then(|above| u64::try_from(above).ok()) }
     }
 }
 
-/// A prologue starts within this many bytes of the start of JIT code. V8's code first checks whether it was
-/// deoptimized.
+/// How many bytes from the start of JIT code a prologue may begin. V8's code first checks whether it was deoptimized.
 const PROLOGUE_WITHIN: usize = 64;
 
-/// How much of its frame x86-64 code has set up at `offset`, according to its instructions.
+/// How much of its frame x86-64 code has set up before the instruction at `offset`, judging by its instructions.
 pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     const PUSH: u8 = 0x55;
     const RET: [u8; 2] = [0xc3, 0xc2];
@@ -60,8 +59,8 @@ pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// The caller's registers. Only the registers stored in a frame record are known. `None` if the frame pointer doesn't
-/// lead to a frame record in the known part of the stack.
+/// The registers of the caller, as far as they are in a frame record; all others are unknown. `read` reads a word of
+/// the stack. `None` if the frame pointer doesn't lead to a frame record in the known part of the stack.
 pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option<u64>) -> Option<Registers> {
     let machine = registers.machine();
     let sp = registers.sp()?;
@@ -80,12 +79,12 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
         (Machine::Riscv64, _) => {
             let fp = registers.fp().filter(|&fp| fp > sp && fp.is_multiple_of(word))?;
             let (saved, returns) = (read(fp.checked_sub(2 * word)?), read(fp.checked_sub(word)?)?);
-            // Leaf functions save only the frame pointer, in the slot where others save the return address. A value
-            // that points into the stack is therefore a saved frame pointer.
+            // A function that calls nothing saves only the frame pointer, where other functions save the return
+            // address. If the value there points into the stack, it is therefore a saved frame pointer.
             let is_frame = returns > fp && returns.is_multiple_of(word) && read(returns - word).is_some();
             if is_frame { (Some(returns), registers.link()?, fp) } else { (saved, returns, fp) }
         }
-        // On Arm and s390x, functions have no frame pointer, or one that doesn't lead to the caller's frame.
+        // On Arm and s390x, functions have no frame pointer, or one that doesn't lead to their caller's frame.
         (Machine::Arm | Machine::S390x, _) => return None,
     };
     caller.set(machine.pc(), machine.code_address(returns));

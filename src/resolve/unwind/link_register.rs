@@ -1,56 +1,57 @@
-//! Recognizes, from the instructions, AArch64 code whose return address is in the link register: before the prologue
-//! has made a frame, after the epilogue, in functions without a frame, and in PLT stubs.
+//! Recognizes AArch64 code whose return address is in the link register, judging by its instructions: before the
+//! prologue has made a frame, after the epilogue, in functions without a frame, and in PLT stubs.
 //!
-//! Call chains by frame pointers miss the caller of such a function, because `x29` still belongs to the caller and
-//! leads to the caller's caller.
+//! Call chains by frame pointers miss the caller of such a function. Its `x29` still belongs to the caller and leads to
+//! the caller's caller.
 //!
-//! Starting at the next instruction, both sides of each branch are followed until the code calls or leaves. If some
-//! path saves the link register, or returns to it, before anything changes it, then the register holds the return
-//! address now. That is the same for all paths, so one path suffices. The answer is "unknown" if any path first loads
-//! the register, or if no path shows anything. Code that leaves only by jumps therefore stays unknown: interpreters
-//! enter and leave their instruction handlers that way, and a register that no call has set may hold any old address.
+//! From the next instruction on, both sides of each branch are followed until the code calls or leaves. If some path
+//! saves the link register, or returns to the address in it, before anything changes it, then the register holds the
+//! return address now. This can't differ between paths, so one path is enough. The answer is "unknown" if any path
+//! first loads the register, or if no path shows anything. Code that leaves only by jumps therefore stays unknown:
+//! interpreters enter and leave their instruction handlers that way, and a register that no call has set may hold any
+//! old address.
 //!
 //! Encodings: Arm A64 instruction set (DDI 0602), "Loads and Stores", "Data Processing -- Immediate", "Branches".
 
 use super::frame_pointer::Stage;
 use std::ops::RangeInclusive;
 
-/// How many instructions are examined ahead. Epilogues can be further away than prologues, for example after a leaf
-/// function's loop.
+/// How many instructions are examined on all paths ahead. An epilogue can be further away than a prologue, for example
+/// after the loop of a function that calls nothing.
 const MAX_AHEAD: usize = 128;
-/// How many instructions of a prologue are examined, backwards or ahead.
+/// How many instructions of a prologue are examined, before the position or after it.
 const MAX_PROLOGUE: usize = 8;
 
 const FP: u32 = 29;
 const LINK: u32 = 30;
 const SP: u32 = 31;
 
-/// What an instruction does to the link register, the frame pointer, the stack pointer or the control flow.
+/// What an instruction does to the link register, the frame pointer `x29`, the stack pointer or the control flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Effect {
-    /// Saves the link register, and lowers the stack pointer by this many bytes.
+    /// Saves the link register on the stack, and lowers the stack pointer by this many bytes.
     SavesLink(i64),
-    /// Makes `x29` point to this function's frame.
+    /// Makes `x29` point to the frame of this function.
     MakesFrame,
     /// Returns to the address in the link register.
     Returns,
-    /// Always jumps, by this many instructions.
+    /// Always jumps, this many instructions ahead (negative: back).
     Jumps(i64),
-    /// Jumps by this many instructions, or continues with the next one.
+    /// Jumps this many instructions ahead (negative: back), or continues with the next one.
     Branches(i64),
     /// Calls, jumps to an address in a register, or raises an exception.
     Leaves,
-    /// Adds this many bytes to the stack pointer.
+    /// Adds this many bytes to the stack pointer; negative numbers lower it.
     MovesStack(i64),
-    /// Sets the stack pointer to an unknown value.
+    /// Sets the stack pointer to a value that isn't known.
     SetsStack,
-    /// Affects neither control flow nor the link register, `x29` or stack pointer.
+    /// Changes neither the control flow nor the link register, `x29` or the stack pointer.
     Other,
-    /// May change the link register or `x29`.
+    /// May change the link register or `x29` in some other way.
     Changes,
 }
 
-/// The field of an instruction that starts at bit `low`.
+/// Returns `bits` bits of an instruction; `low` is the number of the lowest one.
 fn field(word: u32, low: u32, bits: u32) -> u32 {
     word >> low & ((1 << bits) - 1)
 }
@@ -63,12 +64,12 @@ impl Effect {
     pub(super) fn decode(word: u32) -> Self {
         let (rd, rn, rt2) = (field(word, 0, 5), field(word, 5, 5), field(word, 10, 5));
         match word {
-            // ret, retaa, retab; br x30 returns, too
+            // ret, retaa, retab; also `br x30`, which returns as well
             0xd65f_03c0 | 0xd65f_0bff | 0xd65f_0fff | 0xd61f_03c0 => Effect::Returns,
             // paciasp, autiasp, pacibsp, autibsp: add or remove a signature, but the address stays the same
             0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Effect::Other,
             _ if field(word, 26, 6) == 0b00_0101 => Effect::Jumps(signed_field(word, 0, 26)),
-            // tbz, tbnz; below: b.cond, cbz, cbnz
+            // tbz, tbnz; in the next lines: b.cond, cbz, cbnz
             _ if field(word, 25, 6) == 0b01_1011 => Effect::Branches(signed_field(word, 5, 14)),
             _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => {
                 Effect::Branches(signed_field(word, 5, 19))
@@ -119,8 +120,8 @@ impl Effect {
             }
             // add, sub with an extended register
             _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Effect::SetsStack,
-            // The register is in the field that holds the destination in most instructions; below, in the second
-            // destination of a load.
+            // Most instructions have their destination in this field. The next case is the second destination of a
+            // load.
             _ if rd == FP || rd == LINK => Effect::Changes,
             _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => {
                 Effect::Changes
@@ -130,23 +131,23 @@ impl Effect {
     }
 }
 
-/// The next instruction to run, in its code.
+/// A position in code: the instruction that will be executed next.
 #[derive(Debug, Clone, Copy)]
 struct Position<'c> {
     code: &'c [[u8; 4]],
-    /// The index of the instruction.
+    /// The index of this instruction in `code`.
     index: usize,
 }
 
-/// What the straight-line code before an instruction has done.
+/// What the instructions just before a position have done, up to the first one that can't be in a prologue.
 struct Prologue {
-    /// How many bytes it has lowered the stack pointer.
+    /// How many bytes they have lowered the stack pointer.
     lowered: i64,
     saved_link: bool,
 }
 
 impl<'c> Position<'c> {
-    /// `None` if no instruction starts at this offset.
+    /// The position of the instruction at this byte offset. `None` if no instruction starts there.
     fn new(code: &'c [u8], offset: u64) -> Option<Self> {
         if !offset.is_multiple_of(4) {
             return None;
@@ -180,12 +181,12 @@ impl<'c> Position<'c> {
         prologue
     }
 
-    /// The stage if the link register still holds the return address, but the prologue may have begun.
+    /// The stage at a position where the link register holds the return address, and a prologue may have begun.
     fn stage_in_prologue(&self) -> Stage {
         Stage::in_link(Some(self.prologue().lowered))
     }
 
-    /// True in the middle of a prologue: the link register was saved, but `x29` is not set yet.
+    /// True inside a prologue that has saved the link register but not yet set `x29`.
     fn is_half_framed(&self) -> bool {
         let end = self.code.len().min(self.index + MAX_PROLOGUE);
         let mut effects = (self.index..end).map_while(|index| self.effect(index));
@@ -196,7 +197,8 @@ impl<'c> Position<'c> {
         if self.is_half_framed() {
             return self.stage_in_prologue();
         }
-        // The paths still to be followed, each with how many bytes it has raised the stack pointer (`None` if unknown).
+        // Paths that are still to be followed: the index of the next instruction, and how many bytes the stack pointer
+        // has been raised on the way (`None` if unknown).
         let mut paths = vec![(self.index, Some(0))];
         let mut seen = Vec::new();
         let mut found = None;
@@ -208,7 +210,7 @@ impl<'c> Position<'c> {
             let jump = |distance: i64| Some((index.checked_add_signed(isize::try_from(distance).ok()?)?, raised));
             match self.effect(index) {
                 Some(Effect::Returns) => _ = found.get_or_insert(Stage::in_link(raised)),
-                // The prologue may have lowered the stack pointer already.
+                // A prologue may have lowered the stack pointer before this position.
                 Some(Effect::SavesLink(_)) => _ = found.get_or_insert_with(|| self.stage_in_prologue()),
                 Some(Effect::MakesFrame | Effect::Changes) => return Stage::Framed,
                 Some(Effect::MovesStack(by)) => paths.push((index + 1, raised.map(|sum| sum + by))),
@@ -226,14 +228,15 @@ impl<'c> Position<'c> {
     }
 
     /// True inside a PLT stub: `[bti c]; adrp x16; ldr x17, [x16, #n]; add x16, x16, #n; [autia1716]; br x17`. A stub
-    /// changes no other registers.
+    /// changes only `x16` and `x17`.
     fn is_in_stub(&self) -> bool {
         let candidates = (self.index.saturating_sub(5)..=self.index + 1).rev();
         let mut stubs = candidates.filter_map(|adrp| self.stub_range(adrp));
         stubs.any(|stub| stub.contains(&self.index))
     }
 
-    /// The indices of the instructions of a PLT stub whose `adrp` has this index; `None` if there is no stub.
+    /// The indices of all instructions of the PLT stub that has its `adrp` at this index. `None` if there is no such
+    /// stub.
     fn stub_range(&self, adrp: usize) -> Option<RangeInclusive<usize>> {
         const BTI_C: u32 = 0xd503_245f;
         const AUTIA1716: u32 = 0xd503_219f;
@@ -250,7 +253,7 @@ impl<'c> Position<'c> {
     }
 }
 
-/// How much of its frame JIT code has set up at `offset`, according to its instructions.
+/// How much of its frame JIT code has set up before the instruction at `offset`, judging by its instructions.
 pub(crate) fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) => position.stage(),
@@ -258,7 +261,7 @@ pub(crate) fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// Like [`stage_aarch64`], for code of a file, which may also be a PLT stub.
+/// Like [`stage_aarch64`], for code in a file. That may also be a PLT stub.
 pub(crate) fn stage_in_file(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) if position.is_in_stub() => position.stage_in_prologue(),
@@ -267,7 +270,8 @@ pub(crate) fn stage_in_file(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// Recognizes only code that has saved the link register but hasn't set `x29` yet. Everything else counts as framed.
+/// Like [`stage_aarch64`], but only recognizes code that has saved the link register and hasn't set `x29` yet. All
+/// other code counts as having its frame.
 pub(crate) fn stage_if_half_framed(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) if position.is_half_framed() => position.stage_in_prologue(),

@@ -11,9 +11,9 @@
 //! | in a prologue or epilogue, or without a frame, as its instructions show | the link register ([`link_register`]) |
 //! | just called, as the call instruction proves | the link register ([`direct_call`]) |
 //!
-//! The frame pointer is trusted only for frames whose code has nothing better: the callers of JIT code, if they are
-//! native code, are unwound by their call frame information again. Unwinding always ends, because the stack pointer
-//! must grow and the depth is limited.
+//! The frame pointer is trusted only for frames whose code has nothing better. If JIT code was called by native code,
+//! that caller is unwound by its call frame information again. Unwinding always ends, because the stack pointer must
+//! grow and the depth is limited.
 //!
 //! This crate has its own unwinder because stacks pass through JIT code, whose unwind rules depend on the process and
 //! the time. These rules come from the same code map as the names. Tests compare the results for files with the crate
@@ -47,28 +47,28 @@ use std::ops::Range;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
-/// The maximum depth of call chains in perf (`PERF_MAX_STACK_DEPTH`).
+/// The maximum number of frames in perf's call chains (`PERF_MAX_STACK_DEPTH`).
 pub const MAX_DEPTH: usize = 127;
 
-/// A sample's copy of a thread's stack.
+/// The copy of a thread's user stack in a sample.
 #[derive(Debug, Clone, Copy)]
 pub struct UserStack<'s> {
-    /// The sampled process.
+    /// The process that was sampled.
     pub pid: Pid,
-    /// The time of the sample.
+    /// When the sample was taken, on the recording's clock.
     pub time: Nanos,
-    /// The thread's user registers.
+    /// The thread's user registers when the sample was taken.
     pub registers: &'s Registers,
-    /// The stack from the stack pointer upwards, as far as it was copied (`dyn_size`).
+    /// The bytes of the stack from the stack pointer upwards, as far as they were copied (`dyn_size`).
     pub bytes: &'s [u8],
 }
 
-/// The process in which code runs, and when.
+/// Which process runs some code, and when.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
-    /// The process.
+    /// The process in which the code runs.
     pub pid: Pid,
-    /// The time of the sample.
+    /// The time of the sample, on the recording's clock.
     pub time: Nanos,
     /// The instruction set of the process.
     pub machine: Machine,
@@ -77,17 +77,17 @@ pub struct Moment {
 /// The frames found on a stack, innermost first.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct UnwoundChain {
-    /// First the instruction pointer, then return addresses. Above a signal handler, the address at which the function
-    /// was interrupted.
+    /// The instruction pointer, then return addresses. A function that a signal handler interrupted has instead the
+    /// address at which it was interrupted.
     pub frames: Vec<FrameAddr>,
-    /// True if the chain ends before the thread's first function because the copy was too short, some rule or value was
-    /// unknown, or the depth limit was reached.
+    /// True if the chain ends before the thread's first function: the copy of the stack was too short, some rule or
+    /// value was unknown, or the maximum depth was reached.
     pub truncated: bool,
-    /// True if unwinding needed memory beyond the end of the copy: a longer copy would give a longer chain.
+    /// True if unwinding needed memory beyond the end of the copy. A longer copy would give a longer chain.
     pub copy_ended: bool,
 }
 
-/// Unwinds the stacks of one recording. Shared by all threads.
+/// Unwinds the stacks in one recording. All threads share it.
 #[derive(Debug)]
 pub struct Unwinder<'a> {
     spaces: &'a AddressSpaces,
@@ -99,36 +99,36 @@ pub struct Unwinder<'a> {
     max_depth: usize,
 }
 
-/// Unwind rules that one thread has already looked up.
+/// Unwind rules that have been looked up already. Each thread has its own.
 #[derive(Debug, Default)]
 pub struct Cache {
-    /// The rules for an address of a process, and the period in which they hold.
+    /// The rules for an address in a process, and the period in which they are valid.
     known: FxHashMap<(Pid, FrameAddr), (Rules, Range<Nanos>)>,
-    /// Whether the function at an address of a process has its return address in the link register, and the period in
-    /// which that holds.
+    /// Whether a function at an address in a process has its return address in the link register, and the period in
+    /// which this is valid.
     in_link: FxHashMap<(Pid, FrameAddr), (bool, Range<Nanos>)>,
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
     in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
     scratch: Scratch,
 }
 
-/// How to get from a frame to its caller.
+/// How to get from a frame to the frame of its caller.
 #[derive(Debug, Clone)]
 enum Rules {
     Row(Rc<UnwindRow>),
-    /// The entry in the exception index of 32-bit Arm.
+    /// By the function's entry in the exception index of 32-bit Arm.
     Exidx {
         row: Rc<ExidxRow>,
-        /// True if the return address certainly is in the link register.
+        /// True if it is certain that the return address is in the link register.
         by_link: bool,
     },
     FramePointer(Stage),
-    /// The address is in no known mapping or code.
+    /// There is no way: the address is in no known mapping or JIT code.
     Nowhere,
 }
 
 impl<'a> Unwinder<'a> {
-    /// Creates an unwinder for chains of at most `max_depth` frames, usually [`MAX_DEPTH`].
+    /// Creates an unwinder that follows at most `max_depth` frames per stack. perf's limit is [`MAX_DEPTH`].
     pub fn new(spaces: &'a AddressSpaces, codes: &'a CodeMap<'a>, images: &'a Images<'a>, max_depth: usize) -> Self {
         let tables = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
         let indexes = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
@@ -136,10 +136,10 @@ impl<'a> Unwinder<'a> {
         Self { spaces, codes, images, tables, indexes, functions, max_depth }
     }
 
-    /// Unwinds one stack. The result replaces the contents of `chain`.
+    /// Unwinds one stack. Replaces the contents of `chain` by the result.
     pub fn unwind(&self, stack: &UserStack<'_>, cache: &mut Cache, chain: &mut UnwoundChain) {
-        /// Larger than most stacks (`ulimit -s` is 8 MiB). An address further from the stack pointer doesn't point into
-        /// the stack.
+        /// More bytes than most stacks have (`ulimit -s` is 8 MiB). An address further above the stack pointer doesn't
+        /// point into the stack.
         const LARGEST_STACK: usize = 16 << 20;
         chain.frames.clear();
         (chain.truncated, chain.copy_ended) = (true, false);
@@ -167,8 +167,8 @@ impl<'a> Unwinder<'a> {
                 && row.is_signal
                 && let Some(last) = chain.frames.last_mut()
             {
-                // A signal handler returns to the first instruction of the signal trampoline. No call precedes that
-                // instruction.
+                // A signal handler returns to the first instruction of the signal trampoline, without a call before it.
+                // So this is no ordinary return address.
                 *last = FrameAddr::Ip(frame.raw());
             }
             let is_signal = matches!(&rules, Rules::Row(row) if row.is_signal);
@@ -193,14 +193,14 @@ impl<'a> Unwinder<'a> {
             };
             let Some(pc) = caller.pc() else { return };
             if pc == 0 {
-                // Some code marks the outermost frame by a return address of 0 instead of an unwind rule.
+                // Some code marks the outermost frame by a return address of 0, instead of by an unwind rule.
                 chain.truncated = false;
                 return;
             }
             if !is_further_up(&registers, &caller, frame) {
                 return;
             }
-            // A function that a signal interrupted didn't make a call.
+            // A function that a signal interrupted didn't make a call, so this is no ordinary return address.
             frame = if is_signal { FrameAddr::Ip(Addr(pc)) } else { FrameAddr::Return(Addr(pc)) };
             rules = self.find_rules(moment, frame, cache);
             if matches!(rules, Rules::Nowhere) {
@@ -210,11 +210,11 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// The caller of the running function, if the return address is in the link register and a call chain by frame
-    /// pointers therefore misses it. `None` unless call frame information or the code itself proves this.
+    /// The caller of the running function, if it is missing in a call chain by frame pointers because the return
+    /// address is in the link register. `None` unless call frame information or the code itself proves that.
     ///
-    /// `moment` has the instruction set of the process, `link` is the register's value, and `next` is the chain's next
-    /// frame.
+    /// `pc` is the instruction pointer and `link` the value of the link register. `next` is the frame after `pc` in the
+    /// chain; `None` if there is none.
     pub fn leaf_caller(
         &self,
         moment: Moment,
@@ -235,7 +235,8 @@ impl<'a> Unwinder<'a> {
         Some(caller)
     }
 
-    /// True if call frame information or the code itself shows that a frame's return address is in the link register.
+    /// True if call frame information or the code itself proves that the return address of a frame is in the link
+    /// register.
     fn is_in_link(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> bool {
         let key = (moment.pid, frame);
         if let Some((in_link, holds)) = cache.in_link.get(&key)
@@ -250,7 +251,7 @@ impl<'a> Unwinder<'a> {
         in_link
     }
 
-    /// True if the link register holds the address after a direct call of the running function.
+    /// True if the link register holds the address after a call instruction whose target is the running function.
     fn was_called_from(&self, moment: Moment, pc: Addr, link: u64) -> bool {
         let find_jit_code = |addr: u64| self.find_jit_function(moment, Addr(addr));
         if direct_call::proves_caller(moment.machine, pc.0, link, &find_jit_code) {
@@ -264,12 +265,12 @@ impl<'a> Unwinder<'a> {
             return false;
         }
         let Some(functions) = self.functions(dso) else { return false };
-        // Keeps Arm's Thumb bit.
+        // Translates the link register's value to a link-time address. Arm's Thumb bit is kept.
         let link = call.wrapping_add(1) | link ^ return_addr;
         direct_call::proves_caller(moment.machine, running, link, &|addr| functions.find(addr))
     }
 
-    /// The JIT code at an address, as a function.
+    /// The JIT code at an address, as a function of [`direct_call`]. `None` if there is none, or its bytes are unknown.
     fn find_jit_function(&self, moment: Moment, addr: Addr) -> Option<Function<'a>> {
         let place = self.find_place(moment, addr).answer;
         let hit = self.find_code(moment, addr, place).answer?;
@@ -277,7 +278,7 @@ impl<'a> Unwinder<'a> {
         Some(Function { start: addr.0.checked_sub(hit.offset)?, is_thumb: false, code })
     }
 
-    /// The file at an address, and the link-time address in it.
+    /// The file mapped at an address, and the link-time address in that file. `None` if there is none.
     fn find_in_file(&self, moment: Moment, addr: Addr) -> Option<(DsoId, u64)> {
         let place = self.find_place(moment, addr).answer?;
         Some((place.dso, self.images.get(place.dso)?.vaddr(place.offset)?))
@@ -325,7 +326,7 @@ impl<'a> Unwinder<'a> {
         rules
     }
 
-    /// The rules for code in a file that its call frame information doesn't cover.
+    /// The rules for code in a file, if the file's call frame information doesn't cover the address.
     fn rules_without_row(&self, place: Place, frame: FrameAddr, machine: Machine) -> Rules {
         let is_running = matches!(frame, FrameAddr::Ip(_));
         match machine {
@@ -341,7 +342,7 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// The entry in a file's exception index for this place, and the link-time address of the place.
+    /// The entry in a file's exception index for the function at `place`, and the link-time address of `place`.
     fn exidx_row(&self, place: Place) -> Option<(ExidxRow, u64)> {
         let image = self.images.get(place.dso)?;
         let table = self.indexes.get(place.dso.0 as usize)?;
@@ -350,8 +351,8 @@ impl<'a> Unwinder<'a> {
         Some((table.row(addr)?, addr))
     }
 
-    /// Unwinds by frame pointer. If a direct call proves that the return address is in the link register, but the frame
-    /// record has another return address, then the record belongs to the caller.
+    /// Finds the caller by frame pointer. If a direct call proves that the return address is in the link register, but
+    /// the frame record has another return address, the record is the caller's own and isn't used.
     fn caller_by_frame_pointer(
         &self,
         stage: Stage,
@@ -370,9 +371,9 @@ impl<'a> Unwinder<'a> {
         caller
     }
 
-    /// Unwinds by the exception index, whose entries are valid only at calls. The running function may not have saved
-    /// registers yet, or may have restored them, so its return address is accepted only if a call instruction precedes
-    /// it.
+    /// Finds the caller by the exception index, whose entries are valid only at calls. The running function may not
+    /// have saved registers yet, or may have restored them. A return address for it is accepted only if it follows a
+    /// call instruction.
     fn caller_by_exidx(
         &self,
         row: &ExidxRow,
@@ -392,21 +393,21 @@ impl<'a> Unwinder<'a> {
             return Ok(Some(caller));
         }
         let caller = frame_pointer::caller(registers, Stage::in_link(Some(0)), read).ok_or(Lost)?;
-        // If the function has called others, the link register holds an address in the function itself.
+        // If the running function has called others, the link register holds an address in the function itself.
         if (by_link || !self.returns_into(moment, &caller, row)) && self.returns_behind_call(moment, &caller) {
             return Ok(Some(caller));
         }
         Err(Lost)
     }
 
-    /// True if the caller continues in the function that `row` describes.
+    /// True if the return address is in the function that `row` describes.
     fn returns_into(&self, moment: Moment, caller: &Registers, row: &ExidxRow) -> bool {
         let Some(pc) = caller.pc() else { return false };
         let place = self.find_place(moment, FrameAddr::Return(Addr(pc)).for_lookup()).answer;
         place.and_then(|place| self.exidx_row(place)).is_some_and(|(other, _)| other == *row)
     }
 
-    /// True if the caller continues behind a call instruction in 32-bit Arm code.
+    /// True if the return address follows a call instruction in 32-bit Arm code.
     fn returns_behind_call(&self, moment: Moment, caller: &Registers) -> bool {
         let code_before_return = || {
             let place = self.find_place(moment, Addr(caller.pc()?.wrapping_sub(1))).answer?;
@@ -417,11 +418,12 @@ impl<'a> Unwinder<'a> {
         code_before_return().is_some_and(exidx::ends_in_call)
     }
 
-    /// How much of its frame the AArch64 code at this place in a file has set up, as determined by `find_stage`.
+    /// How much of its frame the AArch64 code at `place` in a file has set up. `find_stage` decides, given the code
+    /// around `place` and the offset of `place` in it.
     fn file_stage(&self, place: Place, find_stage: fn(&[u8], u64) -> Stage) -> Stage {
-        /// How many bytes before the place are examined, if the file has that many.
+        /// How many bytes of code before `place` are given to `find_stage`, if the file has them.
         const BEFORE: u64 = 64;
-        /// How many bytes after the place are examined.
+        /// How many bytes of code after `place` are given to `find_stage`.
         const AFTER: u64 = 1024;
         let Some(image) = self.images.get(place.dso) else { return Stage::Framed };
         let Some(addr) = image.vaddr(place.offset) else { return Stage::Framed };
@@ -447,7 +449,7 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    /// The JIT code at an address, unless a file mapped there hides it.
+    /// The JIT code at an address. `None` if a file that is mapped there (`place`) hides it.
     fn find_code(&self, moment: Moment, addr: Addr, place: Option<Place>) -> Lasting<Option<Hit>> {
         if self.codes.is_empty() {
             return Lasting { answer: None, holds: ALWAYS };
@@ -490,8 +492,8 @@ impl<'a> Unwinder<'a> {
         row.clone()
     }
 
-    /// How much of its frame JIT code has set up. Only the running function can be in its prologue or epilogue; its
-    /// callers are all at a call.
+    /// How much of its frame JIT code has set up. Only the running function can be in its prologue or epilogue. Its
+    /// callers are all at a call and have their frames.
     fn jit_stage(&self, hit: &Hit, frame: FrameAddr, machine: Machine) -> Stage {
         match (frame, machine, self.codes.code(hit.code).bytes) {
             (FrameAddr::Ip(_), Machine::X86_64, Some(bytes)) => frame_pointer::stage_x86_64(bytes, hit.offset),
@@ -501,8 +503,9 @@ impl<'a> Unwinder<'a> {
     }
 }
 
-/// True if the caller's frame lies higher on the stack than the callee's, because stacks grow down. The first step may
-/// leave the stack pointer unchanged, because a leaf function on AArch64 may have no frame.
+/// True if the caller's frame is further up the stack than the callee's, as it must be because stacks grow down. The
+/// stack pointer may stay the same in the first step, because a function on AArch64 that calls nothing may have no
+/// frame.
 fn is_further_up(callee: &Registers, caller: &Registers, frame: FrameAddr) -> bool {
     match (callee.sp(), caller.sp()) {
         (Some(callee), Some(caller)) => caller > callee || caller == callee && matches!(frame, FrameAddr::Ip(_)),

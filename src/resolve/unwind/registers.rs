@@ -1,18 +1,18 @@
-//! The registers of one frame by DWARF number. The value of each register is known or unknown.
+//! The registers of one frame, by DWARF number. The value of each is known or unknown.
 
 use crate::model::abi::{EM_386, EM_AARCH64, EM_ARM, EM_RISCV, EM_S390, EM_X86_64};
 use gimli::RunTimeEndian;
 
 /// DWARF register numbers of x86-64 (psABI, "DWARF Register Number Mapping").
 pub mod x86_64 {
-    /// `rbp`
+    /// The frame pointer, `rbp`.
     pub const RBP: u16 = 6;
-    /// `rsp`
+    /// The stack pointer, `rsp`.
     pub const RSP: u16 = 7;
     /// The instruction pointer. DWARF calls this register the return address.
     pub const RIP: u16 = 16;
-    /// The DWARF number of each register that perf samples (`PERF_REG_X86_*`, arch/x86/include/uapi/asm/perf_regs.h):
-    /// AX BX CX DX SI DI BP SP IP, then flags and segments, which aren't needed here, then R8 to R15.
+    /// The DWARF number of each register by perf's number (`PERF_REG_X86_*`, arch/x86/include/uapi/asm/perf_regs.h): AX
+    /// BX CX DX SI DI BP SP IP, then flags and segments, which aren't needed and have `None`, then R8 to R15.
     pub(super) const OF_PERF: [Option<u16>; 24] = {
         let mut all = [None; 24];
         let first = [0, 3, 2, 1, 4, 5, RBP, RSP, RIP];
@@ -36,35 +36,35 @@ pub mod aarch64 {
     pub const FP: u16 = 29;
     /// `x30`, the link register.
     pub const LR: u16 = 30;
-    /// `sp`
+    /// The stack pointer, `sp`.
     pub const SP: u16 = 31;
-    /// `pc`
+    /// The instruction pointer, `pc`.
     pub const PC: u16 = 32;
 }
 
 /// DWARF register numbers of 32-bit x86, as Linux uses them (i386 psABI).
 pub mod i386 {
-    /// `ebp`
+    /// The frame pointer, `ebp`.
     pub const EBP: u16 = 5;
-    /// `esp`
+    /// The stack pointer, `esp`.
     pub const ESP: u16 = 4;
     /// The instruction pointer. DWARF calls this register the return address.
     pub const EIP: u16 = 8;
-    /// The DWARF number of each register that perf samples: AX BX CX DX SI DI BP SP IP. perf numbers them as on x86-64;
-    /// a 32-bit process has only the first ones.
+    /// The DWARF number of each register by perf's number: AX BX CX DX SI DI BP SP IP. perf numbers them as on x86-64,
+    /// but a 32-bit process has only these.
     pub(super) const OF_PERF: [u16; 9] = [0, 3, 1, 2, 6, 7, EBP, ESP, EIP];
 }
 
 /// DWARF register numbers of 32-bit Arm (aadwarf32). perf uses the same ones (`PERF_REG_ARM_*`), and so does a 64-bit
 /// kernel for the first 16 registers of a 32-bit process (arch/arm64/kernel/perf_regs.c).
 pub mod arm {
-    /// `sp`
+    /// The stack pointer, `sp`.
     pub const SP: u16 = 13;
     /// `lr`, the link register.
     pub const LR: u16 = 14;
-    /// `pc`
+    /// The instruction pointer, `pc`.
     pub const PC: u16 = 15;
-    /// `r11`, in functions that keep a frame pointer.
+    /// `r11`, which is the frame pointer in functions that keep one.
     pub const FP: u16 = 11;
 }
 
@@ -72,11 +72,11 @@ pub mod arm {
 pub mod riscv64 {
     /// `ra`, the link register.
     pub const RA: u16 = 1;
-    /// `sp`
+    /// The stack pointer, `sp`.
     pub const SP: u16 = 2;
     /// `s0`, the frame pointer.
     pub const FP: u16 = 8;
-    /// The instruction pointer. It has no DWARF number; this one is otherwise unused here.
+    /// The instruction pointer. It has no DWARF number; this one is not used for anything else here.
     pub const PC: u16 = 32;
 }
 
@@ -86,19 +86,20 @@ pub mod s390x {
     pub const LR: u16 = 14;
     /// `r15`, the stack pointer.
     pub const SP: u16 = 15;
-    /// `r11`, in functions that keep a frame pointer.
+    /// `r11`, which is the frame pointer in functions that keep one.
     pub const FP: u16 = 11;
-    /// The address in the program status word. DWARF's number for it is 65, but no unwind rule uses it.
+    /// The instruction pointer: the address in the program status word. DWARF's number for it is 65, but no unwind rule
+    /// uses that.
     pub const PC: u16 = 32;
     /// perf's number for the program counter (`PERF_REG_S390_PC`).
     pub(super) const PERF_PC: u64 = 33;
     /// perf's number for the first floating-point register (`PERF_REG_S390_FP0`).
     pub(super) const PERF_F0: u64 = 16;
-    /// The DWARF numbers of `f0` to `f15`.
+    /// The DWARF numbers of the floating-point registers `f0` to `f15`.
     pub(super) const F_OF_PERF: [u16; 16] = [16, 20, 17, 21, 18, 22, 19, 23, 24, 28, 25, 29, 26, 30, 27, 31];
 }
 
-/// Instruction sets whose stacks can be unwound.
+/// The instruction sets whose stacks can be unwound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Machine {
     /// x86-64.
@@ -115,15 +116,15 @@ pub enum Machine {
     S390x,
 }
 
-/// `PERF_SAMPLE_REGS_ABI_32`: the registers are those of a 32-bit process.
+/// `PERF_SAMPLE_REGS_ABI_32`: the sample's registers are those of a 32-bit process.
 const ABI_32: u64 = 1;
-/// `PERF_SAMPLE_REGS_ABI_64`: the registers are those of a 64-bit process.
+/// `PERF_SAMPLE_REGS_ABI_64`: the sample's registers are those of a 64-bit process.
 const ABI_64: u64 = 2;
 
 impl Machine {
-    /// The instruction set of a sampled process, from the recording's `e_machine` and the ABI of the sample's registers
-    /// (`PERF_SAMPLE_REGS_ABI_*`). The ABI is needed because 64-bit kernels also run 32-bit processes. `None` if stacks
-    /// can't be unwound.
+    /// The instruction set of a sampled process. `machine` is the recording's `e_machine`, `abi` the ABI of the
+    /// sample's registers (`PERF_SAMPLE_REGS_ABI_*`). The ABI is needed because 64-bit kernels also run 32-bit
+    /// processes. `None` if stacks of such a process can't be unwound.
     pub fn from_sample(machine: u16, abi: u64) -> Option<Self> {
         match (machine, abi) {
             (EM_X86_64, ABI_64) => Some(Self::X86_64),
@@ -136,7 +137,8 @@ impl Machine {
         }
     }
 
-    /// The instruction set of a file's code, from its `e_machine` and its ELF class.
+    /// The instruction set of the code in a file, from `e_machine` and class of the ELF file. `None` if its stacks
+    /// can't be unwound.
     pub fn from_elf(machine: u16, is_64: bool) -> Option<Self> {
         match machine {
             EM_386 | EM_ARM => Self::from_sample(machine, ABI_32).filter(|_| !is_64),
@@ -144,7 +146,7 @@ impl Machine {
         }
     }
 
-    /// True if the stacks of at least some processes can be unwound in a recording with this `e_machine`.
+    /// True if stacks in a recording with this `e_machine` can be unwound, at least those of some processes.
     pub fn is_any_known(machine: u16) -> bool {
         [ABI_32, ABI_64].iter().any(|&abi| Self::from_sample(machine, abi).is_some())
     }
@@ -154,12 +156,12 @@ impl Machine {
         !matches!(self, Self::I386 | Self::Arm)
     }
 
-    /// The size of a register in memory, in bytes.
+    /// The size of a pointer and of a register in memory, in bytes.
     pub fn word(self) -> u8 {
         if self.is_64() { 8 } else { 4 }
     }
 
-    /// The byte order of memory.
+    /// The byte order of numbers in memory.
     pub fn endian(self) -> RunTimeEndian {
         if self == Self::S390x { RunTimeEndian::Big } else { RunTimeEndian::Little }
     }
@@ -176,7 +178,7 @@ impl Machine {
         self.special_registers().2
     }
 
-    /// The numbers of instruction pointer, stack pointer and frame pointer.
+    /// The DWARF numbers of the instruction pointer, the stack pointer and the frame pointer.
     fn special_registers(self) -> (u16, u16, u16) {
         match self {
             Self::X86_64 => (x86_64::RIP, x86_64::RSP, x86_64::RBP),
@@ -188,7 +190,8 @@ impl Machine {
         }
     }
 
-    /// The register in which a call leaves the return address; `None` on machines whose calls push it.
+    /// The DWARF number of the register in which a call leaves the return address. `None` on machines where a call
+    /// pushes it.
     pub(super) fn link(self) -> Option<u16> {
         match self {
             Self::X86_64 | Self::I386 => None,
@@ -199,8 +202,8 @@ impl Machine {
         }
     }
 
-    /// Removes additional information from an address: AArch64's signature or tag in the upper bits, and Arm's Thumb
-    /// bit, which is the lowest one.
+    /// Clears the bits of a code address that don't belong to the address: AArch64's signature or tag in the upper
+    /// bits, and Arm's Thumb bit, which is the lowest one.
     pub fn code_address(self, addr: u64) -> u64 {
         match self {
             Self::X86_64 | Self::Riscv64 | Self::S390x => addr,
@@ -210,13 +213,13 @@ impl Machine {
         }
     }
 
-    /// Adds a distance to an address, wrapping at the machine's register size.
+    /// Adds a distance to an address. The result wraps at the machine's register size.
     pub(super) fn plus(self, addr: u64, distance: i64) -> u64 {
         let sum = addr.wrapping_add_signed(distance);
         if self.is_64() { sum } else { sum & 0xffff_ffff }
     }
 
-    /// Reads a machine word from the start of `bytes`.
+    /// Reads a register-sized word from the start of `bytes`. `None` if they are too few.
     pub(super) fn read(self, bytes: &[u8]) -> Option<u64> {
         Some(match (self.is_64(), self.endian()) {
             (true, RunTimeEndian::Little) => u64::from_le_bytes(*bytes.first_chunk()?),
@@ -226,14 +229,15 @@ impl Machine {
         })
     }
 
-    /// Translates perf's number of a register to DWARF's; `None` for registers that aren't needed.
+    /// Translates perf's number of a register to DWARF's. `None` for registers that aren't needed to unwind.
     fn dwarf_register(self, number: u64) -> Option<u16> {
         let same = u16::try_from(number).ok();
         match self {
             Self::X86_64 => x86_64::OF_PERF.get(number as usize).copied().flatten(),
             Self::I386 => i386::OF_PERF.get(number as usize).copied(),
             Self::Aarch64 => same,
-            // The kernel also reports stack pointer, link register and instruction pointer under AArch64's numbers.
+            // For 32-bit Arm, the kernel reports stack pointer, link register and instruction pointer under AArch64's
+            // numbers, too.
             Self::Arm => match same? {
                 aarch64::SP => Some(arm::SP),
                 aarch64::LR => Some(arm::LR),
@@ -244,7 +248,8 @@ impl Machine {
             Self::Riscv64 if number == 0 => Some(riscv64::PC),
             Self::Riscv64 => same.filter(|&number| number < riscv64::PC),
             Self::S390x if number == s390x::PERF_PC => Some(s390x::PC),
-            // Floating-point registers matter because leaf functions may save their caller's general registers there.
+            // Floating-point registers are needed because functions that call nothing may save general registers in
+            // them.
             Self::S390x if (s390x::PERF_F0..s390x::PERF_F0 + 16).contains(&number) => {
                 Some(s390x::F_OF_PERF[(number - s390x::PERF_F0) as usize])
             }
@@ -270,8 +275,8 @@ impl Registers {
         Self { machine, values: [0; Self::COUNT], known: 0, sp_is_low: false }
     }
 
-    /// Reads the user registers of a sample. `mask` is `sample_regs_user`; `values` has one entry per set bit, in
-    /// ascending order.
+    /// Reads the user registers of a sample. `mask` is the event's `sample_regs_user`. `values` has one value for each
+    /// bit that is set in `mask`, in ascending order of the bits.
     pub fn from_perf(machine: Machine, mask: u64, values: impl IntoIterator<Item = u64>) -> Self {
         let mut registers = Self::new(machine);
         let bits = (0..64).filter(|bit| mask >> bit & 1 == 1);
@@ -283,18 +288,18 @@ impl Registers {
         registers
     }
 
-    /// The instruction set.
+    /// The instruction set whose registers these are.
     pub fn machine(&self) -> Machine {
         self.machine
     }
 
-    /// A register's value; `None` if unknown.
+    /// The value of the register with this DWARF number; `None` if it is unknown.
     pub fn get(&self, register: u16) -> Option<u64> {
         let index = usize::from(register);
         (index < Self::COUNT && self.known >> index & 1 == 1).then(|| self.values[index])
     }
 
-    /// Sets a register. Numbers of other registers (vectors, flags) are ignored.
+    /// Sets the register with this DWARF number. Ignores registers that aren't tracked (vectors, flags).
     pub fn set(&mut self, register: u16, value: u64) {
         let index = usize::from(register);
         if index < Self::COUNT {
@@ -304,42 +309,43 @@ impl Registers {
         }
     }
 
-    /// Makes a register unknown.
+    /// Makes the value of the register with this DWARF number unknown.
     pub fn forget(&mut self, register: u16) {
         if usize::from(register) < Self::COUNT {
             self.known &= !(1 << register);
         }
     }
 
-    /// The instruction pointer.
+    /// The value of the instruction pointer; `None` if unknown.
     pub fn pc(&self) -> Option<u64> {
         self.get(self.machine.pc())
     }
 
-    /// The stack pointer.
+    /// The value of the stack pointer; `None` if unknown.
     pub fn sp(&self) -> Option<u64> {
         self.get(self.machine.sp())
     }
 
-    /// The link register; `None` if it is unknown or the machine has none.
+    /// The value of the link register; `None` if it is unknown or the machine has no such register.
     pub fn link(&self) -> Option<u64> {
         self.get(self.machine.link()?)
     }
 
-    /// True if the stack pointer is only a lower bound. The callee was unwound by its frame pointer and may have saved
-    /// registers above its frame record.
+    /// True if the stack pointer is only a lower bound. This is so if the callee was unwound by its frame pointer,
+    /// because it may have saved registers above its frame record.
     pub fn sp_is_low(&self) -> bool {
         self.sp_is_low
     }
 
-    /// Sets the stack pointer to the end of a frame record. The real one may be higher, if the callee saved more above
-    /// the record.
+    /// Sets the stack pointer to the end of the callee's frame record. The real value may be higher, if the callee
+    /// saved registers above the record.
     pub(super) fn set_low_sp(&mut self, value: u64) {
         self.set(self.machine.sp(), value);
         self.sp_is_low = true;
     }
 
-    /// The frame pointer register. Code without a frame pointer uses it for something else.
+    /// The value of the frame pointer register; `None` if unknown. Code without a frame pointer uses it for something
+    /// else.
     pub fn fp(&self) -> Option<u64> {
         self.get(self.machine.fp())
     }
@@ -372,8 +378,8 @@ mod tests {
         let registers = Registers::from_perf(i386, 0b1_1100_0010, [3, 6, 7, 8]);
         assert_eq!((registers.get(3), registers.fp()), (Some(3), Some(6)));
         assert_eq!((registers.sp(), registers.pc()), (Some(7), Some(8)));
-        // For a 32-bit Arm process on a 64-bit kernel, the kernel also reports these registers under the numbers of a
-        // 64-bit process.
+        // For a 32-bit Arm process, a 64-bit kernel reports these registers under the numbers for 64-bit processes as
+        // well.
         let arm = Machine::from_sample(EM_AARCH64, ABI_32).unwrap();
         let registers = Registers::from_perf(arm, 0b111 << 13 | 0b111 << 30, [1, 2, 3, 2, 1, 3]);
         assert_eq!((registers.sp(), registers.link(), registers.pc()), (Some(1), Some(2), Some(3)));

@@ -42,7 +42,7 @@ fn load<'data>(addr: u64, bytes: &'data [u8], unwind: Option<Unwind<'data>>) -> 
     CodeEvent { pid: Pid(1), tid: Tid(1), time: Some(Nanos(1)), kind: CodeEventKind::Load(code) }
 }
 
-/// Leaks a value, so that it lives as long as the test program. The values here borrow from each other.
+/// Leaks a value, so that it lives until the test program ends. The values in these tests borrow from each other.
 fn kept<T>(thing: T) -> &'static T {
     Box::leak(Box::new(thing))
 }
@@ -167,7 +167,7 @@ fn aarch64_frame_records_with_signed_return_addresses() {
 fn a_direct_call_proves_the_caller_of_jit_code_that_only_jumps_on() {
     const JUMPING: u64 = JIT + 0x40;
     const OUTER_CALLER: u64 = JIT + 0x60;
-    /// Behind the call in the code at `JIT`.
+    /// The address after the call in the code at `JIT`.
     const BEHIND_CALL: u64 = JIT + 8;
     const BEHIND_NOP: u64 = JIT + 12;
     // nop; bl JUMPING; nop; nop
@@ -192,7 +192,7 @@ fn a_direct_call_proves_the_caller_of_jit_code_that_only_jumps_on() {
     assert_eq!(find_leaf_caller(BEHIND_NOP, OUTER_CALLER), None);
 }
 
-/// The bytes of AArch64 instructions.
+/// Leaks code that consists of these AArch64 instructions.
 fn leaked_code(instructions: &[u32]) -> &'static [u8] {
     instructions.iter().flat_map(|instruction| instruction.to_le_bytes()).collect::<Vec<u8>>().leak()
 }

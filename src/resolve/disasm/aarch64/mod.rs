@@ -1,7 +1,7 @@
 //! Disassembles AArch64 code with yaxpeax-arm, in objdump's spelling.
 //!
 //! The library spells numbers and some aliases differently, so `spelling.rs` rewrites its text. `system.rs` formats the
-//! few instructions for which the library's text lacks something or is wrong.
+//! few instructions for which the library's text is incomplete or wrong.
 
 mod reserved;
 mod spelling;
@@ -12,10 +12,10 @@ use super::instruction::{Instruction, Target, TargetKind};
 use yaxpeax_arch::{Decoder, U8Reader};
 use yaxpeax_arm::armv8::a64::InstDecoder;
 
-/// The length of every instruction in bytes.
+/// Every AArch64 instruction has this many bytes.
 const LENGTH: usize = 4;
 
-/// The AArch64 decoder.
+/// The decoder for AArch64 code.
 #[derive(Debug, Default)]
 pub struct Aarch64 {
     decoder: InstDecoder,
@@ -47,8 +47,8 @@ impl Aarch64 {
     }
 }
 
-/// The address that an instruction at `addr` refers to, if it is a branch or has an operand relative to the
-/// instruction. `None` for other instructions.
+/// The address to which the instruction `word` at `addr` refers: the target of a direct branch, or an operand relative
+/// to the instruction. `None` for other instructions.
 fn target(word: u32, addr: u64) -> Option<Target> {
     let (kind, distance) = match word {
         _ if bits(word, 26, 6) == 0b00_0101 => (TargetKind::Jump, signed_bits(word, 0, 26) * 4), // b
@@ -63,7 +63,7 @@ fn target(word: u32, addr: u64) -> Option<Target> {
     Some(Target { addr: addr.wrapping_add_signed(distance), kind })
 }
 
-/// The target of `adr` (a byte) or `adrp` (a 4 KiB page).
+/// What `adr` or `adrp` at `addr` computes: the address of a byte, or of a 4 KiB page.
 fn relative(word: u32, addr: u64) -> Target {
     let distance = signed_bits(word, 5, 19) << 2 | i64::from(bits(word, 29, 2));
     let is_page = bits(word, 31, 1) == 1;
@@ -83,7 +83,7 @@ mod tests {
         lines[0].text.split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
-    /// Words and the text that objdump (binutils 2.40) shows for them.
+    /// Instructions as words, and the text that objdump (binutils 2.40) shows for each.
     const KNOWN: &[(u32, &str)] = &[
         (0xaa15_03e2, "mov x2, x21"),
         (0xf947_3400, "ldr x0, [x0, #3688]"),
@@ -119,7 +119,7 @@ mod tests {
         (0, "udf #0"),
         (0xd65f_03c0, "ret"),
         (0xe400_e000, ".inst 0xe400e000"),
-        // Fields with reserved values.
+        // These words have reserved values in some field.
         (0xed84_e91e, ".inst 0xed84e91e"),
         (0xb2f1_4c94, ".inst 0xb2f14c94"),
         (0x52e6_b438, ".inst 0x52e6b438"),

@@ -2,10 +2,10 @@
 
 use super::super::fields::bits;
 
-/// The width of the column with the mnemonic. A blank follows the column.
+/// The width in characters of the column with the mnemonic. A blank follows the column.
 const COLUMN: usize = 6;
 
-/// Mnemonics whose numbers are all decimal, because they count bits, bytes or lanes. In other instructions, only
+/// Instructions in which all numbers are decimal, because they count bits, bytes or lanes. In other instructions, only
 /// address offsets and shift amounts are decimal.
 const DECIMAL: &[&str] = &[
     "asr", "bfc", "bfi", "bfxil", "cmeq", "cmge", "cmgt", "cmle", "cmlt", "ext", "extr", "fcvtzs", "fcvtzu", "lsl",
@@ -14,24 +14,25 @@ const DECIMAL: &[&str] = &[
     "ucvtf", "uqrshrn", "uqshl", "uqshrn", "urshr", "ursra", "ushll", "ushr", "usra",
 ];
 
-/// The shift and extend operators, which are followed by a shift amount.
+/// The operators that shift or extend a register. A shift amount follows them.
 const SHIFTS: &[&str] =
     &["asr ", "lsl ", "lsr ", "msl ", "ror ", "sxtb ", "sxth ", "sxtw ", "sxtx ", "uxtb ", "uxth ", "uxtw ", "uxtx "];
 
-/// Widening shifts and the aliases that objdump shows if they shift by 0.
+/// Instructions that shift and widen, each with the alias that objdump shows if the shift is 0.
 const LENGTHENED: &[(&str, &str)] = &[("ushll", "uxtl"), ("ushll2", "uxtl2"), ("sshll", "sxtl"), ("sshll2", "sxtl2")];
 
-/// Rewrites the text of an instruction. `target` is the address it refers to, if any.
+/// Rewrites an instruction's text into objdump's spelling. `target` is the address to which the instruction refers;
+/// `None` if it refers to none.
 pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
     let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
     let mut mnemonic = match mnemonic {
         "b.hs" => "b.cs",
         "b.lo" => "b.cc",
-        // This instruction copies one lane into every lane.
+        // This form copies one lane of a vector into every lane.
         "mov" if word & 0xbfe0_fc00 == 0x0e00_0400 => "dup",
         other => other,
     };
-    // Mnemonics for the upper halves of vectors have a 2 at the end.
+    // Variants for the upper half of a vector have a 2 at the end of their mnemonic.
     let is_decimal = DECIMAL.contains(&mnemonic.strip_suffix('2').unwrap_or(mnemonic));
     let mut operands = numbers(operands, is_decimal, target);
     for (condition, name) in [("hs", "cs"), ("lo", "cc")] {
@@ -46,14 +47,14 @@ pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
     if let Some(extended) = spell_extended(&operands, word) {
         operands = extended;
     }
-    // objdump shows `#0` only if the instruction encodes a shift.
+    // objdump shows `#0` only if the bit says that the register is shifted.
     if bits(word, 12, 1) == 0 && operands.ends_with("xtw #0]") {
         operands = operands.replace(" #0]", "]");
     }
     if operands.is_empty() { mnemonic.to_owned() } else { format!("{mnemonic:<COLUMN$} {operands}") }
 }
 
-/// The operands of an add or sub with an extended register; `None` for other instructions.
+/// objdump's spelling of the operands of an add or sub with an extended register. `None` for other instructions.
 fn spell_extended(operands: &str, word: u32) -> Option<String> {
     if bits(word, 24, 5) != 0b0_1011 || bits(word, 21, 3) != 0b001 {
         return None;
@@ -63,7 +64,7 @@ fn spell_extended(operands: &str, word: u32) -> Option<String> {
     let name = ["uxtb", "uxth", "uxtw", "uxtx", "sxtb", "sxth", "sxtw", "sxtx"][how as usize];
     let is_plain = has_stack_pointer && how == if wide { 3 } else { 2 };
     let name = if is_plain { "lsl" } else { name };
-    // If no extension is shown, the last operand is the register itself.
+    // The last operand may be an extension, which is replaced. Otherwise it is the register itself, which is kept.
     let stem = match operands.rsplit_once(", ") {
         Some((stem, last)) if last.contains("xt") || last.starts_with("lsl") => stem,
         _ => operands,
@@ -75,7 +76,8 @@ fn spell_extended(operands: &str, word: u32) -> Option<String> {
     })
 }
 
-/// Rewrites all numbers as objdump spells them in their position.
+/// Rewrites all numbers in an instruction's operands as objdump spells them. The library prints branch targets as `$…`;
+/// these are replaced by `target`.
 fn numbers(operands: &str, all_decimal: bool, target: Option<u64>) -> String {
     let mut out = String::with_capacity(operands.len());
     let mut rest = operands;
@@ -92,14 +94,14 @@ fn numbers(operands: &str, all_decimal: bool, target: Option<u64>) -> String {
     out + rest
 }
 
-/// True if the number after this text is an address offset or a shift amount.
+/// True if a number that follows the text `before` is an address offset or a shift amount.
 fn is_distance(before: &str) -> bool {
     let is_open = before.rfind('[').is_some_and(|open| !before[open..].contains(']'));
     is_open || before.ends_with("], ") || SHIFTS.iter().any(|shift| before.ends_with(shift))
 }
 
 /// Rewrites one number as objdump spells it. yaxpeax-arm writes `#0x10`, `#-0x10` or `#1.0`. Integers become decimal if
-/// `decimal` is set; numbers with a fraction get an exponent.
+/// `decimal` is true. Numbers with a fraction get an exponent.
 fn spell_number(number: &str, decimal: bool) -> String {
     let (sign, digits) = match number.strip_prefix("#-") {
         Some(digits) => ("-", digits),

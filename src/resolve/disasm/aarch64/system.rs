@@ -3,7 +3,8 @@
 
 use super::super::fields::bits;
 
-/// Registers that programs read or write, by `op0 op1 CRn CRm op2`.
+/// System registers that programs read or write, each by its number: the fields `op0 op1 CRn CRm op2`, packed by
+/// [`register`].
 const REGISTERS: &[(u32, &str)] = &[
     (register([3, 3, 0, 0, 1]), "ctr_el0"),
     (register([3, 3, 0, 0, 7]), "dczid_el0"),
@@ -28,7 +29,7 @@ const REGISTERS: &[(u32, &str)] = &[
     (register([3, 0, 13, 0, 4]), "tpidr_el1"),
 ];
 
-/// Cache operations, by `op0 op1 CRn CRm op2`; `op0` is 1.
+/// Cache operations, each by its number: the fields `op0 op1 CRn CRm op2` with an `op0` of 1, packed by [`register`].
 const CACHES: &[(u32, &str)] = &[
     (register([1, 3, 7, 4, 1]), "dc     zva"),
     (register([1, 3, 7, 4, 3]), "dc     gva"),
@@ -72,12 +73,13 @@ const HINTS: &[(u32, &str)] = &[
     (38, "bti    jc"),
 ];
 
-/// Packs `op0 op1 CRn CRm op2` as they are encoded in an instruction.
+/// Packs the fields `op0 op1 CRn CRm op2` into a number, in the same way as an instruction encodes them.
 const fn register([op0, op1, crn, crm, op2]: [u32; 5]) -> u32 {
     op0 << 14 | op1 << 11 | crn << 7 | crm << 3 | op2
 }
 
-/// The text of the instruction, if it is one of those in this file.
+/// The text of an undefined instruction, a hint, a system register access or a cache operation. `None` for other
+/// instructions.
 pub(super) fn instruction(word: u32) -> Option<String> {
     if word >> 16 == 0 {
         return Some(format!("udf    #{word}"));

@@ -1,17 +1,17 @@
-//! Demangles names of Rust (legacy and v0), C++ (Itanium ABI) and OCaml. Like perf, it omits parameters.
+//! Demangles names of Rust (legacy and v0), C++ (Itanium ABI) and OCaml. Parameters are left out, as in perf.
 
 mod itanium;
 mod ocaml;
 #[cfg(test)]
 mod tool_tests;
 
-/// The demangled form of a linker name; `None` if the name isn't mangled. A suffix such as `@plt` is kept.
+/// The demangled form of a name in a symbol table; `None` if the name isn't mangled. A suffix such as `@plt` is kept.
 pub fn demangle(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok()?;
     if text.starts_with("caml") {
         return ocaml::demangle(text);
     }
-    // Mach-O and some assemblers prepend an underscore.
+    // Mach-O and some assemblers add an underscore at the start.
     if !(text.starts_with("_Z") || text.starts_with("_R") || text.starts_with("__Z") || text.starts_with("__R")) {
         return None;
     }
@@ -23,11 +23,11 @@ pub fn demangle(name: &[u8]) -> Option<String> {
     Some(name + suffix)
 }
 
-/// Corrects a legacy Rust name that another tool demangled as C++. For example, `_$LT$T$u20$as$u20$a..B$GT$::f::h0123…`
-/// becomes `<T as a::B>::f`. `None` if the name isn't such a name.
+/// Corrects a Rust name (legacy mangling) that another tool demangled as C++. For example,
+/// `_$LT$T$u20$as$u20$a..B$GT$::f::h0123…` becomes `<T as a::B>::f`. `None` if the name isn't such a name.
 pub fn demangle_rust_printed_as_cpp(name: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(name).ok().filter(|text| is_rust_printed_as_cpp(text.as_bytes()))?;
-    // LLVM appends a number to a function that it made local.
+    // LLVM appends a number to the names of functions that it made local.
     let text = text.find(" (.llvm.").map_or(text, |at| &text[..at]);
     let mut mangled = "_ZN".to_owned();
     for part in text.split("::") {
@@ -38,7 +38,8 @@ pub fn demangle_rust_printed_as_cpp(name: &[u8]) -> Option<String> {
     Some(format!("{rust:#}"))
 }
 
-/// True if a name was demangled as C++ but is Rust's: it ends in Rust's hash or contains Rust's spelling of brackets.
+/// True if a tool demangled a Rust name as C++: the name ends in Rust's hash, or has Rust's spelling of brackets
+/// (`$LT$`).
 pub fn is_rust_printed_as_cpp(name: &[u8]) -> bool {
     let has = |text: &str| memchr::memmem::find(name, text.as_bytes()).is_some();
     let bare = memchr::memmem::find(name, b" (.llvm.").map_or(name, |at| &name[..at]);
@@ -47,7 +48,7 @@ pub fn is_rust_printed_as_cpp(name: &[u8]) -> bool {
     has_hash || has("$LT$") || has("$u7b$") || has("$RF$")
 }
 
-/// Removes the number (`.1234`) that link-time optimization appends to local functions of the same name. It means
+/// Removes the number (`.1234`) that link-time optimization appends to local functions with the same name. It means
 /// nothing to readers.
 fn strip_number(mut name: String) -> String {
     let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());

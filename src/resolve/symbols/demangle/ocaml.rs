@@ -1,7 +1,7 @@
 //! Demangles OCaml names: `camlList__map_123` is the function `map` of the module `List`.
 
-/// The demangled form of a name made by ocamlopt; `None` for other names. Like in perf, the number at the end, which
-/// distinguishes functions of the same name, is kept.
+/// The demangled form of a name made by ocamlopt; `None` for other names. The number at the end tells apart functions
+/// of the same name. It is kept, as in perf.
 pub(super) fn demangle(mangled: &str) -> Option<String> {
     let mut rest = mangled.strip_prefix("caml")?.as_bytes();
     rest.first().filter(|first| first.is_ascii_uppercase())?;
@@ -9,7 +9,7 @@ pub(super) fn demangle(mangled: &str) -> Option<String> {
     while let Some((&first, behind)) = rest.split_first() {
         let (byte, behind) = match (first, behind) {
             (b'_', [b'_', behind @ ..]) => (b'.', behind),
-            // `$` and two hexadecimal digits encode a byte that linker names can't contain.
+            // A byte that can't be in a symbol's name is written as `$` and two hexadecimal digits.
             (b'$', [high, low, behind @ ..]) if let Some(byte) = from_hex(*high, *low) => (byte, behind),
             _ => (first, behind),
         };

@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Names from libstdc++, V8 and Qt, and from a program written to produce hard names.
+/// Mangled names from libstdc++, V8 and Qt, and from a program written to produce difficult names.
 const CPP: &str = "\
 _ZSt4swapI3BigENSt9enable_ifIXsrSt6__and_IJSt6__not_ISt15__is_tuple_likeIT_EESt21is_move_constructibleIS5_ESt18is_move_assignableIS5_EEE5valueEvE4typeERS5_SF_
 _ZN2v84base17PrintCheckOperandIPKaEENSt9enable_ifIXaaaantsrSt11is_functionINSt14remove_pointerIT_E4typeEE5valuentsrSt7is_enumIS7_E5valuesrNS0_19has_output_operatorIS7_NS0_18CheckMessageStreamEvEE5valueENSt7__cxx1112basic_stringIcSt11char_traitsIcESaIcEEEE4typeES7_
@@ -38,14 +38,14 @@ fn run(program: &str, arguments: &[&str], dir: &Path, input: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The mangled C++ names that nm lists.
+/// The mangled C++ names that `nm` with these arguments lists.
 fn mangled_names(arguments: &[&str], dir: &Path) -> BTreeSet<String> {
     let listed = run("nm", arguments, dir, "");
     let names = listed.lines().filter_map(|line| line.split_whitespace().last()?.split('@').next());
     names.filter(|name| name.starts_with("_Z")).map(str::to_owned).collect()
 }
 
-/// Compares every name that c++filt can demangle, and returns the number of such names.
+/// Compares our form of each name with c++filt's, if c++filt can demangle it. Returns the number of names compared.
 fn compare_with_cxxfilt(names: &BTreeSet<String>, dir: &Path) -> usize {
     let list: Vec<&str> = names.iter().map(String::as_str).collect();
     std::fs::write(dir.join("list"), list.join("\n")).unwrap();
@@ -58,7 +58,7 @@ fn compare_with_cxxfilt(names: &BTreeSet<String>, dir: &Path) -> usize {
     .count()
 }
 
-/// Uses a program written to produce hard names, and the C++ standard library.
+/// The names are from the C++ standard library, and from a program written to produce difficult names.
 #[test]
 fn all_names_of_a_program_and_a_library_are_those_of_cxxfilt() {
     let dir = tempfile::tempdir().unwrap();
@@ -76,7 +76,7 @@ fn all_names_of_a_program_and_a_library_are_those_of_cxxfilt() {
 
 #[test]
 fn names_of_cpp_and_rust_are_those_of_cxxfilt() {
-    // c++filt without parameters, and with `std::string` left unexpanded.
+    // c++filt is told to leave out parameters and not to expand `std::string`.
     let theirs = run("c++filt", &["--no-params", "--no-verbose"], Path::new("."), CPP);
     assert_eq!(theirs.lines().count(), CPP.lines().count());
     for (mangled, theirs) in CPP.lines().zip(theirs.lines()) {

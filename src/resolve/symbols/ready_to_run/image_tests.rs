@@ -19,7 +19,7 @@ fn every_method_is_called_as_a_second_reader_calls_it() {
     for (start, end, name) in &second {
         assert_eq!(by_start.get(start), Some(&(*end, name.clone())), "at {start:#x}");
     }
-    // The remaining pieces of code are exception handlers, which have the name of the method before them.
+    // All other pieces of code are exception handlers. They have the name of the method before them.
     let entries: BTreeSet<u64> = second.iter().map(|method| method.0).collect();
     for (start, (_, name)) in by_start.iter().filter(|(start, _)| !entries.contains(start)) {
         let before = second.iter().filter(|method| method.0 < *start).max().unwrap();
@@ -39,11 +39,11 @@ fn methods_are_spelled_as_dot_net_spells_them() {
     }
 }
 
-/// The parts of the file that the reader needs, besides its first bytes: .NET's header, the ReadyToRun header, the
+/// Which bytes of the file the reader needs, besides those at the start: .NET's header, the ReadyToRun header, the
 /// metadata and the lists of methods.
 const PARTS: [std::ops::Range<usize>; 3] = [0xca0..0x123c, 0x2520..0x4208, 0x6ef4..0x6feb];
 
-/// The image reduced to what the reader needs. Each part becomes a section of its own.
+/// A small copy of the image with only the parts that the reader needs. Each part is a section of its own.
 fn small_image() -> Vec<u8> {
     const SECTION_TABLE: usize = 0x188;
     let whole = library();
@@ -53,7 +53,7 @@ fn small_image() -> Vec<u8> {
     let mut small = whole[..0x400].to_vec();
     small[pe + 6] = PARTS.len() as u8;
     for (index, part) in PARTS.into_iter().enumerate() {
-        // All parts are from the code section, which starts at 0x800 in the file and at 0x20800 in memory.
+        // All parts come from the section that starts at 0x800 in the file and at 0x20800 in memory.
         let (rva, size, offset) = (part.start + 0x2_0000, part.len(), small.len());
         for (field, value) in [(8, size), (12, rva), (16, size), (20, offset)] {
             let at = SECTION_TABLE + 40 * index + field;

@@ -7,7 +7,7 @@ use super::schema::{MEMBER_REF, METHOD_DEF};
 use super::signature::{OTHER_MODULE, argument};
 use super::tables::{Blob, Metadata, Token};
 
-/// Flags that tell what an entry contains.
+/// Flags of an entry that tell what it contains.
 const METHOD_INSTANTIATION: u32 = 0x04;
 const SLOT_INSTEAD_OF_TOKEN: u32 = 0x08;
 const MEMBER_REF_TOKEN: u32 = 0x10;
@@ -15,10 +15,10 @@ const CONSTRAINED: u32 = 0x20;
 const OWNER_TYPE: u32 = 0x40;
 const OTHER_CONTEXT: u32 = 0x80;
 
-/// No real method has more type parameters than this.
+/// The maximum number of type parameters. No real method has more.
 const MAX_PARAMETERS: u32 = 64;
 
-/// Reads the hash table at an offset. Returns true if the entry point of every method could be read.
+/// Reads the hash table of entry points at `offset` and adds them to `out`. Returns true if all of them could be read.
 pub(super) fn read(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> bool {
     let Some(HashTable { entries, is_complete }) = read_hash_table(native, offset) else { return false };
     let mut all_read = is_complete;
@@ -28,7 +28,7 @@ pub(super) fn read(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, o
     all_read
 }
 
-/// `None` if the entry is damaged or of an unknown kind.
+/// Reads the entry at `offset` and adds it to `out`. `None` if it is damaged or of an unknown kind.
 fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> Option<()> {
     let mut blob = Blob::new(native.0, offset);
     let flags = blob.number()?;

@@ -1,5 +1,6 @@
 //! .NET ReadyToRun images: PE files with methods that were compiled ahead of time. The runtime maps them like other
-//! libraries. A perf map lists only methods compiled at run time, so without this module these would have no names.
+//! libraries. Perf maps list only methods that were compiled at run time, so without this module the others would have
+//! no names.
 //!
 //! | part | contents |
 //! |---|---|
@@ -10,9 +11,9 @@
 //! | metadata (ECMA-335) | names and signatures |
 //!
 //! Methods are spelled as in .NET's perf map, with `[PreJIT]` as the tier, so that a method keeps its name when it is
-//! recompiled at run time. For instances of generic methods, the type arguments of the class are shown, but not the
-//! ones of the method. An instance of a method that is defined in another file has no name. Composite images, in which
-//! one file holds the code of several, are not supported.
+//! recompiled at run time. For instances of generic methods, the type arguments of the class are shown, but not those
+//! of the method. An instance of a method that is defined in another file has no name. Composite images, in which one
+//! file holds the code of several, are not supported.
 //!
 //! Whether a file is the build that ran can't be checked, because perf records no build ID for PE files.
 //!
@@ -39,18 +40,18 @@ use tables::Metadata;
 /// A parsed ReadyToRun image.
 #[derive(Debug)]
 pub struct ReadyToRun {
-    /// The processor, as `e_machine` in ELF files.
+    /// The processor, as an ELF machine number (`e_machine`).
     pub machine: u16,
-    /// Which bytes of the file are loaded where.
+    /// The sections of the file: which bytes are loaded at which addresses.
     pub sections: Vec<pe::Section>,
-    /// Methods and parts of methods, sorted by address.
+    /// The methods and parts of methods, sorted by address.
     pub methods: Vec<Method>,
 }
 
-/// The code of a method, or one part of it.
+/// A piece of code: a whole method or a part of one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Method {
-    /// The first address of the code, relative to the image.
+    /// The first address of the code, relative to the start of the image.
     pub start: u64,
     /// One past the last address of the code.
     pub end: u64,
@@ -58,10 +59,10 @@ pub struct Method {
     pub name: Arc<[u8]>,
 }
 
-/// The signature of a ReadyToRun header ("RTR").
+/// The number with which a ReadyToRun header starts ("RTR").
 const SIGNATURE: u32 = 0x0052_5452;
 
-/// Section numbers in the ReadyToRun header.
+/// The numbers of the sections that are read, as in the ReadyToRun header.
 const RUNTIME_FUNCTIONS: u32 = 102;
 const METHOD_ENTRY_POINTS: u32 = 103;
 const INSTANCE_ENTRY_POINTS: u32 = 109;
@@ -97,9 +98,9 @@ impl ReadyToRun {
     }
 }
 
-/// The ReadyToRun header.
+/// The header of the code that was compiled ahead of time.
 struct ImageHeader {
-    /// Number, address and size of each section.
+    /// The number, address and size of each section. Addresses are relative to the start of the image.
     sections: Vec<(u32, u32, u32)>,
 }
 
@@ -118,14 +119,14 @@ impl ImageHeader {
         Some(Self { sections: all.collect() })
     }
 
-    /// Address and size of a section.
+    /// The address and size of the section with number `kind`; `None` if there is none.
     fn section(&self, kind: u32) -> Option<(u32, u32)> {
         self.sections.iter().find(|section| section.0 == kind).map(|section| (section.1, section.2))
     }
 }
 
-/// Translates the machine number of a PE file to `e_machine` of ELF. In images for a single operating system, it is
-/// combined with a number for that system by XOR.
+/// Translates the machine number of a PE file to an ELF machine number; `None` if it is unknown. In images for a single
+/// operating system, the PE number is combined by XOR with a number for that system.
 fn elf_machine(pe_machine: u16) -> Option<u16> {
     const SYSTEMS: [u16; 6] = [0, 0x7b79, 0x4644, 0xadc4, 0x1993, 0x1992];
     SYSTEMS.iter().find_map(|system| match pe_machine ^ system {
@@ -137,15 +138,15 @@ fn elf_machine(pe_machine: u16) -> Option<u16> {
     })
 }
 
-/// Start and end of every piece of code. Only x86-64 images state the end. For others, a piece ends where the next one
-/// starts.
+/// The start and end address of every piece of code. Only x86-64 images state the end. On other machines, a piece ends
+/// where the next one starts.
 fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u32, u32)> {
     let bytes = pe.slice(rva, size).unwrap_or_default();
     let states_end = machine == elf::EM_X86_64.0;
     let mut functions: Vec<(u32, u32)> = Vec::new();
     for entry in bytes.chunks_exact(if states_end { 12 } else { 8 }) {
         let Some(start) = pe::u32_at(entry, 0) else { continue };
-        // The last entry of the table is a terminator.
+        // The last entry of the table only marks its end.
         if start == u32::MAX {
             break;
         }
@@ -153,26 +154,26 @@ fn read_functions(pe: &Pe<'_>, (rva, size): (u32, u32), machine: u16) -> Vec<(u3
             functions.push((start, pe::u32_at(entry, 4).unwrap_or(start)));
             continue;
         }
-        // On Arm, the lowest bit marks Thumb code.
+        // The lowest bit isn't part of the address. On Arm, it marks Thumb code.
         let start = start & !1;
         if let Some(last) = functions.last_mut() {
             last.1 = start;
         }
-        // The last piece of code ends with its section.
+        // Until another piece follows, a piece of code extends to the end of its section.
         functions.push((start, pe.section_end(start).unwrap_or(start)));
     }
     functions
 }
 
-/// A piece of code of a method that is apart from the rest. Both are indices of runtime functions.
+/// A part of a method's code that is stored apart from the rest. Both fields are indices of runtime functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct ColdPart {
     function: u32,
-    /// The method's first piece of code.
+    /// The first piece of the method's code.
     hot: u32,
 }
 
-/// Reads the list of cold parts and sorts it.
+/// Reads the list of cold parts. Returns it sorted by runtime function.
 fn read_cold_parts(pe: &Pe<'_>, rva: u32, size: u32) -> Vec<ColdPart> {
     let mut parts = Vec::new();
     for pair in pe.slice(rva, size).unwrap_or_default().chunks_exact(8) {
@@ -184,9 +185,9 @@ fn read_cold_parts(pe: &Pe<'_>, rva: u32, size: u32) -> Vec<ColdPart> {
     parts
 }
 
-/// Gives each piece of code the name of the method that starts there or last started before it, because a method's
-/// exception handlers follow its code. If some entry point is unknown (`all_known` is false), only pieces where a
-/// method starts get a name.
+/// Names pieces of code. A piece belongs to the method that starts there or last started before it, because the
+/// exception handlers of a method follow its code. If some entry points are unknown (`all_known` is false), only pieces
+/// at which a method starts get a name.
 fn name_functions(
     functions: &[(u32, u32)],
     entry_points: &[EntryPoint],

@@ -6,16 +6,16 @@ use super::schema::{
 use super::signature::{self, DEPTH, Spelling, scope_name, type_name};
 use super::tables::{Metadata, Token};
 
-/// The tier that perf maps append to a method's name.
+/// The tier that perf maps append to the name of a method from a ReadyToRun image.
 const TIER: &[u8] = b"[PreJIT]";
 
-/// The full name of the method in this row of the method table.
+/// The full name of the method in a row of the method table, with class and signature. `None` if it can't be read.
 pub(super) fn method_name(metadata: &Metadata<'_>, row: u32) -> Option<Vec<u8>> {
     let owner = type_name(metadata, type_of(metadata, row)?, Spelling::Owner)?;
     method_of(metadata, Token { table: METHOD_DEF, row }, &owner)
 }
 
-/// The full name of a method whose class is already named.
+/// The full name of a method. `owner` is the name of its class. `None` if it can't be read.
 pub(super) fn method_of(metadata: &Metadata<'_>, method: Token, owner: &[u8]) -> Option<Vec<u8>> {
     let (assembly, name, signature) = match method.table {
         MEMBER_REF => {
@@ -30,8 +30,8 @@ pub(super) fn method_of(metadata: &Metadata<'_>, method: Token, owner: &[u8]) ->
     Some(whole)
 }
 
-/// The name of the class that contains a method. If the method is defined in another file, this is the class in the
-/// reference to it.
+/// The name of the class that contains a method. For a method that is defined in another file, it is the class in the
+/// reference to the method. `None` if it can't be read.
 pub(super) fn owner(metadata: &Metadata<'_>, method: Token) -> Option<Vec<u8>> {
     let owner = match method.table {
         METHOD_DEF => type_of(metadata, method.row)?,
@@ -40,8 +40,8 @@ pub(super) fn owner(metadata: &Metadata<'_>, method: Token) -> Option<Vec<u8>> {
     type_name(metadata, owner, Spelling::Owner)
 }
 
-/// The type that contains a method. It is found by the first method of each type, which the type table stores in
-/// ascending order.
+/// The class that contains the method in this row of the method table. The type table has the first method of each
+/// class, in ascending order. `None` if there is none.
 fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
     let first = |row| metadata.number(Token { table: TYPE_DEF, row }, 5).unwrap_or(u32::MAX);
     let (mut low, mut high) = (0, metadata.len(TYPE_DEF));
@@ -52,7 +52,7 @@ fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
     (low > 0).then_some(Token { table: TYPE_DEF, row: low })
 }
 
-/// The name of the assembly that defines a type; `None` if this file doesn't tell it.
+/// The name of the assembly that defines the type in this row; `None` if this file doesn't tell it.
 fn assembly_of<'a>(metadata: &Metadata<'a>, token: Token, depth: usize) -> Option<&'a [u8]> {
     match token.table {
         _ if depth > DEPTH => None,

@@ -1,17 +1,17 @@
-//! Reads the compact integers, sparse arrays and hash tables of ReadyToRun images. Offsets are relative to where they
+//! Reads the compact integers, sparse arrays and hash tables of ReadyToRun images. Stored offsets count from where they
 //! are stored. An integer takes one to five bytes; the low bits of the first byte tell how many.
 
 use super::pe::{u16_at, u32_at};
 
-/// The bytes of a whole ReadyToRun image.
+/// All bytes of a ReadyToRun image.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Native<'a>(pub(super) &'a [u8]);
 
-/// A sparse array has one tree per this many elements.
+/// The number of elements in a block of a sparse array. Each block is a tree.
 const BLOCK: u32 = 16;
 
 impl Native<'_> {
-    /// Reads an integer. Returns its bits, their number, and the offset after the integer.
+    /// Reads an integer at offset `at`. Returns its bits, how many bits these are, and the offset after the integer.
     fn number(self, at: usize) -> Option<(u32, u32, usize)> {
         let first = *self.0.get(at)?;
         let len = first.trailing_ones() as usize + 1;
@@ -26,26 +26,26 @@ impl Native<'_> {
         Some((all >> len, 7 * len as u32, at + len))
     }
 
-    /// An unsigned integer, and the offset after it.
+    /// Reads an unsigned integer at offset `at`. Returns it and the offset after it.
     pub(super) fn unsigned(self, at: usize) -> Option<(u32, usize)> {
         self.number(at).map(|(bits, _, end)| (bits, end))
     }
 
-    /// A signed integer, and the offset after it.
+    /// Reads a signed integer at offset `at`. Returns it and the offset after it.
     fn signed(self, at: usize) -> Option<(i32, usize)> {
         let (bits, width, end) = self.number(at)?;
         let unused = 32 - width;
         Some(((bits << unused) as i32 >> unused, end))
     }
 
-    /// Reads a method's entry and returns the index of the method's first runtime function.
+    /// The index of the runtime function with which a method starts, read from the method's entry at offset `at`.
     pub(super) fn runtime_function(self, at: usize) -> Option<u32> {
         let (number, _) = self.unsigned(at)?;
-        // The low bits tell what the runtime must do before the method can run.
+        // The low bits only tell what the runtime must do before the method can run.
         Some(if number & 1 == 0 { number >> 1 } else { number >> 2 })
     }
 
-    /// Reads element `number` of an index whose elements take 2^`size` bytes each.
+    /// Reads an element of the table at offset `at`, by its index `number`. An element takes 2^`size` bytes.
     fn index(self, at: usize, size: u32, number: usize) -> Option<usize> {
         match size {
             0 => self.0.get(at.checked_add(number)?).map(|&byte| byte.into()),
@@ -55,7 +55,7 @@ impl Native<'_> {
     }
 }
 
-/// An array in which many elements may be missing. Each block of 16 elements is a tree.
+/// A sparse array: many elements may be missing. Each block of 16 elements is a tree.
 #[derive(Debug)]
 pub(super) struct Array<'a> {
     native: Native<'a>,
@@ -70,7 +70,7 @@ impl<'a> Array<'a> {
         Some(Self { native, base, len: head >> 2, index_size: head & 3 })
     }
 
-    /// The index and the offset of each element that exists, among the first `most` elements.
+    /// The index and the offset of each element that isn't missing, among the first `most` elements.
     pub(super) fn iter(&self, most: u32) -> impl Iterator<Item = (u32, usize)> {
         (0..self.len.min(most)).filter_map(|index| Some((index, self.find(index)?)))
     }
@@ -83,7 +83,7 @@ impl<'a> Array<'a> {
             match (index & bit != 0, node & 2 != 0, node & 1 != 0) {
                 (true, true, _) => at = at.checked_add(usize::try_from(node >> 2).ok()?)?,
                 (false, _, true) => at = behind,
-                // If a tree has a single element, the node holds that element's index.
+                // If a block has a single element, the node holds that element's index.
                 (_, false, false) if node >> 2 == index % BLOCK => return Some(behind),
                 _ => return None,
             }
@@ -92,15 +92,15 @@ impl<'a> Array<'a> {
     }
 }
 
-/// The entries of a hash table.
+/// The entries of a hash table, as far as they could be read.
 pub(super) struct HashTable {
-    /// The offsets of all readable entries.
+    /// The offsets of the entries.
     pub(super) entries: Vec<usize>,
-    /// True if all entries are readable.
+    /// True if all entries could be read.
     pub(super) is_complete: bool,
 }
 
-/// Reads a hash table at an offset; `None` if the table's header is damaged.
+/// Reads the hash table at this offset; `None` if the table's header is damaged.
 pub(super) fn read_hash_table(native: Native<'_>, offset: usize) -> Option<HashTable> {
     let head = *native.0.get(offset)?;
     let (base, index_size) = (offset + 1, u32::from(head & 3));
@@ -110,7 +110,7 @@ pub(super) fn read_hash_table(native: Native<'_>, offset: usize) -> Option<HashT
         let bucket_start = |number| base.checked_add(native.index(base, index_size, number)?);
         let (mut at, end) = (bucket_start(bucket)?, bucket_start(bucket + 1)?);
         while at < end && table.entries.len() < native.0.len() {
-            // Each entry starts with a byte of its hash.
+            // Each entry of a bucket starts with a byte of the hash. The distance to the entry itself follows.
             let Some((distance, behind)) = native.signed(at + 1) else {
                 table.is_complete = false;
                 return Some(table);
@@ -145,7 +145,8 @@ mod tests {
 
     #[test]
     fn a_tree_of_one_element_has_that_alone() {
-        // Two elements, an index of one-byte offsets, and a tree with only element 1 and its contents.
+        // An array of two elements: an index with offsets of one byte, and a tree that has only element 1 and its
+        // contents.
         let bytes = [2 << 3, 1, 1 << 3, 0x54];
         let array = Array::new(Native(&bytes), 0).unwrap();
         assert_eq!(array.iter(9).collect::<Vec<_>>(), [(1, 3)]);

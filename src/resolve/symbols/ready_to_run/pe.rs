@@ -1,9 +1,9 @@
 //! The outer structure of a .NET PE file: its sections, its metadata, and the header of its precompiled code.
 
-/// A range of the file that is loaded into memory. Addresses are relative to the start of the image.
+/// A range of the file that is loaded into memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Section {
-    /// The first address of the range.
+    /// The first address of the range, relative to the start of the image in memory.
     pub rva: u32,
     /// The offset of the range in the file.
     pub offset: u32,
@@ -17,17 +17,18 @@ pub(super) struct Pe<'a> {
     pub(super) bytes: &'a [u8],
     pub(super) machine: u16,
     pub(super) sections: Vec<Section>,
-    /// Address and size of the metadata.
+    /// The address and size of the metadata. The address is relative to the start of the image, like all addresses
+    /// here.
     pub(super) metadata: (u32, u32),
-    /// The address of the header of precompiled code; `None` if the file has no precompiled code.
+    /// The address of the header for code compiled ahead of time; `None` if the file has no such code.
     pub(super) native_header: Option<u32>,
 }
 
-/// The number of .NET's entry among a PE file's data directories.
+/// The index of .NET's entry in the data directories of a PE file.
 const DIRECTORY_OF_DOT_NET: usize = 14;
 
 impl<'a> Pe<'a> {
-    /// Returns `None` for files that aren't PE files or don't belong to .NET.
+    /// Reads the headers. `None` if the file isn't a PE file or doesn't belong to .NET.
     pub(super) fn read(bytes: &'a [u8]) -> Option<Self> {
         let signature = usize::try_from(u32_at(bytes, 0x3c)?).ok().filter(|_| bytes.starts_with(b"MZ"))?;
         if !bytes.get(signature..)?.starts_with(b"PE\0\0") {
@@ -50,7 +51,7 @@ impl<'a> Pe<'a> {
         Some(pe)
     }
 
-    /// The file offset of the byte at an address.
+    /// The file offset of the byte at address `rva`. `None` if the file has no such byte.
     pub(super) fn offset(&self, rva: u32) -> Option<usize> {
         let (section, into) = self.sections.iter().find_map(|section| {
             let into = rva.checked_sub(section.rva).filter(|&into| into < section.size)?;
@@ -59,7 +60,7 @@ impl<'a> Pe<'a> {
         usize::try_from(section.offset.checked_add(into)?).ok()
     }
 
-    /// The end of the section that contains an address.
+    /// The end address of the section that contains the address `rva`; `None` if there is none.
     pub(super) fn section_end(&self, rva: u32) -> Option<u32> {
         let section = self.sections.iter().find(|section| {
             let into = rva.checked_sub(section.rva);
@@ -68,19 +69,19 @@ impl<'a> Pe<'a> {
         section.rva.checked_add(section.size)
     }
 
-    /// The bytes at an address.
+    /// The file's bytes from the address `rva` on. `None` if it doesn't have all of them.
     pub(super) fn slice(&self, rva: u32, size: u32) -> Option<&'a [u8]> {
         let at = self.offset(rva)?;
         self.bytes.get(at..at.checked_add(usize::try_from(size).ok()?)?)
     }
 }
 
-/// Reads a 32-bit little-endian number.
+/// Reads a 32-bit little-endian number at offset `at`. `None` beyond the end.
 pub(super) fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     bytes.get(at..)?.first_chunk().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
-/// Reads a 16-bit little-endian number.
+/// Reads a 16-bit little-endian number at offset `at`. `None` beyond the end.
 pub(super) fn u16_at(bytes: &[u8], at: usize) -> Option<u16> {
     bytes.get(at..)?.first_chunk().map(|bytes| u16::from_le_bytes(*bytes))
 }

@@ -1,10 +1,10 @@
-//! The columns of the ECMA-335 metadata tables (part II, section 22). Tables that aren't used are included if they come
-//! before tables that are, because the size of their rows must be known.
+//! The columns of the ECMA-335 metadata tables (part II, section 22). Not all of these tables are used. The others are
+//! here because they come before tables that are used, and the size of their rows must be known to skip them.
 
-/// What a column contains.
+/// What a column of a metadata table contains.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Column {
-    /// A number of this many bytes.
+    /// A number that takes this many bytes.
     Fixed(u8),
     /// An offset in the string heap.
     Text,
@@ -12,13 +12,13 @@ pub(super) enum Column {
     Guid,
     /// An offset in the blob heap.
     Blob,
-    /// A row of the table with this number.
+    /// The index of a row (from 1) in the table with this number.
     Row(u8),
-    /// A row of one of several tables. The low bits tell which.
+    /// The index of a row in one of several tables. The low bits of the value tell in which one.
     Coded(Coded),
 }
 
-/// The tables that a coded index may refer to.
+/// The tables to which a coded index may refer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Coded {
     /// The number of low bits that select the table.
@@ -27,7 +27,7 @@ pub(super) struct Coded {
     pub(super) tables: &'static [u8],
 }
 
-/// The numbers of the tables that are used.
+/// The numbers of the metadata tables that are used.
 pub(super) const MODULE: u8 = 0x00;
 pub(super) const TYPE_REF: u8 = 0x01;
 pub(super) const TYPE_DEF: u8 = 0x02;
@@ -39,7 +39,7 @@ pub(super) const ASSEMBLY: u8 = 0x20;
 pub(super) const ASSEMBLY_REF: u8 = 0x23;
 pub(super) const NESTED_CLASS: u8 = 0x29;
 
-/// Stands for a value of the low bits that selects no table.
+/// In [`Coded::tables`]: stands for a value of the low bits that selects no table.
 const NONE: u8 = 0xff;
 
 pub(super) const TYPE_DEF_OR_REF: Coded = Coded { bits: 2, tables: &[TYPE_DEF, TYPE_REF, TYPE_SPEC] };
@@ -64,7 +64,7 @@ const IMPLEMENTATION: Coded = Coded { bits: 2, tables: &[0x26, ASSEMBLY_REF, 0x2
 
 use Column::{Blob, Coded as C, Fixed, Guid, Row, Text};
 
-/// The columns of each table, by table number. Tables after the last one here aren't needed.
+/// The columns of each table, by table number. Later tables aren't needed.
 pub(super) const TABLES: [&[Column]; 0x2a] = [
     &[Fixed(2), Text, Guid, Guid, Guid],
     &[C(RESOLUTION_SCOPE), Text, Text],

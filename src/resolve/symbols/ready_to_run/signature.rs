@@ -3,10 +3,10 @@
 use super::schema::{ASSEMBLY_REF, MODULE_REF, RESOLUTION_SCOPE, TYPE_DEF, TYPE_REF, TYPE_SPEC};
 use super::tables::{Blob, LONGEST, Metadata, Token};
 
-/// The maximum nesting of types. A signature with deeper nesting is damaged.
+/// The maximum nesting of types in a signature. A signature with deeper nesting is damaged.
 pub(super) const DEPTH: usize = 32;
 
-/// Element types without further data: the number, the name in signatures, and the name as a type argument.
+/// Types that a signature encodes as a single byte: that byte, the name in a signature, the name as a type argument.
 const SIMPLE: &[(u8, &str, &str)] = &[
     (0x01, "void", "System.Void"),
     (0x02, "bool", "System.Boolean"),
@@ -43,19 +43,19 @@ const REQUIRED: u8 = 0x1f;
 const OPTIONAL: u8 = 0x20;
 const SENTINEL: u8 = 0x41;
 const PINNED: u8 = 0x45;
-/// Used only in precompiled code: stands for any reference type.
+/// A type that occurs only in code compiled ahead of time. It stands for any reference type.
 const CANON: u8 = 0x3e;
-/// Used only in precompiled code: the type that follows is defined in another file.
+/// A prefix that occurs only in code compiled ahead of time. The type after it is defined in another file.
 pub(super) const OTHER_MODULE: u8 = 0x3f;
 
-/// Bits of a method's calling convention.
+/// Bits of the byte with a method's calling convention.
 const GENERIC_METHOD: u8 = 0x10;
 const HAS_THIS: u8 = 0x20;
 const EXPLICIT_THIS: u8 = 0x40;
 const CONVENTIONS: [&str; 6] =
     ["", "unmanaged cdecl ", "unmanaged stdcall ", "unmanaged thiscall ", "unmanaged fastcall ", "vararg "];
 
-/// The text of a method's signature, including the method's name.
+/// The text of a method's signature with the method's name in it. `None` if the signature is damaged.
 pub(super) fn method(metadata: &Metadata<'_>, signature: &[u8], name: &[u8]) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(name.len() + 64);
     let mut writer =
@@ -64,23 +64,23 @@ pub(super) fn method(metadata: &Metadata<'_>, signature: &[u8], name: &[u8]) -> 
     Some(out)
 }
 
-/// How the name of a type is written.
+/// How the name of a type is spelled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Spelling {
-    /// As in a signature: `/` before nested types, and the assembly's name before types of other assemblies.
+    /// As in a signature: `/` before nested types, and the assembly's name before types from other assemblies.
     Signature,
-    /// As the class of a method: `+` before nested types.
+    /// As the class in a method's name: `+` before nested types.
     Owner,
 }
 
-/// The name of a type.
+/// The name of the type in a row of the metadata. `None` if it can't be read.
 pub(super) fn type_name(metadata: &Metadata<'_>, token: Token, spelling: Spelling) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     SignatureWriter { metadata, blob: Blob::new(&[], 0), spelling, out: &mut out }.type_of(token, 0)?;
     Some(out)
 }
 
-/// The name of the assembly or module that a reference points to.
+/// The name of the assembly or module to which `scope` refers; `None` if it refers to something else.
 pub(super) fn scope_name<'a>(metadata: &Metadata<'a>, scope: Token) -> Option<&'a [u8]> {
     match scope.table {
         ASSEMBLY_REF => metadata.text(scope, 6),
@@ -89,7 +89,7 @@ pub(super) fn scope_name<'a>(metadata: &Metadata<'a>, scope: Token) -> Option<&'
     }
 }
 
-/// Reads one type from the blob and spells it as a type argument.
+/// Reads one type from `blob` and returns its spelling as a type argument. `None` if it is damaged.
 pub(super) fn argument(metadata: &Metadata<'_>, blob: &mut Blob<'_>) -> Option<Vec<u8>> {
     let mut out = Vec::new();
     let mut writer = SignatureWriter { metadata, blob: *blob, spelling: Spelling::Owner, out: &mut out };
@@ -98,7 +98,7 @@ pub(super) fn argument(metadata: &Metadata<'_>, blob: &mut Blob<'_>) -> Option<V
     Some(out)
 }
 
-/// The generic type that a type signature instantiates; `None` if it isn't an instantiation.
+/// The generic type of which a type signature is an instance; `None` if it isn't an instance of a generic type.
 pub(super) fn generic(signature: &[u8]) -> Option<Token> {
     let mut blob = Blob::new(signature, 0);
     if blob.byte()? != GENERIC {
@@ -154,7 +154,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         Some(())
     }
 
-    /// Writes the next type, with its suffixes such as `*` or `[]`.
+    /// Writes the next type of the signature, with suffixes such as `*` or `[]`.
     fn one(&mut self, depth: usize) -> Option<()> {
         if depth > DEPTH || self.out.len() > LONGEST {
             return None;
@@ -185,7 +185,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         }
     }
 
-    /// Writes the name of the type in this row.
+    /// Writes the name of the type in a row of the metadata.
     fn type_of(&mut self, token: Token, depth: usize) -> Option<()> {
         if depth > DEPTH {
             return None;
@@ -264,7 +264,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         Some(())
     }
 
-    /// Writes an array with several dimensions, or with one that doesn't start at 0.
+    /// Writes the next array type: one with several dimensions, or with a dimension that doesn't start at 0.
     fn array(&mut self, depth: usize) -> Option<()> {
         self.one(depth + 1)?;
         let rank = self.blob.number()?;
@@ -293,8 +293,8 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         (0..count).map(|_| one(&mut self.blob)).collect()
     }
 
-    /// Reads a type that is defined in the module with the number before it. For a module other than this file, writes
-    /// `?`, because only the type's number in that module is known.
+    /// Reads the number of a module, and then a type that is defined in that module. If the module isn't this file
+    /// (number 0), writes `?`, because only the type's number in that module is known.
     fn of_other_module(&mut self, depth: usize) -> Option<()> {
         let own = self.blob.number()? == 0;
         let written = self.out.len();
@@ -307,7 +307,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
     }
 }
 
-/// The text for the bounds of one array dimension, from its size and its lowest index.
+/// The text for the bounds of one array dimension, given its size and its lowest index.
 fn bounds(size: Option<u32>, low: Option<i32>) -> String {
     match (size, low) {
         (Some(size), None | Some(0)) => size.to_string(),

@@ -1,4 +1,4 @@
-//! Reads ECMA-335 metadata: its tables, and the strings and blobs that their rows refer to.
+//! Reads ECMA-335 metadata: the tables, and the strings and blobs to which their rows refer.
 
 use super::pe::{Pe, u16_at, u32_at};
 use super::schema::{Coded, Column, METHOD_DEF, NESTED_CLASS, TABLES, TYPE_DEF, TYPE_DEF_OR_REF};
@@ -7,18 +7,18 @@ use rustc_hash::FxHashMap;
 /// The maximum length of a name in bytes. No real name is longer.
 pub(super) const LONGEST: usize = 8192;
 
-/// The metadata of one file.
+/// The metadata of one .NET file.
 #[derive(Debug)]
 pub(super) struct Metadata<'a> {
     strings: &'a [u8],
     blobs: &'a [u8],
     tables: Vec<MetadataTable<'a>>,
     wide: Wide,
-    /// For each nested type, the type that contains it, both as rows of the type table.
+    /// For each nested type, the type in which it is declared. Both are rows of the type table.
     nested: FxHashMap<u32, u32>,
 }
 
-/// Identifies a row of a table.
+/// Identifies a row of a metadata table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) table: u8,
@@ -33,7 +33,7 @@ struct MetadataTable<'a> {
     width: usize,
 }
 
-/// Which kinds of heap offsets take four bytes instead of two.
+/// Which kinds of columns take four bytes instead of two: offsets in the string heap, the GUID heap and the blob heap.
 #[derive(Debug, Clone, Copy)]
 struct Wide {
     strings: bool,
@@ -42,7 +42,7 @@ struct Wide {
 }
 
 impl<'a> Metadata<'a> {
-    /// Returns `None` if the metadata is damaged.
+    /// Reads the metadata; `None` if it is damaged.
     pub(super) fn read(pe: &Pe<'a>) -> Option<Self> {
         let root = pe.slice(pe.metadata.0, pe.metadata.1)?;
         let (mut strings, mut blobs, mut tables) = (&root[..0], &root[..0], None);
@@ -68,7 +68,7 @@ impl<'a> Metadata<'a> {
         self.len(METHOD_DEF)
     }
 
-    /// The type in which a nested type is declared; `None` if the type isn't nested.
+    /// The type in which the type `inner` is declared; `None` if it isn't a nested type.
     pub(super) fn enclosing(&self, inner: Token) -> Option<Token> {
         self.nested.get(&inner.row).map(|&row| Token { table: TYPE_DEF, row })
     }
@@ -78,7 +78,7 @@ impl<'a> Metadata<'a> {
         u32::try_from(table.bytes.len() / table.width.max(1)).unwrap_or(u32::MAX)
     }
 
-    /// The value of a column, as a number.
+    /// The value in a column of a row, as a number. `None` if there is no such row or column.
     pub(super) fn number(&self, token: Token, column: usize) -> Option<u32> {
         let table = self.tables.get(usize::from(token.table))?;
         let row = usize::try_from(token.row.checked_sub(1)?).ok()?;
@@ -97,7 +97,7 @@ impl<'a> Metadata<'a> {
         }
     }
 
-    /// The row to which a column with a coded index refers.
+    /// The row to which the coded index in a column refers.
     pub(super) fn coded(&self, token: Token, column: usize, coded: Coded) -> Option<Token> {
         coded.token(self.number(token, column)?)
     }
@@ -115,7 +115,7 @@ impl<'a> Metadata<'a> {
 }
 
 impl Coded {
-    /// Decodes a coded index to the row it refers to.
+    /// Decodes a coded index: the row of one of several tables.
     fn token(self, number: u32) -> Option<Token> {
         let table = *self.tables.get(usize::try_from(number & ((1 << self.bits) - 1)).ok()?)?;
         Some(Token { table, row: number >> self.bits })
@@ -123,7 +123,7 @@ impl Coded {
 }
 
 impl Wide {
-    /// The width of a column in bytes. `rows` gives the number of rows of each table.
+    /// The width of a column in bytes. `rows` returns the number of rows in the table with a given number.
     fn width(self, column: Column, rows: &dyn Fn(u8) -> u32) -> usize {
         let wide = match column {
             Column::Fixed(size) => return size.into(),
@@ -137,7 +137,7 @@ impl Wide {
     }
 }
 
-/// The name and contents of each metadata stream.
+/// The name and the contents of each stream in the metadata. `None` if the metadata is damaged.
 fn read_streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     const SIGNATURE: u32 = 0x424a_5342;
     if u32_at(root, 0)? != SIGNATURE {
@@ -158,7 +158,7 @@ fn read_streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     Some(streams)
 }
 
-/// Splits the stream with the tables into individual tables.
+/// Splits the stream with all metadata tables into single tables. Also returns which columns are wide.
 fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
     let heaps = *stream.get(6)?;
     let wide = Wide { strings: heaps & 1 != 0, guids: heaps & 2 != 0, blobs: heaps & 4 != 0 };
@@ -168,7 +168,7 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
         *rows = u32_at(stream, at)?;
         at += 4;
     }
-    // This flag occurs in unoptimized metadata. Four more bytes follow.
+    // This flag occurs in unoptimized metadata. It says that four more bytes follow.
     if heaps & 0x40 != 0 {
         at += 4;
     }
@@ -184,7 +184,7 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
     Some((wide, tables))
 }
 
-/// Reads the bytes of a signature.
+/// Reads a signature or other binary value step by step.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blob<'a> {
     bytes: &'a [u8],
@@ -196,7 +196,7 @@ impl<'a> Blob<'a> {
         Self { bytes, at }
     }
 
-    /// The current offset.
+    /// The offset of the byte to be read next.
     pub(super) fn at(&self) -> usize {
         self.at
     }

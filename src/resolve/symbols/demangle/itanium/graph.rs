@@ -1,4 +1,4 @@
-//! A parsed name as a graph. Parts to which the name refers back are shared.
+//! A parsed name as a graph of nodes. A part to which the name refers back is a single node.
 
 /// An index into [`Graph::nodes`].
 pub(super) type NodeId = u32;
@@ -10,7 +10,7 @@ pub(super) struct List {
     pub(super) end: u32,
 }
 
-/// Qualifiers of a type, or of a member function's `this`.
+/// Qualifiers of a type, or of `this` in a member function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Qualifiers {
     pub(super) is_const: bool,
@@ -18,7 +18,7 @@ pub(super) struct Qualifiers {
     pub(super) is_restrict: bool,
 }
 
-/// The `&` or `&&` after a member function's parameters.
+/// Whether `&` or `&&` follows the parameters of a member function.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum RefQualifier {
     #[default]
@@ -27,17 +27,17 @@ pub(super) enum RefQualifier {
     RValue,
 }
 
-/// A part of a name. The comments show how each kind is written in C++.
+/// A part of a name. The comments on the variants show how each is written in C++.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Node<'a> {
-    /// An identifier or a fixed text.
+    /// An identifier, or text that is printed as it is.
     Text(&'a str),
     /// `scope::name`
     Nested {
         scope: NodeId,
         name: NodeId,
     },
-    /// An entity that is local to a function: `function(parameters)::name`
+    /// `function(parameters)::name`: an entity that is local to a function.
     Local {
         function: NodeId,
         name: NodeId,
@@ -47,13 +47,13 @@ pub(super) enum Node<'a> {
         name: NodeId,
         arguments: List,
     },
-    /// The arguments of a parameter pack.
+    /// The template arguments for which a parameter pack stands.
     Pack(List),
-    /// `T_`, `T0_` and so on: the enclosing function's template argument with this index.
+    /// `T_`, `T0_` and so on: stands for the template argument with this index (from 0) of the enclosing function.
     TemplateParameter(u32),
-    /// `pattern...`
+    /// `pattern...`: the pattern is repeated for each element of the pack in it.
     Expansion(NodeId),
-    /// The constructor or destructor of the class with this name.
+    /// `name` or `~name`: the constructor or destructor of a class.
     Constructor {
         class: NodeId,
         is_destructor: bool,
@@ -74,7 +74,7 @@ pub(super) enum Node<'a> {
         parameters: List,
         number: u32,
     },
-    /// A plain number.
+    /// A number that is printed as it is.
     Index(u32),
     /// `{unnamed type#number}`
     Unnamed(u32),
@@ -83,15 +83,15 @@ pub(super) enum Node<'a> {
         number: u32,
         name: NodeId,
     },
-    /// `[a, b]`
+    /// `[a, b]`: the names of a structured binding.
     Bindings(List),
-    /// A function's name with its parameter types, and its result type if that is encoded.
+    /// A function's name with its parameter types, and with its result type if the mangled name has that.
     Function(FunctionNode),
     Qualified {
         inner: NodeId,
         qualifiers: Qualifiers,
     },
-    /// A type with a suffix: `TYPE _Complex`
+    /// A type followed by a fixed text: `TYPE _Complex`
     Suffixed {
         inner: NodeId,
         suffix: &'a str,
@@ -110,7 +110,7 @@ pub(super) enum Node<'a> {
         reference: RefQualifier,
         suffix: &'a str,
     },
-    /// `TYPE [size]`; the size may be missing: `TYPE []`
+    /// `TYPE [size]`, or `TYPE []` if the size is missing.
     Array {
         element: NodeId,
         size: Option<NodeId>,
@@ -123,20 +123,20 @@ pub(super) enum Node<'a> {
         class: NodeId,
         member: NodeId,
     },
-    /// A node between fixed texts: `vtable for X`, `struct X`, `decltype (` … `)`
+    /// A node with fixed texts before and after it: `vtable for X`, `struct X`, `decltype (` … `)`
     Wrapped {
         before: &'a str,
         inner: NodeId,
         after: &'a str,
     },
-    /// Two nodes with fixed text before and between them.
+    /// Two nodes, with fixed texts before the first and between the two.
     Joined {
         before: &'a str,
         first: NodeId,
         between: &'a str,
         second: NodeId,
     },
-    /// A literal. Its type is shown by a suffix or by a cast.
+    /// A numeric literal. A suffix (`5u`) or a cast (`(char)5`) shows its type.
     Number {
         ty: NodeId,
         digits: &'a str,
@@ -178,9 +178,9 @@ pub(super) enum Node<'a> {
         ty: Option<NodeId>,
         items: List,
     },
-    /// `sizeof...(pack)`, or the pack's length if it is known.
+    /// `sizeof...(pack)`. Printed as a number if the length of the pack is known.
     PackLength(NodeId),
-    /// `{parm#number}`
+    /// `{parm#number}`: a parameter of the enclosing function in an expression.
     Parameter(u32),
     /// `(pattern op ...)`
     Fold {
@@ -189,7 +189,7 @@ pub(super) enum Node<'a> {
         start: Option<NodeId>,
         is_left: bool,
     },
-    /// `new (placement) TYPE(arguments)`
+    /// `new (placement) TYPE(arguments)`: a `new` expression.
     New {
         text: &'a str,
         placement: List,
@@ -198,18 +198,18 @@ pub(super) enum Node<'a> {
     },
 }
 
-/// A function's name and type.
+/// A function's name and type. The result type is `None` if the mangled name doesn't have it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct FunctionNode {
     pub(super) name: NodeId,
-    /// The parameter types. `None` if the name isn't that of a function.
+    /// The parameter types; `None` if the name isn't that of a function.
     pub(super) parameters: Option<List>,
     pub(super) result: Option<NodeId>,
     pub(super) qualifiers: Qualifiers,
     pub(super) reference: RefQualifier,
 }
 
-/// A parsed name: its nodes, and the lists of nodes to which some of them refer.
+/// A parsed name: its nodes, and the lists of nodes that some of them contain.
 #[derive(Debug, Default)]
 pub(super) struct Graph<'a> {
     pub(super) nodes: Vec<Node<'a>>,
@@ -226,5 +226,5 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// The maximum depth of parsing and of printing. Deeper names are not demangled.
+/// The maximum nesting for parsing and printing. Names with deeper nesting are not demangled.
 pub(super) const MOST_DEPTH: u32 = 384;

@@ -1,11 +1,11 @@
 //! Demangles C++ names of the Itanium ABI. The result is spelled as by c++filt and gdb.
 //!
 //! [`parse`] turns a name into a graph. Parts to which the name refers back are shared, so a name of one kilobyte can
-//! stand for an arbitrarily long text. [`print`] walks the graph and gives up once the text is longer than any real
-//! name. Both limit their depth, because names are untrusted and are processed on threads with small stacks.
+//! stand for a text of any length. [`print`] walks the graph and gives up once the text is longer than any real name.
+//! Both limit the depth of nesting, because names are untrusted and are demangled on threads with small stacks.
 //!
-//! Template parameters are replaced, and packs expanded, only when printing: a back reference stands for mangled
-//! letters, which may refer to different templates in different places.
+//! Template parameters are replaced, and packs expanded, only when printing. The reason is that a back reference stands
+//! for mangled letters, which may refer to different templates in different places.
 //!
 //! Spec: <https://itanium-cxx-abi.github.io/cxx-abi/abi.html#mangling>
 
@@ -14,7 +14,7 @@ mod operators;
 mod parse;
 mod print;
 
-/// The demangled form of a name that begins with `_Z`, without parameters. `None` if it can't be demangled.
+/// The demangled form of a C++ name that begins with `_Z`, without its parameters. `None` if it can't be demangled.
 pub(super) fn demangle(mangled: &str) -> Option<String> {
     let (graph, root) = parse::parse(mangled)?;
     print::print(&graph, root)
@@ -42,7 +42,7 @@ mod tests {
         }
     }
 
-    /// c++filt prints the same names.
+    /// c++filt prints the same names for these.
     #[test]
     fn types_references_and_packs() {
         let cases = [
@@ -71,8 +71,8 @@ mod tests {
         }
     }
 
-    /// `S1_` refers back to the letters `T_`. In one place they mean the inner function's template parameter, in the
-    /// other the outer function's.
+    /// `S1_` refers back to the letters `T_`. In one case they stand for the inner function's template parameter, in
+    /// the other for the outer function's.
     #[test]
     fn parameters_of_templates_are_those_of_the_function_they_are_in() {
         let name = demangle("_ZZ5outerIZ5innerIcEvPT_EUlvE_EvRS1_ENKUlvE_clEv");
@@ -95,8 +95,8 @@ mod tests {
         assert_eq!(name.as_deref(), Some("non-virtual thunk to A::f(int)"));
     }
 
-    /// A mangled name with templates nested to this depth, and its demangled form. V8's chains of reducers nest up to
-    /// 40 deep.
+    /// A mangled name whose templates are nested `depth` levels deep, and its demangled form. V8's chains of reducers
+    /// reach a depth of 40.
     fn nested(depth: usize) -> (String, String) {
         let mangled = format!("_Z1fI{}i{}vv", "1AI".repeat(depth), "E".repeat(depth + 1));
         (mangled, format!("f<{}int>{} >", "A<".repeat(depth), " >".repeat(depth - 1)))

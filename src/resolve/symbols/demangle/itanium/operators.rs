@@ -1,17 +1,17 @@
 //! The operators of the Itanium ABI by their two-letter codes.
 
-/// Where an operator is written in an expression.
+/// Where an operator is written, relative to its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Place {
     Before,
-    /// Before its operand if `_` follows the code, otherwise after it (`++` and `--`).
+    /// Before its operand if a `_` follows the code, otherwise after it. Only `++` and `--`.
     BeforeOrBehind,
     Between,
-    /// Only used in names, such as `operator new`.
+    /// Never in an expression, only in names, such as `operator new`.
     Name,
 }
 
-/// The code, spelling and position of each operator, sorted by code.
+/// The operators, sorted by code: code, spelling, position in an expression.
 const OPERATORS: &[(&str, &str, Place)] = &[
     ("aN", "&=", Place::Between),
     ("aS", "=", Place::Between),
@@ -66,7 +66,7 @@ const OPERATORS: &[(&str, &str, Place)] = &[
     ("ss", "<=>", Place::Between),
 ];
 
-/// The spelling and position of an operator, by its code.
+/// The spelling of an operator and its position in an expression, by code. `None` if there is no such operator.
 pub(super) fn find(letters: &str) -> Option<(&'static str, Place)> {
     let at = OPERATORS.binary_search_by_key(&letters, |operator| operator.0).ok()?;
     let (_, text, place) = OPERATORS[at];

@@ -1,16 +1,17 @@
-//! Parses a mangled name into a graph. Methods are named after the rules of the ABI's grammar.
+//! Parses a mangled name into a graph. Methods are named after the rules in the ABI's grammar.
 
 use super::graph::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
 use super::operators::{self, Place};
 
-/// The maximum length of a mangled name. Longer ones are not parsed.
+/// The maximum length of a mangled name in bytes. Longer ones are not parsed.
 const LONGEST: usize = 64 << 10;
 
-/// The maximum number of grammar rules that are tried for a name. No name of [`LONGEST`] bytes needs as many.
+/// The maximum number of grammar rules that are tried for a name. No real name of at most [`LONGEST`] bytes needs as
+/// many.
 const MOST_TRIED: u32 = 1 << 18;
 
-/// Parses a name that begins with `_Z` or `__Z`. The returned node is the name without its parameters, or a special
-/// name such as that of a vtable. `None` if the name can't be parsed.
+/// Parses a name that begins with `_Z` or `__Z`. The returned node is the function's name without parameters, or a
+/// special name such as that of a vtable. `None` if the name can't be parsed.
 pub(super) fn parse(mangled: &str) -> Option<(Graph<'_>, NodeId)> {
     let rest = mangled.strip_prefix("_Z").or_else(|| mangled.strip_prefix("__Z"))?;
     if rest.len() > LONGEST {
@@ -25,21 +26,23 @@ pub(super) fn parse(mangled: &str) -> Option<(Graph<'_>, NodeId)> {
 struct Parser<'a> {
     rest: &'a str,
     graph: Graph<'a>,
-    /// What `S_`, `S0_` and so on refer to.
+    /// The nodes to which `S_`, `S0_`, `S1_` and so on refer.
     substitutions: Vec<NodeId>,
-    /// False while the type of a conversion operator is parsed. Template arguments after that type belong to the
-    /// operator, not to the type.
+    /// False while the type of a conversion operator is parsed. Template arguments after that type then belong to the
+    /// operator and not to the type.
     takes_arguments: bool,
     depth: u32,
-    /// How many rules were tried. Some are tried twice, and such attempts can be nested.
+    /// How many grammar rules were tried so far, to limit the time. Some are tried twice, and such attempts can be
+    /// nested.
     tried: u32,
 }
 
-/// What a function's name reveals about the function's type.
+/// What the name of a function tells about the encoding of its type.
 #[derive(Debug, Clone, Copy, Default)]
 struct NameFacts {
     ends_with_arguments: bool,
-    /// True for constructors, destructors and conversion operators.
+    /// True if the mangled name has no result type, because it is that of a constructor, destructor or conversion
+    /// operator.
     has_no_result: bool,
     qualifiers: Qualifiers,
     reference: RefQualifier,
@@ -61,7 +64,7 @@ impl<'a> Parser<'a> {
         List { start, end: self.graph.lists.len() as u32 }
     }
 
-    /// Makes a node available to later back references.
+    /// Makes a node available to back references later in the name. Returns the node.
     fn remember(&mut self, node: NodeId) -> NodeId {
         self.substitutions.push(node);
         node
@@ -102,13 +105,13 @@ impl<'a> Parser<'a> {
         digits
     }
 
-    /// Parses `[n] digits`, where `n` means negative.
+    /// Parses `[n] digits` and returns the digits. An `n` means that the number is negative.
     fn number(&mut self) -> Option<&'a str> {
         self.take("n");
         Some(self.digits()).filter(|digits| !digits.is_empty())
     }
 
-    /// Parses an index: `_` is 0, `0_` is 1, and so on.
+    /// Parses the index of something: `_` is 0, `0_` is 1, and so on.
     fn index(&mut self) -> Option<u32> {
         if self.take("_") {
             return Some(0);
@@ -136,19 +139,19 @@ impl<'a> Parser<'a> {
         }
         let mut facts = NameFacts::default();
         let name = self.name(&mut facts)?;
-        // Parameters aren't shown, so it doesn't matter if they can't be parsed. They only have to look like types.
+        // Parameters aren't shown, so parameters that can't be parsed are accepted if they look like types.
         let looks_like_types = self.peek().is_ascii_alphanumeric();
         let types = self.function_types(&facts);
         (types.is_some() && self.is_at_end() || looks_like_types).then_some(name)
     }
 
-    /// True at the end of the name, or before a suffix. Compilers and linkers append suffixes to the names of copies
-    /// and parts of functions.
+    /// True at the end of the mangled name, or before a suffix such as `.cold`. Compilers and linkers append suffixes
+    /// to the names of copies and parts of functions.
     fn is_at_end(&self) -> bool {
         matches!(self.peek(), 0 | b'.' | b'$')
     }
 
-    /// Parses a function's name and type, or another name, inside a larger name.
+    /// Parses a function's name with its type, or another name, that is a part of a larger name.
     fn encoding(&mut self) -> Option<NodeId> {
         self.deeper(|parser| {
             if matches!(parser.peek(), b'T' | b'G') {
@@ -165,7 +168,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// Parses the result type, if it is encoded, and the parameter types.
+    /// Parses the result type, if there is one, and the parameter types. Both are `None` if the name has no types.
     fn function_types(&mut self, facts: &NameFacts) -> Option<(Option<NodeId>, Option<List>)> {
         if matches!(self.peek(), 0 | b'E' | b'.' | b'_') {
             return Some((None, None));
@@ -256,7 +259,7 @@ impl<'a> Parser<'a> {
         self.name(&mut NameFacts::default())
     }
 
-    /// Parses the index of a back reference, in digits and capital letters: `_` is 0, `0_` is 1.
+    /// Parses the index of a back reference, which is in base 36: `_` is 0, `0_` is 1, `A_` is 11.
     fn sequence_number(&mut self) -> Option<u32> {
         if self.take("_") {
             return Some(0);
@@ -302,7 +305,7 @@ impl<'a> Parser<'a> {
     fn nested_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         self.expect("N")?;
         if self.take("H") {
-            // An explicit object parameter. It is not printed.
+            // An explicit object parameter (C++23). It is not printed.
         }
         facts.qualifiers = self.qualifiers();
         facts.reference = self.ref_qualifier();
@@ -325,7 +328,7 @@ impl<'a> Parser<'a> {
                 (b'T', _) if name.is_none() => self.template_parameter()?,
                 (b'D', b't' | b'T') if name.is_none() => self.decltype()?,
                 (b'M', _) => {
-                    // Marks a lambda in the initializer of a member; nothing is printed for it.
+                    // The letter marks a lambda in the initializer of a member. Nothing is printed for it.
                     self.take("M");
                     continue;
                 }
@@ -344,7 +347,7 @@ impl<'a> Parser<'a> {
         if !is_remembered {
             return None;
         }
-        // The whole name must not be a substitution yet. Callers that use it as a type record it themselves.
+        // The whole name can't be referred to yet. Callers that use it as a type make that possible.
         self.substitutions.pop();
         name
     }
@@ -372,7 +375,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Local { function, name }))
     }
 
-    /// Skips the number that distinguishes local entities of the same name.
+    /// Skips the number that tells apart local entities of the same name.
     fn discriminator(&mut self) {
         let before = self.rest;
         if self.take("__") {
@@ -455,7 +458,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Lambda { parameters, number }))
     }
 
-    /// Skips the declared template parameters of a lambda or of a template template argument.
+    /// Skips the declarations of template parameters in a lambda or a template template argument.
     fn template_declarations(&mut self) -> Option<()> {
         while self.peek() == b'T' && matches!(self.second(), b'y' | b'n' | b't' | b'p' | b'k') {
             self.deeper(Self::template_declaration)?;
@@ -485,7 +488,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Constructor { class, is_destructor }))
     }
 
-    /// The last part of a class's name, without template arguments.
+    /// The last part of a class's name, without template arguments. Constructors have that name.
     fn base_name(&mut self, class: NodeId) -> Option<NodeId> {
         match self.graph.get(class) {
             Node::Nested { name, .. } | Node::Local { name, .. } | Node::Tagged { name, .. } => self.base_name(name),
@@ -518,7 +521,8 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Operator(text)))
     }
 
-    /// Parses `S_` and so on, and the ABI's abbreviations of standard library names.
+    /// Parses a back reference (`S_`, `S0_`, …) or one of the ABI's abbreviations for standard library names (`St`,
+    /// `Ss`, …).
     fn substitution(&mut self) -> Option<NodeId> {
         self.expect("S")?;
         let text = match self.peek() {
@@ -537,7 +541,7 @@ impl<'a> Parser<'a> {
         let is_whole = matches!(text, "std::string" | "std::istream" | "std::ostream" | "std::iostream");
         let followed = self.peek();
         let mut name = if is_whole && matches!(followed, b'C' | b'D') {
-            // Constructors are named after the class template, even if the abbreviation stands for a type alias such as
+            // Constructors are named after the class template, even if the abbreviation stands for an alias such as
             // `std::string`.
             let class = match text {
                 "std::string" => "std::basic_string",
@@ -559,7 +563,7 @@ impl<'a> Parser<'a> {
         Some(name)
     }
 
-    /// A standard library class, written with all its template arguments.
+    /// A standard library class that has an abbreviation, written with all its template arguments.
     fn abbreviated(&mut self, class: &'a str) -> NodeId {
         let name = self.text(class);
         let mut arguments = vec!["char", "std::char_traits<char>"];
@@ -582,13 +586,13 @@ impl<'a> Parser<'a> {
 
     fn template_arguments(&mut self) -> Option<List> {
         self.expect("I")?;
-        // Template arguments in angle brackets are independent of the conversion operator: those after a type belong to
-        // that type.
+        // Template arguments inside angle brackets have nothing to do with the conversion operator. Those after a type
+        // belong to that type again.
         let before = std::mem::replace(&mut self.takes_arguments, true);
         let mut arguments = Vec::new();
         while !self.take("E") {
             if self.take("Q") {
-                // A constraint on the argument. It is not printed.
+                // What follows is a constraint on the argument. It is not printed.
                 self.expression()?;
                 continue;
             }
@@ -707,7 +711,7 @@ impl<'a> Parser<'a> {
                 let before = self.substitutions.len();
                 let name = self.substitution()?;
                 if self.peek() != b'I' || !self.takes_arguments {
-                    // A name with an ABI tag is already in the list of substitutions.
+                    // A name with an ABI tag has been added to the list of substitutions already.
                     return (before <= self.substitutions.len()).then_some(name);
                 }
                 let arguments = self.template_arguments()?;
@@ -735,7 +739,7 @@ impl<'a> Parser<'a> {
         Some(self.remember(node))
     }
 
-    /// Parses a builtin type whose code has several letters. Such types don't count as substitutions.
+    /// Parses a builtin type whose code has several letters. Back references don't count such types.
     fn long_builtin(&mut self) -> Option<NodeId> {
         let text = match self.skip(2)? {
             "Da" => "auto",
@@ -825,7 +829,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Wrapped { before: "decltype (", inner, after: ")" }))
     }
 
-    /// Parses a literal, `L…E`.
+    /// Parses a literal: `L…E`.
     fn literal(&mut self) -> Option<NodeId> {
         self.expect("L")?;
         if self.take("_Z") || self.peek() == b'Z' && self.take("Z") {
@@ -1008,9 +1012,9 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Template { name, arguments }))
     }
 
-    /// Parses a member of a type that depends on template arguments. According to the ABI, the parts of the type are
-    /// listed up to an `E`, but GCC writes the type itself. GCC's form can look like such a list; it then has two parts
-    /// without arguments, and the second one is the member.
+    /// Parses a member of a type that depends on template arguments. According to the ABI, the name lists the parts of
+    /// the type up to an `E`, but GCC writes the type itself. GCC's form can look like such a list; it then has two
+    /// parts without arguments, the second of which is the member.
     fn unresolved_name(&mut self) -> Option<NodeId> {
         let before = std::mem::replace(&mut self.takes_arguments, true);
         let scope = self.scope_of_parts().or_else(|| self.ty());
@@ -1033,7 +1037,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Nested { scope, name }))
     }
 
-    /// Parses a list of scope parts. Returns `None` and consumes nothing if there is no such list.
+    /// Parses a list of scope parts. If there is none, returns `None` and consumes nothing.
     fn scope_of_parts(&mut self) -> Option<NodeId> {
         let (rest, substitutions) = (self.rest, self.substitutions.len());
         let scope = self.parts_of_scope();
@@ -1065,7 +1069,7 @@ impl<'a> Parser<'a> {
         (is_list && self.take("E") && is_followed(self.rest)).then_some(scope).flatten()
     }
 
-    /// Parses a function parameter: `fp_`, `fL0p_`.
+    /// Parses a reference to a function parameter: `fp_`, `fL0p_`.
     fn function_parameter(&mut self) -> Option<NodeId> {
         if self.take("fL") {
             self.digits();

@@ -5,13 +5,13 @@
 
 use super::graph::{FunctionNode, Graph, List, MOST_DEPTH, Node, NodeId, Qualifiers, RefQualifier};
 
-/// The maximum length of the text. No real name is longer.
+/// The maximum length of a demangled name in bytes. No real name is longer.
 const LONGEST: usize = 256 << 10;
 
-/// The maximum number of nodes that are printed. No text of [`LONGEST`] bytes needs as many.
+/// The maximum number of nodes that are printed for a name. No text of at most [`LONGEST`] bytes needs as many.
 const MOST_NODES: u32 = 1 << 20;
 
-/// The text of a node. `None` if it would be too long.
+/// The text of a node. `None` if it would be too long, or if the graph is nested too deep.
 pub(super) fn print(graph: &Graph<'_>, root: NodeId) -> Option<String> {
     let mut printer = Printer {
         graph,
@@ -30,21 +30,22 @@ pub(super) fn print(graph: &Graph<'_>, root: NodeId) -> Option<String> {
 struct Printer<'g, 'a> {
     graph: &'g Graph<'a>,
     out: String,
-    /// The template arguments of the functions being printed, each with the scope that applied outside of the function.
+    /// The template arguments of each function that is being printed, and the scope outside of that function.
     scopes: Vec<(List, Scope)>,
     scope: Scope,
-    /// The number of nested lambdas whose parameter lists are being printed.
+    /// The number of lambdas, one inside the other, whose parameter lists are being printed.
     lambdas: u32,
-    /// The index of the current pack element while a pack expansion is printed; otherwise `None`.
+    /// The index of the pack element that is being printed; `None` outside of pack expansions.
     pack_index: Option<usize>,
     depth: u32,
     nodes_left: u32,
 }
 
-/// Which template arguments the template parameters refer to, as an index into [`Printer::scopes`].
+/// Tells to which template arguments template parameters refer. An index of [`Printer::scopes`]; `None` if there are
+/// none.
 type Scope = Option<usize>;
 
-/// `None` means that printing has to stop, because the text is too long or the graph too deep.
+/// `None` if printing must stop, because the text is too long or the graph is nested too deep.
 type Printed = Option<()>;
 
 impl<'a> Printer<'_, 'a> {
@@ -68,7 +69,7 @@ impl<'a> Printer<'_, 'a> {
         self.right(id)
     }
 
-    /// Calls `write` while template parameters refer to the arguments of the function `name`.
+    /// Calls `write`. Meanwhile, template parameters refer to the template arguments of the function `name`.
     fn in_scope_of(&mut self, name: NodeId, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
         let node = match self.graph.get(name) {
             Node::Local { name, .. } => self.graph.get(name),
@@ -84,8 +85,8 @@ impl<'a> Printer<'_, 'a> {
         Some(())
     }
 
-    /// Replaces template parameters by their arguments. Returns the resulting node and the scope in which it must be
-    /// printed.
+    /// Follows template parameters to their arguments, until there is another kind of node. Returns that node and the
+    /// scope in which it must be printed.
     fn resolve_in(&self, id: NodeId, mut scope: Scope) -> Option<(NodeId, Scope)> {
         let mut id = id;
         while let Node::TemplateParameter(number) = self.graph.get(id) {
@@ -141,12 +142,12 @@ impl<'a> Printer<'_, 'a> {
                     self.put(" ")?;
                 }
                 self.put("<")?;
-                // If an empty pack is last, c++filt omits the space.
+                // If an empty pack is the last argument, c++filt leaves out the space before the `>`.
                 let ends_empty = self.list(arguments)?;
                 self.put(if self.ends_with('>') && !ends_empty { " >" } else { ">" })
             }
             Node::Pack(list) => self.list(list).map(|_| ()),
-            // A parameter without an argument is a parameter of a generic lambda.
+            // A template parameter without an argument belongs to a generic lambda.
             Node::TemplateParameter(number) => self.put(&format!("auto:{}", u64::from(number) + 1)),
             Node::Expansion(pattern) => self.expansion(pattern),
             Node::Constructor { class, is_destructor } => {
@@ -299,12 +300,12 @@ impl<'a> Printer<'_, 'a> {
         self.right(inner)
     }
 
-    /// True for function and array types, which have parts before and after what they apply to.
+    /// True for function and array types. They are written partly before and partly after what has the type.
     fn is_written_around(&self, id: NodeId) -> bool {
         matches!(self.base(id), Some(Node::FunctionType { .. } | Node::Array { .. }))
     }
 
-    /// True if the type itself, or the type it points or refers to, is written around what it applies to.
+    /// True if the type, or what it points or refers to, is a function or array type.
     fn leads_to_written_around(&self, id: NodeId) -> bool {
         let mut next = Some(id);
         for _ in 0..MOST_DEPTH {
@@ -319,7 +320,7 @@ impl<'a> Printer<'_, 'a> {
         false
     }
 
-    /// The type without its qualifiers.
+    /// The type without its qualifiers (`const` and so on).
     fn base(&self, id: NodeId) -> Option<Node<'a>> {
         let (mut id, mut scope) = self.resolve_in(id, self.scope)?;
         for _ in 0..MOST_DEPTH {
@@ -329,8 +330,8 @@ impl<'a> Printer<'_, 'a> {
         Some(self.graph.get(id))
     }
 
-    /// Applies C++'s reference collapsing: a reference to a reference is one reference, and an rvalue reference only if
-    /// both are.
+    /// Collapses references to references, as C++ does: the result is an rvalue reference only if both are. Returns the
+    /// type referred to, its scope, and `&` or `&&`. `None` if `node` isn't a reference.
     fn collapse(&self, mut node: Node<'a>) -> Option<(NodeId, Scope, &'static str)> {
         let (mut text, mut scope) = ("&&", self.scope);
         for _ in 0..MOST_DEPTH {
@@ -362,7 +363,7 @@ impl<'a> Printer<'_, 'a> {
             printer.all(name)?;
             let Some(parameters) = parameters else { return Some(()) };
             printer.put("(")?;
-            // Inside a lambda, template parameters in the function's own parameter list still refer to the function.
+            // Even inside a lambda, template parameters in this function's own parameter list refer to the function.
             let lambdas = std::mem::take(&mut printer.lambdas);
             printer.list(parameters)?;
             printer.lambdas = lambdas;
@@ -389,7 +390,7 @@ impl<'a> Printer<'_, 'a> {
         })
     }
 
-    /// Prints items separated by commas. Like c++filt, it drops empty packs at the end; returns true if it dropped any.
+    /// Prints items separated by commas. Like c++filt, drops empty packs at the end. Returns true if it dropped any.
     fn list(&mut self, list: List) -> Option<bool> {
         let mut end = self.out.len();
         for (number, &item) in self.graph.list(list).iter().enumerate() {
@@ -407,7 +408,7 @@ impl<'a> Printer<'_, 'a> {
         Some(ends_empty)
     }
 
-    /// Prints the pattern once for each element of the pack that it contains.
+    /// Prints a pattern once for each element of the pack in it.
     fn expansion(&mut self, pattern: NodeId) -> Printed {
         let mut nodes_left = MOST_NODES;
         let Some(pack) = self.find_pack(pattern, 0, &mut nodes_left) else {
@@ -427,7 +428,7 @@ impl<'a> Printer<'_, 'a> {
         Some(())
     }
 
-    /// Finds the first pack in a pattern, but not in expansions inside the pattern.
+    /// Finds the first pack in a pattern. Doesn't look into expansions inside the pattern.
     fn find_pack(&self, id: NodeId, depth: u32, nodes_left: &mut u32) -> Option<List> {
         *nodes_left = nodes_left.checked_sub(1)?;
         if depth > MOST_DEPTH {
@@ -487,7 +488,8 @@ impl<'a> Printer<'_, 'a> {
             }
             Node::Unary { operator, operand, .. } => {
                 self.put(operator)?;
-                // The address of a member function is printed without parameters, unless it has qualifiers.
+                // `&` of a member function is printed without the function's parameters, unless the function has
+                // qualifiers.
                 if operator == "&"
                     && let Some(Node::Function(FunctionNode { name, qualifiers, reference, .. })) =
                         self.resolve(operand)
@@ -500,7 +502,7 @@ impl<'a> Printer<'_, 'a> {
                 self.subexpression(operand)
             }
             Node::Binary { operator, left, right } => {
-                // Without parentheses, a `>` would end the template arguments.
+                // Without parentheses, the operator `>` would end the template arguments.
                 let is_closing = operator == ">";
                 self.put(if is_closing { "(" } else { "" })?;
                 self.subexpression(left)?;
@@ -607,7 +609,7 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
-    /// Prints an operand, in parentheses unless it is a simple name.
+    /// Prints an operand of an expression, in parentheses unless it is a simple name.
     fn subexpression(&mut self, id: NodeId) -> Printed {
         let node = self.graph.get(id);
         let is_simple = matches!(node, Node::Text(_) | Node::Nested { .. } | Node::Braced { .. } | Node::Parameter(_));
