@@ -51,7 +51,7 @@ pub(super) struct TrackCells {
 pub(super) struct StackCells {
     /// See [`stack_id`].
     pub(super) id: i64,
-    /// The number of frames, and how many of them are unnamed.
+    /// The number of frames (`depth`), and how many of them are unnamed.
     pub(super) depth: i32,
     pub(super) unnamed: i32,
     caller: Option<StackId>,
@@ -114,7 +114,7 @@ impl TableInput {
         }
     }
 
-    /// Adds what the profile's rows refer to, as far as it is new.
+    /// Adds the threads, events, stacks and frames of the profile's rows that are not here yet.
     pub(super) fn extend(&mut self, profile: &Profile) {
         self.places.resize(profile.frame_count(), 0);
         self.stacks.resize(profile.stack_count(), StackCells::default());

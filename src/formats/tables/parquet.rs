@@ -78,8 +78,9 @@ struct PendingRows {
     rows: Vec<TableRow>,
 }
 
-/// Rows of small inputs wait until there are this many, or until their inputs hold this many stacks. Memory thus
-/// doesn't grow with the number of inputs.
+/// Rows of small inputs wait until their inputs hold more than this many stacks, or until there are more than
+/// [`PENDING_INPUTS`] inputs with such rows (counted once per event). Memory thus doesn't grow with the number of
+/// inputs.
 const PENDING_STACKS: usize = 1 << 20;
 const PENDING_INPUTS: usize = 1 << 10;
 
@@ -100,7 +101,7 @@ impl TableWriter<'_> {
         self.write_group(&pending)
     }
 
-    /// Writes a row group.
+    /// Writes a row group; nothing if there are no rows.
     fn write_group(&mut self, parts: &[PendingRows]) -> Result<()> {
         if parts.iter().all(|part| part.rows.is_empty()) {
             return Ok(());
@@ -304,7 +305,8 @@ fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, 
     Ok(properties.build())
 }
 
-/// The index of the innermost function's leaf column. Maps before it count as two leaf columns.
+/// The index of the column `leaf`, the innermost function, among Parquet's leaf columns. A map before it counts as two
+/// leaf columns. `None` if the table has no column `leaf`.
 fn index_of_leaf(columns: &[&Column]) -> Option<i32> {
     let leaf = columns.iter().position(|column| column.name == "leaf")?;
     let maps = columns[..leaf].iter().filter(|column| matches!(column.cells, Cells::Labels));
