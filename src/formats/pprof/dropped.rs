@@ -14,7 +14,7 @@ use rustc_hash::FxHashMap;
 pub(super) enum Dropped {
     /// Everything, since the function that contains the code matches.
     Whole,
-    /// Some of the inlined calls.
+    /// The innermost inlined calls, up to the outermost one that matches. The function that contains the code stays.
     Inner,
 }
 

@@ -26,10 +26,10 @@ pub(super) struct Tables<'d> {
     /// keep.
     pub(super) drop_frames: u64,
     pub(super) keep_frames: u64,
-    /// What is measured between two samples, and how much of it.
+    /// The sampling period: what is measured between two samples, and how much of it (`period`).
     pub(super) period_type: ValueType,
     pub(super) period: u64,
-    /// The start in nanoseconds since 1970, and the duration in nanoseconds.
+    /// The start of the profile in nanoseconds since 1970, and its duration in nanoseconds.
     pub(super) time: u64,
     pub(super) duration: u64,
 }
@@ -215,20 +215,21 @@ impl<'d> Label<'d> {
         if self.text.is_empty() { self.number.to_string() } else { String::from_utf8_lossy(self.text).into_owned() }
     }
 
-    /// The ID of a process, thread or CPU. Some tools write it as text.
+    /// The label's value as the ID of a process, thread or CPU. Some tools write IDs as text. `None` if it is out of
+    /// range.
     pub(super) fn id(&self) -> Option<i32> {
         let written = number::<i32>(self.text);
         written.or_else(|| i32::try_from(self.number).ok())
     }
 }
 
-/// Whether this label is the process ID. The names are those of Parca and us, Datadog, speedscope, OpenTelemetry and
-/// Pyroscope.
+/// True if labels with this key hold the process ID. The keys are those of Parca and jitgraft, Datadog, speedscope,
+/// OpenTelemetry and Pyroscope.
 pub(super) fn is_pid(key: &[u8]) -> bool {
     matches!(key, b"pid" | b"process_id" | b"process id" | b"process.pid" | b"__process_pid__")
 }
 
-/// Whether this label is the thread ID.
+/// True if labels with this key hold the thread ID.
 pub(super) fn is_tid(key: &[u8]) -> bool {
     matches!(key, b"tid" | b"thread_id" | b"thread id" | b"thread.id")
 }

@@ -18,7 +18,7 @@ pub(super) struct Changes<'a> {
     pub(super) lists: StackLists<'a>,
     /// The weight of each row.
     pub(super) weights: Vec<u64>,
-    /// The time at which the first row starts.
+    /// The time at which the first row starts, in the unit of the weights.
     pub(super) start: u64,
 }
 
