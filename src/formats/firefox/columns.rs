@@ -10,7 +10,7 @@ use std::io::{self, Write};
 pub(super) struct Column(Vec<u8>);
 
 impl Column {
-    /// An empty column with room for this many cells of the given length.
+    /// An empty column with room for this many cells of `len` bytes each.
     pub(super) fn with_capacity(cells: usize, len: usize) -> Self {
         Self(Vec::with_capacity(cells * (len + 1)))
     }

@@ -112,7 +112,7 @@ pub(super) struct Tables<'k> {
     known: &'k mut ThreadNumbers,
 }
 
-/// What a frame inherits from its callers.
+/// What a frame inherits from its callers: its inline depth, and whether it is part of garbage collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Inherited {
     inline_depth: u32,

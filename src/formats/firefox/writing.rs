@@ -22,7 +22,7 @@ pub(super) struct Writing<'a> {
     pub(super) series: &'a Series,
     pub(super) weight: Weight,
     pub(super) counted: Counted,
-    /// The time shown as 0, which is the first sample's. (Times in recordings are usually since boot.)
+    /// The time shown as 0, in nanoseconds: that of the first sample. (Times in recordings are usually since boot.)
     pub(super) start: u64,
     /// The time of the last sample.
     last: u64,

@@ -84,7 +84,7 @@ impl<'d> Edits<'_, 'd> {
         rows
     }
 
-    /// The function at an address. Calls inlined in it are left out.
+    /// The function that contains the code at an address; `None` if it isn't known. Calls inlined in it are left out.
     fn look_up<'a>(&self, function: &BareFunction, ask: &Ask<'a>) -> Option<NamedCall<'a>> {
         let index = self.addresses.binary_search(&function.address()).ok()?;
         ask(index).last().copied()

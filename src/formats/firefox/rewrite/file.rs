@@ -81,7 +81,7 @@ pub(super) struct RawFrames<'d> {
 pub(super) struct RawStacks {
     pub(super) frame: Column,
     pub(super) prefix: Option<Column>,
-    /// How many rows before this one the caller is; 0 for none.
+    /// How many rows before the stack's own row its caller's row is; 0 if there is no caller.
     pub(super) prefix_offset: Option<Column>,
 }
 
