@@ -43,7 +43,7 @@ fn add_mapping(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictiona
 /// digits.
 pub(super) const HTL_HASH: &str = "process.executable.build_id.htlhash";
 
-/// Decodes such a hash; `None` unless it has 32 hexadecimal digits.
+/// Decodes the value of an [`HTL_HASH`] attribute; `None` unless it has 32 hexadecimal digits.
 pub(super) fn htl_hash(digits: &[u8]) -> Option<[u8; 16]> {
     hex_bytes(digits)?.try_into().ok()
 }

@@ -159,9 +159,9 @@ impl WrittenInput {
 
     /// Upper bound for the bytes that a row adds to the message.
     fn cost(&self, profile: &Profile, row: &Row, runtimes: RuntimeSet) -> usize {
-        /// The fixed-size parts of a frame, its mapping and their attributes.
+        /// Upper bound for the fixed-size parts of a frame, its mapping and their attributes, in bytes.
         const OF_FRAME: usize = 400;
-        /// The resource, scope, profile and sample.
+        /// Upper bound for the resource, scope, profile and sample of a row, in bytes.
         const OF_ROW: usize = 4000;
         let mut cost = OF_ROW;
         for (key, value) in profile.track_of(row.track).labels.iter().flat_map(|labels| &**labels) {

@@ -141,8 +141,8 @@ impl Plan {
     }
 }
 
-/// The index of an appended element: `count` elements exist, and `more` were appended before. An error if it exceeds
-/// the range of `int32`.
+/// The index of an appended element: `count` elements existed before, and `more` were appended before this one. Fails
+/// if the index doesn't fit into `int32`.
 fn appended_index(count: usize, more: usize) -> Result<u64> {
     match count.checked_add(more) {
         Some(index) if i32::try_from(index).is_ok() => Ok(index as u64),

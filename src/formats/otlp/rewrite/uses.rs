@@ -70,7 +70,7 @@ enum Bare {
 /// All locations without a function that the samples of a message contain.
 #[derive(Debug)]
 pub(super) struct LocationUses {
-    /// By location; `None` for locations that need no name or can't get one.
+    /// What the address of each location refers to; `None` for locations that need no name or can't get one.
     bare: Vec<Option<Bare>>,
     /// By location, whether it is in the kernel.
     in_kernel: Vec<bool>,
