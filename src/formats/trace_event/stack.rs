@@ -25,7 +25,8 @@ impl Open {
         self.start.saturating_add(self.duration)
     }
 
-    /// True if the span is over for an event at `time`. Instants at the same time count as nested.
+    /// True if the span is over for an event at `time`. Spans are over at the time of their end, instants only after
+    /// it.
     fn is_over_at(&self, time: i64) -> bool {
         self.end() < time || (self.end() == time && self.duration > 0)
     }
