@@ -53,12 +53,12 @@ fn event_columns(series: &Series) -> String {
 struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
-    /// The label of each frame, with and without the rules for Java names.
+    /// The label of each frame. The flag says whether the rules for Java names apply.
     labels: FxHashMap<(FrameId, bool), String>,
     threads: FxHashMap<TrackId, ThreadColumns>,
 }
 
-/// The columns of a thread.
+/// The columns `comm`, `pid`, `tid` and `cpu` of a thread.
 #[derive(Clone)]
 struct ThreadColumns {
     text: String,

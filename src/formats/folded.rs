@@ -190,10 +190,10 @@ fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut e
     }
 }
 
-/// Sorts complete lines of folded stacks as text, so that equal stacks can be summed. Stacks are spelled as in the
-/// output.
+/// Sorts complete lines of folded stacks as text, so that equal stacks can be summed. Cleans up names as for the
+/// output. Lines that can't be parsed are counted in `skipped`.
 pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run {
-    // In this usual case, lines needn't be checked one by one.
+    // Usually the text is valid UTF-8 without carriage returns and empty names. Then names need no cleaning.
     let is_text = memchr::memchr(b'\r', lines).is_none() && std::str::from_utf8(lines).is_ok();
     let has_empty_names =
         lines.starts_with(b";") || [";;", "\n;", "; ", ";\t"].iter().any(|part| contains(lines, part));
@@ -290,7 +290,8 @@ struct OpenFrame {
 }
 
 impl<'t> StackReader<'_, 't> {
-    /// The stack for these frames. Reuses the stacks of the frames that it shares with the previous line.
+    /// The stack for a line's frames, which are joined by `;`. Reuses the stacks of the frames that it shares with the
+    /// previous line.
     fn stack(&mut self, names: &'t [u8]) -> Option<StackId> {
         let shared = shared_len(self.previous, names);
         // A frame that ends inside the shared text is followed by the same separator in both lines.
@@ -355,7 +356,7 @@ struct FoldedLines<'o> {
 }
 
 impl<'o> FoldedLines<'o> {
-    /// The number of bytes that are written at once.
+    /// Buffered lines are written out when they reach this many bytes.
     const WRITTEN: usize = 1 << 16;
 
     fn new(out: &'o mut dyn Write) -> Self {
@@ -394,7 +395,7 @@ pub fn write_lines(runs: &Runs, out: &mut dyn Write) -> Result<()> {
     lines.flush()
 }
 
-/// Writes one event.
+/// Writes the event that the options select ([`WriteOptions::series`]), one line per distinct stack.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
     let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);

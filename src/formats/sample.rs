@@ -24,7 +24,7 @@ use crate::model::{Pid, Tid};
 const BEGIN: &[u8] = b"Call graph:";
 const END: &[u8] = b"Total number in stack";
 
-/// Whether an input is such a text: it starts with the program's headline and contains a tree.
+/// True if an input is the output of `sample`: it starts with the program's headline and contains a call tree.
 pub fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n');
     let has_headline = head.starts_with(b"Analysis of sampling ") || head.starts_with(b"Sampling process ");

@@ -21,13 +21,13 @@ const TIME: &str = "Avg Elapsed Inclusive Time";
 const SELF_TIME: &str = "Avg Elapsed Exclusive Time";
 const MODULE: &str = "Module Name";
 
-/// Whether the first line has the column names of such a table.
+/// True if the first line of an input has the column names of such a call tree.
 pub fn sniff(head: &[u8]) -> bool {
     let (header, _) = split_header(head);
     VsprofColumns::find(header).is_some()
 }
 
-/// Splits off the first line.
+/// Splits off the first line. Returns it without a byte order mark and line break, and the rest.
 fn split_header(bytes: &[u8]) -> (&[u8], &[u8]) {
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let end = memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1);
@@ -184,7 +184,7 @@ impl VsprofLine {
     /// The time without callees in nanoseconds. `total` is the total time in milliseconds.
     fn nanos(&self, total: Option<f64>) -> u64 {
         let millis = match (self.share, total) {
-            // The share is less than half its last digit. The average may be more precise.
+            // The share was rounded to 0.00, so it is less than 0.005%. The average may be more precise.
             (Some(0.0), Some(total)) => self.millis.min(total * 0.005 / 100.0),
             (Some(share), Some(total)) => total * share / 100.0,
             _ => self.millis,

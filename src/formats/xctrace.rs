@@ -15,7 +15,7 @@ use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// True if an input is such an export.
+/// True if an input is the XML output of `xctrace export`.
 pub fn sniff(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     text.starts_with(b"<") && memchr::memmem::find(head, b"<trace-query-result").is_some()
@@ -85,7 +85,7 @@ impl<'d> Tag<'d> {
     }
 }
 
-/// The end of a tag. Attributes may contain `>`, which doesn't count.
+/// The index of the `>` that ends a tag; `None` if the tag is cut off. A `>` in an attribute's value doesn't end it.
 fn end_of_tag(rest: &[u8]) -> Option<usize> {
     let mut quote = None;
     rest.iter().position(|&byte| {
