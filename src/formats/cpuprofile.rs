@@ -158,7 +158,7 @@ struct ProfileMembers<'a> {
 }
 
 impl<'a> ProfileMembers<'a> {
-    /// Adds the next part of a profile.
+    /// Appends a piece of a profile. Pieces must be appended in the order of their times.
     fn append(&mut self, ProfileChunk { start_time, end_time, cpu_profile, time_deltas, lines }: ProfileChunk<'a>) {
         self.start = start_time.or(cpu_profile.start_time).unwrap_or(self.start);
         self.end = end_time.or(cpu_profile.end_time).unwrap_or(self.end);
@@ -180,7 +180,7 @@ impl<'a> ProfileMembers<'a> {
     fn take_head(&mut self, head: &RawValue) -> serde_json::Result<()> {
         self.nodes = head::nodes(head.get().as_bytes())?;
         (self.start, self.end) = ((self.start * 1e6).round(), (self.end * 1e6).round());
-        // Samples without times are placed at equal distances, as DevTools does.
+        // Samples without times get times at equal distances, as in DevTools.
         if self.timestamps.is_empty() && self.deltas.is_empty() && self.end > self.start {
             let (count, length) = (self.samples.len() as f64, self.end - self.start);
             self.timestamps = (0..self.samples.len()).map(|index| self.start + length * index as f64 / count).collect();
@@ -193,14 +193,15 @@ impl<'a> ProfileMembers<'a> {
         Ok(())
     }
 
-    /// Adds the samples to a profile.
+    /// Adds the samples to `profile`, as samples of the thread `track`.
     fn push_to(mut self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
         let has_times = !self.samples.is_empty() && self.deltas.len() >= self.samples.len();
         if !has_times && !self.samples.is_empty() {
             let (samples, times) = (self.samples.len(), self.deltas.len());
             let message = format!("has {samples} samples but {times} times, so weights are hits instead of times");
             warnings.push(Warning::new(message));
-            // `samples` may be truncated, and hit counts may be missing.
+            // Prefer the hit counts if they account for all samples, since `samples` may be truncated. But they may be
+            // missing.
             let hits = self.nodes.iter().fold(0u64, |sum, node| sum.saturating_add(node.hit_count));
             if hits >= samples as u64 {
                 self.samples.clear();

@@ -20,8 +20,8 @@ use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
-/// If the start of an input has no line break but at least this many separators, it is taken for a single deep stack
-/// whose weight lies further on.
+/// If the start of an input has no line break but at least this many separators, it is taken for the start of a single
+/// deep stack. The stack's weight comes later in the input.
 const MANY_FRAMES: usize = 1000;
 
 /// True if the input starts with folded stacks: most of its complete lines, not counting comments and blank lines, are
@@ -66,7 +66,7 @@ fn contains(text: &[u8], part: &str) -> bool {
     memchr::memmem::find(text, part.as_bytes()).is_some()
 }
 
-/// Whether weights are whole numbers or fractions.
+/// Whether the weights of an input are whole numbers or fractions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
     /// Weights are whole numbers.
@@ -135,7 +135,7 @@ const MILLION: u64 = 1_000_000;
 
 const MILLION_DIGITS: usize = 6;
 
-/// True if the text is the start of a single line that is longer than the text and has very many frames.
+/// True if `head` is the start of a folded stack with so many frames that its line doesn't end within `head`.
 fn is_deep_stack(head: &[u8]) -> bool {
     let starts_with_name = head.first().is_some_and(|byte| !byte.is_ascii_whitespace() && !b"#{[<\"".contains(byte));
     starts_with_name
@@ -214,7 +214,7 @@ fn or_unknown(label: &[u8]) -> &[u8] {
     if label.is_empty() { UNKNOWN } else { label }
 }
 
-/// Starts reading folded stacks. `head` is the start of the text.
+/// Starts reading folded stacks. `head` is the start of the input, which shows whether weights have fractions.
 pub fn open(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines> {
     Box::new(FoldedReader::new(options, head))
 }
@@ -276,14 +276,14 @@ impl ReadLines for FoldedReader {
 /// Finds the stacks of lines. Lines usually are sorted, so that most share their outer frames with the previous line.
 struct StackReader<'r, 't> {
     reader: &'r mut FoldedReader,
-    /// The text of the previous line's frames.
+    /// The frames of the previous line as text, joined by `;`.
     previous: &'t [u8],
     /// The frames of the previous line, outermost first.
     open: Vec<OpenFrame>,
 }
 
 struct OpenFrame {
-    /// Where the frame's label ends in the line.
+    /// The offset at which the frame's label ends in the text of the line's frames.
     end: usize,
     /// The stack up to the frame.
     stack: StackId,

@@ -164,7 +164,7 @@ impl<'d> CenterLine<'d> {
     }
 }
 
-/// Parses a number that isn't negative.
+/// Parses a number; `None` if it is negative or not a number.
 fn parse_number(word: &[u8]) -> Option<f64> {
     let number: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
     (number >= 0.0).then_some(number)

@@ -254,7 +254,7 @@ pub const FORMATS: &[Format] = &[
 pub struct LeftOut {
     /// The name the format has in builds that include it.
     pub name: &'static str,
-    /// One line for the help text.
+    /// Describes the format in one line of the help text.
     pub about: &'static str,
     /// The file name extension of the format.
     extension: &'static str,

@@ -60,7 +60,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 struct SampleTreeReader {
     profile: Profile,
     series: usize,
-    /// The process, without a thread ID.
+    /// The process, as a [`Track`] without a thread ID.
     process: Track,
     /// The thread whose tree is being read.
     track: TrackId,

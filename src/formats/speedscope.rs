@@ -66,7 +66,7 @@ struct ThreadProfile<'a> {
     events: Option<Changes<'a>>,
 }
 
-/// Writes all events.
+/// Writes all events of a profile.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let depths = Depths::new(profile);
     let mut profiles: Vec<ThreadProfile<'_>> = Vec::new();

@@ -405,7 +405,7 @@ fn is_ascii_text(byte: u8) -> bool {
     (b' '..0x7f).contains(&byte) || byte.is_ascii_whitespace()
 }
 
-/// ftrace's text (`trace-cmd report`): `bash-1234  [000] d..2. 123.456789: sched_switch: …`
+/// True for the text of ftrace (`trace-cmd report`), such as `bash-1234  [000] d..2. 123.456789: sched_switch: …`.
 fn is_trace_cmd(head: &[u8]) -> bool {
     let lines = head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(8);
     let mut events = lines.filter(|line| !line.starts_with(b"cpus=") && !line.starts_with(b"#"));
@@ -443,7 +443,7 @@ fn is_raw_dump(head: &[u8]) -> bool {
     head.trim_ascii_start().starts_with(b"0x") && has(head, "raw event: size ")
 }
 
-/// True for formats that one of jitgraft's readers would mistake for its own format.
+/// True if an input is in a format that jitgraft doesn't read, but that one of its readers would mistake for its own.
 pub fn looks_like_another(head: &[u8]) -> bool {
     has_two_counts(head) || is_raw_dump(head)
 }

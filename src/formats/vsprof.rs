@@ -86,21 +86,21 @@ fn add_line(
     true
 }
 
-/// The indices of the columns.
+/// The index of each column.
 struct VsprofColumns {
     level: usize,
     name: usize,
     calls: usize,
-    /// The inclusive and exclusive shares, if the file has them.
+    /// The columns of the inclusive and the exclusive share, if the file has them.
     shares: Option<(usize, usize)>,
-    /// The average inclusive time, if the file has it.
+    /// The column of the average inclusive time, if the file has it.
     time: Option<usize>,
-    /// The average exclusive time.
+    /// The column of the average exclusive time.
     self_time: usize,
     module: usize,
 }
 
-/// A function in the tree.
+/// A line of the table: one function in the call tree.
 struct VsprofLine {
     level: usize,
     calls: u64,

@@ -52,7 +52,7 @@ struct Tag<'d> {
 }
 
 impl<'d> Tag<'d> {
-    /// Finds the next tag and moves `rest` behind it.
+    /// Finds the next tag and moves `rest` behind it. `None` if there are no more complete tags.
     fn next(rest: &mut &'d [u8]) -> Option<Self> {
         let begin = memchr::memchr(b'<', rest)? + 1;
         let end = begin + end_of_tag(&rest[begin..])?;
@@ -122,7 +122,7 @@ fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(plain)
 }
 
-/// The longest text between `&` and `;` that is taken for an entity.
+/// The maximum length of an entity without its `&` and `;`, in bytes. Longer texts are not taken for entities.
 const LONGEST_ENTITY: usize = 8;
 
 fn entity_character(entity: &[u8]) -> Option<char> {

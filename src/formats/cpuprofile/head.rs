@@ -13,7 +13,7 @@ use serde::Deserialize;
 struct HeadNode {
     function_name: String,
     url: String,
-    /// Starts at 1; 0 if absent.
+    /// Counted from 1; 0 if absent.
     line_number: i64,
     column_number: i64,
     hit_count: u64,

@@ -74,7 +74,7 @@ impl Categories {
     }
 }
 
-/// The viewer supports only a few colors.
+/// The name of a category's color. The viewer supports only a few colors.
 fn color(category: Category) -> &'static str {
     match category {
         Category::Kernel => "orange",

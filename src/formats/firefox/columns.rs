@@ -52,7 +52,7 @@ impl Column {
         }
     }
 
-    /// Adds nanoseconds as milliseconds. The text is the same as for the result of [`millis`](super::writing::millis).
+    /// Adds nanoseconds as milliseconds, spelled like the result of [`millis`](super::writing::millis).
     #[inline]
     pub(super) fn millis(&mut self, nanos: u64) {
         // A decimal number of up to 15 digits is also the shortest text for its nearest double. Tiny numbers need an
@@ -83,7 +83,7 @@ impl Column {
         self.0.extend_from_slice(b".0");
     }
 
-    /// Adds any other value.
+    /// Adds any value, serialized as JSON.
     pub(super) fn json(&mut self, value: &(impl Serialize + ?Sized)) {
         self.next();
         // Writing to memory can't fail, and neither can serializing the values that are used here.

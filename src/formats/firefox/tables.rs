@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::io;
 
-/// Distinct strings.
+/// The string table: distinct strings, numbered in the order of their first use.
 #[derive(Default)]
 pub(super) struct Strings {
     numbers: FxHashMap<String, u32>,
@@ -77,12 +77,12 @@ pub(super) struct ThreadNumbers {
     frames: Numbers,
     /// What the callees of each stack inherit from it, by the stack's index in the thread.
     inside: Vec<Inherited>,
-    /// Scratch space: the stacks from the wanted one to its nearest caller that is known.
+    /// Scratch space of [`Tables::stack`]: a stack and its callers that are not in the table yet, innermost first.
     down: Vec<(StackId, FrameId)>,
 }
 
 impl ThreadNumbers {
-    /// Prepares for another thread.
+    /// Forgets the numbers of the current thread, before another thread is built.
     fn clear(&mut self) {
         self.stacks.clear();
         self.frames.clear();

@@ -24,7 +24,7 @@ pub(super) struct Writing<'a> {
     pub(super) counted: Counted,
     /// The time shown as 0, in nanoseconds: that of the first sample. (Times in recordings are usually since boot.)
     pub(super) start: u64,
-    /// The time of the last sample.
+    /// The time of the last sample, in nanoseconds.
     last: u64,
     /// The name of each process's main thread.
     main_threads: FxHashMap<Option<Pid>, &'a [u8]>,
@@ -56,7 +56,7 @@ impl<'a> Writing<'a> {
         self.main_threads.get(&pid).copied()
     }
 
-    /// Nanoseconds since the first sample. A sample without a time is placed at the last sample.
+    /// Nanoseconds since the first sample. A sample without a time gets the time of the last sample.
     pub(super) fn time(&self, row: &Row) -> u64 {
         row.time.map_or(self.last, |time| time.0) - self.start
     }

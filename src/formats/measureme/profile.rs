@@ -45,7 +45,8 @@ impl<'data> MeasuremeFile<'data> {
         self.events.len().saturating_sub(pages::STREAM_HEADER) / self.layout.event as u64
     }
 
-    /// The latest end of an interval on the last page that has intervals; 0 if there are none.
+    /// The latest end of an interval on the last page that has intervals, in the counter's unit; 0 if there are no
+    /// intervals.
     pub(super) fn last_time(&self) -> u64 {
         for page in self.pages().rev() {
             let mut last = 0;

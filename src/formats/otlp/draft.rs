@@ -324,7 +324,7 @@ impl Tables {
         self.tables.iter().map(|table| table.bytes.len()).sum()
     }
 
-    /// The encoded tables, in order.
+    /// The encoded tables, in the order of their field numbers.
     pub(super) fn parts(&self) -> [&[u8]; 7] {
         self.tables.each_ref().map(|table| &table.bytes[..])
     }

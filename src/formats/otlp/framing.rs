@@ -232,7 +232,7 @@ impl<'t> Messages<'_, 't> {
         }
     }
 
-    /// Reads a sequence of objects.
+    /// Reads a sequence of JSON objects. Each is a message and may span several lines.
     fn read_pretty_json(&mut self, input: impl Read) {
         for message in serde_json::Deserializer::from_reader(input).into_iter::<Transcoded>() {
             self.add_json(message);

@@ -13,7 +13,7 @@ pub(super) const GNU_BUILD_ID: &str = "process.executable.build_id.gnu";
 /// The files of all messages.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
-    /// By path.
+    /// The files by path.
     pub(super) modules: BTreeMap<Vec<u8>, Module>,
     /// Path, start, limit and file offset of each mapping that was added: every message repeats its mappings.
     known: FxHashSet<(Vec<u8>, [u64; 3])>,

@@ -105,7 +105,7 @@ pub(super) struct Tracks<'d> {
     /// The thread of samples without attributes of their own.
     default: Track,
     apart: bool,
-    /// By attribute list and link index.
+    /// The threads found so far, by the sample's attribute list and link index.
     known: FxHashMap<(FieldValue<'d>, u64), TrackId>,
 }
 

@@ -191,7 +191,7 @@ fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
     ];
     let mut attributes = Vec::new();
     for (key, value) in fields {
-        // Keys must be unique, so labels win.
+        // Keys must be unique. If a label has this key, the label wins.
         let is_label = track.labels.as_ref().is_some_and(|labels| labels.contains_key(key));
         if let Some(value) = value
             && !is_label

@@ -344,7 +344,8 @@ fn value_types(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -
 }
 
 /// What the file says about the whole recording: its time, its duration, and the mapped files. `sampled` holds the
-/// times of the first and last sample, on a clock of their own; if it is `None`, that clock starts with the profile.
+/// times of the first and last sample on the recording's own clock; if it is `None`, that clock starts with the
+/// profile.
 fn recording_facts(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
     let mut about = About { sampled, ..About::default() };
     if tables.time > 0 {

@@ -13,13 +13,13 @@ pub(super) struct Tables<'d> {
     pub(super) sample_types: Vec<ValueType>,
     /// Encoded `Sample` messages.
     pub(super) samples: Vec<&'d [u8]>,
-    /// By ID.
+    /// The mappings by ID.
     pub(super) mappings: FxHashMap<u64, Mapping>,
     /// All mappings, in the order of the file.
     pub(super) mapping_order: Vec<Mapping>,
-    /// By ID.
+    /// The functions by ID.
     pub(super) functions: FxHashMap<u64, Function>,
-    /// In the order of the file.
+    /// The locations, in the order of the file.
     pub(super) locations: Vec<Location<'d>>,
     pub(super) default_sample_type: u64,
     /// Regular expressions (string indices) for functions that viewers should hide, and for exceptions that they should
@@ -63,7 +63,7 @@ pub(super) struct Location<'d> {
     pub(super) id: u64,
     pub(super) mapping: u64,
     pub(super) address: u64,
-    /// The encoded message, for its lines.
+    /// The encoded message, whose lines are only decoded when they are needed.
     pub(super) message: &'d [u8],
 }
 
@@ -210,7 +210,7 @@ impl<'d> Label<'d> {
         label
     }
 
-    /// The value as text.
+    /// The value as text; numbers are written in digits.
     pub(super) fn value(&self) -> String {
         if self.text.is_empty() { self.number.to_string() } else { String::from_utf8_lossy(self.text).into_owned() }
     }

@@ -35,7 +35,7 @@ pub(super) struct Depths(Vec<u32>);
 /// If the lists have fewer entries than this in total, they are written without considering differences.
 const LONG: u64 = 1 << 22;
 
-/// A difference takes about as much text as this many entries of a list.
+/// The JSON of a difference is about as long as that of this many entries of a list.
 const FRAMES_OF_A_CHANGE: u64 = 8;
 
 impl Depths {

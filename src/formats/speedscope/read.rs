@@ -174,7 +174,7 @@ struct SpeedscopeReading {
 }
 
 impl SpeedscopeReading {
-    /// Adds a profile of the file. `is_ours` is true if jitgraft wrote the file.
+    /// Adds the samples of one profile of the file to the thread `track`. `is_ours` is true if jitgraft wrote the file.
     fn add(&mut self, one: &OneProfile, is_ours: bool, track: Track) {
         let track = self.profile.track(track);
         let (name, unit, scale) = match one.unit.as_str() {
@@ -221,7 +221,8 @@ impl SpeedscopeReading {
         }
     }
 
-    /// The stack of these frames of the file, outermost first. `None` if the file lacks one of them.
+    /// The stack of the frames with these indices, outermost first. `None` if the file lacks one of them. Without any
+    /// frames, the stack is an unknown function.
     fn stack(&mut self, indices: &[u32]) -> Option<StackId> {
         if indices.iter().any(|index| *index as usize >= self.frames.len()) {
             return None;

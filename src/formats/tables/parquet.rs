@@ -28,7 +28,7 @@ use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Writes all events.
+/// Writes all events of a profile as a Parquet file.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     rows::write_whole(&mut *start(options, Box::new(out))?, profile)
 }
@@ -127,7 +127,7 @@ impl RowWriter for TableWriter<'_> {
 
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         let Some(mut shared) = self.input.take() else { return Ok(()) };
-        // No other reference exists before the end of the input.
+        // This is the only reference to the input before its end, so `get_mut` succeeds.
         let Some(input) = Rc::get_mut(&mut shared) else { return Ok(()) };
         input.extend(profile);
         let epoch = input.recording.rest.epoch.map(i128::from);
@@ -170,7 +170,7 @@ impl RowWriter for TableWriter<'_> {
     }
 }
 
-/// Writes the cells of a column.
+/// Writes the cells of a column for all rows of a group.
 fn write_cells<'r, R>(
     column: &Column,
     rows: impl Fn() -> R,
@@ -241,8 +241,8 @@ fn write_leaf<'r, T: DataType>(
 /// The minimum number of cells that are passed to the encoder at once.
 const BATCH_CELLS: usize = 1 << 14;
 
-/// Cells with their levels. The definition level of a null is lower than that of a value, and 0 for an empty list. A
-/// repetition level of 0 starts a new row.
+/// Cells of a column, with their Parquet levels. The definition level of a null is lower than that of a value, and 0
+/// for an empty list. A repetition level of 0 starts a new row.
 struct CellBatch<T: DataType> {
     values: Vec<T::T>,
     definitions: Vec<i16>,

@@ -16,7 +16,7 @@ const SPAN: i64 = 60_000_000_000;
 /// The minimum number of rows in a group that is full because of its time span.
 const LEAST: usize = GROUP / 8;
 
-/// The rows of one event.
+/// The rows of one event that wait for their row group to be full.
 #[derive(Debug, Default)]
 pub(super) struct WaitingRows {
     rows: Vec<TableRow>,

@@ -5,7 +5,7 @@ use crate::contract::rows::clamp;
 use crate::model::stacks::{FrameId, Profile, Row, StackId, Weight};
 use std::collections::BTreeMap;
 
-/// How an event is written.
+/// Which event of the profile is written, and how its samples become spans.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventWriting<'p> {
     pub(super) profile: &'p Profile,
@@ -68,7 +68,7 @@ impl EventLayout<'_> {
     }
 
     fn spans(&self) -> Vec<StackSpan> {
-        // The stacks that aren't placed yet, the next one last.
+        // The stacks whose start isn't known yet, the next one last.
         let mut waiting: Vec<StackId> = self.callees(None).iter().rev().copied().collect();
         // For each caller, the time at which its next callee starts.
         let mut next_starts = BTreeMap::<Option<StackId>, i64>::new();

@@ -182,7 +182,7 @@ impl<R: Read> EventReader<R> {
                 }
                 // Doubles the buffer each time, so that a long event isn't parsed again after each read.
                 Attempt::Short if self.read_more_than(2 * rest)? => {}
-                // The event lacks a closing bracket; other events follow.
+                // The event probably lacks a closing bracket, and the events after it may be intact.
                 Attempt::Short => return self.resync("the file ends within it"),
                 Attempt::Damaged(message) => return self.resync(message),
             }

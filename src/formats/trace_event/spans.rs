@@ -139,7 +139,7 @@ struct ByIdTrack {
 #[derive(Debug, Default)]
 struct ThreadSpans {
     key: ThreadKey,
-    /// Events that are held back, by time.
+    /// Events that are held back to be sorted, in the order of their times.
     waiting: VecDeque<SpanEvent>,
     /// The time of the latest event that was processed.
     latest: Option<i64>,
@@ -164,7 +164,7 @@ struct SpanEvent {
     origin: u64,
 }
 
-/// The action of a span.
+/// The action of a span, which its arguments state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sub {
     None,

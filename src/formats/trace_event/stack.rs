@@ -65,7 +65,8 @@ impl Stack {
         self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
     }
 
-    /// Removes the spans that are over at `time`. Open spans inside a removed span end with it; returns their number.
+    /// Removes the spans that are over at `time`. If spans inside a removed span are still open, they end with it.
+    /// Returns the number of removed spans for which that was so.
     #[inline]
     pub(super) fn pass(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;

@@ -71,7 +71,7 @@ pub(super) struct Sources<'f, 'd> {
 }
 
 impl<'f, 'd> Sources<'f, 'd> {
-    /// `None` if the table has a column that we don't know, or columns of different lengths.
+    /// Reads the table of source files. `None` if it has a column that we don't know, or columns of different lengths.
     pub(super) fn read(columns: &'f BTreeMap<String, &'d RawValue>) -> Option<Self> {
         let rows = number(columns.get("length")?)?;
         columns.get("filename")?;

@@ -36,7 +36,7 @@ pub(super) struct Plan {
     pub(super) lines: BTreeMap<u64, Vec<NewLine>>,
     /// Locations to append: a copy of the location with this index, plus these lines.
     pub(super) copies: Vec<(u64, Vec<NewLine>)>,
-    /// Stacks to append.
+    /// Stacks to append, each as a list of location indices.
     pub(super) stacks: Interner<Vec<u64>, u32>,
     /// The new stack index for samples of a process, by the old stack index and the process.
     pub(super) moved: FxHashMap<(u64, Option<Pid>), u64>,
