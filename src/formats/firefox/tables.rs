@@ -104,7 +104,7 @@ pub(super) struct ThreadTables {
 pub(super) struct Tables<'k> {
     pub(super) own: ThreadTables,
     function_numbers: FxHashMap<(NameId, Option<NameId>, FunctionStart), u32>,
-    /// The source file of each function, by its index.
+    /// The source file of each function, by the function's index; `None` if unknown.
     function_files: Vec<Option<NameId>>,
     resource_numbers: FxHashMap<usize, u32>,
     /// Indices of the frames that [`ThreadNumbers`] doesn't hold.
@@ -304,7 +304,7 @@ fn inherit(writing: &Writing<'_>, id: FrameId, inherited: Inherited) -> Inherite
 /// them, and clearing costs no more than what was added.
 #[derive(Debug, Default)]
 struct Numbers {
-    /// By key, the value plus 1; 0 for none.
+    /// For each key, its value plus 1; 0 if it has none.
     values: Vec<u32>,
     /// The keys that have values.
     keys: Vec<u32>,

@@ -28,7 +28,7 @@ pub(super) struct Writing<'a> {
     last: u64,
     /// The name of each process's main thread.
     main_threads: FxHashMap<Option<Pid>, &'a [u8]>,
-    /// By name, whether it is a function of a garbage collector.
+    /// For each name of the profile, whether it is a function of a garbage collector.
     collectors: Vec<bool>,
 }
 

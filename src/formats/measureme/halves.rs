@@ -87,7 +87,7 @@ pub(super) fn sums(
         for &(thread, id, span) in &begun {
             summing.call(thread, id, span);
         }
-        // If the numbers differ, one of the calls didn't contain the next: the guess was wrong.
+        // If the numbers differ, one of these calls didn't contain the next one, so the guess was wrong.
         let begun = summing.sums.open_calls().filter(|open| open.count() == begun.len());
         summing.add_reversed(profile, 0..cut, done);
         Half { of: summing.finish(), begun }

@@ -35,7 +35,8 @@ pub(super) struct Strings<'data> {
 /// Maps virtual IDs to addresses. Addresses are stored plus 1.
 #[derive(Debug)]
 struct StringIndex {
-    /// By ID; 0 for IDs that aren't in the index. rustc numbers strings from 0, so this takes half the memory of a map.
+    /// The address plus 1, by ID; 0 for IDs that aren't in the index. rustc numbers strings from 0, so this takes half
+    /// the memory of a map.
     dense: Vec<u64>,
     /// Entries with high IDs: the metadata, or all entries if IDs are scattered.
     sparse: FxHashMap<u64, u64>,

@@ -57,9 +57,9 @@ struct ProfileDraft {
     counted: bool,
     timed: bool,
     samples: Vec<SampleDraft>,
-    /// Index in `samples` by identity.
+    /// The index in `samples` of the sample with each identity.
     numbers: FxHashMap<Identity, usize>,
-    /// Index in a sample's values by sample and time, for values that are summed over time buckets.
+    /// For values that are summed over time buckets: the index in a sample's values, by sample and time.
     sums: FxHashMap<(usize, u64), usize>,
 }
 

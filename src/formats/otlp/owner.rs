@@ -110,7 +110,7 @@ pub(super) struct Tracks<'d> {
 }
 
 impl<'d> Tracks<'d> {
-    /// `attributes` are those of the profile.
+    /// Starts without any threads. `attributes` are those of the profile.
     pub(super) fn new<'a>(owner: &Owner, attributes: impl Iterator<Item = Attribute<'a>>) -> Self {
         let mut default = owner.track.clone();
         for attribute in attributes {

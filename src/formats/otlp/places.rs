@@ -89,7 +89,7 @@ fn is_inlined_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
     inner.kind == FrameKind::Inlined && (inner.module, inner.addr) == (outer.module, outer.addr)
 }
 
-/// The lines of a location. An unknown function gets none, unless the location would then say nothing at all.
+/// The lines of a location. Unknown functions get no line, unless the location would then say nothing at all.
 fn lines(
     frames: &[FrameId],
     profile: &Profile,

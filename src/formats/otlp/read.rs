@@ -124,7 +124,8 @@ fn frame_kind(frame_type: &[u8]) -> Option<FrameKind> {
 struct MessageReader<'r, 'd> {
     dictionary: Dictionary<'d>,
     frames: LocationFrames,
-    /// By stack index. The outer `None` means not looked up yet, the inner one an empty stack.
+    /// For each stack of the dictionary, its stack in the profile. The outer `None` means that it wasn't looked up yet,
+    /// the inner `None` that it is empty.
     stacks: Vec<Option<Option<StackId>>>,
     reader: &'r mut Reader,
 }

@@ -106,7 +106,7 @@ impl<'o> OtlpWriter<'o> {
     /// Writes the current message and starts a new one.
     fn flush(&mut self) -> Result<()> {
         let draft = std::mem::replace(&mut self.draft, Draft::new());
-        // References don't work across messages.
+        // The new message can't refer to elements of the old one.
         self.input.known = InMessage::default();
         self.messages.write(draft.encode())
     }

@@ -9,7 +9,7 @@ use crate::error::{Warning, Warnings};
 use regex::bytes::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-/// What is dropped of a location.
+/// How much of a location is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dropped {
     /// Everything, since the function that contains the code matches.
@@ -18,7 +18,7 @@ pub(super) enum Dropped {
     Inner,
 }
 
-/// The compiled expressions of a profile.
+/// The compiled expressions `drop_frames` and `keep_frames` of a profile.
 #[derive(Debug, Default)]
 pub(super) struct DroppedFunctions {
     drop: Option<Regex>,

@@ -34,7 +34,7 @@ pub(super) struct Tables<'d> {
     pub(super) duration: u64,
 }
 
-/// The name of a value type, and its unit.
+/// A value type: its name and its unit, as string indices.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ValueType {
     pub(super) name: u64,

@@ -67,7 +67,7 @@ pub(super) fn parse_address(name: &str) -> Option<Addr> {
     }
 }
 
-/// Flag of a function whose `resource` is valid.
+/// The bit of `funcTable.flags` that says that a function's `resource` is valid.
 const HAS_RESOURCE: u64 = 4;
 
 impl RawFuncs<'_> {

@@ -51,7 +51,7 @@ impl Plan {
     /// Looks up the names and plans the changes.
     pub(super) fn new(message: &Message<'_>, uses: &LocationUses, look_up: &LookUp<'_>) -> Result<Self> {
         let (mut plan, mut old_strings) = (Self::default(), None);
-        // The copies that replace locations, by use.
+        // For each use that gets a copy of its location: the index of the copy.
         let mut moved: FxHashMap<LocationUse, u64> = FxHashMap::default();
         let calls = |one: &LocationUse| uses.address(one).map(|address| look_up(&address)).unwrap_or_default();
         for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
@@ -79,7 +79,7 @@ impl Plan {
         self.lines.is_empty() && self.copies.is_empty()
     }
 
-    /// Adds copies of the stacks that contain replaced locations. `moved` has the copies of locations, by use.
+    /// Adds copies of the stacks that contain replaced locations. `moved` has the index of the copied location, by use.
     fn move_stacks(
         &mut self,
         message: &Message<'_>,
@@ -105,7 +105,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The lines for these calls. Adds their functions and strings.
+    /// The lines for `calls`. Adds the functions and strings that the lines need.
     fn new_lines<'d>(
         &mut self,
         calls: &[NamedCall<'_>],

@@ -200,7 +200,7 @@ fn with_id(message: &[u8], id: u64) -> Vec<u8> {
 /// New functions and strings, which are appended to the file.
 #[derive(Debug)]
 struct NewNames {
-    /// The number of strings in the file.
+    /// The number of strings in the file, without the new ones.
     old_strings: usize,
     strings: Interner<String, u32>,
     /// The highest function ID in the file.

@@ -23,7 +23,7 @@ pub(super) struct Use {
 /// How samples use the locations that have no function.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
-    /// Each use once, in ascending order.
+    /// The uses, each once, in ascending order.
     pub(super) list: Vec<Use>,
     /// The addresses to look up, each once, in ascending order.
     pub(super) addresses: Vec<BareAddress>,
@@ -38,7 +38,7 @@ struct LocationPlaces {
     /// The index plus 1, for IDs up to twice the number of locations; `None` for IDs of other locations. Most writers
     /// number locations from 1.
     dense: Vec<Option<NonZero<u32>>>,
-    /// For IDs that `dense` doesn't cover.
+    /// The indices for IDs that `dense` doesn't cover.
     sparse: FxHashMap<u64, u32>,
 }
 
