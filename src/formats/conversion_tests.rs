@@ -23,7 +23,7 @@ struct EventFacts {
 /// Which start positions of functions a format keeps.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Starts {
-    /// None, but functions of the same name and file that start at different positions stay separate.
+    /// No start positions. But functions of the same name and file that start at different positions stay separate.
     Apart,
     /// Only the positions of functions without a name, which nothing else distinguishes.
     OfNameless,

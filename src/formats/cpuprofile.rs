@@ -30,7 +30,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// True if an input starts like such a profile: with one of the format's keys, and not like a trace.
+/// True if an input starts like a `.cpuprofile`: with one of the format's keys, and not like a trace.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     const FIRST_KEYS: [&str; 5] = ["\"nodes\"", "\"startTime\"", "\"endTime\"", "\"samples\"", "\"timeDeltas\""];
@@ -66,8 +66,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// A profile that V8 wrote into trace events: the `args` of `Profile` and each `ProfileChunk` event for a profile
-/// written in pieces, or of a `CpuProfile` event for a whole one. Each with the time of its event.
+/// A profile that V8 wrote into trace events: in pieces (a `Profile` and several `ProfileChunk` events) or as a whole
+/// (`CpuProfile`). Holds the time of each event, if it has one, and the JSON text of its `args`.
 #[derive(Debug, Default)]
 pub(super) struct ProfileChunks(Vec<(Option<i64>, Vec<u8>)>);
 
@@ -75,12 +75,13 @@ impl ProfileChunks {
     /// The names of the events with parts of a profile.
     pub(super) const EVENTS: &[&[u8]] = &[b"Profile", b"ProfileChunk", b"CpuProfile"];
 
-    /// Adds the time and the arguments of such an event. Events may come in any order.
+    /// Adds the time and the arguments of one of the [`EVENTS`](Self::EVENTS). They may come in any order.
     pub(super) fn add(&mut self, time: Option<i64>, args: &[u8]) {
         self.0.push((time, args.to_vec()));
     }
 
-    /// Adds the samples of a thread to a profile.
+    /// Adds all samples to `profile`, as samples of the thread `track`. Pieces that can't be parsed are skipped with a
+    /// warning.
     pub(super) fn push_to(mut self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
         self.0.sort_by_key(|(time, _)| *time);
         let (mut parts, mut skipped) = (ProfileMembers::default(), Skipped::new("ProfileChunk"));
@@ -127,11 +128,11 @@ struct ChunkProfile<'a> {
     start_time: Option<f64>,
     end_time: Option<f64>,
     time_deltas: Vec<i64>,
-    /// The time of each sample, instead of the delta from the previous one.
+    /// The time of each sample in microseconds, instead of the delta from the previous one.
     timestamps: Vec<f64>,
 }
 
-/// What will become a row: a sample or the hits of a node, with the node in place of a stack.
+/// A sample, or the hits of a node. It refers to a node; the node's stack is looked up when this becomes a row.
 struct WeighedNode {
     node: u64,
     /// The sampled line; 0 if unknown.
@@ -152,12 +153,12 @@ struct ProfileMembers<'a> {
     /// Start time in microseconds.
     start: f64,
     end: f64,
-    /// The time of each sample, in old profiles.
+    /// The time of each sample in microseconds, in profiles from before Chrome 57.
     timestamps: Vec<f64>,
 }
 
 impl<'a> ProfileMembers<'a> {
-    /// Adds the next part of a profile.
+    /// Appends a piece of a profile. Pieces must be appended in the order of their times.
     fn append(&mut self, ProfileChunk { start_time, end_time, cpu_profile, time_deltas, lines }: ProfileChunk<'a>) {
         self.start = start_time.or(cpu_profile.start_time).unwrap_or(self.start);
         self.end = end_time.or(cpu_profile.end_time).unwrap_or(self.end);
@@ -174,11 +175,12 @@ impl<'a> ProfileMembers<'a> {
         }
     }
 
-    /// Takes the nested tree of an old profile.
+    /// Takes the nodes from the nested tree (`head`) of an old profile. Also converts the old profile's times to
+    /// microseconds and deltas.
     fn take_head(&mut self, head: &RawValue) -> serde_json::Result<()> {
         self.nodes = head::nodes(head.get().as_bytes())?;
         (self.start, self.end) = ((self.start * 1e6).round(), (self.end * 1e6).round());
-        // Samples without times are placed at equal distances, as DevTools does.
+        // Samples without times get times at equal distances, as in DevTools.
         if self.timestamps.is_empty() && self.deltas.is_empty() && self.end > self.start {
             let (count, length) = (self.samples.len() as f64, self.end - self.start);
             self.timestamps = (0..self.samples.len()).map(|index| self.start + length * index as f64 / count).collect();
@@ -191,14 +193,15 @@ impl<'a> ProfileMembers<'a> {
         Ok(())
     }
 
-    /// Adds the samples to a profile.
+    /// Adds the samples to `profile`, as samples of the thread `track`.
     fn push_to(mut self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
         let has_times = !self.samples.is_empty() && self.deltas.len() >= self.samples.len();
         if !has_times && !self.samples.is_empty() {
             let (samples, times) = (self.samples.len(), self.deltas.len());
             let message = format!("has {samples} samples but {times} times, so weights are hits instead of times");
             warnings.push(Warning::new(message));
-            // `samples` may be truncated, and hit counts may be missing.
+            // Prefer the hit counts if they account for all samples, since `samples` may be truncated. But they may be
+            // missing.
             let hits = self.nodes.iter().fold(0u64, |sum, node| sum.saturating_add(node.hit_count));
             if hits >= samples as u64 {
                 self.samples.clear();

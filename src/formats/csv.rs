@@ -30,7 +30,7 @@ use std::io::Write;
 
 const COLUMNS: &str = "event,unit,comm,pid,tid,cpu,time_ns,weight,count,function,module,kind,tier,stack";
 
-/// Writes all events.
+/// Writes all events of a profile.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{COLUMNS}")?;
     let mut cells =
@@ -44,7 +44,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     Ok(())
 }
 
-/// The columns `event` and `unit`.
+/// The cells of the columns `event` and `unit`, which are the same for all rows of an event.
 fn event_columns(series: &Series) -> String {
     format!("{},{}", csv_cell(series.name.as_bytes()), csv_cell(series.unit.name().as_bytes()))
 }
@@ -53,12 +53,12 @@ fn event_columns(series: &Series) -> String {
 struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
-    /// The label of each frame, with and without the rules for Java names.
+    /// The label of each frame. The flag says whether the rules for Java names apply.
     labels: FxHashMap<(FrameId, bool), String>,
     threads: FxHashMap<TrackId, ThreadColumns>,
 }
 
-/// The columns of a thread.
+/// The columns `comm`, `pid`, `tid` and `cpu` of a thread.
 #[derive(Clone)]
 struct ThreadColumns {
     text: String,
@@ -101,7 +101,7 @@ impl Cells<'_> {
         let frame: &Frame = self.profile.frame_of(leaf);
         let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
         let tier = frame.tier.map_or("", |tier| tier.name());
-        // The tier has its own column.
+        // Leave out the tier, which has its own column.
         let kind = csv_cell(Category::of(frame).of_any_tier().name().as_bytes());
         let unnamed;
         let function = match self.profile.name_of(frame.name) {

@@ -21,7 +21,7 @@ use crate::model::stacks::{FrameKind, Profile, Row, Track, Unit};
 /// Names of the kernel modules of Solaris, FreeBSD and macOS.
 const KERNELS: &[&[u8]] = &[b"unix", b"genunix", b"kernel", b"mach_kernel"];
 
-/// Whether an input is such a text: after a blank line there is a stack of `module`function`, then a number.
+/// True if an input is DTrace's output: after a blank line there is a stack of ``module`function``, then a number.
 pub fn sniff(head: &[u8]) -> bool {
     if memchr::memchr(b'`', head).is_none() && memchr::memmem::find(head, b"0x").is_none() {
         return false;
@@ -76,7 +76,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// Parses a frame such as `module`function+0x15`.
+/// Parses a frame such as ``module`function+0x15``.
 fn stated_frame(line: &[u8]) -> StatedFrame<'_> {
     let (module, function) = match memchr::memchr(b'`', line) {
         Some(tick) => (&line[..tick], &line[tick + 1..]),

@@ -20,8 +20,8 @@ use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
-/// If the start of an input has no line break but at least this many separators, it is taken for a single deep stack
-/// whose weight lies further on.
+/// If the start of an input has no line break but at least this many separators, it is taken for the start of a single
+/// deep stack. The stack's weight comes later in the input.
 const MANY_FRAMES: usize = 1000;
 
 /// True if the input starts with folded stacks: most of its complete lines, not counting comments and blank lines, are
@@ -66,7 +66,7 @@ fn contains(text: &[u8], part: &str) -> bool {
     memchr::memmem::find(text, part.as_bytes()).is_some()
 }
 
-/// Whether weights are whole numbers or fractions.
+/// Whether the weights of an input are whole numbers or fractions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
     /// Weights are whole numbers.
@@ -135,7 +135,7 @@ const MILLION: u64 = 1_000_000;
 
 const MILLION_DIGITS: usize = 6;
 
-/// True if the text is the start of a single line that is longer than the text and has very many frames.
+/// True if `head` is the start of a folded stack with so many frames that its line doesn't end within `head`.
 fn is_deep_stack(head: &[u8]) -> bool {
     let starts_with_name = head.first().is_some_and(|byte| !byte.is_ascii_whitespace() && !b"#{[<\"".contains(byte));
     starts_with_name
@@ -190,10 +190,10 @@ fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut e
     }
 }
 
-/// Sorts complete lines of folded stacks as text, so that equal stacks can be summed. Stacks are spelled as in the
-/// output.
+/// Sorts complete lines of folded stacks as text, so that equal stacks can be summed. Cleans up names as for the
+/// output. Lines that can't be parsed are counted in `skipped`.
 pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run {
-    // In this usual case, lines needn't be checked one by one.
+    // Usually the text is valid UTF-8 without carriage returns and empty names. Then names need no cleaning.
     let is_text = memchr::memchr(b'\r', lines).is_none() && std::str::from_utf8(lines).is_ok();
     let has_empty_names =
         lines.starts_with(b";") || [";;", "\n;", "; ", ";\t"].iter().any(|part| contains(lines, part));
@@ -214,7 +214,7 @@ fn or_unknown(label: &[u8]) -> &[u8] {
     if label.is_empty() { UNKNOWN } else { label }
 }
 
-/// Starts reading folded stacks. `head` is the start of the text.
+/// Starts reading folded stacks. `head` is the start of the input, which shows whether weights have fractions.
 pub fn open(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines> {
     Box::new(FoldedReader::new(options, head))
 }
@@ -276,21 +276,22 @@ impl ReadLines for FoldedReader {
 /// Finds the stacks of lines. Lines usually are sorted, so that most share their outer frames with the previous line.
 struct StackReader<'r, 't> {
     reader: &'r mut FoldedReader,
-    /// The text of the previous line's frames.
+    /// The frames of the previous line as text, joined by `;`.
     previous: &'t [u8],
     /// The frames of the previous line, outermost first.
     open: Vec<OpenFrame>,
 }
 
 struct OpenFrame {
-    /// Where the frame's label ends in the line.
+    /// The offset at which the frame's label ends in the text of the line's frames.
     end: usize,
     /// The stack up to the frame.
     stack: StackId,
 }
 
 impl<'t> StackReader<'_, 't> {
-    /// The stack for these frames. Reuses the stacks of the frames that it shares with the previous line.
+    /// The stack for a line's frames, which are joined by `;`. Reuses the stacks of the frames that it shares with the
+    /// previous line.
     fn stack(&mut self, names: &'t [u8]) -> Option<StackId> {
         let shared = shared_len(self.previous, names);
         // A frame that ends inside the shared text is followed by the same separator in both lines.
@@ -355,7 +356,7 @@ struct FoldedLines<'o> {
 }
 
 impl<'o> FoldedLines<'o> {
-    /// The number of bytes that are written at once.
+    /// Buffered lines are written out when they reach this many bytes.
     const WRITTEN: usize = 1 << 16;
 
     fn new(out: &'o mut dyn Write) -> Self {
@@ -394,7 +395,7 @@ pub fn write_lines(runs: &Runs, out: &mut dyn Write) -> Result<()> {
     lines.flush()
 }
 
-/// Writes one event.
+/// Writes the event that the options select ([`WriteOptions::series`]), one line per distinct stack.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
     let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);

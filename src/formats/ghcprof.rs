@@ -27,12 +27,12 @@ fn is_header(line: &[u8]) -> bool {
     text.split_whitespace().take(COLUMNS.len()).eq(COLUMNS)
 }
 
-/// Whether an input is such a report.
+/// True if an input is GHC's report: it contains the report's title or the column names of the tree.
 pub fn sniff(head: &[u8]) -> bool {
     if memchr::memmem::find(head, b"Time and Allocation Profiling Report").is_some() {
         return true;
     }
-    // Only a few inputs contain this word, so most need not be searched line by line.
+    // Few inputs contain `%alloc`, so most need not be searched line by line.
     let may_have_header = memchr::memmem::find(head, b"%alloc").is_some();
     may_have_header && head.split(|&byte| byte == b'\n').any(is_header)
 }
@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 /// Turns the lines of the tree into rows.
 struct TreeReader {
     profile: Profile,
-    /// Indices of the series.
+    /// The series of the time, as an index in the profile; `alloc` is the series of the allocated bytes.
     time: usize,
     alloc: usize,
     track: TrackId,
@@ -74,7 +74,8 @@ impl TreeReader {
         Self { profile, time, alloc, track, tree: IndentedTree::default(), totals: Totals::default() }
     }
 
-    /// Adds the time and bytes of a cost center. Returns false if the line isn't one, or its depth doesn't fit.
+    /// Adds the time and bytes of a cost center. Returns false if the line isn't a cost center, or if its depth doesn't
+    /// fit the line before.
     fn add_line(&mut self, line: &[u8]) -> bool {
         let Some(center) = CenterLine::parse(line) else { return false };
         let Some(stack) = self.tree.at(center.depth, center.name, center.module, &mut self.profile) else {
@@ -95,7 +96,7 @@ impl TreeReader {
     }
 }
 
-/// The totals that shares refer to.
+/// The totals of the report. The shares of cost centers are percentages of these.
 struct Totals {
     ticks: f64,
     tick_nanos: f64,
@@ -110,7 +111,7 @@ impl Default for Totals {
 }
 
 impl Totals {
-    /// Takes the totals from a line, if it has any.
+    /// Takes the totals from a line of the report's head. Other lines are ignored.
     fn add(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line);
         let words: Vec<&str> = text.split_whitespace().collect();
@@ -131,12 +132,12 @@ fn number_before(unit: &str, words: &[&str]) -> Option<f64> {
     pair[0].trim_start_matches('(').replace(',', "").parse().ok()
 }
 
-/// A line of the tree.
+/// A line of the tree: one cost center.
 struct CenterLine<'d> {
     depth: usize,
     name: &'d [u8],
     module: &'d [u8],
-    /// Shares without callees, in percent.
+    /// Share of the total time in percent, without callees. `alloc` is the same for the allocated bytes.
     time: f64,
     alloc: f64,
     ticks: Option<f64>,
@@ -144,7 +145,8 @@ struct CenterLine<'d> {
 }
 
 impl<'d> CenterLine<'d> {
-    /// Parses a line. The source location can contain spaces, so the numbers are counted from the right.
+    /// Parses a line; `None` if it isn't a cost center. The source location can contain spaces, so the numbers are
+    /// counted from the right.
     fn parse(line: &'d [u8]) -> Option<Self> {
         let depth = line.iter().position(|&byte| byte != b' ')?;
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
@@ -162,7 +164,7 @@ impl<'d> CenterLine<'d> {
     }
 }
 
-/// Parses a number that isn't negative.
+/// Parses a number; `None` if it is negative or not a number.
 fn parse_number(word: &[u8]) -> Option<f64> {
     let number: f64 = std::str::from_utf8(word).ok()?.parse().ok()?;
     (number >= 0.0).then_some(number)

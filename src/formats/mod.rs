@@ -57,12 +57,12 @@ const fn writer(run: WriteFn) -> Writer {
     }
 }
 
-/// A writer of rows, which can write them while inputs are being read.
+/// A writer for a format that can write each row as it is read, before all inputs have been read (`start`).
 const fn row_writer(run: WriteFn, start: StartRowsFn) -> Writer {
     Writer { jit_names: JitNames::Merged, by_cpu: true, signed: true, stream: Some(start), ..writer(run) }
 }
 
-/// Every format, in the order of detection.
+/// Every format that jitgraft reads or writes. [`detect`] tries them in this order.
 pub const FORMATS: &[Format] = &[
     Format {
         name: "perf-data",
@@ -254,13 +254,13 @@ pub const FORMATS: &[Format] = &[
 pub struct LeftOut {
     /// The name the format has in builds that include it.
     pub name: &'static str,
-    /// One line for the help text.
+    /// Describes the format in one line of the help text.
     pub about: &'static str,
     /// The file name extension of the format.
     extension: &'static str,
 }
 
-/// Which builds of jitgraft include all formats, for messages.
+/// Tells users which builds of jitgraft include all formats. Part of messages about the formats in [`LEFT_OUT`].
 pub const HAS_ALL: &str = "use a release, the wheel (pip install jitgraft), or a build with --features tables";
 
 /// The formats that this build doesn't include.
@@ -292,12 +292,13 @@ pub fn not_for_terminals(name: &str) -> Option<&'static str> {
     NOT_FOR_TERMINALS.iter().find(|(format, _)| *format == name).map(|(_, why)| *why)
 }
 
-/// The format with this name.
+/// The format with this name; `None` if there is no such format.
 pub fn find_format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// The format for an output with this file name. If several patterns match, the longest one decides.
+/// The format for an output with this file name; `None` if no pattern matches. If several match, the longest one
+/// decides.
 pub fn find_format_for_file(name: &[u8]) -> Option<&'static Format> {
     let patterns = FORMATS.iter().flat_map(|format| format.files.iter().map(move |pattern| (*pattern, format)));
     let fitting = patterns.filter(|(pattern, _)| fits(pattern.as_bytes(), name));
@@ -312,7 +313,8 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
     !is_hidden && matches_glob(pattern, name)
 }
 
-/// Detects the format of an input from its first bytes: at least 4 KiB, or the whole input if it is shorter.
+/// Detects the format of an input from its first bytes: at least 4 KiB, or the whole input if it is shorter. `None` if
+/// jitgraft has no reader for it.
 pub fn detect(head: &[u8]) -> Option<&'static Format> {
     // A JSON object whose start is inconclusive is taken for a trace, unless it is another known format.
     let is_other_json = head.trim_ascii_start().starts_with(b"{") && unread::recognize(head).is_some();

@@ -120,7 +120,7 @@ fn build(profile: &Profile) -> PprofDraft {
 }
 
 /// Adds value types to a file whose profile wasn't read from pprof. Each event gets a sample count and a weight, or
-/// only the weight if that is a sample count itself. Returns the places of each event's values.
+/// only the weight if that is a sample count itself. Returns for each event where its values are in a sample.
 fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValuePlaces> {
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
@@ -140,8 +140,8 @@ fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
     places
 }
 
-/// Adds the value types of the pprof profile that was read, except those of events that were filtered out. Returns the
-/// places of each event's values.
+/// Adds the value types of the pprof profile that was read, except those of events that were filtered out. Returns for
+/// each event where its values are in a sample.
 fn add_stated_types(
     profile: &Profile,
     stated: &ValueTypes,
@@ -166,7 +166,7 @@ fn add_stated_types(
     places
 }
 
-/// Where an event's values are in a sample.
+/// The indices of an event's values in the list of values of each sample.
 #[derive(Clone, Copy)]
 struct ValuePlaces {
     /// The index of the sample count, if it is separate from the weight.
@@ -180,8 +180,8 @@ fn value_type(series: &Series, strings: &mut StringTable) -> ValueType {
     ValueType { r#type: strings.id(&series.name), unit: strings.id(series.unit.word()) }
 }
 
-/// Fills in time, duration, period and comments. If a pprof profile was read, also keeps what that says to viewers,
-/// such as the default sample type.
+/// Fills in time, duration, period and comments. If a pprof profile was read, `stated` has its settings for viewers,
+/// such as the default sample type, which are kept.
 fn add_facts(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut StringTable, file: &mut PprofProfile) {
     let about = &profile.about;
     let sampled = about.sampled.or_else(|| extent(profile.series.iter().flat_map(|series| &series.rows)));

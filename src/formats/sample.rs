@@ -24,7 +24,7 @@ use crate::model::{Pid, Tid};
 const BEGIN: &[u8] = b"Call graph:";
 const END: &[u8] = b"Total number in stack";
 
-/// Whether an input is such a text: it starts with the program's headline and contains a tree.
+/// True if an input is the output of `sample`: it starts with the program's headline and contains a call tree.
 pub fn sniff(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n');
     let has_headline = head.starts_with(b"Analysis of sampling ") || head.starts_with(b"Sampling process ");
@@ -60,7 +60,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 struct SampleTreeReader {
     profile: Profile,
     series: usize,
-    /// The process, without a thread ID.
+    /// The process, as a [`Track`] without a thread ID.
     process: Track,
     /// The thread whose tree is being read.
     track: TrackId,

@@ -66,7 +66,7 @@ struct ThreadProfile<'a> {
     events: Option<Changes<'a>>,
 }
 
-/// Writes all events.
+/// Writes all events of a profile.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let depths = Depths::new(profile);
     let mut profiles: Vec<ThreadProfile<'_>> = Vec::new();
@@ -93,8 +93,9 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     Ok(writeln!(out)?)
 }
 
-/// A frame has a single position, and the viewer takes different positions for different functions. So the position is
-/// the function's start if its column is known. Only a start gets a column.
+/// Converts a frame. speedscope's frames have a single position, and the viewer takes frames with different positions
+/// for different functions. So the position is the function's start, if the column of the start is known, and else the
+/// sampled line. Only a start gets a column.
 fn frame_entry<'a>(profile: &'a Profile, frame: &Frame) -> FrameEntry<'a> {
     let name = label::function(profile, frame);
     let (file, line, column) = if frame.start.column > 0 {

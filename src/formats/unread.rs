@@ -2,10 +2,10 @@
 
 use crate::bytes::protobuf::{FieldValue, Fields};
 
-/// A format that is recognized by the beginning of the file and not read.
+/// A format that jitgraft recognizes by the start of a file, but doesn't read.
 #[derive(Debug)]
 pub struct UnreadFormat {
-    /// The format, as error messages call it, with its article.
+    /// The name of the format in error messages, with its article, such as `a gprof report`.
     pub name: &'static str,
     /// The remedy: the command or flag that gives a profile that can be read.
     pub remedy: &'static str,
@@ -19,7 +19,8 @@ enum Signature {
     Bytes(&'static [u8]),
     /// The file starts with the first of these words (after white space) and contains the others anywhere after that.
     Words(&'static [&'static str]),
-    /// The function returns true. For what bytes and words can't express.
+    /// The function returns true for the start of the file. Used if neither `Bytes` nor `Words` can describe the
+    /// format.
     Is(fn(&[u8]) -> bool),
 }
 
@@ -298,7 +299,7 @@ pub fn recognize(head: &[u8]) -> Option<&'static UnreadFormat> {
     UNREAD.iter().find(|format| format.signature.fits(head))
 }
 
-/// Recognizes a directory that a profiler wrote by the names of the files in it.
+/// Recognizes the output directory of a profiler by the names of the files in it. `None` if it isn't a known one.
 pub fn recognize_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
     const VTUNE: &UnreadFormat = &UnreadFormat {
         name: "a VTune result",
@@ -353,7 +354,7 @@ fn has(head: &[u8], text: &str) -> bool {
     contains(head, text.as_bytes())
 }
 
-/// jitgraft's own JSON output: it begins with the frames, or with facts about the whole profile.
+/// True for jitgraft's own JSON output. Its first key is `frames` or `about`.
 fn is_own_json(head: &[u8]) -> bool {
     const STARTS: [Signature; 3] = [
         Words(&["{\"frames\":[{\"name\":", "\"kind\":\""]),
@@ -376,7 +377,7 @@ fn has_two_counts(head: &[u8]) -> bool {
         if !is_decimal(after) || !is_decimal(before) {
             return false;
         }
-        // Names may end with a number; a stack that begins with one is some table.
+        // Lines without callers prove nothing: the first number may end a function's name, or the text may be a table.
         has_callers |= stack.contains(&b';');
         lines += 1;
     }
@@ -404,7 +405,7 @@ fn is_ascii_text(byte: u8) -> bool {
     (b' '..0x7f).contains(&byte) || byte.is_ascii_whitespace()
 }
 
-/// ftrace's text (`trace-cmd report`): `bash-1234  [000] d..2. 123.456789: sched_switch: …`
+/// True for the text of ftrace (`trace-cmd report`), such as `bash-1234  [000] d..2. 123.456789: sched_switch: …`.
 fn is_trace_cmd(head: &[u8]) -> bool {
     let lines = head.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).take(8);
     let mut events = lines.filter(|line| !line.starts_with(b"cpus=") && !line.starts_with(b"#"));
@@ -442,7 +443,7 @@ fn is_raw_dump(head: &[u8]) -> bool {
     head.trim_ascii_start().starts_with(b"0x") && has(head, "raw event: size ")
 }
 
-/// True for formats that one of jitgraft's readers would mistake for its own format.
+/// True if an input is in a format that jitgraft doesn't read, but that one of its readers would mistake for its own.
 pub fn looks_like_another(head: &[u8]) -> bool {
     has_two_counts(head) || is_raw_dump(head)
 }
@@ -473,7 +474,8 @@ fn is_other_otlp(head: &[u8]) -> bool {
     rest.len() > 2 && rest.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
 }
 
-/// The content of a protobuf message's first field, if that is field 1 and holds bytes. It may be cut off.
+/// The content of a protobuf message's first field, which may be cut off. `None` unless that is field 1 and holds
+/// bytes.
 fn first_message(bytes: &[u8]) -> Option<&[u8]> {
     match (Fields::of(bytes).cut(), Fields::of(bytes).next()) {
         (Some((1, message)), _) | (None, Some(Ok((1, FieldValue::Bytes(message))))) => Some(message),
@@ -486,7 +488,7 @@ fn is_perfetto(head: &[u8]) -> bool {
     if is_other_otlp(head) {
         return false;
     }
-    // A text may begin with a line break, which is the first byte of a packet.
+    // A text may begin with a line break, which has the same byte (0x0a) as the start of a packet.
     if head.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) {
         return false;
     }

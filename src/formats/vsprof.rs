@@ -21,13 +21,13 @@ const TIME: &str = "Avg Elapsed Inclusive Time";
 const SELF_TIME: &str = "Avg Elapsed Exclusive Time";
 const MODULE: &str = "Module Name";
 
-/// Whether the first line has the column names of such a table.
+/// True if the first line of an input has the column names of such a call tree.
 pub fn sniff(head: &[u8]) -> bool {
     let (header, _) = split_header(head);
     VsprofColumns::find(header).is_some()
 }
 
-/// Splits off the first line.
+/// Splits off the first line. Returns it without a byte order mark and line break, and the rest.
 fn split_header(bytes: &[u8]) -> (&[u8], &[u8]) {
     let text = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let end = memchr::memchr(b'\n', text).map_or(text.len(), |at| at + 1);
@@ -86,21 +86,21 @@ fn add_line(
     true
 }
 
-/// The indices of the columns.
+/// The index of each column.
 struct VsprofColumns {
     level: usize,
     name: usize,
     calls: usize,
-    /// The inclusive and exclusive shares, if the file has them.
+    /// The columns of the inclusive and the exclusive share, if the file has them.
     shares: Option<(usize, usize)>,
-    /// The average inclusive time, if the file has it.
+    /// The column of the average inclusive time, if the file has it.
     time: Option<usize>,
-    /// The average exclusive time.
+    /// The column of the average exclusive time.
     self_time: usize,
     module: usize,
 }
 
-/// A function in the tree.
+/// A line of the table: one function in the call tree.
 struct VsprofLine {
     level: usize,
     calls: u64,
@@ -184,7 +184,7 @@ impl VsprofLine {
     /// The time without callees in nanoseconds. `total` is the total time in milliseconds.
     fn nanos(&self, total: Option<f64>) -> u64 {
         let millis = match (self.share, total) {
-            // The share is less than half its last digit. The average may be more precise.
+            // The share was rounded to 0.00, so it is less than 0.005%. The average may be more precise.
             (Some(0.0), Some(total)) => self.millis.min(total * 0.005 / 100.0),
             (Some(share), Some(total)) => total * share / 100.0,
             _ => self.millis,

@@ -12,7 +12,7 @@ const FIRST: &[u8] = b"Function Stack,";
 const TIME: &str = "CPU Time:Self";
 const MODULE: &str = "Module";
 
-/// Whether an input has the header line of such a report. VTune's messages may precede it.
+/// True if an input contains the header line of VTune's top-down report. Messages of VTune may precede it.
 pub fn sniff(head: &[u8]) -> bool {
     memchr::memmem::find(head, FIRST).is_some() && head.split(|&byte| byte == b'\n').any(is_header)
 }
@@ -56,13 +56,13 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// The indices of the columns.
+/// The index of each column.
 struct VtuneColumns {
     time: usize,
     module: Option<usize>,
 }
 
-/// A function in the tree.
+/// A line of the table: one function in the call tree.
 struct VtuneLine {
     depth: usize,
     seconds: f64,

@@ -15,7 +15,7 @@ use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// True if an input is such an export.
+/// True if an input is the XML output of `xctrace export`.
 pub fn sniff(head: &[u8]) -> bool {
     let text = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     text.starts_with(b"<") && memchr::memmem::find(head, b"<trace-query-result").is_some()
@@ -52,7 +52,7 @@ struct Tag<'d> {
 }
 
 impl<'d> Tag<'d> {
-    /// Finds the next tag and moves `rest` behind it.
+    /// Finds the next tag and moves `rest` behind it. `None` if there are no more complete tags.
     fn next(rest: &mut &'d [u8]) -> Option<Self> {
         let begin = memchr::memchr(b'<', rest)? + 1;
         let end = begin + end_of_tag(&rest[begin..])?;
@@ -85,7 +85,7 @@ impl<'d> Tag<'d> {
     }
 }
 
-/// The end of a tag. Attributes may contain `>`, which doesn't count.
+/// The index of the `>` that ends a tag; `None` if the tag is cut off. A `>` in an attribute's value doesn't end it.
 fn end_of_tag(rest: &[u8]) -> Option<usize> {
     let mut quote = None;
     rest.iter().position(|&byte| {
@@ -122,7 +122,7 @@ fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(plain)
 }
 
-/// The longest text between `&` and `;` that is taken for an entity.
+/// The maximum length of an entity without its `&` and `;`, in bytes. Longer texts are not taken for entities.
 const LONGEST_ENTITY: usize = 8;
 
 fn entity_character(entity: &[u8]) -> Option<char> {

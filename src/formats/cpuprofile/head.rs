@@ -1,4 +1,4 @@
-//! Converts the nested tree of old profiles to a list of nodes that refer to their parents.
+//! Converts the nested tree of profiles from before Chrome 57 to a list of nodes that refer to their parents.
 //!
 //! Recursive parsing could overflow the stack, since there is no limit to the tree's depth. Therefore the text is first
 //! split into nodes, each with its own members but not its children.
@@ -13,7 +13,7 @@ use serde::Deserialize;
 struct HeadNode {
     function_name: String,
     url: String,
-    /// Starts at 1; 0 if absent.
+    /// Counted from 1; 0 if absent.
     line_number: i64,
     column_number: i64,
     hit_count: u64,

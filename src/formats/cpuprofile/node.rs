@@ -24,16 +24,17 @@ pub(super) fn list_or_null<'de, T: Deserialize<'de>, D: Deserializer<'de>>(json:
     Ok(Option::deserialize(json)?.unwrap_or_default())
 }
 
-/// The number of samples at a line.
+/// A line of a function, and the number of samples at that line.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(from = "WrittenTicks")]
 pub(super) struct LineTicks {
-    /// Starts at 1; 0 if unknown.
+    /// Counted from 1; 0 if unknown.
     pub(super) line: u32,
     pub(super) ticks: u64,
 }
 
-/// The numbers as they are written. JavaScript has no integers, so tools may write `8.0`, and -1 for an unknown line.
+/// A [`LineTicks`] as written in the file. JavaScript has no integers, so tools may write `8.0`, and -1 for an unknown
+/// line.
 #[derive(Deserialize)]
 struct WrittenTicks {
     #[serde(default)]
@@ -44,7 +45,7 @@ struct WrittenTicks {
 
 impl From<WrittenTicks> for LineTicks {
     fn from(written: WrittenTicks) -> Self {
-        // Negative numbers become 0.
+        // `as` turns negative numbers into 0.
         Self { line: written.line as u32, ticks: written.ticks as u64 }
     }
 }
@@ -56,7 +57,7 @@ pub(super) struct CallFrame<'a> {
     pub(super) function_name: Cow<'a, str>,
     #[serde(borrow, default)]
     pub(super) url: Cow<'a, str>,
-    /// Starts at 0; -1 if absent.
+    /// Counted from 0; -1 if absent.
     #[serde(default)]
     pub(super) line_number: i64,
     #[serde(default)]

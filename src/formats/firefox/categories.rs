@@ -36,9 +36,10 @@ pub(super) struct Categories {
     subcategories: FxHashMap<(usize, usize), usize>,
 }
 
-/// The category for garbage collection, after those of [`Category::ALL`]. It is recognized by function names.
+/// The index of the category for garbage collection, after those of [`Category::ALL`]. It is recognized by function
+/// names.
 const GC: usize = Category::ALL.len();
-/// The category for everything that isn't code.
+/// The index of the category for everything that isn't code.
 pub(super) const OTHER: usize = GC + 1;
 
 impl Default for Categories {
@@ -55,7 +56,8 @@ impl Default for Categories {
 }
 
 impl Categories {
-    /// The category of a frame; `library` is the index and the name of its library.
+    /// The category of a frame. `in_gc` is true if the frame is part of garbage collection; `library` is the index and
+    /// the name of the frame's library.
     pub(super) fn find(&mut self, category: Category, in_gc: bool, library: Option<(usize, &str)>) -> CategoryPair {
         let category = match Category::ALL.iter().position(|each| *each == category) {
             _ if in_gc => GC,
@@ -72,7 +74,7 @@ impl Categories {
     }
 }
 
-/// The viewer supports only a few colors.
+/// The name of a category's color. The viewer supports only a few colors.
 fn color(category: Category) -> &'static str {
     match category {
         Category::Kernel => "orange",

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 pub(super) struct Column(Vec<u8>);
 
 impl Column {
-    /// An empty column with room for this many cells of the given length.
+    /// An empty column with room for this many cells of `len` bytes each.
     pub(super) fn with_capacity(cells: usize, len: usize) -> Self {
         Self(Vec::with_capacity(cells * (len + 1)))
     }
@@ -52,7 +52,7 @@ impl Column {
         }
     }
 
-    /// Adds nanoseconds as milliseconds. The text is the same as for the result of [`millis`](super::writing::millis).
+    /// Adds nanoseconds as milliseconds, spelled like the result of [`millis`](super::writing::millis).
     #[inline]
     pub(super) fn millis(&mut self, nanos: u64) {
         // A decimal number of up to 15 digits is also the shortest text for its nearest double. Tiny numbers need an
@@ -83,7 +83,7 @@ impl Column {
         self.0.extend_from_slice(b".0");
     }
 
-    /// Adds any other value.
+    /// Adds any value, serialized as JSON.
     pub(super) fn json(&mut self, value: &(impl Serialize + ?Sized)) {
         self.next();
         // Writing to memory can't fail, and neither can serializing the values that are used here.

@@ -7,7 +7,7 @@ use crate::model::process::{Moment, MomentKind};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-/// The name of our marker type.
+/// The name of the marker type that jitgraft defines.
 const TYPE: &str = "record";
 
 #[derive(Default, Serialize)]
@@ -18,7 +18,7 @@ pub(super) struct MarkerTable {
     data: Vec<MarkerData>,
     end_time: Vec<Option<f64>>,
     name: Vec<u32>,
-    /// Always 0, an instant.
+    /// Always 0, which stands for an instant.
     phase: Vec<u8>,
     start_time: Vec<f64>,
 }

@@ -25,7 +25,7 @@ pub(super) fn write(
     meta.field("version", &24)?;
     meta.field("preprocessedProfileVersion", &55)?;
     meta.field("product", program.as_deref().unwrap_or("jitgraft"))?;
-    // In milliseconds.
+    // The sampling interval, in milliseconds.
     meta.field("interval", &interval(writing.series, threads))?;
     // The wall-clock time that is shown as 0, in milliseconds since 1970.
     meta.field("startTime", &(epoch as f64 / 1e6))?;

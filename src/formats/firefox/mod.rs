@@ -37,7 +37,7 @@ use tables::{Shared, ThreadNumbers};
 use thread::Thread;
 use writing::Writing;
 
-/// Writes one event of a profile.
+/// Writes the event that the options select ([`WriteOptions::series`]). Fails if there is no such event.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     write_threads(MOST_KEPT, profile, options, out)
 }

@@ -13,7 +13,7 @@ use crate::model::stacks::{Counting, FrameId, FrameKind, Profile, Row, StackId, 
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
 
-/// Whether an input starts like such a file.
+/// True if an input starts like a processed profile: a JSON object that states the version of that format.
 pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     members.trim_ascii_start().starts_with(b"\"")
@@ -309,7 +309,7 @@ impl<'f> ThreadTables<'f> {
         index.and_then(|index| self.strings.get(index)).map_or(&[], |text| text.as_bytes())
     }
 
-    /// The kind of code, if the file states it.
+    /// The kind of code; `None` if the file doesn't state it.
     fn kind(&self, table: &ReadFrames, row: usize, function_row: Option<usize>) -> Option<FrameKind> {
         if index_in(&table.inline_depth, row).is_some_and(|depth| depth > 0) {
             return Some(FrameKind::Inlined);
@@ -355,7 +355,8 @@ fn small_number_in(column: &[Option<f64>], row: usize) -> u32 {
     index_in(column, row).and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
 }
 
-/// The kind of code for a category, if we wrote it. Other tools' categories describe what a thread is doing.
+/// The kind of code for the name of a category; `None` unless only jitgraft uses that name. The categories of other
+/// tools describe what a thread is doing.
 fn kind_of_category(name: &str) -> Option<FrameKind> {
     let category = Category::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name))?;
     // Other tools use these two names, too.
@@ -369,7 +370,7 @@ impl Lib {
 }
 
 impl ReadSamples {
-    /// Adds the samples to the event called `name`; without a name, to the event for the weights' unit.
+    /// Adds the samples to the event called `name`; without a name, to an event named after what the weights measure.
     fn push(
         &self,
         name: Option<&str>,

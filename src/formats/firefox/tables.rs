@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::io;
 
-/// Distinct strings.
+/// The string table: distinct strings, numbered in the order of their first use.
 #[derive(Default)]
 pub(super) struct Strings {
     numbers: FxHashMap<String, u32>,
@@ -77,12 +77,12 @@ pub(super) struct ThreadNumbers {
     frames: Numbers,
     /// What the callees of each stack inherit from it, by the stack's index in the thread.
     inside: Vec<Inherited>,
-    /// Scratch space: the stacks from the wanted one to its nearest caller that is known.
+    /// Scratch space of [`Tables::stack`]: a stack and its callers that are not in the table yet, innermost first.
     down: Vec<(StackId, FrameId)>,
 }
 
 impl ThreadNumbers {
-    /// Prepares for another thread.
+    /// Forgets the numbers of the current thread, before another thread is built.
     fn clear(&mut self) {
         self.stacks.clear();
         self.frames.clear();
@@ -104,7 +104,7 @@ pub(super) struct ThreadTables {
 pub(super) struct Tables<'k> {
     pub(super) own: ThreadTables,
     function_numbers: FxHashMap<(NameId, Option<NameId>, FunctionStart), u32>,
-    /// The source file of each function, by its index.
+    /// The source file of each function, by the function's index; `None` if unknown.
     function_files: Vec<Option<NameId>>,
     resource_numbers: FxHashMap<usize, u32>,
     /// Indices of the frames that [`ThreadNumbers`] doesn't hold.
@@ -112,7 +112,7 @@ pub(super) struct Tables<'k> {
     known: &'k mut ThreadNumbers,
 }
 
-/// What a frame inherits from its callers.
+/// What a frame inherits from its callers: its inline depth, and whether it is part of garbage collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Inherited {
     inline_depth: u32,
@@ -304,7 +304,7 @@ fn inherit(writing: &Writing<'_>, id: FrameId, inherited: Inherited) -> Inherite
 /// them, and clearing costs no more than what was added.
 #[derive(Debug, Default)]
 struct Numbers {
-    /// By key, the value plus 1; 0 for none.
+    /// For each key, its value plus 1; 0 if it has none.
     values: Vec<u32>,
     /// The keys that have values.
     keys: Vec<u32>,

@@ -28,7 +28,7 @@ struct SampleColumns {
     time: Column,
     weight: Column,
     weight_type: &'static str,
-    /// The CPU time since the thread's previous sample, if the event provides it.
+    /// The CPU time or cycles since the thread's previous sample; `None` if the event counts neither.
     cpu_delta: Option<Column>,
 }
 
@@ -91,7 +91,7 @@ impl<'p> Thread<'p> {
     }
 }
 
-/// The process name, taken from the main thread if that has samples.
+/// The process name: the name of the main thread if that has samples, otherwise this thread's name.
 fn process_name(writing: &Writing<'_>, thread: &ThreadRows<'_>) -> String {
     let comm = match writing.main_thread_name(thread.pid) {
         Some(name) if !thread.is_main() => name,
@@ -104,7 +104,7 @@ impl SampleColumns {
     fn new(rows: &[&Row], tables: &mut Tables<'_>, shared: &mut Shared<'_>) -> Self {
         let writing = shared.writing;
         let counts_time = writing.counted == Counted::Time;
-        // Usual lengths of the cells.
+        // The numbers are the usual lengths of the cells in bytes.
         let mut stack = Column::with_capacity(rows.len(), 7);
         let mut time = Column::with_capacity(rows.len(), 12);
         let mut weight = Column::with_capacity(rows.len(), 8);

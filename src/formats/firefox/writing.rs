@@ -22,13 +22,13 @@ pub(super) struct Writing<'a> {
     pub(super) series: &'a Series,
     pub(super) weight: Weight,
     pub(super) counted: Counted,
-    /// The time shown as 0, which is the first sample's. (Times in recordings are usually since boot.)
+    /// The time shown as 0, in nanoseconds: that of the first sample. (Times in recordings are usually since boot.)
     pub(super) start: u64,
-    /// The time of the last sample.
+    /// The time of the last sample, in nanoseconds.
     last: u64,
     /// The name of each process's main thread.
     main_threads: FxHashMap<Option<Pid>, &'a [u8]>,
-    /// By name, whether it is a function of a garbage collector.
+    /// For each name of the profile, whether it is a function of a garbage collector.
     collectors: Vec<bool>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Writing<'a> {
         self.main_threads.get(&pid).copied()
     }
 
-    /// Nanoseconds since the first sample. A sample without a time is placed at the last sample.
+    /// Nanoseconds since the first sample. A sample without a time gets the time of the last sample.
     pub(super) fn time(&self, row: &Row) -> u64 {
         row.time.map_or(self.last, |time| time.0) - self.start
     }

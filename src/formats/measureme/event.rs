@@ -33,9 +33,9 @@ impl VersionLayout {
     }
 }
 
-/// This end value marks an instant.
+/// An event with this end time is an instant.
 const INSTANT: u64 = 0xFFFF_FFFF_FFFF;
-/// This end value marks an integer.
+/// An event with this end time is an integer (since version 8).
 const INTEGER: u64 = INSTANT - 1;
 
 /// A decoded `RawEvent`.

@@ -21,7 +21,7 @@ use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Files with fewer pages are summed before a second thread could even start.
+/// Files with fewer pages than this aren't cut: one thread sums them before a second thread could even start.
 const FEWEST: usize = 8;
 
 /// The number of pages that are sampled to estimate the work.
@@ -50,7 +50,7 @@ pub(super) fn cut(profile: &MeasuremeFile<'_>) -> Option<usize> {
     (0..TRIED).rev().find(is_enough).map(page_of).filter(|cut| *cut > 0)
 }
 
-/// The costs of scanning a page and of summing it.
+/// The costs of scanning a page and of summing it, in units of the cost of scanning an event.
 fn costs(profile: &MeasuremeFile<'_>, page: usize) -> (usize, usize) {
     let (mut events, mut intervals) = (0, 0);
     profile.for_each_event(page..page + 1, |event| {
@@ -68,7 +68,7 @@ struct Half {
     begun: Option<OpenCalls>,
 }
 
-/// Sums both halves. `None` if that requires a single pass.
+/// Sums both halves in parallel. `None` if overlapping calls require that everything is summed in one pass.
 pub(super) fn sums(
     profile: &MeasuremeFile<'_>,
     cut: usize,
@@ -87,7 +87,7 @@ pub(super) fn sums(
         for &(thread, id, span) in &begun {
             summing.call(thread, id, span);
         }
-        // If the numbers differ, one of the calls didn't contain the next: the guess was wrong.
+        // If the numbers differ, one of these calls didn't contain the next one, so the guess was wrong.
         let begun = summing.sums.open_calls().filter(|open| open.count() == begun.len());
         summing.add_reversed(profile, 0..cut, done);
         Half { of: summing.finish(), begun }

@@ -49,7 +49,7 @@ impl Metadata {
         rest.split(' ').next().filter(|name| !name.is_empty())
     }
 
-    /// The name and the unit of event times.
+    /// The name and the unit of what event times measure: wall-clock time or a counter.
     pub(super) fn unit(&self) -> (&str, Unit) {
         match &self.counter {
             None => ("wall-time", Unit::Nanos),

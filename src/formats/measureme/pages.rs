@@ -12,7 +12,7 @@ const PAGE_HEADER: usize = 5;
 /// The three streams of a file.
 #[derive(Debug)]
 pub(super) struct Pages<'data> {
-    /// The pages with tag 0.
+    /// The pages with tag 0: events.
     pub(super) events: PageStream<'data>,
     /// The pages with tag 1: string data.
     pub(super) data: PageStream<'data>,

@@ -45,7 +45,8 @@ impl<'data> MeasuremeFile<'data> {
         self.events.len().saturating_sub(pages::STREAM_HEADER) / self.layout.event as u64
     }
 
-    /// The latest end of an interval on the last page that has intervals; 0 if there are none.
+    /// The latest end of an interval on the last page that has intervals, in the counter's unit; 0 if there are no
+    /// intervals.
     pub(super) fn last_time(&self) -> u64 {
         for page in self.pages().rev() {
             let mut last = 0;
@@ -103,8 +104,9 @@ impl<'data> MeasuremeFile<'data> {
             for record in records.iter().chain(&straddling).rev() {
                 each(self.layout.decode(record));
             }
-            // Not after every page: each release interrupts the other threads. It includes pages that were released
-            // before, because the kernel maps neighbors of a touched page, and so brings some of them back.
+            // Memory isn't released after every page, since each release interrupts the other threads. The range
+            // includes pages that were released before, because the kernel maps neighbors of a touched page, and so
+            // brings some of them back.
             if page % TOGETHER == 0 {
                 let Range { start, end } = self.events.file_range(page);
                 done.with(start..end + 2 * TOGETHER * (end - start));
@@ -113,10 +115,10 @@ impl<'data> MeasuremeFile<'data> {
     }
 }
 
-/// How many pages are released at once.
+/// Memory is released each time this many pages have been read.
 const TOGETHER: usize = 16;
 
-/// The version in the file's header.
+/// The version in the file's header. Fails if the file has another magic number than a measureme profile.
 fn parse_version(bytes: &[u8]) -> Result<u32> {
     let Some([magic @ .., a, b, c, d]) = bytes.first_chunk::<8>() else {
         return Err(Error::new(format!("it has {} bytes, fewer than the 8 of a measureme header", bytes.len())).at(0));

@@ -64,7 +64,7 @@ fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, war
     }
 }
 
-/// Reads intervals and instants. The first argument of a span becomes its action.
+/// Reads the intervals and instants. The first argument of an interval or instant becomes its action ([`Slice::sub`]).
 pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
@@ -96,7 +96,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     Ok(timeline)
 }
 
-/// Passes the intervals on while they are being read, so that memory doesn't grow with the file.
+/// Passes each interval to `sink` as soon as it is read, so that memory doesn't grow with the file.
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;

@@ -20,7 +20,7 @@ const FIRST_ADDRESS: u64 = METADATA + 2;
 
 /// Limit for nested references. Valid texts have only a few levels, but in a damaged table references can form cycles.
 const MAX_DEPTH: u32 = 32;
-/// Limits for the length of a text and its number of references. Only damaged tables exceed them.
+/// Limits for the length of a text in bytes and for its number of references. Only damaged tables exceed them.
 const MAX_LEN: usize = 1 << 20;
 const MAX_REFERENCES: u32 = 1 << 12;
 
@@ -35,7 +35,8 @@ pub(super) struct Strings<'data> {
 /// Maps virtual IDs to addresses. Addresses are stored plus 1.
 #[derive(Debug)]
 struct StringIndex {
-    /// By ID; 0 for IDs that aren't in the index. rustc numbers strings from 0, so this takes half the memory of a map.
+    /// The address plus 1, by ID; 0 for IDs that aren't in the index. rustc numbers strings from 0, so this takes half
+    /// the memory of a map.
     dense: Vec<u64>,
     /// Entries with high IDs: the metadata, or all entries if IDs are scattered.
     sparse: FxHashMap<u64, u64>,
@@ -79,9 +80,9 @@ impl<'data> Strings<'data> {
         Some((label, parts.map(<[u8]>::to_vec).collect()))
     }
 
-    /// The ID of the query's name, if an event's text starts with a reference to it and nothing else is in the label;
-    /// otherwise `id` itself. rustc writes a new text for each of millions of events, but all events of a query share
-    /// the name.
+    /// If the label of an event is just a reference to another string, such as a query's name, the ID of that string.
+    /// Otherwise `id` itself. rustc writes a new text for each of millions of events, but all events of a query refer
+    /// to the same name.
     #[inline]
     pub(super) fn label_id(&self, id: u64) -> u64 {
         let Some(address) = self.address(id) else { return id };
@@ -91,8 +92,8 @@ impl<'data> Strings<'data> {
         }
     }
 
-    /// The referenced ID, if the label consists of one reference. `MARKED` is the length of an ID plus the bytes that
-    /// mark its start and end.
+    /// The referenced ID, if the label consists of one reference; otherwise `None`. `MARKED` is the length of an ID,
+    /// plus one byte each for the marks at its start and end.
     #[inline]
     fn reference_at<const MARKED: usize>(&self, address: u64) -> Option<u64> {
         let mut start = [0; MARKED];
@@ -187,7 +188,7 @@ impl StringIndex {
     }
 }
 
-/// The entries of the string index: each is an ID and an address, of the same size.
+/// Reads the entries of the string index. Each has `SIZE` bytes: an ID and an address, half of the bytes each.
 fn entries<const SIZE: usize>(stream: &PageStream<'_>) -> Vec<(u64, u64)> {
     let len = stream.len().saturating_sub(STREAM_HEADER);
     let mut entries = Vec::with_capacity((len / SIZE as u64) as usize);
@@ -205,10 +206,10 @@ fn little_endian(bytes: &[u8]) -> u64 {
     bytes.iter().rev().fold(0, |value, &byte| value << 8 | u64::from(byte))
 }
 
-/// Size of the cache in front of the map. Interpreters repeat a few thousand functions.
+/// The number of entries of the cache that is searched before the map. Interpreters repeat a few thousand functions.
 const RECENT: usize = 1 << 13;
 
-/// Marks an unused place in the cache. The ID alone can't, since a file may contain any ID.
+/// Marks an unused entry of the cache. The ID alone can't, since a file may contain any ID.
 const NONE: u32 = u32::MAX;
 
 /// Numbers event labels in the order of their first use.
@@ -231,8 +232,8 @@ impl<'s, 'data> Labels<'s, 'data> {
     /// ID.
     #[inline]
     pub(super) fn number(&mut self, id: u64) -> u32 {
-        // IDs are addresses, which lie a text's length apart. The low bits would collide more often than a product's
-        // high bits.
+        // IDs are addresses of texts, which often have the same length. Their low bits would collide more often than
+        // the high bits of a product.
         let place = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
         let (recent, label) = self.recent[place];
         if recent == id && label != NONE {

@@ -89,7 +89,8 @@ impl ThreadNumbers {
         }
     }
 
-    /// Adds the threads of `others`, new ones at the end. Returns the number here of each of them, in their order.
+    /// Adds the threads of `others`; new threads get the next numbers. Returns the number that each thread of `others`
+    /// has here, in the order of its number there.
     pub(super) fn join(&mut self, others: &Self) -> Vec<usize> {
         let mut new = self.ids.len()..;
         others.ids.iter().map(|id| self.number(*id, || new.next().unwrap_or_default())).collect()

@@ -27,7 +27,7 @@ pub(super) struct Mapping<'d> {
     pub(super) limit: u64,
     pub(super) offset: u64,
     pub(super) file: u64,
-    /// The encoded message, for its attributes.
+    /// The encoded message, whose attributes are only decoded when they are needed.
     message: &'d [u8],
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Mapping<'d> {
 pub(super) struct Location<'d> {
     pub(super) mapping: u64,
     pub(super) address: u64,
-    /// The encoded message, for its lines and attributes.
+    /// The encoded message, whose lines and attributes are only decoded when they are needed.
     pub(super) message: &'d [u8],
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Link<'d> {
     pub(super) span: &'d [u8],
 }
 
-/// A key and its value.
+/// An attribute: a key and its value.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Attribute<'d> {
     pub(super) key: &'d [u8],
@@ -72,7 +72,7 @@ pub(super) struct Attribute<'d> {
 /// An attribute's value, as far as we need it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(super) enum Value<'d> {
-    /// No value, or a type that is not needed.
+    /// No value, or a value of a type that is not needed.
     #[default]
     Other,
     Text(&'d [u8]),
@@ -145,7 +145,7 @@ impl<'d> Dictionary<'d> {
         read
     }
 
-    /// The attributes at these indices of the attribute table.
+    /// The attributes at these indices of the attribute table. Invalid indices are skipped.
     pub(super) fn attributes(&self, indices: impl Iterator<Item = u64>) -> impl Iterator<Item = Attribute<'d>> {
         indices.filter_map(|index| Some(self.attribute(entry_at(&self.attributes, index)?)))
     }

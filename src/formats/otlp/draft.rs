@@ -57,9 +57,9 @@ struct ProfileDraft {
     counted: bool,
     timed: bool,
     samples: Vec<SampleDraft>,
-    /// Index in `samples` by identity.
+    /// The index in `samples` of the sample with each identity.
     numbers: FxHashMap<Identity, usize>,
-    /// Index in a sample's values by sample and time, for values that are summed over time buckets.
+    /// For values that are summed over time buckets: the index in a sample's values, by sample and time.
     sums: FxHashMap<(usize, u64), usize>,
 }
 
@@ -99,7 +99,7 @@ impl Draft {
         self.resources.len() - 1
     }
 
-    /// Adds a profile to a resource.
+    /// Adds a profile for an event to a resource. `timed` says whether the profile's samples have timestamps.
     pub(super) fn add_profile(&mut self, resource: usize, series: &Series, timed: bool) -> Slot {
         let (name, unit) = (series.name.clone(), series.unit.word().to_owned());
         let period = clamp(series.period());
@@ -185,7 +185,8 @@ impl ProfileDraft {
         }
     }
 
-    /// True if sample counts say anything that the weights don't: each timestamp stands for one sample anyway.
+    /// True if sample counts say anything that the weights don't. They don't if each timestamp stands for one sample,
+    /// because readers assume that anyway.
     fn counts_say_more(&self) -> bool {
         let mut samples = self.samples.iter();
         samples.any(|sample| !self.timed || sample.counts.iter().any(|count| *count != 1))
@@ -323,7 +324,7 @@ impl Tables {
         self.tables.iter().map(|table| table.bytes.len()).sum()
     }
 
-    /// The encoded tables, in order.
+    /// The encoded tables, in the order of their field numbers.
     pub(super) fn parts(&self) -> [&[u8]; 7] {
         self.tables.each_ref().map(|table| &table.bytes[..])
     }

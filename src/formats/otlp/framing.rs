@@ -56,7 +56,7 @@ pub(super) fn is_message(head: &[u8]) -> bool {
     PROFILES_DATA.iter().any(|field| field.tag == first) && fits(head, PROFILES_DATA, DEEPEST) == Some(true)
 }
 
-/// The number of a message's first field, which may be cut off.
+/// The number of a message's first field, which may be cut off; `None` if the message is empty or damaged.
 fn first_tag(message: &[u8]) -> Option<u32> {
     if let Some((tag, _)) = Fields::of(message).cut() {
         return Some(tag);
@@ -186,7 +186,7 @@ struct Messages<'m, 't> {
 }
 
 impl<'t> Messages<'_, 't> {
-    /// Counts a message. `read` passes it on, or fails.
+    /// Calls `read`, which passes a message on to `take` or fails, and counts the result.
     fn add(&mut self, read: impl FnOnce(&mut Take<'t>) -> Result<()>) {
         match read(self.take) {
             Ok(()) => self.taken += 1,
@@ -232,7 +232,7 @@ impl<'t> Messages<'_, 't> {
         }
     }
 
-    /// Reads a sequence of objects.
+    /// Reads a sequence of JSON objects. Each is a message and may span several lines.
     fn read_pretty_json(&mut self, input: impl Read) {
         for message in serde_json::Deserializer::from_reader(input).into_iter::<Transcoded>() {
             self.add_json(message);
@@ -287,14 +287,14 @@ fn not_a_profile(error: serde_json::Error) -> Error {
     Error::new("is not an OpenTelemetry profile in JSON").because(error)
 }
 
-/// Decompresses a zstd-compressed message into `out`.
+/// Decompresses a zstd-compressed message into `out`. Fails if the result is longer than [`LONGEST_UNPACKED`].
 pub(super) fn unpack(message: &[u8], out: &mut Vec<u8>) -> Result<()> {
     let decoder = zstd::stream::read::Decoder::with_buffer(message);
     let mut decoder = decoder.map_err(|error| Error::new("cannot decompress a message (zstd)").because(error))?;
     read_up_to(&mut decoder, LONGEST_UNPACKED, out)
 }
 
-/// Writes a message after its length.
+/// Writes the length of a message (four bytes, big endian), then the message.
 pub(super) fn write_with_length(message: &[u8], out: &mut dyn Write) -> Result<()> {
     let len = u32::try_from(message.len());
     let len = len.map_err(|_| Error::new("has a sample of more than 4 GB, too large for a message"))?;

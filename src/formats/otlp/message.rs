@@ -13,7 +13,7 @@ pub(super) struct Message<'d> {
 }
 
 impl<'d> Message<'d> {
-    /// Decodes a message. An error if it is damaged or of an older protocol.
+    /// Decodes a message. Fails if it is damaged or uses an older version of the protocol.
     pub(super) fn read(bytes: &'d [u8], notation: Notation) -> Result<Self> {
         let (mut dictionary, mut resources) = (Dictionary::default(), Vec::new());
         for field in Fields::of(bytes) {

@@ -13,7 +13,7 @@ pub(super) const GNU_BUILD_ID: &str = "process.executable.build_id.gnu";
 /// The files of all messages.
 #[derive(Debug, Default)]
 pub(super) struct Modules {
-    /// By path.
+    /// The files by path.
     pub(super) modules: BTreeMap<Vec<u8>, Module>,
     /// Path, start, limit and file offset of each mapping that was added: every message repeats its mappings.
     known: FxHashSet<(Vec<u8>, [u64; 3])>,
@@ -43,7 +43,7 @@ fn add_mapping(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictiona
 /// digits.
 pub(super) const HTL_HASH: &str = "process.executable.build_id.htlhash";
 
-/// Decodes such a hash; `None` unless it has 32 hexadecimal digits.
+/// Decodes the value of an [`HTL_HASH`] attribute; `None` unless it has 32 hexadecimal digits.
 pub(super) fn htl_hash(digits: &[u8]) -> Option<[u8; 16]> {
     hex_bytes(digits)?.try_into().ok()
 }

@@ -105,12 +105,12 @@ pub(super) struct Tracks<'d> {
     /// The thread of samples without attributes of their own.
     default: Track,
     apart: bool,
-    /// By attribute list and link index.
+    /// The threads found so far, by the sample's attribute list and link index.
     known: FxHashMap<(FieldValue<'d>, u64), TrackId>,
 }
 
 impl<'d> Tracks<'d> {
-    /// `attributes` are those of the profile.
+    /// Starts without any threads. `attributes` are those of the profile.
     pub(super) fn new<'a>(owner: &Owner, attributes: impl Iterator<Item = Attribute<'a>>) -> Self {
         let mut default = owner.track.clone();
         for attribute in attributes {

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(super) struct Places {
     pieces: MappedPieces,
-    /// Mapping indices, by the number of the piece.
+    /// For each piece of a mapped module that `pieces` has numbered: the index of its mapping in the message.
     mappings: Vec<i32>,
     /// Location indices, by the frames at the location: the innermost inlined call first, the function that contains
     /// the code last. Split by runtime, because a JIT frame's `profile.frame.type` depends on the process's runtimes.
@@ -89,7 +89,7 @@ fn is_inlined_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
     inner.kind == FrameKind::Inlined && (inner.module, inner.addr) == (outer.module, outer.addr)
 }
 
-/// The lines of a location. An unknown function gets none, unless the location would then say nothing at all.
+/// The lines of a location. Unknown functions get no line, unless the location would then say nothing at all.
 fn lines(
     frames: &[FrameId],
     profile: &Profile,

@@ -120,16 +120,17 @@ fn frame_kind(frame_type: &[u8]) -> Option<FrameKind> {
     }
 }
 
-/// Reads a message.
+/// Reads the resources of one message into the profile of a [`Reader`].
 struct MessageReader<'r, 'd> {
     dictionary: Dictionary<'d>,
     frames: LocationFrames,
-    /// By stack index. The outer `None` means not looked up yet, the inner one an empty stack.
+    /// For each stack of the dictionary, its stack in the profile. The outer `None` means that it wasn't looked up yet,
+    /// the inner `None` that it is empty.
     stacks: Vec<Option<Option<StackId>>>,
     reader: &'r mut Reader,
 }
 
-/// The numbers of a sample.
+/// The values of a sample, with their sample counts and times.
 #[derive(Clone, Copy)]
 struct SampleValues<'s> {
     values: &'s [i64],
@@ -170,7 +171,7 @@ impl<'d> MessageReader<'_, 'd> {
         }
     }
 
-    /// Takes a fact about the recording from one of the attributes that we write ourselves.
+    /// Takes a fact about the recording from an attribute that only jitgraft writes.
     fn read_scope_attribute(&mut self, attribute: &Attribute<'d>, owner: &Owner) {
         match attribute.key {
             NAMES_KEY => self.reader.profile.perf_names |= attribute.text() == Some(PERF_NAMES),
@@ -304,7 +305,8 @@ impl<'d> MessageReader<'_, 'd> {
         Ok(())
     }
 
-    /// The profile's ID for a stack of the dictionary; `None` if the stack is empty.
+    /// The profile's ID for a stack of the dictionary; `None` if the stack is empty. Fails if the dictionary has no
+    /// such stack.
     fn stack(&mut self, number: u64) -> Result<Option<StackId>> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         if let Some(Some(known)) = self.stacks.get(index) {

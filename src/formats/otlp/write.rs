@@ -106,7 +106,7 @@ impl<'o> OtlpWriter<'o> {
     /// Writes the current message and starts a new one.
     fn flush(&mut self) -> Result<()> {
         let draft = std::mem::replace(&mut self.draft, Draft::new());
-        // References don't work across messages.
+        // The new message can't refer to elements of the old one.
         self.input.known = InMessage::default();
         self.messages.write(draft.encode())
     }
@@ -159,9 +159,9 @@ impl WrittenInput {
 
     /// Upper bound for the bytes that a row adds to the message.
     fn cost(&self, profile: &Profile, row: &Row, runtimes: RuntimeSet) -> usize {
-        /// The fixed-size parts of a frame, its mapping and their attributes.
+        /// Upper bound for the fixed-size parts of a frame, its mapping and their attributes, in bytes.
         const OF_FRAME: usize = 400;
-        /// The resource, scope, profile and sample.
+        /// Upper bound for the resource, scope, profile and sample of a row, in bytes.
         const OF_ROW: usize = 4000;
         let mut cost = OF_ROW;
         for (key, value) in profile.track_of(row.track).labels.iter().flat_map(|labels| &**labels) {
@@ -191,7 +191,7 @@ fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
     ];
     let mut attributes = Vec::new();
     for (key, value) in fields {
-        // Keys must be unique, so labels win.
+        // Keys must be unique. If a label has this key, the label wins.
         let is_label = track.labels.as_ref().is_some_and(|labels| labels.contains_key(key));
         if let Some(value) = value
             && !is_label

@@ -9,16 +9,16 @@ use crate::error::{Warning, Warnings};
 use regex::bytes::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-/// What is dropped of a location.
+/// How much of a location is dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dropped {
     /// Everything, since the function that contains the code matches.
     Whole,
-    /// Some of the inlined calls.
+    /// The innermost inlined calls, up to the outermost one that matches. The function that contains the code stays.
     Inner,
 }
 
-/// The compiled expressions of a profile.
+/// The compiled expressions `drop_frames` and `keep_frames` of a profile.
 #[derive(Debug, Default)]
 pub(super) struct DroppedFunctions {
     drop: Option<Regex>,

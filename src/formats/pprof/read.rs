@@ -28,7 +28,8 @@ use std::sync::Arc;
 /// The name of events whose value type has no name.
 const UNNAMED: &str = "values";
 
-/// Whether an input looks like an unpacked pprof profile: all fields fit, and one of them is a value type.
+/// True if an input looks like an unpacked pprof profile: all fields have types that fit the format, and at least one
+/// of them is a value type.
 pub fn sniff(head: &[u8]) -> bool {
     let mut fields = Fields::of(head);
     let (mut value_types, mut fitting_fields, mut has_message) = (0, 0, false);
@@ -60,13 +61,15 @@ pub fn sniff(head: &[u8]) -> bool {
     value_types > 0 && fitting_fields > 1 && has_message
 }
 
-/// Whether this looks like the start of a message that is cut off: it has several fields with plausible numbers.
+/// True if `bytes` looks like the start of a message that is cut off: its first eight fields have numbers that the
+/// format uses.
 fn is_start_of_message(bytes: &[u8]) -> bool {
     const FIELDS: usize = 8;
     inner(bytes).take(FIELDS).filter(|(tag, _)| (1..=10).contains(tag)).count() == FIELDS
 }
 
-/// Whether this is a `ValueType`: up to two string indices. An index of 0 may be omitted.
+/// True if `message` may be a `ValueType`: it has at most two fields, both string indices. An index of 0 may be
+/// omitted.
 fn is_value_type(message: &[u8]) -> bool {
     let mut count = 0;
     for field in Fields::of(message) {
@@ -78,7 +81,7 @@ fn is_value_type(message: &[u8]) -> bool {
     true
 }
 
-/// Reads a profile that is already unpacked.
+/// Reads a profile that has already been decompressed.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let tables = Tables::read(bytes, warnings);
     if tables.strings.is_empty() {
@@ -109,17 +112,18 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reading.profile)
 }
 
-/// An event, and where its values are in a sample.
+/// An event, and the indices of its weight (`value`) and sample count (`count`) among the values of a sample.
 struct EventValues {
     series: usize,
     value: usize,
-    /// The index of the number of samples; `None` if the file doesn't state it.
+    /// `None` if the file doesn't state sample counts for this event.
     count: Option<usize>,
     /// What the values are multiplied by to get the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
 }
 
-/// Creates the events of a profile, the default one first.
+/// Creates an event for each value type, except for types that only count the samples of the next type. The default
+/// event comes first.
 fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
     let types = &tables.sample_types;
     let mut indices: Vec<usize> = (0..types.len()).filter(|index| !counts_next(tables, *index)).collect();
@@ -183,8 +187,8 @@ impl EventValues {
     }
 }
 
-/// Whether the profile's period is in terms of this value type. In Go's heap profiles the period type is `space`, which
-/// applies to `inuse_space` and `alloc_space`.
+/// True if the profile's sampling period is stated in terms of this value type. In Go's heap profiles the period type
+/// is `space`, which applies to `inuse_space` and `alloc_space`.
 fn is_sampled_by(tables: &Tables<'_>, value_type: ValueType) -> bool {
     let (name, period) = (tables.string(value_type.name), tables.string(tables.period_type.name));
     if name == period {
@@ -239,7 +243,8 @@ struct PprofReading<'t, 'd> {
     events: Vec<EventValues>,
     profile: Profile,
     sampled: Option<TimeExtent>,
-    /// Whether samples with different labels stay apart, in addition to those for process, thread and time.
+    /// Whether all labels of samples are kept, so that samples with different labels stay apart. Otherwise, only the
+    /// labels for process, thread, CPU and time are used.
     apart: bool,
 }
 
@@ -338,8 +343,9 @@ fn value_types(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -
     }
 }
 
-/// What the file says about the whole recording: its time, its duration, and the mapped files. Samples may have times
-/// on a clock of their own; if not, that clock starts with the profile.
+/// What the file says about the whole recording: its time, its duration, and the mapped files. `sampled` holds the
+/// times of the first and last sample on the recording's own clock; if it is `None`, that clock starts with the
+/// profile.
 fn recording_facts(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
     let mut about = About { sampled, ..About::default() };
     if tables.time > 0 {

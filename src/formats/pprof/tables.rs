@@ -13,28 +13,28 @@ pub(super) struct Tables<'d> {
     pub(super) sample_types: Vec<ValueType>,
     /// Encoded `Sample` messages.
     pub(super) samples: Vec<&'d [u8]>,
-    /// By ID.
+    /// The mappings by ID.
     pub(super) mappings: FxHashMap<u64, Mapping>,
     /// All mappings, in the order of the file.
     pub(super) mapping_order: Vec<Mapping>,
-    /// By ID.
+    /// The functions by ID.
     pub(super) functions: FxHashMap<u64, Function>,
-    /// In the order of the file.
+    /// The locations, in the order of the file.
     pub(super) locations: Vec<Location<'d>>,
     pub(super) default_sample_type: u64,
     /// Regular expressions (string indices) for functions that viewers should hide, and for exceptions that they should
     /// keep.
     pub(super) drop_frames: u64,
     pub(super) keep_frames: u64,
-    /// What is measured between two samples, and how much of it.
+    /// The sampling period: what is measured between two samples, and how much of it (`period`).
     pub(super) period_type: ValueType,
     pub(super) period: u64,
-    /// The start in nanoseconds since 1970, and the duration in nanoseconds.
+    /// The start of the profile in nanoseconds since 1970, and its duration in nanoseconds.
     pub(super) time: u64,
     pub(super) duration: u64,
 }
 
-/// The name of a value type, and its unit.
+/// A value type: its name and its unit, as string indices.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ValueType {
     pub(super) name: u64,
@@ -63,7 +63,7 @@ pub(super) struct Location<'d> {
     pub(super) id: u64,
     pub(super) mapping: u64,
     pub(super) address: u64,
-    /// The encoded message, for its lines.
+    /// The encoded message, whose lines are only decoded when they are needed.
     pub(super) message: &'d [u8],
 }
 
@@ -210,25 +210,26 @@ impl<'d> Label<'d> {
         label
     }
 
-    /// The value as text.
+    /// The value as text; numbers are written in digits.
     pub(super) fn value(&self) -> String {
         if self.text.is_empty() { self.number.to_string() } else { String::from_utf8_lossy(self.text).into_owned() }
     }
 
-    /// The ID of a process, thread or CPU. Some tools write it as text.
+    /// The label's value as the ID of a process, thread or CPU. Some tools write IDs as text. `None` if it is out of
+    /// range.
     pub(super) fn id(&self) -> Option<i32> {
         let written = number::<i32>(self.text);
         written.or_else(|| i32::try_from(self.number).ok())
     }
 }
 
-/// Whether this label is the process ID. The names are those of Parca and us, Datadog, speedscope, OpenTelemetry and
-/// Pyroscope.
+/// True if labels with this key hold the process ID. The keys are those of Parca and jitgraft, Datadog, speedscope,
+/// OpenTelemetry and Pyroscope.
 pub(super) fn is_pid(key: &[u8]) -> bool {
     matches!(key, b"pid" | b"process_id" | b"process id" | b"process.pid" | b"__process_pid__")
 }
 
-/// Whether this label is the thread ID.
+/// True if labels with this key hold the thread ID.
 pub(super) fn is_tid(key: &[u8]) -> bool {
     matches!(key, b"tid" | b"thread_id" | b"thread id" | b"thread.id")
 }

@@ -18,7 +18,7 @@ pub(super) struct Changes<'a> {
     pub(super) lists: StackLists<'a>,
     /// The weight of each row.
     pub(super) weights: Vec<u64>,
-    /// The time at which the first row starts.
+    /// The time at which the first row starts, in the unit of the weights.
     pub(super) start: u64,
 }
 
@@ -35,7 +35,7 @@ pub(super) struct Depths(Vec<u32>);
 /// If the lists have fewer entries than this in total, they are written without considering differences.
 const LONG: u64 = 1 << 22;
 
-/// A difference takes about as much text as this many entries of a list.
+/// The JSON of a difference is about as long as that of this many entries of a list.
 const FRAMES_OF_A_CHANGE: u64 = 8;
 
 impl Depths {

@@ -51,7 +51,7 @@ struct SharedFrame {
 #[serde(rename_all = "camelCase", default)]
 struct OneProfile {
     name: String,
-    /// The event's name. Only jitgraft writes it, and `event_unit`.
+    /// The event's name. Only jitgraft writes this field and `event_unit`.
     event: Option<String>,
     event_unit: Option<String>,
     unit: String,
@@ -156,7 +156,7 @@ fn new_track(comm: &str, pid: Option<i32>, tid: Option<i32>) -> Track {
     Track { comm: comm.as_bytes().to_vec(), pid: pid.map(Pid), tid: tid.map(Tid), ..Track::default() }
 }
 
-/// The number that follows the first occurrence of `word` in a text of words.
+/// The number after the first occurrence of `word` in a text of words separated by spaces; `None` if there is none.
 fn number_after(word: &str, text: &str) -> Option<i32> {
     let words: Vec<&str> = text.split(' ').collect();
     let pair = words.windows(2).find(|pair| pair[0] == word)?;
@@ -174,7 +174,7 @@ struct SpeedscopeReading {
 }
 
 impl SpeedscopeReading {
-    /// Adds a profile of the file. `is_ours` is true if jitgraft wrote the file.
+    /// Adds the samples of one profile of the file to the thread `track`. `is_ours` is true if jitgraft wrote the file.
     fn add(&mut self, one: &OneProfile, is_ours: bool, track: Track) {
         let track = self.profile.track(track);
         let (name, unit, scale) = match one.unit.as_str() {
@@ -221,7 +221,8 @@ impl SpeedscopeReading {
         }
     }
 
-    /// The stack of these frames of the file, outermost first. `None` if the file lacks one of them.
+    /// The stack of the frames with these indices, outermost first. `None` if the file lacks one of them. Without any
+    /// frames, the stack is an unknown function.
     fn stack(&mut self, indices: &[u32]) -> Option<StackId> {
         if indices.iter().any(|index| *index as usize >= self.frames.len()) {
             return None;
@@ -282,9 +283,9 @@ struct RoundedRows {
     track: TrackId,
     /// What weights are multiplied by to get the series' unit.
     scale: f64,
-    /// The start of the profile; `None` if its weights aren't times.
+    /// The start of the profile in nanoseconds; `None` if its weights aren't times.
     start: Option<f64>,
-    /// The rounding error so far.
+    /// The rounding error of the rows so far, which is added to the next weight. In the series' unit.
     rest: f64,
     /// The sum of the weights so far, in the series' unit.
     sum: f64,
@@ -305,7 +306,7 @@ impl RoundedRows {
         }
     }
 
-    /// Skips time that belongs to no stack.
+    /// Skips time during which no frame is open.
     fn skip_time(&mut self, weight: f64) {
         self.sum += (weight * self.scale).max(0.0);
     }

@@ -7,7 +7,7 @@ use parquet::errors::ParquetError;
 use parquet::schema::types::{Type, TypePtr};
 use std::sync::Arc;
 
-/// The metadata key of the schema version.
+/// The key of the schema version in the file's metadata.
 pub(super) const VERSION_KEY: &str = "jitgraft.schema";
 
 /// The schema version. It increases when a column's name, type or meaning changes, but not when a column is added.

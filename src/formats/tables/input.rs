@@ -49,9 +49,9 @@ pub(super) struct TrackCells {
 /// The cells of a stack.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StackCells {
-    /// See [`stack_id`].
+    /// The value of the column `stack_id`: see [`stack_id`].
     pub(super) id: i64,
-    /// The number of frames, and how many of them are unnamed.
+    /// The number of frames (`depth`), and how many of them are unnamed.
     pub(super) depth: i32,
     pub(super) unnamed: i32,
     caller: Option<StackId>,
@@ -74,7 +74,7 @@ pub(super) struct RecordingCells {
     pub(super) arch: Option<TextNo>,
     pub(super) kernel: Option<TextNo>,
     pub(super) command: Option<TextNo>,
-    /// Holds the columns that aren't text.
+    /// The whole recording, for the columns that aren't text.
     pub(super) rest: Recording,
 }
 
@@ -114,7 +114,7 @@ impl TableInput {
         }
     }
 
-    /// Adds what the profile's rows refer to, as far as it is new.
+    /// Adds the threads, events, stacks and frames of the profile's rows that are not here yet.
     pub(super) fn extend(&mut self, profile: &Profile) {
         self.places.resize(profile.frame_count(), 0);
         self.stacks.resize(profile.stack_count(), StackCells::default());
@@ -171,7 +171,7 @@ impl TableInput {
         stack.map_or_else(StackCells::default, |stack| self.stacks[stack.index()])
     }
 
-    /// The number of stacks held.
+    /// The number of stacks in the profile, including those that no row has had yet.
     pub(super) fn stack_count(&self) -> usize {
         self.stacks.len()
     }
@@ -203,7 +203,7 @@ impl TableInput {
             build_id: build_id.map(|id| texts.number(&String::from_utf8_lossy(&id))),
             file: place.map(|(file, _)| texts.number(&String::from_utf8_lossy(profile.name_of(file)))),
             line: place.and_then(|(_, line)| i32::try_from(line).ok()).filter(|line| *line != 0),
-            // The tier has a column of its own.
+            // Leave out the tier, which has a column of its own.
             kind: texts.number(Category::of(frame).of_any_tier().name()),
             tier: frame.tier.map(|tier| texts.number(tier.name())),
             address: frame.addr.map(u64::cast_signed),

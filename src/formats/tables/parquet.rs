@@ -28,7 +28,7 @@ use std::io::Write;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Writes all events.
+/// Writes all events of a profile as a Parquet file.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     rows::write_whole(&mut *start(options, Box::new(out))?, profile)
 }
@@ -78,8 +78,9 @@ struct PendingRows {
     rows: Vec<TableRow>,
 }
 
-/// Rows of small inputs wait until there are this many, or until their inputs hold this many stacks. Memory thus
-/// doesn't grow with the number of inputs.
+/// Rows of small inputs wait until their inputs hold more than this many stacks, or until there are more than
+/// [`PENDING_INPUTS`] inputs with such rows (counted once per event). Memory thus doesn't grow with the number of
+/// inputs.
 const PENDING_STACKS: usize = 1 << 20;
 const PENDING_INPUTS: usize = 1 << 10;
 
@@ -100,7 +101,7 @@ impl TableWriter<'_> {
         self.write_group(&pending)
     }
 
-    /// Writes a row group.
+    /// Writes a row group; nothing if there are no rows.
     fn write_group(&mut self, parts: &[PendingRows]) -> Result<()> {
         if parts.iter().all(|part| part.rows.is_empty()) {
             return Ok(());
@@ -126,7 +127,7 @@ impl RowWriter for TableWriter<'_> {
 
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         let Some(mut shared) = self.input.take() else { return Ok(()) };
-        // No other reference exists before the end of the input.
+        // This is the only reference to the input before its end, so `get_mut` succeeds.
         let Some(input) = Rc::get_mut(&mut shared) else { return Ok(()) };
         input.extend(profile);
         let epoch = input.recording.rest.epoch.map(i128::from);
@@ -169,7 +170,7 @@ impl RowWriter for TableWriter<'_> {
     }
 }
 
-/// Writes the cells of a column.
+/// Writes the cells of a column for all rows of a group.
 fn write_cells<'r, R>(
     column: &Column,
     rows: impl Fn() -> R,
@@ -240,8 +241,8 @@ fn write_leaf<'r, T: DataType>(
 /// The minimum number of cells that are passed to the encoder at once.
 const BATCH_CELLS: usize = 1 << 14;
 
-/// Cells with their levels. The definition level of a null is lower than that of a value, and 0 for an empty list. A
-/// repetition level of 0 starts a new row.
+/// Cells of a column, with their Parquet levels. The definition level of a null is lower than that of a value, and 0
+/// for an empty list. A repetition level of 0 starts a new row.
 struct CellBatch<T: DataType> {
     values: Vec<T::T>,
     definitions: Vec<i16>,
@@ -304,7 +305,8 @@ fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, 
     Ok(properties.build())
 }
 
-/// The index of the innermost function's leaf column. Maps before it count as two leaf columns.
+/// The index of the column `leaf`, the innermost function, among Parquet's leaf columns. A map before it counts as two
+/// leaf columns. `None` if the table has no column `leaf`.
 fn index_of_leaf(columns: &[&Column]) -> Option<i32> {
     let leaf = columns.iter().position(|column| column.name == "leaf")?;
     let maps = columns[..leaf].iter().filter(|column| matches!(column.cells, Cells::Labels));

@@ -16,13 +16,13 @@ const SPAN: i64 = 60_000_000_000;
 /// The minimum number of rows in a group that is full because of its time span.
 const LEAST: usize = GROUP / 8;
 
-/// The rows of one event.
+/// The rows of one event that wait for their row group to be full.
 #[derive(Debug, Default)]
 pub(super) struct WaitingRows {
     rows: Vec<TableRow>,
     /// For each thread, stack and time interval, the index of the row that holds its sum.
     sums: FxHashMap<(TrackId, Option<StackId>, Option<i64>), usize>,
-    /// The earliest and latest time of the rows.
+    /// The earliest and latest time of the rows, in nanoseconds on the recording's clock; `None` if no row has a time.
     times: Option<(i64, i64)>,
 }
 
@@ -34,8 +34,8 @@ impl WaitingRows {
     }
 
     /// Adds a row with this weight, which may be negative. With a `bucket` (an interval in nanoseconds), the weight is
-    /// added to the row for the same thread, stack and interval, if there is one.
-    /// `epoch` is the wall clock's time when the recording's clock was 0: intervals are aligned to the wall clock.
+    /// added to the row for the same thread, stack and interval, if there is one. Intervals are aligned to the wall
+    /// clock: `epoch` is its time when the recording's clock was 0, in nanoseconds since 1970; `None` if unknown.
     pub(super) fn push(&mut self, event: usize, row: &Row, weight: i64, bucket: Option<i64>, epoch: Option<i128>) {
         let mut time = row.time.and_then(|time| i64::try_from(time.0).ok());
         if let Some(time) = time {

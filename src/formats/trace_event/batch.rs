@@ -1,4 +1,4 @@
-//! Copies of events, so that another thread can process them than the one that reads them.
+//! Copies of events, so that one thread can read events while another thread processes them.
 
 use super::event::{Owner, TraceEvent};
 use std::borrow::Cow;

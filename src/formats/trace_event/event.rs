@@ -87,7 +87,7 @@ impl<'a> TraceEvent<'a> {
         Ok((Self { raw: &bytes[..len], ..event }, len))
     }
 
-    /// True if the event starts something on a track that is identified by an ID.
+    /// True if the event is an instant or the start of a span, on a track that is identified by an ID.
     pub(super) fn is_by_id(&self) -> bool {
         matches!(self.phase, b'b' | b'n' | b'S')
     }
@@ -102,8 +102,8 @@ impl<'a> TraceEvent<'a> {
         self.pid.clone().unwrap_or(Owner::Number(0))
     }
 
-    /// The text of an argument. Quotes around strings are removed, and so is one more pair inside of them (Rust's debug
-    /// format).
+    /// The text of an argument; `None` if it is absent. Quotes around strings are removed, and so is one more pair
+    /// inside of them (Rust's debug format).
     pub(super) fn argument(&self, name: &str) -> Option<Cow<'a, str>> {
         let [found] = self.arguments([name]);
         found
@@ -418,8 +418,9 @@ impl Visitor<'_> for FindName<'_> {
     }
 }
 
-/// Converts microseconds with any number of decimals to nanoseconds, rounded to the nearest. Parses digits directly,
-/// because a floating-point number can't hold microseconds since 1970 with nanosecond precision.
+/// Converts microseconds with any number of decimals to nanoseconds, rounded to the nearest; `None` if the text isn't a
+/// number or the result is too large. Parses digits directly, because a floating-point number can't hold microseconds
+/// since 1970 with nanosecond precision.
 pub(super) fn nanoseconds(text: &str) -> Option<i64> {
     let (negative, digits) = match text.as_bytes() {
         [b'-', digits @ ..] => (true, digits),
@@ -451,7 +452,7 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
     Some(if negative { -nanos } else { nanos })
 }
 
-/// Parses exponents and other notations, such as `1.5e3`.
+/// Converts microseconds in other notations, such as `1.5e3`, to nanoseconds.
 fn nanoseconds_from_float(text: &str) -> Option<i64> {
     let micros: f64 = text.parse().ok()?;
     let nanos = (micros * 1000.0).round();

@@ -5,7 +5,7 @@ use crate::contract::rows::clamp;
 use crate::model::stacks::{FrameId, Profile, Row, StackId, Weight};
 use std::collections::BTreeMap;
 
-/// How an event is written.
+/// Which event of the profile is written, and how its samples become spans.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventWriting<'p> {
     pub(super) profile: &'p Profile,
@@ -40,7 +40,7 @@ struct EventLayout<'p> {
     callees: BTreeMap<Option<StackId>, Vec<StackId>>,
 }
 
-/// The spans of a thread, outer ones first.
+/// Lays out the rows of a thread as spans, outer ones first.
 pub(super) fn spans(writing: EventWriting<'_>, rows: &[&Row]) -> Vec<StackSpan> {
     let mut layout = EventLayout { writing, sums: BTreeMap::new(), callees: BTreeMap::new() };
     rows.iter().for_each(|row| layout.add(row));
@@ -68,9 +68,9 @@ impl EventLayout<'_> {
     }
 
     fn spans(&self) -> Vec<StackSpan> {
-        // The stacks that aren't placed yet, the next one last.
+        // The stacks whose start isn't known yet, the next one last.
         let mut waiting: Vec<StackId> = self.callees(None).iter().rev().copied().collect();
-        // By caller, where its next callee starts.
+        // For each caller, the time at which its next callee starts.
         let mut next_starts = BTreeMap::<Option<StackId>, i64>::new();
         let mut spans = Vec::new();
         while let Some(stack) = waiting.pop() {

@@ -9,7 +9,8 @@ use serde::de::IgnoredAny;
 pub(super) enum Unmendable {
     /// The input ends inside the event; more bytes may follow.
     Short,
-    /// The error message, and the offset of the damage.
+    /// The event is damaged in a way that can't be repaired: the error message, and the offset of the damage in the
+    /// input.
     Damaged(&'static str, usize),
 }
 
@@ -77,7 +78,8 @@ fn is_word_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'+' | b'.')
 }
 
-/// Appends the string at the start of `bytes`, including its quotes. Returns its length in `bytes`.
+/// Repairs the JSON string at the start of `bytes` and appends it to `json`, with its quotes. Returns its length in
+/// `bytes`.
 fn mend_string(bytes: &[u8], json: &mut String) -> Result<usize, Unmendable> {
     json.push('"');
     let mut at = 1;
@@ -127,7 +129,7 @@ fn mend_string(bytes: &[u8], json: &mut String) -> Result<usize, Unmendable> {
     }
 }
 
-/// The text of a JSON string that serde rejects.
+/// The contents of a JSON string that serde rejects, after repairing it. A string that is cut off is returned as it is.
 pub(super) fn lenient_text(json: &str) -> String {
     let mut mended = String::new();
     match mend_string(json.as_bytes(), &mut mended) {

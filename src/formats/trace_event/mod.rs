@@ -53,7 +53,7 @@ fn is_incomplete(head: &[u8]) -> bool {
     event::TraceEvent::parse_bytes(head).is_err_and(|error| error.is_eof())
 }
 
-/// True if an input starts like a trace.
+/// True if an input starts like a trace: an array of events, or an object with one of the format's keys.
 pub fn sniff(head: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(head).trim_ascii_start();
     let has = |key: &str| memchr::memmem::find(head, key.as_bytes()).is_some();

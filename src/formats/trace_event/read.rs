@@ -82,7 +82,7 @@ impl SampledThread {
     }
 }
 
-/// Reads the spans.
+/// Reads the spans of a trace as a timeline. Samples are left out with a warning.
 pub(super) fn timeline(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
     let mut unread = 0;
     let trace = read(input, options, warnings, |event, _| {

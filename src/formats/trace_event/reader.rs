@@ -25,8 +25,8 @@ const LONGEST: usize = 1 << 26;
 /// The maximum length of an event that is repaired if it isn't valid JSON.
 const LONGEST_MENDED: usize = 1 << 20;
 
-/// Bytes that the search after damage may examine in vain, in addition to a multiple of the document so far. After
-/// that, only the starts of lines are examined.
+/// After damage, the search for the next event may examine this many bytes in vain, plus four times the length of the
+/// document so far. After that, it only examines the starts of lines.
 const WASTE: u64 = 1 << 20;
 
 /// In which part of the document's structure the reader is.
@@ -182,7 +182,7 @@ impl<R: Read> EventReader<R> {
                 }
                 // Doubles the buffer each time, so that a long event isn't parsed again after each read.
                 Attempt::Short if self.read_more_than(2 * rest)? => {}
-                // The event lacks a closing bracket; other events follow.
+                // The event probably lacks a closing bracket, and the events after it may be intact.
                 Attempt::Short => return self.resync("the file ends within it"),
                 Attempt::Damaged(message) => return self.resync(message),
             }
@@ -367,7 +367,7 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Skips a value of any size. Returns its first bytes.
+    /// Skips a JSON value of any size. Returns its first bytes, which are enough to recognize a key.
     fn skip_value(&mut self) -> Result<Vec<u8>> {
         /// The number of bytes to return: the length of the longest key that matters.
         const KEPT: usize = 16;

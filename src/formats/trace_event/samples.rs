@@ -39,7 +39,7 @@ pub(super) struct TraceSamples {
     samples: Vec<Sample>,
     /// The frames by ID.
     frames: FxHashMap<String, StackFrameRecord>,
-    /// Interned event names and frame IDs.
+    /// The numbers of event names and frame IDs.
     texts: FxHashMap<String, u32>,
 }
 

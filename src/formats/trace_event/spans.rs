@@ -43,7 +43,7 @@ pub(super) struct Trace {
     pub(super) skipped: Option<Skipped>,
     names: FxHashMap<ThreadKey, Box<[u8]>>,
     process_names: FxHashMap<i64, Box<[u8]>>,
-    /// The number of clang's sums that were ignored.
+    /// The number of clang's sums (`Total …`) that were ignored.
     sums: u64,
 }
 
@@ -106,7 +106,7 @@ pub(super) fn read_trace(
 #[derive(Debug, Default)]
 struct SpanBuilder<'o> {
     compat: bool,
-    /// Arguments by which the time of spans is summed.
+    /// The names of the arguments by whose values the time of spans is summed.
     by_args: &'o [String],
     timeline: Timeline,
     threads: Vec<ThreadSpans>,
@@ -139,12 +139,12 @@ struct ByIdTrack {
 #[derive(Debug, Default)]
 struct ThreadSpans {
     key: ThreadKey,
-    /// Events that are held back, by time.
+    /// Events that are held back to be sorted, in the order of their times.
     waiting: VecDeque<SpanEvent>,
     /// The time of the latest event that was processed.
     latest: Option<i64>,
     stack: Stack,
-    /// True if the track has complete spans, whose nesting is only known at the end.
+    /// True if the track has complete spans (`X`), whose nesting is only known at the end.
     has_whole: bool,
 }
 
@@ -164,7 +164,7 @@ struct SpanEvent {
     origin: u64,
 }
 
-/// The action of a span.
+/// The action of a span, which its arguments state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sub {
     None,
@@ -191,8 +191,8 @@ impl<'o> SpanBuilder<'o> {
         Self { compat: options.perfetto_compat, by_args: &options.by_args, timeline, ..Self::default() }
     }
 
-    /// True if the event is part of a span that counts. Events of V8's profiles don't, and neither do clang's sums, which
-    /// are counted here.
+    /// True if the event is part of a span. Sums written by clang and whole V8 profiles look like spans but aren't.
+    /// Also counts clang's sums.
     fn is_span(&mut self, event: &TraceEvent<'_>) -> bool {
         if !is_span(event.phase) {
             return false;
@@ -240,7 +240,7 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
-    /// The values of the arguments by which time is summed; [`NO_NAME`] for those that the event lacks.
+    /// For each argument by which time is summed, its value in the event; [`NO_NAME`] if the event lacks it.
     fn argument_values(&mut self, event: &TraceEvent<'_>) -> Vec<NameNo> {
         let mut values = Vec::new();
         for key in self.by_args {
@@ -469,7 +469,7 @@ impl<'o> SpanBuilder<'o> {
                 self.timeline.slices[index].sub = NO_NAME;
             }
         }
-        // If the start and the end of a span state the same argument, the end counts.
+        // If the start and the end of a span both state an argument, the value in the end wins.
         for values in &mut self.timeline.by_arg {
             values.reverse();
             values.sort_by_key(|(slice, _)| *slice);
@@ -529,7 +529,7 @@ fn set_sub(slice: &mut Slice, end: &SpanEvent) {
     }
 }
 
-/// Adds the values of the arguments by which time is summed.
+/// Stores for a slice the values of the arguments by which time is summed.
 fn add_arguments(by_arg: &mut [Vec<(u32, NameNo)>], slice: usize, event: &SpanEvent) {
     for (values, &value) in by_arg.iter_mut().zip(&event.args) {
         if value != NO_NAME {
@@ -541,7 +541,8 @@ fn add_arguments(by_arg: &mut [Vec<(u32, NameNo)>], slice: usize, event: &SpanEv
 /// The maximum nesting depth in Perfetto.
 const COMPAT_DEPTH: u16 = 512;
 
-/// Removes and returns the earliest of these ends that can belong to a span starting at `from`.
+/// Removes the earliest end that can belong to a span with this track and name that starts at `from`. Returns the time
+/// of the end; `None` if there is none.
 fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNo, from: i64) -> Option<i64> {
     let (&end, count) = ends.range_mut((id, name, from)..=(id, name, i64::MAX)).next()?;
     *count -= 1;

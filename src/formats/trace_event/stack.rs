@@ -25,7 +25,8 @@ impl Open {
         self.start.saturating_add(self.duration)
     }
 
-    /// True if the span is over for an event at `time`. Instants at the same time count as nested.
+    /// True if the span is over for an event at `time`. Spans are over at the time of their end, instants only after
+    /// it.
     fn is_over_at(&self, time: i64) -> bool {
         self.end() < time || (self.end() == time && self.duration > 0)
     }
@@ -64,7 +65,8 @@ impl Stack {
         self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
     }
 
-    /// Removes the spans that are over at `time`. Open spans inside a removed span end with it; returns their number.
+    /// Removes the spans that are over at `time`. If spans inside a removed span are still open, they end with it.
+    /// Returns the number of removed spans for which that was so.
     #[inline]
     pub(super) fn pass(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;

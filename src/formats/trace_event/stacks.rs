@@ -30,7 +30,7 @@ use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, Unit, Weight
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// Writes one event of a profile.
+/// Writes the event that the options select ([`WriteOptions::series`]).
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let mut writer = TraceWriter::new(out)?;
     let Some(series) = profile.series.get(options.series) else { return writer.finish() };
@@ -70,7 +70,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 
 /// Nanoseconds between samples: as requested when recording, or else the median distance of samples in a thread.
 fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
-    /// Used if there is no distance.
+    /// The minimum, which is also used if no thread has two samples.
     const MICROSECOND: u64 = 1000;
     if let Some(Sampling::Frequency(hertz)) = series.sampling {
         return (1_000_000_000 / hertz.max(1)) as i64;

@@ -6,7 +6,7 @@ use crate::error::Result;
 use std::fmt;
 use std::io::Write;
 
-/// Starts an output of spans.
+/// Starts a trace to which spans will be written.
 pub fn start_spans(out: &mut dyn Write) -> Result<Box<dyn SpanWriter + '_>> {
     Ok(Box::new(TraceWriter::new(out)?))
 }
@@ -64,8 +64,9 @@ impl SpanWriter for TraceWriter<'_> {
     }
 }
 
-/// The phase (`ph`): the input's kind of event for spans on ID-based tracks; otherwise a complete span, if it ever
-/// ended.
+/// The phase (`ph`) of a span's first event. Without a duration, the span is an instant (`n` on an ID-based track, or
+/// `i`). Otherwise it is a span on an ID-based track (`b`), a span that never ended (`B`, with a negative duration) or
+/// a complete span (`X`).
 fn phase(span: &SpanRecord<'_>) -> &'static str {
     match (span.duration, span.id) {
         (None, Some(_)) => "n",

@@ -25,7 +25,7 @@ impl BareFunction {
     }
 }
 
-/// All such functions of a file, in ascending order.
+/// All functions of a file that are in no library and named after their address, in ascending order.
 pub(super) fn functions(file: &RawFile<'_>) -> Result<Vec<BareFunction>> {
     let mut functions = Vec::new();
     for (index, tables) in file.tables().iter().enumerate() {
@@ -38,7 +38,7 @@ pub(super) fn functions(file: &RawFile<'_>) -> Result<Vec<BareFunction>> {
     Ok(functions)
 }
 
-/// The functions that are in no library and named after an address: the address by row of the function table.
+/// The address of each function that is in no library and named after its address, by row of the function table.
 fn addresses_by_row(tables: &Tables<'_, '_>) -> Result<FxHashMap<usize, Addr>> {
     let mut addresses = FxHashMap::default();
     let Some(strings) = tables.strings else { return Ok(addresses) };
@@ -55,7 +55,7 @@ fn addresses_by_row(tables: &Tables<'_, '_>) -> Result<FxHashMap<usize, Addr>> {
     Ok(addresses)
 }
 
-/// Parses an address that stands in place of a name.
+/// Parses an address that a function has instead of a name, such as `0x7f0000001010`; `None` for other names and for 0.
 pub(super) fn parse_address(name: &str) -> Option<Addr> {
     let digits = name.strip_prefix("0x")?;
     if digits.starts_with('+') || digits.len() > 16 {
@@ -67,7 +67,7 @@ pub(super) fn parse_address(name: &str) -> Option<Addr> {
     }
 }
 
-/// Flag of a function whose `resource` is valid.
+/// The bit of `funcTable.flags` that says that a function's `resource` is valid.
 const HAS_RESOURCE: u64 = 4;
 
 impl RawFuncs<'_> {

@@ -9,9 +9,9 @@ use crate::error::Result;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
 
-/// Flag of a function whose `source` is valid.
+/// The bit of `funcTable.flags` that says that a function's `source` is valid.
 const HAS_SOURCE: u64 = 8;
-/// Flag of a frame whose `line` is valid.
+/// The bit of `frameTable.flags` that says that a frame's `line` is valid.
 const HAS_LINE: u64 = 16;
 
 /// The new name of a row in the function table.
@@ -84,7 +84,7 @@ impl<'d> Edits<'_, 'd> {
         rows
     }
 
-    /// The function at an address. Calls inlined in it are left out.
+    /// The function that contains the code at an address; `None` if it isn't known. Calls inlined in it are left out.
     fn look_up<'a>(&self, function: &BareFunction, ask: &Ask<'a>) -> Option<NamedCall<'a>> {
         let index = self.addresses.binary_search(&function.address()).ok()?;
         ask(index).last().copied()

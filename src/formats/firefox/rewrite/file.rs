@@ -25,7 +25,7 @@ pub(super) struct RawShared<'d> {
     #[serde(borrow)]
     pub(super) frame_table: Option<RawFrames<'d>>,
     pub(super) stack_table: Option<RawStacks>,
-    /// By column name.
+    /// The columns of the table of source files, by name.
     #[serde(borrow)]
     pub(super) sources: BTreeMap<String, &'d RawValue>,
 }
@@ -81,7 +81,7 @@ pub(super) struct RawFrames<'d> {
 pub(super) struct RawStacks {
     pub(super) frame: Column,
     pub(super) prefix: Option<Column>,
-    /// How many rows before this one the caller is; 0 for none.
+    /// How many rows before the stack's own row its caller's row is; 0 if there is no caller.
     pub(super) prefix_offset: Option<Column>,
 }
 
@@ -91,7 +91,7 @@ pub(super) struct Tables<'f, 'd> {
     pub(super) funcs: &'f RawFuncs<'d>,
     pub(super) frames: &'f RawFrames<'d>,
     pub(super) strings: Option<&'d RawValue>,
-    /// The thread that owns them; `None` for shared tables.
+    /// The thread that owns the tables; `None` if all threads share them.
     pub(super) thread: Option<&'f RawThread<'d>>,
 }
 

@@ -18,7 +18,7 @@
 //! * Tables belong to threads or (since version 60) are shared by all in `shared`. A shared function can be used by
 //!   several processes, and is named only if the name is the same in all of them. A function's source file is a column
 //!   or (since version 58) an index into a table of sources.
-//! * samply takes some memory for a file (such as `zero (deleted)`, which holds PHP's code). Addresses there are
+//! * samply mistakes some memory for a file (such as `zero (deleted)`, which holds PHP's code). Addresses there are
 //!   relative to the start of a mapping, which the file doesn't state. Such code stays unnamed.
 //! * Inlined calls are not added, because they would need new rows in the stack table, whose rows refer to each other
 //!   by index. Only the function that contains the code is named. A name that an agent made of several functions

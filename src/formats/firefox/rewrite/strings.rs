@@ -22,7 +22,7 @@ impl<'d> Strings<'d> {
         Ok(Self { raw, list, new: Interner::default() })
     }
 
-    /// The existing string at an index.
+    /// The existing string at an index; `None` if there is none.
     pub(super) fn text(&self, number: usize) -> Option<String> {
         serde_json::from_str(self.list.get(number)?.get()).ok()
     }
@@ -32,7 +32,7 @@ impl<'d> Strings<'d> {
         self.list.len() + self.new.number(&*String::from_utf8_lossy(text)) as usize
     }
 
-    /// Inserts the new strings into the text.
+    /// Plans to append the new strings to the list of strings in the file's text.
     pub(super) fn splice(&self, file: &[u8], splices: &mut Splices) {
         let new = self.new.items().iter();
         let texts: Vec<String> = new.map(|text| serde_json::Value::from(text.as_str()).to_string()).collect();
@@ -40,7 +40,7 @@ impl<'d> Strings<'d> {
     }
 }
 
-/// Appends values to a JSON list.
+/// Plans to append `values`, each a JSON text, to a JSON list in the file's text.
 fn append(list: &RawValue, is_empty: bool, values: &[String], file: &[u8], splices: &mut Splices) {
     if values.is_empty() {
         return;
@@ -71,7 +71,7 @@ pub(super) struct Sources<'f, 'd> {
 }
 
 impl<'f, 'd> Sources<'f, 'd> {
-    /// `None` if the table has a column that we don't know, or columns of different lengths.
+    /// Reads the table of source files. `None` if it has a column that we don't know, or columns of different lengths.
     pub(super) fn read(columns: &'f BTreeMap<String, &'d RawValue>) -> Option<Self> {
         let rows = number(columns.get("length")?)?;
         columns.get("filename")?;
@@ -93,7 +93,7 @@ impl<'f, 'd> Sources<'f, 'd> {
         self.rows + self.new.intern(strings.add(file)) as usize
     }
 
-    /// Inserts the new rows into the text.
+    /// Plans to append the new rows to the columns in the file's text.
     pub(super) fn splice(&self, file: &[u8], splices: &mut Splices) {
         let new = self.new.items();
         if new.is_empty() {

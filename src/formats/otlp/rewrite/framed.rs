@@ -88,7 +88,7 @@ pub(super) fn frames(bytes: &[u8]) -> impl Iterator<Item = Framed<'_>> {
     })
 }
 
-/// The first message of the rest of an input. If it is cut off, it takes up all of the rest.
+/// The first length-prefixed message of `rest`. If it is cut off, it is marked as damaged and takes up all of `rest`.
 fn next_length_prefixed(rest: &[u8]) -> Framed<'_> {
     if let Some(len) = rest.first_chunk()
         && let Ok(len) = usize::try_from(u32::from_be_bytes(*len))

@@ -39,7 +39,7 @@ use uses::LocationUses;
 struct UnsymbolizedOtlp<'d> {
     bytes: &'d [u8],
     files: Interner<CodeFile, u32>,
-    /// Each address once, in ascending order.
+    /// The addresses to look up, each once, in ascending order.
     addresses: Vec<BareAddress>,
     /// Number of locations, in all messages, that lie in files whose version is unknown.
     unversioned: u64,

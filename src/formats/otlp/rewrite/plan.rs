@@ -36,7 +36,7 @@ pub(super) struct Plan {
     pub(super) lines: BTreeMap<u64, Vec<NewLine>>,
     /// Locations to append: a copy of the location with this index, plus these lines.
     pub(super) copies: Vec<(u64, Vec<NewLine>)>,
-    /// Stacks to append.
+    /// Stacks to append, each as a list of location indices.
     pub(super) stacks: Interner<Vec<u64>, u32>,
     /// The new stack index for samples of a process, by the old stack index and the process.
     pub(super) moved: FxHashMap<(u64, Option<Pid>), u64>,
@@ -51,7 +51,7 @@ impl Plan {
     /// Looks up the names and plans the changes.
     pub(super) fn new(message: &Message<'_>, uses: &LocationUses, look_up: &LookUp<'_>) -> Result<Self> {
         let (mut plan, mut old_strings) = (Self::default(), None);
-        // The copies that replace locations, by use.
+        // For each use that gets a copy of its location: the index of the copy.
         let mut moved: FxHashMap<LocationUse, u64> = FxHashMap::default();
         let calls = |one: &LocationUse| uses.address(one).map(|address| look_up(&address)).unwrap_or_default();
         for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
@@ -79,7 +79,7 @@ impl Plan {
         self.lines.is_empty() && self.copies.is_empty()
     }
 
-    /// Adds copies of the stacks that contain replaced locations. `moved` has the copies of locations, by use.
+    /// Adds copies of the stacks that contain replaced locations. `moved` has the index of the copied location, by use.
     fn move_stacks(
         &mut self,
         message: &Message<'_>,
@@ -105,7 +105,7 @@ impl Plan {
         Ok(())
     }
 
-    /// The lines for these calls. Adds their functions and strings.
+    /// The lines for `calls`. Adds the functions and strings that the lines need.
     fn new_lines<'d>(
         &mut self,
         calls: &[NamedCall<'_>],
@@ -141,8 +141,8 @@ impl Plan {
     }
 }
 
-/// The index of an appended element: `count` elements exist, and `more` were appended before. An error if it exceeds
-/// the range of `int32`.
+/// The index of an appended element: `count` elements existed before, and `more` were appended before this one. Fails
+/// if the index doesn't fit into `int32`.
 fn appended_index(count: usize, more: usize) -> Result<u64> {
     match count.checked_add(more) {
         Some(index) if i32::try_from(index).is_ok() => Ok(index as u64),

@@ -67,18 +67,18 @@ enum Bare {
     File(u32, u64),
 }
 
-/// All locations without a function that the samples of a message contain.
+/// How the samples of a message use the locations that have no function.
 #[derive(Debug)]
 pub(super) struct LocationUses {
-    /// By location; `None` for locations that need no name or can't get one.
+    /// What the address of each location refers to; `None` for locations that need no name or can't get one.
     bare: Vec<Option<Bare>>,
-    /// By location, whether it is in the kernel.
+    /// For each location, whether it is in the kernel.
     in_kernel: Vec<bool>,
     /// Number of locations that have no function and lie in files whose version the message doesn't state.
     pub(super) unversioned: u64,
-    /// Each use once, in ascending order.
+    /// The uses, each once, in ascending order.
     pub(super) list: Vec<LocationUse>,
-    /// Each stack with each process that has it, in ascending order.
+    /// The pairs of a stack and a process whose samples have that stack, each once, in ascending order.
     pub(super) stacks: Vec<(u64, Option<Pid>)>,
 }
 

@@ -41,7 +41,8 @@ struct LocationCopy {
 }
 
 impl Edits {
-    /// Looks up the names and plans the changes.
+    /// Asks for the names of all addresses, and plans the changes. Fails if there are no IDs left for new locations or
+    /// functions.
     pub(super) fn plan(tables: &Tables<'_>, uses: &Uses, ask: &Ask<'_>) -> Result<Self> {
         let (names, lines, copies) = (NewNames::new(tables), NewLines::default(), Vec::new());
         let mut edits = Self { names, lines, copies, moved: FxHashMap::default(), has_copies: Vec::new() };
@@ -64,7 +65,7 @@ impl Edits {
         Ok(edits)
     }
 
-    /// Adds lines to a location.
+    /// Adds a line for each call to the location with this index. `calls` may be empty.
     fn add_lines(&mut self, location: u32, calls: &[NamedCall<'_>]) -> Result<()> {
         if !calls.is_empty() {
             self.names.encode_lines(calls, &mut self.lines.bytes)?;
@@ -73,7 +74,8 @@ impl Edits {
         Ok(())
     }
 
-    /// Adds a copy of a location, with this ID, for uses with another meaning.
+    /// Adds a copy of a location, for the uses that mean another function than the original. `id` is the ID of the
+    /// copy.
     fn add_copy(&mut self, meaning: &Meaning<'_, Use>, id: u64) -> Result<()> {
         let Some(one) = meaning.uses.first() else { return Ok(()) };
         let mut lines = Vec::new();
@@ -157,7 +159,7 @@ impl Edits {
         Some(out)
     }
 
-    /// The fields that are appended to the profile.
+    /// Encodes the fields to append to the profile: copies of locations, new functions and new strings.
     fn appended_fields(&self, tables: &Tables<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         for copy in &self.copies {
@@ -181,7 +183,7 @@ impl NewLines {
     }
 }
 
-/// A location with its ID replaced.
+/// Encodes a location again, with another ID.
 fn with_id(message: &[u8], id: u64) -> Vec<u8> {
     let (mut out, mut start, mut fields) = (Vec::new(), 0, Fields::of(message));
     encoding::uint64::encode(1, &id, &mut out);
@@ -198,12 +200,12 @@ fn with_id(message: &[u8], id: u64) -> Vec<u8> {
 /// New functions and strings, which are appended to the file.
 #[derive(Debug)]
 struct NewNames {
-    /// The number of strings in the file.
+    /// The number of strings in the file, without the new ones.
     old_strings: usize,
     strings: Interner<String, u32>,
     /// The highest function ID in the file.
     last_function: u64,
-    /// By the string indices of name and file.
+    /// The new functions, each as the string indices of its name and its file.
     functions: Interner<(i64, i64), u32>,
 }
 
@@ -247,7 +249,8 @@ impl NewNames {
     }
 }
 
-/// The ID `last + 1 + place`, for the new entry number `place`. Fails if there is no ID that high.
+/// The ID of a new entry. `last` is the highest ID in the file, and `place` is the number of new entries before this
+/// one. Fails if the ID doesn't fit into 64 bits.
 fn next_id(last: u64, place: u32, what: &str) -> Result<u64> {
     last.checked_add(u64::from(place) + 1)
         .ok_or_else(|| Error::new(format!("uses the highest {what} ID, so no {what} can be added")))

@@ -20,10 +20,10 @@ pub(super) struct Use {
     pub(super) is_caller: bool,
 }
 
-/// All locations without a function that samples contain.
+/// How samples use the locations that have no function.
 #[derive(Debug, Default)]
 pub(super) struct Uses {
-    /// Each use once, in ascending order.
+    /// The uses, each once, in ascending order.
     pub(super) list: Vec<Use>,
     /// The addresses to look up, each once, in ascending order.
     pub(super) addresses: Vec<BareAddress>,
@@ -32,12 +32,13 @@ pub(super) struct Uses {
     in_kernel: FxHashSet<u64>,
 }
 
-/// Indices of the locations without a function, by ID.
+/// For the IDs of locations without a function: their indices in [`Tables::locations`].
 #[derive(Debug, Default)]
 struct LocationPlaces {
-    /// For IDs up to twice the number of locations. Most writers number locations from 1.
+    /// The index plus 1, for IDs up to twice the number of locations; `None` for IDs of other locations. Most writers
+    /// number locations from 1.
     dense: Vec<Option<NonZero<u32>>>,
-    /// For IDs that `dense` doesn't cover.
+    /// The indices for IDs that `dense` doesn't cover.
     sparse: FxHashMap<u64, u32>,
 }
 
@@ -47,13 +48,13 @@ struct FoundUses {
     list: Vec<Use>,
     /// The length of the list after it was last compacted.
     distinct: usize,
-    /// By location, the process of the last use as the innermost frame and as a caller. Usually the next use is the
-    /// same.
+    /// By location: the process of its last use as the innermost frame, and of its last use as a caller. The outer
+    /// `None` means that there was no such use. Usually the next use is the same as the last one.
     last: Vec<[Option<Option<Pid>>; 2]>,
 }
 
 impl Uses {
-    /// Goes through all samples. Damaged ones are skipped here and will be copied unchanged.
+    /// Finds the uses in all samples. Damaged samples are skipped with a warning; `write` will copy them unchanged.
     pub(super) fn find(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
         let (places, in_kernel) = (find_unnamed(tables, warnings), kernel_locations(tables));
         let mut uses = Self { places, in_kernel, ..Self::default() };
@@ -143,7 +144,8 @@ impl LocationPlaces {
         }
     }
 
-    /// Sets or removes an entry. If an ID occurs twice, the later location wins.
+    /// Sets the index for a location's ID, or removes it if `place` is `None`. If an ID occurs twice, the later
+    /// location wins.
     fn set(&mut self, id: u64, place: Option<u32>) {
         match (usize::try_from(id).ok().and_then(|id| self.dense.get_mut(id)), place) {
             (Some(slot), _) => *slot = place.and_then(|place| NonZero::new(place.wrapping_add(1))),
