@@ -130,8 +130,8 @@ pub struct Process {
     /// The process's mappings by time; mappings at the same time are in file order. Mappings of the kernel and its
     /// modules belong to PID -1.
     pub mappings: Vec<Mapping>,
-    /// True if the process mapped executable memory without a file (`//anon`, `[anon:…]`, memfd), which is where JIT
-    /// code usually is.
+    /// True if the process mapped executable memory without a file (`//anon`, `[anon:…]`, memfd), where JIT code may
+    /// be.
     pub has_jit_memory: bool,
 }
 
