@@ -1,6 +1,6 @@
 //! Ends the program in an orderly way when it can't continue: memory runs out, or a mapped input is truncated. Either
 //! way, it prints one line and exits with status 1. Unfinished outputs have no name yet, so files that they would
-//! replace are untouched. If an unfinished output needed a temporary name ([`super::hidden`]), it is removed, as it
+//! replace are untouched. If an unfinished output needed a temporary name (`io::hidden`), it is removed, as it
 //! also is when a signal ends the program.
 //!
 //! The program's own memory is limited from the start (`RLIMIT_DATA`, setrlimit(2)). Otherwise a file that decompresses

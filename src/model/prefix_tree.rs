@@ -66,7 +66,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         self.push(parent, key, first)
     }
 
-    /// The newest sequences that extend `parent` by one key, each with that key. Returns at most [`LISTED`].
+    /// The newest sequences that extend `parent` by one key, each with that key. Returns at most `LISTED`.
     pub fn newest(&self, parent: Option<u32>) -> impl Iterator<Item = (u32, K)> + '_ {
         self.siblings(self.first_child(parent.unwrap_or(NONE))).take(LISTED)
     }
