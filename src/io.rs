@@ -381,8 +381,8 @@ impl Stream {
         Self { head: Vec::new(), at: 0, rest }
     }
 
-    /// The first bytes of the input, at most `most`, without consuming them. Returns what one read gives, but at least
-    /// 4 KiB unless the input is shorter.
+    /// The next bytes of the input, at most `most`, without consuming them. Returns as many as a single read provides.
+    /// Reads on only if these are fewer than 4 KiB.
     pub fn peek(&mut self, most: usize) -> Result<&[u8]> {
         self.fill(most.min(1 << 12), most)
     }

@@ -126,7 +126,7 @@ pub struct Opened {
 pub struct Door<'a> {
     /// Who named the paths. The table in the module's documentation says what follows from this.
     pub named: Named,
-    /// Where the paths start.
+    /// Where walks along the paths begin: for instance at the root, or at the root directory of a process.
     pub start: Start<'a>,
     /// True if other users' files are trusted (`--force`).
     pub force: bool,

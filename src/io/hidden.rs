@@ -146,7 +146,7 @@ fn flags(what: Passing) -> AtFlags {
     }
 }
 
-/// The name for a number.
+/// The temporary name that belongs to a number in the table.
 fn text(number: u64) -> NameText {
     let prefix = if number & IS_DIRECTORY == 0 { FILES } else { DIRECTORIES };
     let mut text = [0; FILES.len() + 17];

@@ -711,7 +711,7 @@ impl Profile {
     }
 }
 
-/// True if a module's name contains the process whose JIT code it is.
+/// True for a module of JIT code whose name contains its process's ID, such as `perf-7.map`.
 fn is_named_after_process(module: &[u8]) -> bool {
     let backing = Backing::of(module);
     backing.is_jit_object() || backing.is_perf_map() || backing.may_hold_jit_code()

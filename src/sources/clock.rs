@@ -53,7 +53,8 @@ impl Conversion {
             if let Some(tsc) = clock.tsc.filter(is_usable) {
                 return (Self::Tsc(tsc), None);
             }
-            // The header's claim is only overruled if the first record is close to the marker's mmap.
+            // The header may wrongly claim that times are the time-stamp counter. Don't believe it if the first record
+            // is close to the marker's mmap on the recording's clock.
             let near =
                 times.marker.zip(times.first).is_some_and(|(marker, first)| marker.0.abs_diff(first) < PLAUSIBLE);
             if same && near {
