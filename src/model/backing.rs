@@ -164,8 +164,8 @@ impl<'a> Backing<'a> {
         }
     }
 
-    /// True if a module of this name contains JIT code: named JIT memory, an ELF image of JIT code, the jitdump or perf
-    /// map that reports it, or a name that eBPF agents use.
+    /// True if a module of this name stands for JIT code: it is memory without a file, an ELF image of JIT code, a
+    /// jitdump, a perf map, or a name that eBPF agents use.
     pub fn is_jit_object(self) -> bool {
         let (Self::File(path) | Self::Other(path) | Self::Bracketed(path)) = self else {
             return self != Self::Unnamed && self.may_hold_jit_code();

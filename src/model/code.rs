@@ -42,8 +42,8 @@ pub struct OriginId(pub u32);
 pub struct Lines<'data> {
     /// The undecoded entries as the source contains them; empty if there are none.
     pub raw: &'data [u8],
-    /// Decodes the entries in `raw`. Each format provides its own decoder, so that the model doesn't depend on layouts. `None`
-    /// if there are no lines, or if `positions` decodes them.
+    /// Decodes the entries in `raw`. Each format provides its own decoder, so that the model doesn't depend on layouts.
+    /// `None` if there are no lines, or if `positions` decodes them.
     pub decode: Option<for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>>,
     /// The number of entries that the source's record states (`nr_entry` in a jitdump). `raw` may contain fewer.
     pub count: u64,

@@ -25,7 +25,7 @@ impl Place {
 pub struct ScriptScopes {
     /// The scopes in all authored files, in the map's order: each comes before the scopes nested in it.
     pub authored: Vec<AuthoredScope>,
-    /// The ranges of the script that functions were generated to, sorted by start.
+    /// The ranges of the script that are functions, sorted by start.
     ranges: Vec<FunctionRange>,
 }
 

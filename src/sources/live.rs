@@ -17,8 +17,8 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Tolerance when comparing a process's start time: it has a resolution of 10 ms, and the boot time that it counts from
-/// one of a second.
+/// Tolerance for comparing a process's start time. That time counts from the boot time, which is only known to the
+/// second; its own resolution is 10 ms.
 const SLACK: Duration = Duration::from_secs(2);
 
 /// Stop comparing mappings once this many more of them agree with the recorded ones than are missing.

@@ -145,8 +145,8 @@ impl Profile {
         self.series.iter().all(|series| names.insert(&series.name))
     }
 
-    /// Renames functions in place and returns true, provided that different frames stay different. Stacks and rows are then
-    /// unchanged, and the result is the same as of [`merge_renamed`](Self::merge_renamed) into an empty profile.
+    /// Renames functions in place and returns true, provided that different frames stay different. Stacks and rows are
+    /// then unchanged, and the result is the same as of [`merge_renamed`](Self::merge_renamed) into an empty profile.
     /// Otherwise changes nothing and returns false.
     pub fn rename(&mut self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) -> bool {
         // The new names, each with the index of its frame.

@@ -23,7 +23,7 @@ pub(super) struct GivenList<'a> {
     files: &'a [GivenFile],
     /// For each process that the user named files for, the indices of these files in `files`.
     by_pid: FxHashMap<Pid, Vec<usize>>,
-    /// The indices in `files` of the files that the user named for no certain process.
+    /// The indices in `files` of the files that the user named for no particular process.
     for_any: Vec<usize>,
 }
 
