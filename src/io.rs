@@ -89,8 +89,8 @@ impl InPath {
         }
     }
 
-    /// The metadata of the input's file; `None` for standard input, or if the file is absent. If a found path is a
-    /// symbolic link, the link's own metadata.
+    /// Metadata of the input's file. For a found path that is a symbolic link, the link's own metadata. `None` for
+    /// standard input, or if there is no such file.
     pub fn about(&self) -> Option<Metadata> {
         match self {
             Self::Stdin => None,
@@ -119,8 +119,8 @@ impl InPath {
         }
     }
 
-    /// The door through which to open the files in an input directory. The user didn't type their names, and they may
-    /// belong to other users.
+    /// The rules for opening the files of an input that is a directory. The user typed the directory but not the files'
+    /// names, and other users may own the files.
     pub fn door_to_parts(&self) -> Door<'_> {
         match self {
             Self::Found(found) => found.door(),
@@ -171,8 +171,8 @@ impl OutPath {
         }
     }
 
-    /// Fails if a symbolic link created by another user leads to this place. jitgraft's own outputs check this by
-    /// themselves; this is for files that another program will write.
+    /// Fails if the output's path leads through a symbolic link that another user created. jitgraft's own outputs check
+    /// this when they are created; call this for files that another program will write.
     pub fn refuse_foreign_links(&self) -> Result<()> {
         match self {
             Self::Path(path) => target::refuse_foreign_links(path).map_err(|error| error.in_file(path)),
@@ -209,20 +209,21 @@ fn open_typed(path: &Path) -> Result<File> {
     open_of_system(path).map_err(|error| unopened::input(path, error))
 }
 
-/// Opens a path that was found. Fails unless it is a regular file.
+/// Opens a path that the user didn't type. Fails unless it leads to a regular file.
 fn open_found(found: &FoundPath) -> Result<File> {
     let absent = || unopened::input(&found.path, rustix::io::Errno::NOENT.into());
     found.door().open_file(&found.path).unwrap_or_else(|| Err(absent()))
 }
 
-/// Reads a text file whose path the user typed.
+/// Reads a text file whose path the user typed, and remembers the file as an input.
 pub fn read_typed(path: &Path) -> io::Result<String> {
     let file = open_of_system(path)?;
     remember_typed(path, &file)?;
     io::read_to_string(file)
 }
 
-/// Maps a file. Files that can't be mapped (pipes, /proc) are first copied to an unlinked temporary file.
+/// Maps a file whose path the user typed, and remembers it as an input. Files that can't be mapped (pipes, /proc) are
+/// first copied to an unlinked temporary file.
 pub fn map_file(path: &Path) -> Result<Bytes> {
     let map = || {
         let file = open_typed(path)?;
@@ -232,14 +233,15 @@ pub fn map_file(path: &Path) -> Result<Bytes> {
     map().map_err(|error| error.in_file(path))
 }
 
-/// Remembers that a file whose path the user typed is an input.
+/// Remembers a file whose path the user typed, so that no output of this run replaces it.
 fn remember_typed(path: &Path, file: &File) -> io::Result<()> {
     let about = file.metadata()?;
     opened::remember(&about, modes::mode_of_typed(path, &about));
     Ok(())
 }
 
-/// Remembers that standard input is an input. Its path is unknown.
+/// Remembers the file that standard input reads from, so that no output of this run replaces it. The file's path is
+/// unknown.
 fn remember_stdin(file: &File) -> io::Result<()> {
     let about = file.metadata()?;
     let own = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
@@ -266,7 +268,7 @@ fn map_unremembered(file: File) -> Result<Bytes> {
     map_regular(&file)
 }
 
-/// Remembers that everything in a directory is an input, such as a recording's directory.
+/// Remembers that all files in a directory are inputs, so that no output is written there: for a recording's directory.
 pub fn opens_directory(path: &Path) {
     if let Some(directory) = opened::FileId::at(path) {
         opened::remember_directory(directory);
@@ -278,7 +280,8 @@ pub fn map_own(file: &File) -> Result<Bytes> {
     if file.metadata()?.len() == 0 { Ok(Bytes::Owned(Vec::new())) } else { map_regular(file) }
 }
 
-/// Writes to standard output, for commands without an option for the output. Fails if not everything could be written.
+/// Passes standard output to `write`, for commands without an option for the output. Fails if standard output is closed
+/// or not everything could be written.
 pub fn print<T>(write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     let to_stdout = |error: Error| error.in_file(Path::new("(standard output)"));
     if guard::stdout_was_closed() {
@@ -361,7 +364,7 @@ fn map_stdin(mut file: File) -> Result<Bytes> {
 /// An input that is read once from front to back, without being in memory as a whole. The caller decompresses it.
 pub struct Stream {
     head: Vec<u8>,
-    /// How many bytes of `head` have been read.
+    /// How many bytes of `head` the reader has consumed.
     at: usize,
     rest: Box<dyn Read + Send>,
 }
@@ -378,18 +381,19 @@ impl Stream {
         Self { head: Vec::new(), at: 0, rest }
     }
 
-    /// The first bytes of the input, at most `most`, without consuming them. Returns what one read gives, but at least
-    /// 4 KiB unless the input is shorter.
+    /// The next bytes of the input, at most `most`, without consuming them. Returns as many as a single read provides.
+    /// Reads on only if these are fewer than 4 KiB.
     pub fn peek(&mut self, most: usize) -> Result<&[u8]> {
         self.fill(most.min(1 << 12), most)
     }
 
-    /// The first `len` bytes without consuming them; fewer only if the input is shorter.
+    /// The first `len` bytes of the input without consuming them; fewer only if the input is shorter.
     pub fn peek_all(&mut self, len: usize) -> Result<&[u8]> {
         self.fill(len, len)
     }
 
-    /// Converts the stream to a boxed reader. It doesn't need buffers to be cleared before it fills them.
+    /// Converts the stream to a boxed reader that starts where this stream is. Unlike a boxed [`Stream`], it doesn't
+    /// need the caller's buffers to be zeroed before it fills them.
     pub fn into_reader(self) -> Box<dyn Read + Send> {
         let mut head = io::Cursor::new(self.head);
         head.set_position(self.at as u64);

@@ -19,7 +19,8 @@ pub struct Format {
     pub name: &'static str,
     /// One line for the help text.
     pub about: &'static str,
-    /// File name patterns for outputs, each with at most one `*`. `-o` chooses the format by them.
+    /// File name patterns for outputs of this format, each with at most one `*`. If the user names no format, the name
+    /// of the output chooses it.
     pub files: &'static [&'static str],
     /// Returns true if an input that starts with these bytes has this format. `None` for formats that are only written.
     pub sniff: Option<fn(head: &[u8]) -> bool>,
@@ -43,9 +44,9 @@ pub struct Rewriter {
 /// How an input becomes stacks.
 #[derive(Debug, Clone, Copy)]
 pub enum Read {
-    /// The input names its functions. Reads the whole input from memory.
+    /// The input names its functions. The whole input is in memory when it is read.
     Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// The input names its functions and may be larger than memory. Reads a stream.
+    /// The input names its functions and is read as a stream, so that it may be larger than memory.
     Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// The input names its functions and has one stack per line. The lines are read into a profile, or sorted as text
     /// if only the sum of each stack is needed.
@@ -57,11 +58,12 @@ pub enum Read {
         /// True if an input that starts with these bytes may be sorted, or read together with other inputs.
         is_plain: fn(head: &[u8]) -> bool,
     },
-    /// The input holds spans of time. They can be summed to stacks or stay spans.
+    /// The input holds spans of time, such as recorded calls. They can be summed to stacks or stay spans.
     Spans(Spans),
     /// The text of `perf script`. `pipeline` first adds the names of JIT frames; this function then reads the result.
     Script(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// The input holds addresses. `pipeline` symbolizes them with the modules `sources` and `resolve`.
+    /// The input holds addresses without names. `pipeline` looks up their names, with the help of `sources` and
+    /// `resolve`.
     Addresses,
     /// The format is only written, or isn't a profile.
     No,
@@ -70,12 +72,13 @@ pub enum Read {
 /// Starts reading an input line by line. `head` is the start of the input.
 pub type OpenLines = fn(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines>;
 
-/// Sums whole lines by sorting them. Lines that aren't of the format are counted in `skipped`.
+/// Reads whole lines and sums their weights by sorting them as text. Lines that aren't of the format are counted in
+/// `skipped`.
 pub type SortLines = fn(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run;
 
-/// Reads lines into one profile. Repeated lines are recognized, which makes them cheap.
+/// Reads lines into one profile. Lines that were seen before are recognized, which makes them cheap.
 pub trait ReadLines: Send {
-    /// Reads whole lines. Lines that aren't of the format are counted in `skipped`.
+    /// Reads some whole lines and adds them to the profile. Lines that aren't of the format are counted in `skipped`.
     fn read(&mut self, lines: &[u8], skipped: &mut Skipped);
 
     /// The profile read so far.
@@ -91,7 +94,7 @@ impl Read {
         }
     }
 
-    /// True if the input is read as a stream, so that it needn't be in memory or in a file.
+    /// True if the input is read as a stream. It then needn't fit in memory, and may come from a pipe.
     pub fn is_streamed(&self) -> bool {
         match self {
             Self::Stream(_) | Self::Lines { .. } | Self::Script(_) => true,
@@ -110,21 +113,23 @@ pub struct Writer {
     pub events: Events,
     /// Whether the output lists every sample in time order, or only sums.
     pub rows: Keep,
-    /// How much detail of each frame is written. With less detail, more stacks become equal and are summed.
+    /// How much detail of each frame the format holds. With less detail, more stacks become equal and are summed.
     pub detail: Detail,
-    /// How to spell names of JIT code unless the user decides. Some viewers shorten names by the rules of a language,
-    /// or cut them at some length.
+    /// How names of JIT code are spelled if the user doesn't choose a spelling. Some viewers shorten names by the rules
+    /// of a language, or cut them at some length.
     pub jit_names: JitNames,
-    /// True if the output contains the CPU of each sample.
+    /// True if the output states on which CPU each sample was taken, so that rows of different CPUs stay apart.
     pub by_cpu: bool,
     /// True if the output can hold negative numbers.
     pub signed: bool,
-    /// Starts an output of spans. Inputs with spans are then written as spans, without being summed. `None` if the
-    /// format can't hold spans.
+    /// Starts an output of spans, for inputs with spans. `None` if the format can't hold spans; they are then summed to
+    /// stacks.
     pub spans: Option<StartSpansFn>,
-    /// Starts an output that is written while inputs are being read. `None` if the whole profile is needed first.
+    /// Starts an output that is written while inputs are still being read. `None` if the format needs the whole profile
+    /// first.
     pub stream: Option<StartRowsFn>,
-    /// True if each recording can get a file of its own, in a directory named after its host and day (`--partition`).
+    /// True if `--partition` is supported: each recording gets a file of its own, in a directory named after its host
+    /// and day.
     pub is_partitioned: bool,
 }
 

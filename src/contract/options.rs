@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::model::Nanos;
 use crate::model::stacks::{Keep, Weight};
 
-/// How much is known or written about a frame.
+/// How much is known about a frame, or how much of it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Detail {
     /// Only function and module.
@@ -22,31 +22,32 @@ pub enum Detail {
 /// Options for readers.
 #[derive(Debug, Clone, Default)]
 pub struct ReadOptions {
-    /// For formats with intervals: how intervals become stacks.
+    /// For formats that record when calls started and ended: how calls become stacks.
     pub calls: CallOptions,
-    /// Names of the spans that become stacks. Empty means all.
+    /// For formats with spans: only spans with these names become stacks. If empty, all do.
     pub only: Vec<String>,
-    /// Names of spans that are shown by their action instead of their name.
+    /// For formats with spans: spans with these names are shown under the name of their action, if they state one.
     pub by_sub: Vec<String>,
-    /// For traces: names of arguments. The time of spans is summed for each value of these arguments.
+    /// For traces: sum the time of spans separately for each value of the arguments with these names.
     pub by_args: Vec<String>,
-    /// For formats with intervals: the time ranges to read. In other formats, rows are filtered by time after reading.
+    /// For formats with spans: the time ranges to read. In other formats, rows are filtered by time after reading.
     pub times: Vec<TimeRange>,
-    /// Whether each row is kept, or only sums.
+    /// Whether the profile keeps every row, or only the sum of each stack.
     pub keep: Keep,
-    /// How much of each frame is needed; `None` means everything. Formats may return more if it costs nothing.
+    /// How much of each frame the caller needs; `None` means everything. Readers may return more if it costs nothing.
     pub detail: Option<Detail>,
-    /// Whether to keep rows of different recordings or with different labels apart, in formats that have these.
+    /// Whether to keep rows of different recordings, or rows with different labels, apart. Only some formats have
+    /// these.
     pub apart: bool,
-    /// Whether the columns of functions are needed, for looking them up in source maps.
+    /// Whether the caller needs columns of source positions, for looking them up in source maps.
     pub columns: bool,
     /// For traces: whether to count spans as Perfetto's trace processor does.
     pub perfetto_compat: bool,
 }
 
 impl ReadOptions {
-    /// How intervals become stacks, cut to the requested time within a recording from `first` to `last` (nanoseconds).
-    /// Fails if more than one range of time was requested.
+    /// How calls become stacks, cut to the time range that the user requested. `first` and `last` are the times of the
+    /// recording's start and end, in nanoseconds. Fails if the user requested more than one range.
     pub fn calls_between(&self, first: u64, last: u64) -> Result<CallOptions> {
         let within = match &self.times[..] {
             [] => None,
@@ -65,17 +66,17 @@ impl ReadOptions {
 pub struct WriteOptions {
     /// The index of the event to write, in formats that hold only one.
     pub series: usize,
-    /// Which weight of the samples to sum.
+    /// Which number of each row to sum: its weight or its sample count.
     pub weight: Weight,
-    /// Which key adds an outermost frame to each stack, such as the thread.
+    /// The key whose value becomes an extra outermost frame of each stack, for instance the thread.
     pub by: By,
     /// Which suffixes to append to frame names, such as `_[k]` for kernel code.
     pub annotate: Annotate,
-    /// Which names are shortened as inferno-collapse-perf does it, in formats where a frame is a single string.
+    /// Which names are shortened as inferno-collapse-perf does it. Only for formats in which a frame is a single
+    /// string.
     pub tidied: Tidied,
-    /// In formats that list every row: sum the rows within each interval of this many nanoseconds. `None` keeps them
-    /// all.
+    /// For formats that list every row: sum the rows of each interval of this many nanoseconds. `None` keeps every row.
     pub bucket: Option<u64>,
-    /// True if the directory names of the output already contain host and day, so that rows needn't.
+    /// True if rows needn't contain host and day, because the names of the output's directories do (`--partition`).
     pub partitioned: bool,
 }

@@ -8,18 +8,18 @@ use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use std::borrow::Cow;
 use std::fmt;
 
-/// What else is known about an input, in addition to its profile.
+/// Facts about an input that its profile doesn't contain.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RowOrigin {
     /// The recording that the rows belong to.
     pub recording: Recording,
-    /// Labels that apply to all rows, in addition to their own.
+    /// Labels that apply to all rows of the input, in addition to each row's own.
     pub labels: Labels,
     /// How names of JIT code are written.
     pub jit_names: JitNames,
 }
 
-/// The names of JIT code as they are written, for one input.
+/// The names to write for the JIT functions of one input, in the spelling that the user or the format chose.
 #[derive(Debug, Default)]
 pub struct WrittenNames {
     jit_names: JitNames,
@@ -27,7 +27,7 @@ pub struct WrittenNames {
 }
 
 impl WrittenNames {
-    /// Prepares the names of a profile's functions.
+    /// Determines how to write the names of a profile's JIT functions.
     pub fn new(jit_names: JitNames, profile: &Profile) -> Self {
         let jit = profile.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
         let jit = jit.map(|(_, frame)| profile.name_of(frame.name));
@@ -38,7 +38,7 @@ impl WrittenNames {
         Self { jit_names, readable }
     }
 
-    /// The name to write for a frame whose original name is `name`.
+    /// The name to write for a frame, given its function's original name.
     pub fn of<'n>(&self, frame: &Frame, name: &'n [u8]) -> Cow<'n, [u8]> {
         match frame.kind {
             FrameKind::Jit if self.jit_names != JitNames::Raw => self.readable.convert(name),
@@ -49,19 +49,19 @@ impl WrittenNames {
 
 /// Writes the rows of several inputs, one input after the other.
 ///
-/// The IDs of stacks, frames and threads stay the same from the first call for an input to the last. Only the rows
-/// differ from call to call.
+/// While an input is read, its profile's IDs of stacks, frames and tracks stay the same. Only the rows are different in
+/// each call.
 pub trait RowWriter {
     /// Starts a new input. `profile` may already hold some of its rows.
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()>;
 
-    /// Writes the rows in `profile`. Rows of earlier calls aren't in it any more.
+    /// Writes the rows that `profile` contains now. Rows that were passed before are no longer in it.
     fn rows(&mut self, profile: &Profile) -> Result<()>;
 
     /// Ends the current input.
     fn end(&mut self, profile: &Profile) -> Result<()>;
 
-    /// Ends the output, after the last input.
+    /// Completes the output. Call it after the last input has ended.
     fn finish(&mut self) -> Result<()>;
 }
 
@@ -71,10 +71,10 @@ impl fmt::Debug for dyn RowWriter + '_ {
     }
 }
 
-/// The start of the interval of `stretch` nanoseconds that contains the time `own`. All times are on the recording's
-/// clock, in nanoseconds. If the offset to the wall clock is known (`epoch`:
-/// [`About::epoch`](crate::model::about::About)), intervals are aligned to it, so that they are the same for all
-/// recordings.
+/// The start of the interval, `stretch` nanoseconds long, that contains the time `own`. All times are nanoseconds on
+/// the recording's clock. If the wall-clock time of that clock's zero is known (`epoch`, see
+/// [`About::epoch`](crate::model::about::About)), intervals are aligned to the wall clock, so that they are the same
+/// for all recordings.
 pub fn stretch_of(own: i64, stretch: i64, epoch: Option<i128>) -> i64 {
     let offset = epoch.unwrap_or(0);
     let since = i128::from(own) + offset;
@@ -82,20 +82,20 @@ pub fn stretch_of(own: i64, stretch: i64, epoch: Option<i128>) -> i64 {
     i64::try_from(start).unwrap_or(own)
 }
 
-/// Converts a number to `i64`; larger numbers become the largest `i64`.
+/// Converts a number to `i64`. Numbers that are too large become `i64::MAX`.
 pub fn clamp(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The time of the first sample, in nanoseconds since 1970; `None` if unknown. If the input doesn't state it, it is
-/// determined from the rows read so far.
+/// The time of the first sample, in nanoseconds since 1970; `None` if unknown. If the input doesn't state it, it is the
+/// earliest time of the rows read so far.
 pub fn start(profile: &Profile) -> Option<i128> {
     let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     let first = profile.about.sampled.map(|sampled| sampled.first).or_else(|| times.min())?;
     Some(profile.about.epoch? + i128::from(first.0))
 }
 
-/// The description of the recording, as far as it is known at this point of the input.
+/// What is known about the recording at this point of reading it.
 pub fn recording_of(profile: &Profile) -> Recording {
     let About { host, arch, os_release, command, epoch, .. } = &profile.about;
     let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into());
@@ -114,14 +114,14 @@ pub fn recording_of(profile: &Profile) -> Recording {
     }
 }
 
-/// A command line from its words, separated by blanks. `None` if there are none.
+/// Joins the words of a command line with spaces. `None` if there are no words.
 pub fn command_line(words: &[Vec<u8>]) -> Option<Box<str>> {
     let words: Vec<_> = words.iter().map(|word| String::from_utf8_lossy(word)).collect();
     (!words.is_empty()).then(|| words.join(" ").into())
 }
 
-/// The share of frames that have a name, from 0 to 1. If the reader didn't count them, the rows read so far are
-/// counted. `None` without frames.
+/// The share of frames that have a name, from 0 to 1, over all samples. If the reader didn't count frames, those of the
+/// rows read so far are counted. `None` if there are no frames.
 fn share_named(profile: &Profile) -> Option<f64> {
     let counted = profile.about.frames;
     let (mut frames, mut unnamed) = (counted.frames, counted.unnamed);
@@ -138,7 +138,7 @@ fn share_named(profile: &Profile) -> Option<f64> {
     (frames > 0).then(|| 1.0 - unnamed as f64 / frames as f64)
 }
 
-/// Writes a complete profile.
+/// Writes a complete profile as the only input of the output.
 pub fn write_whole(writer: &mut dyn RowWriter, profile: &Profile) -> Result<()> {
     writer.begin(RowOrigin { recording: recording_of(profile), ..RowOrigin::default() }, profile)?;
     writer.rows(profile)?;

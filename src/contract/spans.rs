@@ -17,11 +17,11 @@ use std::sync::Arc;
 /// The functions of a format that holds spans of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Spans {
-    /// How the format prefers to get its bytes.
+    /// Whether the format prefers all bytes at once or a stream.
     pub wants: Wants,
     /// A function that reads the spans and sums them by call path.
     pub stacks: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>,
-    /// A function that reads all spans, for questions about single ones. Memory grows with their number.
+    /// A function that reads all spans into memory, for questions about single spans.
     pub timeline: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline>,
     /// A function that passes the spans to `sink` one by one, with everything the file says about them.
     pub tell: fn(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()>,
@@ -39,7 +39,7 @@ pub enum Wants {
     Stream,
 }
 
-/// An input with spans, and threads to help read it.
+/// An input with spans, and worker threads that help to read it.
 #[derive(Debug)]
 pub struct SpanInput<'a> {
     /// The contents of the input.
@@ -49,7 +49,7 @@ pub struct SpanInput<'a> {
 }
 
 impl<'a> SpanInput<'a> {
-    /// Bytes in memory, read by the calling thread alone.
+    /// An input whose bytes are in memory, without worker threads.
     pub fn whole(bytes: &'a [u8]) -> Self {
         Self { bytes: SpanBytes::Whole { bytes, done: Done::default() }, workers: &Alone }
     }
@@ -61,7 +61,7 @@ pub enum SpanBytes<'a> {
     Whole {
         /// The whole input.
         bytes: &'a [u8],
-        /// Called with ranges of bytes that aren't needed any more.
+        /// To be called with ranges of bytes that the reader won't need again.
         done: Done,
     },
     /// A stream, read from its start.
@@ -69,7 +69,7 @@ pub enum SpanBytes<'a> {
 }
 
 impl<'a> SpanBytes<'a> {
-    /// Returns all bytes, and the callback for ranges that aren't needed any more. A stream is read into memory.
+    /// Returns all bytes, and a callback for ranges that the reader won't need again. A stream is read into memory.
     pub fn into_whole(self) -> Result<(Cow<'a, [u8]>, Done)> {
         match self {
             Self::Whole { bytes, done } => Ok((Cow::Borrowed(bytes), done)),
@@ -81,7 +81,8 @@ impl<'a> SpanBytes<'a> {
         }
     }
 
-    /// Returns a stream. Once bytes have been read from it, they are reported as not needed any more.
+    /// Returns a stream of the bytes. Bytes in memory are reported as no longer needed once they have been read from
+    /// it.
     pub fn into_stream(self) -> Box<dyn Read + Send + 'a> {
         match self {
             Self::Whole { bytes, done } => Box::new(Once { bytes, at: 0, done }),
@@ -99,17 +100,18 @@ impl Debug for SpanBytes<'_> {
     }
 }
 
-/// A callback that is told which bytes a reader won't need again, so that the pages of a mapped file can be released.
+/// A callback for a reader: it is told which bytes the reader won't need again, so that the pages of a mapped file can
+/// be released. Does nothing by default.
 #[derive(Clone, Default)]
 pub struct Done(Option<Arc<dyn Fn(Range<usize>) + Send + Sync>>);
 
 impl Done {
-    /// Calls `hear` with ranges of the bytes that the reader won't need again.
+    /// Creates a callback that passes on to `hear` the ranges of bytes that a reader won't need again.
     pub fn new(hear: impl Fn(Range<usize>) + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(hear)))
     }
 
-    /// Reports that these bytes aren't needed any more.
+    /// Reports that the reader won't need these bytes again.
     pub fn with(&self, range: Range<usize>) {
         if let Some(hear) = &self.0 {
             hear(range);
@@ -123,7 +125,7 @@ impl fmt::Debug for Done {
     }
 }
 
-/// Reads bytes in order, and reports those that have been read as not needed any more.
+/// Reads bytes once, in order, and reports what has been read as no longer needed.
 struct Once<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -142,24 +144,25 @@ impl Read for Once<'_> {
 /// A piece of work that any thread can do.
 pub type Task<'t> = Box<dyn FnOnce() -> TaskOutput + Send + 't>;
 
-/// The result of a task. Whoever made the task knows its type.
+/// The result of a task. Whoever created the task knows its type and downcasts it.
 pub type TaskOutput = Box<dyn Any + Send>;
 
-/// Receives the results of tasks.
+/// Receives an iterator over the results of tasks, in the order of the tasks.
 pub type TakeOutputs<'t> = dyn FnMut(&mut dyn Iterator<Item = TaskOutput>) + 't;
 
-/// Threads that can work in parallel. Formats start no threads of their own; the caller provides them.
+/// Worker threads. Formats start no threads of their own; the caller provides these.
 pub trait Workers: Debug {
     /// The number of threads.
     fn count(&self) -> usize;
 
-    /// Runs the tasks, at most a few ahead of `take`, and passes their results to `take` in order.
+    /// Runs the tasks in parallel and passes `take` an iterator over their results, in the tasks' order. At most a few
+    /// tasks run ahead of the results that `take` has consumed.
     fn do_in_order<'t>(&self, tasks: &mut (dyn Iterator<Item = Task<'t>> + Send + '_), take: &mut TakeOutputs<'_>);
 }
 
 impl dyn Workers + '_ {
     /// Calls `f` for every item in parallel. `take` gets the results in the items' order, while later items are still
-    /// being processed.
+    /// being processed. Returns what `take` returns.
     pub fn map<T: Send, O: Send + 'static, R>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -194,8 +197,9 @@ impl Workers for Alone {
     }
 }
 
-/// Nests the spans of each thread by their times and sums them. Spans whose names are in `by_sub` or were requested by
-/// name are shown by their action, if they state one.
+/// Nests the spans of each thread by their times, and sums them to stacks. A span that states an action is shown under
+/// its action's name if the user requested spans by name ([`ReadOptions::only`]), or if its own name is in `by_sub` or
+/// [`ReadOptions::by_sub`].
 pub fn stacks(
     timeline: &Timeline,
     by_sub: &[&[u8]],
@@ -205,7 +209,7 @@ pub fn stacks(
     let number = |name: &[u8]| timeline.names.find(name);
     let mut only: Vec<_> = options.only.iter().filter_map(|name| number(name.as_bytes())).collect();
     if only.is_empty() && !options.only.is_empty() {
-        // No span has any of the requested names, so all of them must be filtered out.
+        // No span has a requested name. An empty list would mean all names, so add one that no span has.
         only.push(NO_NAME);
     }
     let by_sub = by_sub.iter().copied().chain(options.by_sub.iter().map(String::as_bytes));

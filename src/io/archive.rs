@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 #[derive(Debug)]
 pub struct Archive {
     path: PathBuf,
-    /// The absolute path of the archive, because members may be addressed by either path.
+    /// The absolute form of `path`: members are found by either.
     absolute: PathBuf,
     owner: u32,
     members: BTreeMap<PathBuf, Member>,
@@ -30,7 +30,8 @@ pub struct Archive {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) bytes: Bytes,
-    /// The metadata of the temporary file. Its owner is not the member's owner.
+    /// The metadata of the temporary file that contains the member, including its size and modification time. The user
+    /// ID in it isn't the member's owner; see `owner`.
     pub(super) about: Metadata,
     /// The user that owns the archive.
     pub(super) owner: u32,
@@ -39,7 +40,7 @@ pub(super) struct Member {
 static OPEN: Mutex<Vec<Weak<Archive>>> = Mutex::new(Vec::new());
 
 fn open() -> MutexGuard<'static, Vec<Weak<Archive>>> {
-    // A panic can't leave the list half changed.
+    // The list is consistent even if a thread panicked while holding the lock: each change is a single step.
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -50,18 +51,19 @@ impl Archive {
         Self { path: path.to_owned(), absolute, owner, members: BTreeMap::new() }
     }
 
-    /// Extracts a member from a stream. `modified` is its modification time, in seconds and nanoseconds.
+    /// Extracts a member called `name` from a stream. `modified` is its modification time since 1970, in seconds and
+    /// nanoseconds.
     pub fn add(&mut self, name: &Path, modified: (i64, i64), stream: impl Read) -> Result<()> {
         let spool = temporary()?.filled(stream)?;
         let time = Timespec { tv_sec: modified.0, tv_nsec: modified.1 };
-        // It doesn't matter if the file system can't store this time: jitdumps contain times of their own.
+        // An error doesn't matter: the file system may not support this time, and jitdumps contain times of their own.
         let _ = futimens(spool.file(), &Timestamps { last_access: time, last_modification: time });
         let about = spool.file().metadata()?;
         self.members.insert(name.to_owned(), Member { bytes: spool.map()?, about, owner: self.owner });
         Ok(())
     }
 
-    /// Makes the members available to the door.
+    /// From now on, the door opens paths of the archive's members, until the returned archive is dropped.
     pub fn open(self) -> Arc<Self> {
         let archive = Arc::new(self);
         let mut all = open();
@@ -86,7 +88,7 @@ pub fn is_archive(path: &Path) -> bool {
     open().iter().filter_map(Weak::upgrade).any(|archive| archive.path == path || archive.absolute == path)
 }
 
-/// The open archive that a path leads into, and the rest of the path.
+/// The open archive that contains a path, and the path relative to it; `None` if the path isn't in an open archive.
 fn inside(path: &Path) -> Option<(Arc<Archive>, &Path)> {
     let all = open();
     all.iter().filter_map(Weak::upgrade).find_map(|archive| {
@@ -95,14 +97,15 @@ fn inside(path: &Path) -> Option<(Arc<Archive>, &Path)> {
     })
 }
 
-/// The archive member at this path.
+/// The archive member at this path; `None` if there is none.
 pub(super) fn member(path: &Path) -> Option<Member> {
     let (archive, name) = inside(path)?;
     let Member { bytes, about, owner } = archive.members.get(name)?;
     Some(Member { bytes: bytes.again(), about: about.clone(), owner: *owner })
 }
 
-/// The wanted files in a directory of an archive; `None` if the path doesn't lead into an open archive.
+/// The members in a directory of an archive whose names `wanted` accepts, with metadata. `None` if the path isn't in an
+/// open archive.
 pub(super) fn entries(directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Option<Vec<(OsString, Metadata)>> {
     let (archive, directory) = inside(directory)?;
     let here = archive.members.iter().filter(|(name, _)| name.parent() == Some(directory));

@@ -20,8 +20,9 @@ pub(super) fn copy_data(file: &File, copy: &mut Spool, largest_hole: u64) -> Res
     Ok(())
 }
 
-/// The end of a file's last data, ignoring a hole at the end. Fails if another hole is larger than `largest_hole`. If
-/// there are very many pieces, gives up and returns the file's length.
+/// The offset of the end of a file's last data; a hole at the end doesn't count. Fails if another hole is larger than
+/// `largest_hole` bytes. If the file has very many separate ranges of data, stops counting and returns the file's
+/// length.
 pub(super) fn data_end(file: &File, largest_hole: u64) -> Result<u64> {
     const PIECES: usize = 10_000;
     let mut end = 0;

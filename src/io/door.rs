@@ -101,10 +101,10 @@ pub struct Kind {
     pub otherwise: &'static str,
 }
 
-/// The number of bytes by which a file is recognized.
+/// The number of bytes at the start of a file by which its kind is recognized.
 const HEAD: usize = 1 << 12;
 
-/// The largest hole in a file that is written from front to back.
+/// The largest hole, in bytes, that is accepted in files that programs write from front to back.
 const LARGEST_HOLE: u64 = 16 << 20;
 
 /// A file that was opened through the door.
@@ -114,7 +114,7 @@ pub struct Opened {
     pub bytes: Bytes,
     /// The file's metadata when it was opened.
     pub about: Metadata,
-    /// The file's permissions; only the owner's if a directory on the way is closed to others.
+    /// The file's mode, reduced to the owner's permissions if others can't search a directory on the way.
     pub mode: u32,
     /// True if everybody may read the file and search every directory on the way. Always true for a file in an archive:
     /// whoever can open the archive can read the file.
@@ -126,7 +126,7 @@ pub struct Opened {
 pub struct Door<'a> {
     /// Who named the paths. The table in the module's documentation says what follows from this.
     pub named: Named,
-    /// Where the paths start.
+    /// Where walks along the paths begin: for instance at the root, or at the root directory of a process.
     pub start: Start<'a>,
     /// True if other users' files are trusted (`--force`).
     pub force: bool,
@@ -154,7 +154,7 @@ impl Door<'_> {
         })
     }
 
-    /// Reads the first bytes of a file, at most this many. `None` if absent.
+    /// Reads the first `most` bytes of a file, or all if it is shorter. `None` if there is no file.
     pub fn head(&self, path: &Path, most: u64) -> Option<Result<Vec<u8>>> {
         if let Some(Member { bytes, owner, .. }) = archive::member(path) {
             let head = &bytes[..bytes.len().min(usize::try_from(most).unwrap_or(usize::MAX))];
@@ -162,7 +162,7 @@ impl Door<'_> {
         }
         self.enter(path, |place| {
             let mut bytes = Vec::new();
-            // Files whose length is 0 may still have endless contents (/proc), so no more than the length is read.
+            // Files with length 0 may have endless contents (/proc), so never read more than the length.
             place.for_reading()?.take(most.min(place.about.len())).read_to_end(&mut bytes)?;
             Ok(bytes)
         })
@@ -173,20 +173,21 @@ impl Door<'_> {
         self.enter(path, |place| place.for_reading())
     }
 
-    /// The metadata of the file at a path, without opening it. If links at the end are refused, the metadata of the
-    /// link itself. `None` if absent.
+    /// The metadata of the file at a path, without opening it. If the rules refuse links at the end of a path, the
+    /// metadata of the link itself. `None` if there is no file.
     pub fn look(&self, path: &Path) -> Option<Metadata> {
         let in_archive = archive::member(path).map(|member| member.about);
         in_archive.or_else(|| self.place(path).ok().flatten().map(|place| place.about))
     }
 
-    /// Lists the wanted entries of a directory, without following links. Empty if it can't be listed.
+    /// The entries of a directory whose names `wanted` accepts, with metadata. Links aren't followed. Empty if the
+    /// directory can't be listed.
     pub fn entries(&self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Vec<(OsString, Metadata)> {
         self.list(directory, wanted).and_then(Result::ok).unwrap_or_default()
     }
 
-    /// Lists the wanted entries of a directory, without following links. `None` if absent. This is the only place where
-    /// jitgraft reads directories.
+    /// The entries of a directory whose names `wanted` accepts, with metadata. Links aren't followed. `None` if there
+    /// is no such directory. This is the only place where jitgraft reads directories.
     pub fn list(&self, directory: &Path, wanted: impl Fn(&OsStr) -> bool) -> Option<Result<Vec<(OsString, Metadata)>>> {
         let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
         if let Some(in_archive) = archive::entries(directory, &wanted) {
@@ -206,7 +207,7 @@ impl Door<'_> {
         Some(read.map_err(|error| self.located(error, path)))
     }
 
-    /// Walks along a path to its file; `None` if absent.
+    /// Walks along a path to its file, without opening it for reading. `None` if there is no file.
     fn place(&self, path: &Path) -> Result<Option<Place>> {
         let links = match self.named {
             Named::User => Links::All,
@@ -225,12 +226,13 @@ impl Door<'_> {
             Err(Stop::At(error)) if matches!(self.start, Start::Inside(_)) => Err(unopened::unknown(error)),
             Err(Stop::At(error)) => Err(unopened::looked_for(path, error)),
             Err(Stop::Refused(error)) => Err(self.located(error, path)),
-            // Only paths of outputs may refer to open descriptors.
+            // Paths that lead to this process's own descriptors are only accepted for outputs.
             Err(Stop::Descriptor(_)) => Ok(None),
         }
     }
 
-    /// Adds the path to an error, unless the caller knows the file by another path: inside a process's root.
+    /// Adds the path to an error. Not for paths inside a process's root directory: the caller knows those files by
+    /// another path.
     fn located(&self, error: Error, path: &Path) -> Error {
         if matches!(self.start, Start::Inside(_)) { error } else { error.in_file(path) }
     }
@@ -256,8 +258,9 @@ impl Door<'_> {
         Err(Error::new(format!("belongs to user {owner}, not to root or to you ({us}); use -f to trust it")))
     }
 
-    /// True if only root and the current user can truncate the file while it is mapped. In another process's root
-    /// directory, a container's root could, too. Files in an input directory are trusted as much as the input itself.
+    /// True if only root and the current user can truncate the file while it is mapped; other files are copied. Files
+    /// in a process's root directory don't count, because root in that container could truncate them. Files in an input
+    /// directory are trusted as much as the input itself.
     fn is_ours(&self, about: &Metadata) -> bool {
         let is_inside = matches!(self.start, Start::Inside(_));
         self.named == Named::Part || is_trusted(about.uid()) && !is_inside
@@ -272,7 +275,7 @@ impl Door<'_> {
             Holes::Small => copy::data_end(file, LARGEST_HOLE)?,
         };
         match (len, end) {
-            // The length of files in /proc is 0 although they have contents.
+            // Files in /proc have length 0 although they have contents.
             (0, _) if self.named == Named::User => spool(file),
             (_, 0) => Ok(Bytes::Owned(Vec::new())),
             _ => mapped::map_regular_to(file, end),
@@ -296,7 +299,7 @@ fn head(file: &File) -> Result<Vec<u8>> {
 }
 
 impl Place {
-    /// Opens exactly the file that was checked, even if its name belongs to another file by now.
+    /// Opens the very file that was checked, even if its path leads to another file by now.
     fn for_reading(&self) -> Result<File> {
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;

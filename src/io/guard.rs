@@ -1,13 +1,14 @@
-//! The limits that end the program in order where it could not go on: memory that is not available, and an input that
-//! became shorter while it was mapped. Both state one line and leave with status 1; outputs under way have no name yet,
-//! so that what was there before is there still. If they had to have one (`hidden`), it is taken away, as it
-//! is when a signal ends the program.
+//! Ends the program in an orderly way when it can't continue: memory runs out, or a mapped input is truncated. Either
+//! way, it prints one line and exits with status 1. Unfinished outputs have no name yet, so files that they would
+//! replace are untouched. If an unfinished output needed a temporary name (`io::hidden`), it is removed, as it
+//! also is when a signal ends the program.
 //!
-//! Memory is limited from the start (`RLIMIT_DATA`, setrlimit(2)): else a file that unpacks to more than the machine has
-//! would end other programs first. Reading inputs instead of mapping them would cost what mapping them wins.
+//! The program's own memory is limited from the start (`RLIMIT_DATA`, setrlimit(2)). Otherwise a file that decompresses
+//! to more than the machine's memory would make the kernel kill other programs first. Mapped inputs don't count. Inputs
+//! are mapped although they might be truncated, because reading them instead would lose what mapping gains.
 //!
-//! All that is unsafe here is done without allocating, locking or unwinding: in an allocator nothing of that can be
-//! relied upon, in a signal handler it is forbidden (signal-safety(7)).
+//! Unsafe code here doesn't allocate, lock or unwind. An allocator can't rely on any of these, and signal handlers must
+//! not use them (signal-safety(7)).
 
 use super::hidden::{self, Passing};
 use super::typed::text_of_system;
@@ -20,12 +21,12 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 
-/// The memory of its own that the program may take.
+/// The limit for the program's own memory. Mapped files don't count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MemoryLimit {
-    /// Bytes.
+    /// A number of bytes.
     Bytes(u64),
-    /// Percent of the memory of that the machine, or the control group that the program is in, has.
+    /// A percentage of the available memory: that of the machine or of the program's control group, whichever is less.
     Share(u8),
 }
 
@@ -38,7 +39,7 @@ impl Default for MemoryLimit {
 impl FromStr for MemoryLimit {
     type Err = Error;
 
-    /// `4G`, `512M`, `64K`, bytes, or `50%`.
+    /// Parses `4G`, `512M`, `64K`, a number of bytes, or a percentage such as `50%`. Units are powers of 1,024.
     fn from_str(text: &str) -> Result<Self> {
         let wrong = || Error::new("must be a size such as 4G or 512M, or a percentage such as 50%");
         if let Some(digits) = text.strip_suffix('%') {
@@ -60,7 +61,8 @@ impl FromStr for MemoryLimit {
     }
 }
 
-/// Limits the memory that is this process's own from now on. Mapped files do not count.
+/// Limits this process's own memory from now on; mapped files don't count. Does nothing if the limit is a percentage
+/// and the available memory is unknown.
 pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
     let most = match limit {
         MemoryLimit::Bytes(bytes) => Some(bytes),
@@ -70,23 +72,23 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
     let old = getrlimit(Resource::Data);
     let tighter = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
     let new = Rlimit { current: tighter(old.current), maximum: old.maximum };
-    // The first one is that which this program was started with.
+    // Only the first call sees the limit that this program was started with.
     OLD_LIMIT.get_or_init(|| old);
     setrlimit(Resource::Data, new)
         .map_err(|error| Error::new("cannot limit memory").because(std::io::Error::from(error)))
 }
 
-/// The memory that this program might have taken before it was limited.
+/// The memory limit that this program was started with. Unset as long as [`limit_memory`] hasn't changed it.
 static OLD_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 
-/// Starts a program of the user's as if this one were not between them: neither the limit of memory nor the signal that is
-/// ignored here is handed down.
+/// Calls `start`, which starts another program, without letting that program inherit our settings: meanwhile, the
+/// memory limit is the one that we were started with, and SIGXFSZ has its default action instead of being ignored.
 #[expect(unsafe_code, reason = "a signal's action is set")]
 pub(crate) fn as_started<T>(start: impl FnOnce() -> T) -> T {
     let own = getrlimit(Resource::Data);
-    // A limit that was lower before can always be set again.
+    // This can't fail: the hard limit hasn't changed, so a process may raise its soft limit again.
     let _ = OLD_LIMIT.get().map(|old| setrlimit(Resource::Data, *old));
-    // SAFETY: usual action or none: no code of this program runs in either.
+    // SAFETY: the default action, and ignoring a signal, run no code of this program.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_DFL) };
     let started = start();
     // SAFETY: as above.
@@ -95,35 +97,37 @@ pub(crate) fn as_started<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// The program to which signals are passed on; 0 until there is one.
+/// The process ID of the child that signals are passed on to; 0 before it has been started.
 static PASSED_TO: AtomicI32 = AtomicI32::new(0);
 
-/// The last signal that came before there was one.
+/// The last signal that arrived before the child was started; 0 if there was none.
 static CAME_EARLY: AtomicI32 = AtomicI32::new(0);
 
-/// The signals that end a program, or make perf write a part of its recording.
+/// The signals to pass on: those that end a program, and SIGUSR2, which makes perf write a part of its recording.
 const PASSED: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR2];
 
-/// While this lives, signals do not end this program but the one that it waits for.
+/// While this value exists, signals don't end this program but are passed on to the child that it waits for.
 #[derive(Debug)]
 pub struct PassedSignals(());
 
 impl PassedSignals {
-    /// From now on. Signals that were ignored (nohup(1)) stay so.
+    /// Starts catching signals. Signals that were ignored (nohup(1)) stay ignored.
     pub fn begin() -> Self {
         let handler = on_passed as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
         set_actions(&PASSED, |old| old != libc::SIG_IGN, handler, libc::SA_SIGINFO | libc::SA_RESTART);
         Self(())
     }
 
-    /// To this program, with what came since.
+    /// Passes signals on to this child, given its process ID. If a signal has arrived since [`begin`](Self::begin), the
+    /// child gets the last one now.
     #[expect(unsafe_code, reason = "a signal is sent")]
     pub fn pass_to(&self, child: u32) {
         let child = child.cast_signed();
         PASSED_TO.store(child, Ordering::SeqCst);
         let early = CAME_EARLY.swap(0, Ordering::SeqCst);
         if early != 0 {
-            // SAFETY: kill(2) of a child that nobody has waited for yet.
+            // SAFETY: kill(2) gets the process ID of a child that nobody has waited for yet, so the ID hasn't been
+            // reused.
             unsafe { libc::kill(child, early) };
         }
     }
@@ -137,12 +141,13 @@ impl Drop for PassedSignals {
     }
 }
 
-/// Gives signals this action, which does only what signal-safety(7) allows, instead of those that are `replaced`.
+/// Installs a handler for those signals whose current action `replaced` accepts. `handler` is the address of an
+/// async-signal-safe function (signal-safety(7)), or SIG_DFL.
 #[expect(unsafe_code, reason = "signals' actions are set")]
 fn set_actions(signals: &[c_int], replaced: impl Fn(usize) -> bool, handler: usize, flags: c_int) {
     for &signal in signals {
-        // SAFETY: all-zero bytes are a `sigaction` without flags and with an empty mask; both pointers are valid. The
-        // handlers are those of this file, or the usual action, which runs no code of this program.
+        // SAFETY: all-zero bytes are a valid `sigaction` with no flags and an empty mask, and both pointers are valid.
+        // The handlers are functions in this file, or the default action, which runs no code of this program.
         unsafe {
             let mut action: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &raw mut action);
@@ -156,35 +161,36 @@ fn set_actions(signals: &[c_int], replaced: impl Fn(usize) -> bool, handler: usi
 
 #[expect(unsafe_code, reason = "a signal is sent, and its details are behind a pointer")]
 extern "C" fn on_passed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
-    // A signal from a terminal also goes to the other program. SAFETY: with SA_SIGINFO the kernel gives a valid
-    // pointer.
+    // The terminal sends its signals (such as Ctrl-C) to the child, too. SAFETY: with SA_SIGINFO, the kernel passes a
+    // valid pointer.
     if unsafe { (*info).si_code } == SI_KERNEL {
         return;
     }
     match PASSED_TO.load(Ordering::SeqCst) {
         0 => CAME_EARLY.store(signal, Ordering::SeqCst),
-        // SAFETY: kill(2) may be called in a handler; the number is that of a child that nobody has waited for yet, or it
-        // has just gone, and nobody else has its number so soon.
+        // SAFETY: signal handlers may call kill(2). The number is the process ID of a child that nobody has waited for
+        // yet, or that has only just exited, so that its ID hasn't been reused.
         child => drop(unsafe { libc::kill(child, signal) }),
     }
 }
 
-/// The sender of a signal: the kernel (asm-generic/siginfo.h).
+/// `si_code` of signals that the kernel sent (asm-generic/siginfo.h).
 const SI_KERNEL: c_int = 0x80;
 
-/// Ends this program by the signal that ended another one.
+/// Ends this program with the signal that ended another program, so that the caller sees the same status.
 #[expect(unsafe_code, reason = "a signal's action is set, and it is sent")]
 pub fn end_by(signal: i32) -> ! {
-    // SAFETY: the usual action runs no code of this program; raise(3) sends the signal to this thread.
+    // SAFETY: the default action runs no code of this program. raise(3) sends the signal to this thread.
     unsafe {
         libc::signal(signal, libc::SIG_DFL);
         libc::raise(signal);
     }
-    // Some signals end nothing: as a shell would put it.
+    // Some signals don't end a process. Then exit with the status that a shell would report.
     std::process::exit(128 + signal)
 }
 
-/// The available memory: the machine's, or less if a control group has less.
+/// The available memory in bytes: that of the machine, or the limit of the process's control groups if that is less.
+/// `None` if unknown.
 fn available() -> Option<u64> {
     let machine = text_of_system(Path::new("/proc/meminfo")).ok().and_then(|text| {
         let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
@@ -194,7 +200,8 @@ fn available() -> Option<u64> {
     machine.into_iter().chain(groups.lines().filter_map(of_group)).min()
 }
 
-/// The least limit of a control group and those that it is in. `0::/a/b`, or `9:memory:/a/b` of the first version.
+/// The lowest memory limit, in bytes, of a control group and its ancestors. `line` is from /proc/self/cgroup: `0::/a/b`
+/// (version 2) or `9:memory:/a/b` (version 1). `None` if there is no limit.
 fn of_group(line: &str) -> Option<u64> {
     let mut fields = line.splitn(3, ':');
     let (controllers, group) = (fields.nth(1)?, fields.next()?);
@@ -210,38 +217,38 @@ fn of_group(line: &str) -> Option<u64> {
     Path::new(group).ancestors().filter_map(limit).min()
 }
 
-/// The system's allocator; where that has nothing left, the program ends with a line that reports it.
+/// The system's allocator. If an allocation fails, it prints an error and exits.
 #[derive(Debug)]
 pub struct GuardedAllocator;
 
-// SAFETY: each call is passed on as it came to the system's allocator, which keeps the contract; what it gives is given
-// on, and where that is null the process ends.
+// SAFETY: every call is passed on unchanged to the system's allocator, which fulfills the contract. Its result is
+// returned unchanged; if that is null, the process ends.
 #[expect(unsafe_code, reason = "only an allocator sees that there is no memory")]
 unsafe impl GlobalAlloc for GuardedAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the caller fulfills the contract of the system's allocator.
         given(unsafe { System.alloc(layout) }, layout.size())
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the caller fulfills the contract of the system's allocator.
         given(unsafe { System.alloc_zeroed(layout) }, layout.size())
     }
 
     unsafe fn realloc(&self, old: *mut u8, layout: Layout, size: usize) -> *mut u8 {
-        // SAFETY: as above.
+        // SAFETY: the caller fulfills the contract of the system's allocator.
         given(unsafe { System.realloc(old, layout, size) }, size)
     }
 
     unsafe fn dealloc(&self, old: *mut u8, layout: Layout) {
-        // SAFETY: as above.
+        // SAFETY: the caller fulfills the contract of the system's allocator.
         unsafe { System.dealloc(old, layout) }
     }
 }
 
 fn given(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() {
-        // Nothing of this allocates.
+        // Must not allocate, because no memory is left.
         let mut digits = itoa::Buffer::new();
         let size = digits.format(size).as_bytes();
         let (start, end) = (&b"error: out of memory: "[..], &b" bytes more cannot be had (--max-memory)\n"[..]);
@@ -253,50 +260,51 @@ fn given(memory: *mut u8, size: usize) -> *mut u8 {
 /// True if standard output was closed when the program was started.
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
-/// True if standard output was closed when the program was started (`>&-`): the standard library then opens /dev/null
-/// in its place, before `main`, where all that is written is lost without an error.
+/// True if standard output was closed when the program was started (`>&-`). Before `main`, the standard library opens
+/// /dev/null in its place, and everything written there would be lost without an error.
 pub fn stdout_was_closed() -> bool {
     STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// Looks at it before the standard library does.
+/// Checks whether standard output is closed, before the standard library opens /dev/null in its place.
 #[expect(unsafe_code, reason = "nothing that is safe is run so early")]
-// SAFETY: what is in this section is a list of functions, which the loader calls one after the other; this one neither
-// allocates nor locks, and needs nothing that is not there yet.
+// SAFETY: this section is a list of functions that the loader calls one after the other before `main`. This function
+// doesn't allocate or lock, and doesn't depend on anything that is initialized later.
 #[unsafe(link_section = ".init_array")]
 #[used]
 static LOOK_AT_STDOUT: extern "C" fn() = {
     extern "C" fn look() {
-        // SAFETY: fcntl(2) with F_GETFD reads and changes nothing; a number that is not a descriptor gives an error.
+        // SAFETY: fcntl(2) with F_GETFD changes nothing. It fails if the descriptor isn't open.
         let is_closed = unsafe { libc::fcntl(1, libc::F_GETFD) } == -1;
         STDOUT_WAS_CLOSED.store(is_closed, Ordering::Relaxed);
     }
     look
 };
 
-/// Prints a line, and ends the process without more ado.
+/// Removes temporary names, prints the parts of an error message, and ends the process with status 1. Doesn't allocate
+/// or lock.
 #[expect(unsafe_code, reason = "the standard library's ways to write and to exit may allocate and lock")]
 fn leave(parts: &[&[u8]]) -> ! {
     remove_hidden();
     for part in parts {
-        // SAFETY: the pointer and the length are those of a slice. Messages that cannot be written are dropped.
+        // SAFETY: pointer and length are those of a slice. Write errors are ignored.
         unsafe { libc::write(2, part.as_ptr().cast(), part.len()) };
     }
-    // SAFETY: _exit(2) runs nothing of this process any more.
+    // SAFETY: _exit(2) runs no further code of this process.
     unsafe { libc::_exit(1) }
 }
 
-/// From now on a mapped file that becomes shorter ends the process with a line that names it (SIGBUS otherwise ends it
-/// without a word).
+/// From now on, reading from a mapped file that was truncated ends the process with a message that names the file.
+/// Without this, SIGBUS would end it without a message.
 pub fn watch_mapped_files() {
-    // It never returns, and runs on the stack of the thread that read, which is in order.
+    // The handler never returns. It runs on the stack of the thread that read from the file, which is intact.
     let handler = on_bus_error as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
     set_actions(&[libc::SIGBUS], |_| true, handler, libc::SA_SIGINFO);
 }
 
 #[expect(unsafe_code, reason = "the details of a signal are behind a pointer")]
 extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
-    // SAFETY: with SA_SIGINFO the kernel gives a valid pointer; SIGBUS has an address.
+    // SAFETY: with SA_SIGINFO, the kernel passes a valid pointer. For SIGBUS, it contains an address.
     let addr = unsafe { (*info).si_addr() } as usize;
     let (mut line, mut path) = ([0; LINE], &b"a file that is read"[..]);
     if let Some(found) = mapped_at(addr, &mut line) {
@@ -305,49 +313,51 @@ extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
     leave(&[b"error: ", path, b" became shorter while it was read\n"]);
 }
 
-/// From now on a signal by which somebody ends the program takes away what is by a name that is not for good. A file
-/// that may not become larger (`ulimit -f`) is an error of the writer, and not the end without a word.
+/// From now on, SIGINT, SIGTERM and SIGHUP remove temporary names before they end the program. Also ignores SIGXFSZ:
+/// writing beyond the file size limit (`ulimit -f`) then fails with an error instead of ending the program without a
+/// message.
 #[expect(unsafe_code, reason = "signals' actions are set")]
 pub fn leave_nothing_behind() {
-    // Signals that were ignored (nohup(1)) stay so.
+    // Signals that were ignored (nohup(1)) stay ignored.
     let handler = on_end as extern "C" fn(c_int) as usize;
     let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP];
     set_actions(&signals, |old| old == libc::SIG_DFL, handler, libc::SA_RESETHAND);
-    // SAFETY: to ignore a signal runs nothing.
+    // SAFETY: ignoring a signal runs no code.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
 }
 
 #[expect(unsafe_code, reason = "the signal is sent once more, now that it has its usual action again")]
 extern "C" fn on_end(signal: c_int) {
     remove_hidden();
-    // SAFETY: raise(3) may be called in a handler; the signal is delivered when this one returns.
+    // SAFETY: signal handlers may call raise(3). The signal is delivered when this handler returns.
     unsafe { libc::raise(signal) };
 }
 
-/// Takes away all names that are not for good. It allocates nothing, and locks nothing.
+/// Removes all temporary names. Doesn't allocate or lock.
 #[expect(unsafe_code, reason = "a descriptor is known by its number only")]
 fn remove_hidden() {
     hidden::each(|directory, name, what| {
         let flags = if what == Passing::Directory { libc::AT_REMOVEDIR } else { 0 };
-        // SAFETY: the name is one, and ends in a NUL. A number that is not a descriptor any more, or is another's by
-        // now, gives an error: no file has that name by chance.
+        // SAFETY: `name` is a string that ends with NUL. If the descriptor was closed or now belongs to another
+        // directory, the call fails, because no other file has such a random name.
         unsafe { libc::unlinkat(directory, name.as_ptr(), flags) };
     });
 }
 
-/// The longest line of /proc/self/maps.
+/// The maximum length in bytes of a line in /proc/self/maps.
 const LINE: usize = 4096 + 128;
 
-/// The file that is mapped at an address, by /proc/self/maps; nothing is allocated.
+/// The path of the file that is mapped at an address, according to /proc/self/maps; `None` if no file is. `line` is the
+/// buffer to read into. Doesn't allocate.
 #[expect(unsafe_code, reason = "the standard library's ways to open and to read may allocate")]
 fn mapped_at(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
-    // SAFETY: the name ends in a NUL.
+    // SAFETY: the path ends with NUL.
     let maps = unsafe { libc::open(c"/proc/self/maps".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
     let mut len = 0;
     loop {
         let left = &mut line[len..];
-        // SAFETY: pointer and length are those of a slice that nothing else uses. A descriptor that could not be opened
-        // gives an error, as does a full line.
+        // SAFETY: pointer and length are those of a slice that nothing else uses. If /proc/self/maps could not be
+        // opened, the call fails. If the buffer is full, it reads nothing.
         let read = unsafe { libc::read(maps, left.as_mut_ptr().cast(), left.len()) };
         len += usize::try_from(read).ok().filter(|read| *read > 0)?;
         while let Some(end) = line[..len].iter().position(|byte| *byte == b'\n') {
@@ -361,7 +371,8 @@ fn mapped_at(addr: usize, line: &mut [u8; LINE]) -> Option<&[u8]> {
     }
 }
 
-/// The place of the path in a line of /proc/self/maps, if the mapping has the address.
+/// Where the path starts in a line of /proc/self/maps; `None` if the mapping doesn't contain the address or has no
+/// path.
 fn path_of(line: &[u8], addr: usize) -> Option<usize> {
     let dash = line.iter().position(|byte| *byte == b'-')?;
     let space = line.iter().position(|byte| *byte == b' ')?;

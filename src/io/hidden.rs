@@ -32,14 +32,15 @@ pub(super) struct HiddenName {
     is_there: bool,
 }
 
-/// The size of the table. If there are more names at once, signal handlers don't remove the others.
+/// The size of the table. If more temporary names are in use at once, signal handlers don't remove those that didn't
+/// fit.
 const SLOTS: usize = 128;
 
 /// Marks a free slot, in place of a descriptor.
 const FREE: i32 = -1;
 
-/// A slot of the table: the descriptor of the directory that contains the name, and the name's number. The highest bit
-/// of the number ([`IS_DIRECTORY`]) is set if the name is that of a directory.
+/// A slot of the table: the descriptor of the directory that contains the temporary name, and the number from which the
+/// name is computed. The highest bit of the number ([`IS_DIRECTORY`]) is set if the name is that of a directory.
 #[derive(Debug)]
 struct NameSlot {
     directory: AtomicI32,
@@ -54,7 +55,7 @@ const IS_DIRECTORY: u64 = 1 << 63;
 const FILES: &[u8] = b".jitgraft-";
 const DIRECTORIES: &[u8] = b"jitgraft-";
 
-/// A name, followed by at least one NUL.
+/// A temporary name as text, followed by at least one NUL.
 type NameText = [u8; FILES.len() + 16 + 1];
 
 impl HiddenName {
@@ -79,8 +80,8 @@ impl HiddenName {
         Err(io::ErrorKind::AlreadyExists.into())
     }
 
-    /// Chooses a random name and puts it into the table. Call it before creating anything, so that a signal handler
-    /// never misses anything.
+    /// Chooses a random name and puts it into the table. Call it before creating the file or directory, so that a
+    /// signal handler always finds the name of whatever exists.
     fn new(directory: &File, what: Passing) -> io::Result<Self> {
         let number = RandomState::new().build_hasher().finish();
         let number = if what == Passing::Directory { number | IS_DIRECTORY } else { number & !IS_DIRECTORY };
@@ -93,7 +94,7 @@ impl HiddenName {
         name(&self.text)
     }
 
-    /// Doesn't remove anything: the file or directory was renamed or never created.
+    /// Gives up the name without removing anything, because the file or directory was renamed or never created.
     pub(super) fn forget(mut self) {
         self.is_there = false;
     }
@@ -145,7 +146,7 @@ fn flags(what: Passing) -> AtFlags {
     }
 }
 
-/// The name for a number.
+/// The temporary name that belongs to a number in the table.
 fn text(number: u64) -> NameText {
     let prefix = if number & IS_DIRECTORY == 0 { FILES } else { DIRECTORIES };
     let mut text = [0; FILES.len() + 17];

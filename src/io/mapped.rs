@@ -27,7 +27,7 @@ impl Deref for Bytes {
 }
 
 impl Bytes {
-    /// The same bytes again. A memory map is shared, not created anew.
+    /// A second handle to the same bytes. A memory map is shared; owned bytes are copied.
     pub(super) fn again(&self) -> Self {
         match self {
             Self::Mapped(map) => Self::Mapped(Arc::clone(map)),

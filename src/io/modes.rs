@@ -16,16 +16,16 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// Everybody may read and write, except for what the umask forbids.
+/// Read and write permissions for everybody, before the umask is applied.
 pub(super) const ANYBODY: u32 = 0o666;
 
-/// The minimum permissions of the owner.
+/// The permissions that the owner of an output always has: read and write.
 pub(super) const OWNER: u32 = 0o600;
 
 /// All permissions that a replaced file can pass on to the output.
 pub(super) const ANY_MODE: u32 = 0o777;
 
-/// If the replaced file was executable for its owner, the output is, too.
+/// The owner's execute permission. An output takes it over from the file that it replaces.
 const OWNERS_EXECUTION: u32 = 0o100;
 
 /// What an output contains, which determines who may read it.
@@ -48,8 +48,8 @@ impl Content {
         if self == Self::Summary { ANYBODY } else { OWNER }
     }
 
-    /// The permissions of a complete output. `own` are its current permissions, `inputs` those that all inputs have in
-    /// common.
+    /// The permissions of a complete output. `own` are its current permissions, `replaces` says whether it replaces
+    /// a file, and `inputs` are the permissions that all inputs have in common.
     pub(super) fn last_mode(self, own: u32, replaces: bool, inputs: u32) -> u32 {
         match self {
             Self::Summary => own,
@@ -79,7 +79,8 @@ fn umask() -> u32 {
     line.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or(0o077)
 }
 
-/// The permissions that all of these modes have in common, for a file that repeats the contents of such files.
+/// The permissions that all these modes have in common: for a file that contains data of several files with these
+/// modes.
 pub fn mode_within(inputs: impl IntoIterator<Item = u32>) -> u32 {
     inputs.into_iter().fold(ANYBODY, |mode, input| mode & (input | OWNER))
 }

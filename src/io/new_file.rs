@@ -19,12 +19,13 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct NewFile {
     file: File,
-    /// The temporary name; `None` if the file system supports unnamed files.
+    /// The temporary name. `None` if the file doesn't have any name yet, because the file system supports that
+    /// (`O_TMPFILE`).
     hidden: Option<HiddenName>,
     directory: File,
 }
 
-/// A name in a directory, and the identity of the file that has it, if any.
+/// A name in a directory, and the identity of the file that currently has the name, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct NamedPlace {
     pub(super) directory: FileId,
@@ -59,22 +60,23 @@ impl NewFile {
         &self.file
     }
 
-    /// A writer with an offset of its own. Several writers may write to different parts in parallel.
+    /// A writer with a position of its own, so that several writers can write to different parts of the file in
+    /// parallel.
     pub fn writer(&self) -> Writer<'_> {
         Writer { file: self.file(), at: 0 }
     }
 
-    /// The file, for writing.
+    /// The file, for writing through its own position.
     pub fn file_mut(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// The place that the file would take under this name.
+    /// The directory and name that [`persist`](Self::persist) would give the file, and which file has that name now.
     pub(super) fn place(&self, name: &OsStr) -> io::Result<NamedPlace> {
         NamedPlace::of(&self.directory, name)
     }
 
-    /// Names the file, replacing any file that has the name.
+    /// Gives the file its name. Replaces an existing file with this name.
     pub fn persist(self, name: &OsStr) -> io::Result<()> {
         let hidden = match self.hidden {
             Some(hidden) => hidden,
@@ -92,7 +94,7 @@ impl NewFile {
         Ok(())
     }
 
-    /// Names the file unless the name is taken; in that case returns the file.
+    /// Gives the file its name. If another file already has the name, changes nothing and returns this one unnamed.
     pub fn persist_noclobber(mut self, name: &OsStr) -> io::Result<Option<Self>> {
         let named = match &self.hidden {
             None => link(&self.file, &self.directory, name),
@@ -127,8 +129,8 @@ impl NamedPlace {
 /// Renames a file to a name that must not exist yet.
 fn rename_to_free(directory: &File, from: &CStr, to: &OsStr) -> io::Result<()> {
     match renameat_with(directory, from, directory, to, RenameFlags::NOREPLACE) {
-        // This file system can't do that in one step. A second link never replaces a file; then remove the first
-        // name.
+        // This file system can't rename without replacing. Instead, add a second name, which never replaces a file, and
+        // remove the first one.
         Err(Errno::INVAL | Errno::NOSYS) => {
             linkat(directory, from, directory, to, AtFlags::empty())?;
             // The file has its new name. It isn't an error if the old name can't be removed.
@@ -139,7 +141,7 @@ fn rename_to_free(directory: &File, from: &CStr, to: &OsStr) -> io::Result<()> {
     }
 }
 
-/// Opens a directory in order to work in it. It needn't be readable.
+/// Opens a directory in order to work with the files in it. The directory needn't be readable.
 pub(super) fn open_directory(path: &Path) -> io::Result<File> {
     let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -27,7 +27,7 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// The identity of a file or directory, independent of its name.
+/// The identity of a file or directory, whatever path leads to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct FileId {
     device: u64,
@@ -49,7 +49,7 @@ impl FileId {
 
 #[derive(Debug)]
 struct Log {
-    /// The times at which the current runs began.
+    /// When each run that hasn't ended began, as a value of `now`.
     runs: Vec<u64>,
     now: u64,
     /// Regular files, and directories whose contents are inputs.
@@ -61,7 +61,7 @@ struct Log {
 /// When and with which permissions an input was opened.
 #[derive(Debug, Clone, Copy)]
 struct OpenedFile {
-    /// When it was last opened.
+    /// When it was last opened, as a value of the log's counter.
     at: u64,
     /// The permissions, which say who may read it.
     mode: u32,
@@ -76,7 +76,7 @@ fn log() -> MutexGuard<'static, Log> {
     LOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The time since which opened files count as inputs of a run. Dropping it ends the run.
+/// A moment after which opened files count as inputs of a run. Dropping this value ends the run.
 #[derive(Debug)]
 pub(super) struct Since(u64);
 
@@ -89,12 +89,13 @@ impl Since {
         Self(now)
     }
 
-    /// True if this file was opened since then.
+    /// True if this file was opened as an input after that moment.
     pub(super) fn was_opened(&self, file: FileId) -> bool {
         log().opened.get(&file).is_some_and(|opened| opened.at >= self.0)
     }
 
-    /// The permissions that all inputs opened since then have in common. If a pipe was read, only the owner's.
+    /// The permissions that all inputs opened after that moment have in common; only the owner's if a pipe or device
+    /// was read.
     pub(super) fn mode_of_inputs(&self) -> u32 {
         let log = log();
         let modes = log.opened.values().filter(|opened| opened.at >= self.0).map(|opened| opened.mode);
@@ -113,7 +114,8 @@ impl Drop for Since {
     }
 }
 
-/// Remembers an input with its permissions. Devices and pipes are only noted, since they can't be overwritten.
+/// Remembers an input and its permissions. Of devices and pipes, only remembers that one was read, since no output can
+/// replace them.
 pub(super) fn remember(about: &Metadata, mode: u32) {
     if about.is_file() {
         return add(FileId::new(about), mode);
@@ -124,7 +126,7 @@ pub(super) fn remember(about: &Metadata, mode: u32) {
     }
 }
 
-/// Remembers a directory whose contents are inputs. Its files have permissions of their own.
+/// Remembers a directory whose files are inputs. Their permissions aren't known, because each file has its own.
 pub(super) fn remember_directory(directory: FileId) {
     add(directory, ANYBODY);
 }
@@ -133,7 +135,7 @@ fn add(file: FileId, mode: u32) {
     let mut log = log();
     if !log.runs.is_empty() {
         let now = log.now;
-        // A file may be reached on several paths; users who can reach it on one of them can read it.
+        // If several paths lead to the file, a user may read it who can reach it by one of them.
         let mode = log.opened.get(&file).map_or(mode, |opened| mode | opened.mode);
         log.opened.insert(file, OpenedFile { at: now, mode });
     }

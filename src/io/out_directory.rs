@@ -37,7 +37,7 @@ impl OutDirectory {
         &self.path
     }
 
-    /// Starts writing a new file in the directory. `mode` is its permissions, less the umask.
+    /// Starts a new file in the directory. It has no name yet. `mode` is its permissions before the umask is applied.
     pub fn create(&self, mode: u32) -> io::Result<NewFile> {
         NewFile::create_at(self.file.try_clone()?, mode)
     }
@@ -52,7 +52,7 @@ impl OutDirectory {
         Ok(unlinkat(&self.file, name, AtFlags::empty())?)
     }
 
-    /// Creates a symbolic link `name` to `to` in the directory. Does nothing if that name exists.
+    /// Creates a symbolic link called `name` that leads to `to`. Does nothing if the directory already has this name.
     pub fn link(&self, to: &Path, name: &OsStr) -> io::Result<()> {
         match symlinkat(to, &self.file, name) {
             Ok(()) | Err(Errno::EXIST) => Ok(()),

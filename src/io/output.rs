@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub struct Output {
     out: BufWriter<Destination>,
-    /// The name in messages.
+    /// The output's name for error messages.
     shown: PathBuf,
 }
 
@@ -34,8 +34,8 @@ struct Destination {
 enum DestinationKind {
     /// A new file, and the name it will get.
     New(NewAt),
-    /// An open file that is written to directly, and its place if it is a regular file. What has been written to it
-    /// can't be undone, so writing fails as soon as the same file is opened as an input.
+    /// A file that is already open and is written to directly, such as standard output. `None` if it isn't a regular
+    /// file. What was written to it can't be undone, so writing fails as soon as the same file is opened as an input.
     Open(File, Option<OutputPlace>),
 }
 
@@ -49,8 +49,9 @@ struct NewAt {
     replaces: bool,
 }
 
-/// The buffer size. It is less than [`AT_ONCE`], so that blocks of text, which are longer, are written without being
-/// copied into the buffer, even what remains of them after whole pieces of that length.
+/// The buffer size in bytes. Slices at least this long are written directly instead of being copied into the buffer. It
+/// is half of [`AT_ONCE`], so that what remains of a long text after writes of that length is mostly written directly,
+/// too.
 const BUFFER: usize = AT_ONCE / 2;
 
 /// The maximum number of bytes per write. Longer writes take Linux several times as long: a gigabyte of a mapped file
@@ -108,15 +109,16 @@ impl Output {
         Self::create_for(path, run.content(), run)
     }
 
-    /// Like [`Self::create`], for an output whose content isn't what the run's outputs usually contain.
+    /// Like [`Self::create`], but with `content` instead of the content that the run's outputs usually have. It
+    /// determines who may read the output.
     pub fn create_for(path: &OutPath, content: Content, run: &Run) -> Result<Self> {
         let shown = path.shown();
         let kind = DestinationKind::new(path, content, run).map_err(|error| error.in_file(&shown))?;
         Ok(Self { out: BufWriter::with_capacity(BUFFER, Destination { kind, run: run.clone() }), shown })
     }
 
-    /// Flushes what was written so far and returns the file, for writing at offsets. `None` if the output isn't a
-    /// regular file.
+    /// Flushes the buffer and returns the new file, for writing at offsets. `None` if the output goes to a descriptor
+    /// that was already open, or to a device or pipe.
     pub fn as_file(&mut self) -> Result<Option<&mut File>> {
         self.flush()?;
         Ok(match &mut self.out.get_mut().kind {
@@ -130,7 +132,7 @@ impl Output {
         matches!(&self.out.get_ref().kind, DestinationKind::Open(file, _) if file.is_terminal())
     }
 
-    /// Completes the output and makes it appear. Fails if its place has become an input in the meantime.
+    /// Completes the output and gives it its name. Fails if an input has been opened at its path in the meantime.
     pub fn commit(mut self) -> Result<()> {
         self.flush()?;
         let Self { out, shown } = self;
@@ -205,8 +207,8 @@ fn write_through(out: &mut BufWriter<impl Write>, slices: &[IoSlice<'_>]) -> io:
     out.get_mut().write_vectored(slices)
 }
 
-/// Adds the name of the output to a write error, in a form that the caller can turn back into an [`Error`]. A closed
-/// pipe is passed on unchanged, because it is recognized by its kind.
+/// Adds the output's name to a write error, in a form that the caller can turn back into an [`Error`]. Returns the
+/// error of a closed pipe unchanged, because callers recognize it by its kind.
 fn unwritten(error: io::Error, shown: &Path) -> io::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted => error,

@@ -23,7 +23,7 @@ pub(super) struct Inherited {
     group: Gid,
     /// The access control list (acl(5)).
     access_list: Option<Vec<u8>>,
-    /// The extended attributes (xattr(7)).
+    /// The user's extended attributes (xattr(7), `user.*`): names and values.
     notes: Vec<(CString, Vec<u8>)>,
 }
 
@@ -33,9 +33,9 @@ const LONGEST_ATTRIBUTE: usize = 1 << 16;
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 
 impl Inherited {
-    /// The attributes of an existing file. `None` if the file belongs to another user and the directory is one like
-    /// /tmp, where everybody can create files but not remove others' files: the file may have been put there in order
-    /// to get access to the output.
+    /// The attributes of an existing file. `None` if a stranger may have put the file there to get access to the
+    /// output: it belongs to neither the current user nor the directory's owner, and the directory is like /tmp, where
+    /// everybody can create files but not replace others' files.
     pub(super) fn from(there: &Place, directory: &File) -> Option<Self> {
         let (about, directory) = (&there.about, directory.metadata().ok()?);
         let everybodys = directory.mode() & (STICKY | WRITABLE_BY_ALL) == STICKY | WRITABLE_BY_ALL;
@@ -57,7 +57,8 @@ impl Inherited {
         let (file, mut mode) = (new.file(), self.mode);
         let Ok(about) = file.metadata() else { return Ok(()) };
         if about.gid() != self.group.as_raw() && rustix::fs::fchown(file, None, Some(self.group)).is_err() {
-            // The file's group is another one now. It gets no permission that the old group or all others lacked.
+            // The file has another group than the old one. Give this group no permission that the old group or all
+            // other users lacked.
             mode &= !GROUP | mode << 3;
         }
         if !self.give_access_list(file) {
@@ -75,8 +76,8 @@ impl Inherited {
         Ok(())
     }
 
-    /// Sets the access control list, or removes a list that the directory has passed on to the new file. False on
-    /// failure.
+    /// Sets the access control list. If there is none, removes the one that the new file inherited from its directory.
+    /// False on failure.
     fn give_access_list(&self, file: &File) -> bool {
         match &self.access_list {
             Some(list) => fsetxattr(file, ACCESS_LIST, list, XattrFlags::empty()).is_ok(),

@@ -18,7 +18,7 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A run in progress. Files that are opened after its start are its inputs; the files it creates are its outputs.
+/// A run of a job. Files that are opened after its start are its inputs; the files that it creates are its outputs.
 ///
 /// ```
 /// # use jitgraft::io::{OutPath, Output, Run, map_file};
@@ -58,7 +58,7 @@ impl Run {
         Self { state: Arc::new(state), content: Content::Summary }
     }
 
-    /// Starts a run whose outputs contain data of the inputs: only users who may read all inputs may read the
+    /// Starts a run whose outputs contain data copied from the inputs. Only users who may read all inputs may read the
     /// outputs.
     pub fn begin_repeating() -> Self {
         Self { content: Content::OfInputs, ..Self::begin() }
@@ -74,14 +74,14 @@ impl Run {
         self.state.since.mode_of_inputs()
     }
 
-    /// Registers a file that was read before the run started as one of its inputs.
+    /// Counts a file as an input of this run although it was read before the run began.
     pub fn has_read(&self, path: &Path) {
         if let Some(about) = super::about(path) {
             opened::remember(&about, modes::mode_of_typed(path, &about));
         }
     }
 
-    /// Fails if an output of this run goes to `path`. For files that are created next to the outputs.
+    /// Fails if `path` is where an output of this run goes. For other files that are created next to the outputs.
     pub fn leave_outputs(&self, path: &Path) -> Result<()> {
         let place = OutputPlace::named(path).map_err(|error| error.in_file(path))?;
         if self.outputs(|outputs| outputs.iter().any(|other| other.is(&place))) {
@@ -90,7 +90,7 @@ impl Run {
         Ok(())
     }
 
-    /// Reserves a place for an output. Fails if it is an input or another output.
+    /// Reserves a place for an output. Fails if an input or another output of the run is already there.
     pub(super) fn claim(&self, place: &OutputPlace) -> Result<()> {
         self.check(place)?;
         self.outputs(|outputs| {
@@ -102,7 +102,7 @@ impl Run {
         })
     }
 
-    /// Fails if the place is one of the inputs opened so far, or is in the directory of one.
+    /// Fails if an input opened so far is at this place, or if the place is in an input recording's directory.
     pub(super) fn check(&self, place: &OutputPlace) -> Result<()> {
         let since = &self.state.since;
         match place {

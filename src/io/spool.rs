@@ -8,7 +8,7 @@ use crate::error::{Error, Result};
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 
-/// The space to leave free, unless a twentieth of the file system is less.
+/// The space in bytes to leave free on the file system. If a twentieth of the file system is less, that suffices.
 const RESERVE: u64 = 1 << 30;
 
 /// How many bytes to write before checking the free space again.
@@ -71,18 +71,20 @@ impl Spool {
         &self.file
     }
 
-    /// Returns the file without the bookkeeping.
+    /// Returns the file itself. Further writes to it don't check the free space.
     pub fn into_file(self) -> File {
         self.file
     }
 
-    /// The file, for writing by other means. Fails if there is no space for `len` bytes.
+    /// The file, for writing `len` bytes without going through [`Write`]. Fails if there isn't enough free space for
+    /// them.
     pub(super) fn file_for(&mut self, len: u64) -> Result<&mut File> {
         self.ask(len)?;
         Ok(&mut self.file)
     }
 
-    /// Checks the free space every now and then, before `len` bytes are written. Fails if too little is left.
+    /// Checks before `len` bytes are written that enough space is left free; fails if not. Asks the file system only
+    /// once per [`STEP`].
     fn ask(&mut self, len: u64) -> io::Result<()> {
         if self.granted < len {
             let left = (self.room)(&self.file).map(|room| (room, RESERVE.min(room.all / 20)));
@@ -108,7 +110,8 @@ fn full(free: u64, reserve: u64) -> Error {
     Error::new(message).with_remedy(elsewhere())
 }
 
-/// The space on the file system of a file, for ordinary users; `None` if the file system doesn't report it.
+/// The size and free space of the file system that contains a file, for users other than root; `None` if the file
+/// system doesn't report them.
 fn room_of(file: &File) -> Option<DiskRoom> {
     let about = rustix::fs::fstatvfs(file).ok()?;
     let bytes = |blocks: u64| blocks.saturating_mul(about.f_frsize);

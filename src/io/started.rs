@@ -52,7 +52,8 @@ fn command(words: &[&[u8]]) -> Result<Command> {
     Ok(command)
 }
 
-/// Runs a program without input. Returns its standard output followed by its standard error.
+/// Runs a program with empty input. `words` are its name and arguments. Returns its standard output followed by its
+/// standard error.
 pub fn said_by(words: &[&[u8]]) -> Result<String> {
     let mut command = command(words)?;
     command.stdin(Stdio::null()).env("LC_ALL", "C");
@@ -60,8 +61,8 @@ pub fn said_by(words: &[&[u8]]) -> Result<String> {
     Ok([output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat())
 }
 
-/// Runs a program with these additional environment variables and waits for it. The program uses this process's input
-/// and output. Signals that are sent to this process only are passed on to it.
+/// Runs a program and waits for it. `words` are its name and arguments, `variables` are added to its environment. It
+/// uses this process's input and output. Signals that are sent only to this process are passed on to it.
 pub fn run(words: &[&[u8]], variables: &[(&str, Vec<u8>)]) -> Result<Ended> {
     let mut command = command(words)?;
     command.envs(variables.iter().map(|(name, value)| (OsString::from(name), OsStr::from_bytes(value))));

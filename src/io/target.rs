@@ -64,8 +64,8 @@ impl OutputTarget {
     }
 }
 
-/// Fails if the path of an output that another program will write leads through a link that another user may have
-/// created.
+/// Fails if an output's path leads through a link that another user may have created. For outputs that another program
+/// will write.
 pub(super) fn refuse_foreign_links(path: &Path) -> Result<()> {
     match Walk::to_output(path) {
         Err(Stop::Refused(error)) => Err(error),
@@ -78,13 +78,13 @@ fn is_directory(path: &Path) -> Error {
     Error::new("is a directory").with_remedy(Some(remedy))
 }
 
-/// Opens a device or pipe, which was only examined so far, for writing.
+/// Opens a device or pipe for writing. `file` was opened only to examine it.
 pub(super) fn writable(file: &File, flags: OFlags) -> io::Result<File> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
     Ok(rustix::fs::open(own, OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC | flags, Mode::empty())?.into())
 }
 
-/// Opens a descriptor of this process once more, for writing.
+/// Opens a descriptor of this process a second time, for writing.
 pub(super) fn reopen(descriptor: u32) -> io::Result<File> {
     let copy = match descriptor {
         0 => io::stdin().as_fd().try_clone_to_owned()?,
@@ -92,7 +92,8 @@ pub(super) fn reopen(descriptor: u32) -> io::Result<File> {
         1 if guard::stdout_was_closed() => return Err(rustix::io::Errno::BADF.into()),
         1 => io::stdout().as_fd().try_clone_to_owned()?,
         2 => io::stderr().as_fd().try_clone_to_owned()?,
-        // A new descriptor doesn't share the offset. Appending at least keeps what was written before.
+        // Opening a descriptor by its number doesn't share its offset. Append, so that nothing already written is
+        // overwritten.
         other => return File::options().append(true).open(format!("/proc/self/fd/{other}")),
     };
     Ok(copy.into())

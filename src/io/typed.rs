@@ -13,7 +13,7 @@ pub fn about(path: &Path) -> Option<Metadata> {
     fs::metadata(path).ok()
 }
 
-/// True if everybody may search all directories on the way to a path that the user typed.
+/// True if everybody may search all directories on the way to the file. The user typed the path.
 pub(super) fn is_reachable(path: &Path) -> bool {
     const SEARCHABLE_BY_ALL: u32 = 0o001;
     let Ok(real) = path.canonicalize() else { return false };
@@ -36,12 +36,12 @@ pub fn is_directory(path: &Path) -> bool {
     path.is_dir()
 }
 
-/// The names in a directory that the user typed.
+/// The names of all entries in a directory that the user typed, or the error if it can't be listed.
 pub fn typed_names(directory: &Path) -> io::Result<Vec<OsString>> {
     fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name())).collect()
 }
 
-/// The contents of a file below /proc or /sys.
+/// The contents of a file below /proc or /sys, which no other user can replace.
 pub fn of_system(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }

@@ -16,7 +16,7 @@ pub(crate) fn input(path: &Path, error: io::Error) -> Error {
     Error::new("cannot open").because(error).with_remedy(remedy).in_file(path)
 }
 
-/// The error for a file that the user didn't name. Of these, many are searched for and most don't exist.
+/// The error for a file that the user didn't name but that was searched for.
 pub(super) fn looked_for(path: &Path, error: io::Error) -> Error {
     match error.kind() {
         ErrorKind::PermissionDenied => input(path, error),
@@ -24,7 +24,8 @@ pub(super) fn looked_for(path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// The error for a file that the caller knows by another name, so that the error doesn't name the file.
+/// The error for a file whose path here isn't the one that the caller knows. It doesn't name the file; the caller adds
+/// that.
 pub(super) fn unknown(error: io::Error) -> Error {
     Error::new("cannot open").because(error)
 }
@@ -46,7 +47,8 @@ pub(super) fn output(directory: &Path, error: io::Error) -> Error {
     Error::new("cannot write there").because(error).with_remedy(remedy)
 }
 
-/// The existing file that the user may have meant, if a file doesn't exist; `None` if no name is similar.
+/// The hint for a path that doesn't exist: its directory is missing, another file has a similar name, or how to record
+/// a perf.data. `None` if nothing fits.
 fn meant(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = parent.unwrap_or(Path::new("."));
@@ -62,10 +64,11 @@ fn meant(path: &Path) -> Option<String> {
         .then(|| "record one with `perf record -g -- PROGRAM`, or pass its path with -i FILE".to_owned())
 }
 
-/// The maximum number of names to compare. Directories with more are hardly anybody's working directory.
+/// The maximum number of names to compare. If a directory has more, it is hardly anybody's working directory.
 const NAMES: usize = 10_000;
 
-/// The name that is most similar to `name`: it differs in few characters, or continues after it. `None` if none is.
+/// The name that is most similar to `name`: it differs in few characters, or starts with `name`. `None` if no name
+/// does.
 fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     let far = |other: &String| match other.strip_prefix(name) {
         Some(_) => 1,
@@ -75,7 +78,7 @@ fn nearest(name: &str, names: impl Iterator<Item = String>) -> Option<String> {
     near.min().map(|(_, other)| other)
 }
 
-/// The number of characters to insert, remove or replace to turn one name into the other (Levenshtein distance).
+/// The Levenshtein distance: how many characters to insert, remove or replace to turn one name into the other.
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();
@@ -90,7 +93,8 @@ fn distance(from: &str, to: &str) -> usize {
     row.last().copied().unwrap_or(0)
 }
 
-/// The remedy for missing permissions: names the owner of the file, or of the directory that can't be searched.
+/// The remedy for missing permissions: names the owner of the file, or of the directory that can't be searched, and
+/// suggests `instead`.
 fn refused(path: &Path, instead: &str) -> Option<String> {
     let ancestors = path.ancestors().filter(|path| !path.as_os_str().is_empty());
     let (there, owned) = ancestors.filter_map(|path| Some((path, about(path)?))).next()?;

@@ -24,8 +24,8 @@ pub const EM_RISCV: u16 = 243;
 /// LoongArch
 pub const EM_LOONGARCH: u16 = 258;
 
-/// The `e_machine` of the machine that jitgraft was built for. A perf map doesn't say which machine its code is for;
-/// most likely it is this one.
+/// ELF's `e_machine` of the machine that this jitgraft was built for. Perf maps don't say which machine their code is
+/// for; most likely it is this one.
 pub const HOST_MACHINE: u16 = if cfg!(target_arch = "aarch64") {
     EM_AARCH64
 } else if cfg!(target_arch = "x86") {
@@ -44,7 +44,7 @@ pub const HOST_MACHINE: u16 = if cfg!(target_arch = "aarch64") {
     EM_X86_64
 };
 
-/// The common name of a machine, given its `e_machine`.
+/// The common name of a machine, given ELF's `e_machine`.
 pub fn machine_name(machine: u16) -> String {
     let name = match machine {
         EM_386 => "i386",

@@ -23,10 +23,10 @@ pub struct About {
     pub arch: Option<Vec<u8>>,
     /// The machine's kernel release, as `uname -r` prints it.
     pub os_release: Option<Vec<u8>>,
-    /// The number of CPUs that were online.
+    /// The number of the machine's CPUs that were online.
     pub cpus: Option<u32>,
-    /// Wall-clock time (nanoseconds since 1970) at time 0 of the profile's clock; add it to a sample's time to get a
-    /// date.
+    /// The wall-clock time at time 0 of the profile's clock, in nanoseconds since 1970. Adding it to a sample's time
+    /// gives a date.
     pub epoch: Option<i128>,
     /// The times of the first and last sample, on the profile's clock. Samples that were filtered out don't count.
     pub sampled: Option<TimeExtent>,
@@ -34,32 +34,35 @@ pub struct About {
     pub lost: u64,
     /// Lost samples per host, for profiles of several machines that record it.
     pub lost_on: BTreeMap<Box<str>, u64>,
-    /// How many frames have names, over all samples that weren't filtered out; all zero if nobody counted them.
+    /// Counts of frames with and without names, over all samples that weren't filtered out. All zero if the reader
+    /// didn't count them.
     pub frames: FrameCounts,
-    /// The modules of the frames, by the name that [`Frame::module`](super::stacks::Frame::module) has.
+    /// The modules that frames belong to. The key is the module's name as in
+    /// [`Frame::module`](super::stacks::Frame::module).
     pub modules: BTreeMap<Vec<u8>, Module>,
     /// All known processes.
     pub processes: BTreeMap<Pid, ProcessLife>,
-    /// Remarks to show along with the stacks, such as that they are an estimate.
+    /// Remarks to show along with the stacks, for instance that the stacks are an estimate.
     pub notes: Vec<String>,
     /// Events other than samples (renames, forks, exits, losses), by time.
     pub moments: Vec<Moment>,
-    /// The value types of the pprof profile that was read, so that they can be written again.
+    /// The value types of the pprof profile that was read, so that they can be written again; `None` for other inputs.
     pub values: Option<ValueTypes>,
 }
 
 /// The value types of a pprof profile, and its hints for viewers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ValueTypes {
-    /// One per value of a sample, in the order of the file.
+    /// The type of each value that a sample has, in the order of the file.
     pub types: Vec<SampleValue>,
-    /// The name of the type to show first; empty if the file has no preference.
+    /// The name of the value type to show first; empty if the file doesn't state one.
     pub default_type: String,
-    /// Type and unit of the event between samples, for example `cpu` and `nanoseconds`.
+    /// Type and unit of the event whose occurrences the sampling period counts, for example `cpu` and `nanoseconds`.
     pub period_type: Option<(String, String)>,
-    /// The sampling period, in the unit of `period_type`.
+    /// The sampling period: the number of events between samples, in the unit of `period_type`.
     pub period: i64,
-    /// Regular expression: functions whose whole name matches are dropped, along with everything they called.
+    /// Regular expression. Functions whose whole name matches are removed from stacks, along with everything they
+    /// called.
     pub drop_frames: String,
     /// Regular expression: functions whose whole name matches are kept even if `drop_frames` matches.
     pub keep_frames: String,
@@ -72,24 +75,25 @@ pub struct SampleValue {
     pub name: String,
     /// The unit as the file spells it.
     pub unit: String,
-    /// The event whose weights or sample counts this value contains; `None` if it belongs to no event.
+    /// The event whose weights or sample counts these values are; `None` if they are neither.
     pub event: Option<String>,
     /// True if the value is a sample count, false if it is a weight.
     pub is_count: bool,
-    /// How many of the event's units make one unit of the file, for example 1,000 if the file counts microseconds.
+    /// How many units of the event's weight one unit of the file is, for example 1,000 if the file counts microseconds
+    /// and the event nanoseconds.
     pub scale: u64,
 }
 
 impl ValueTypes {
-    /// True if there is a value type for the weight of each of these events. False if no value type is an event's
-    /// weight.
+    /// True if these value types include the weight of every one of these events. False if no value type is a weight.
     pub fn cover<'e>(&self, mut events: impl Iterator<Item = &'e str>) -> bool {
         let weights = self.types.iter().filter(|value| !value.is_count);
         let weighed: FxHashSet<&str> = weights.filter_map(|value| value.event.as_deref()).collect();
         !weighed.is_empty() && events.all(|event| weighed.contains(event))
     }
 
-    /// Merges the value types of a profile that was read after this one: the longer period wins.
+    /// Merges the value types of a profile that was read after this one. If both have the same period type, keeps the
+    /// longer period; everything else stays as it is.
     fn merge(&mut self, other: &Self) {
         if self.period_type == other.period_type {
             self.period = self.period.max(other.period);
@@ -119,12 +123,12 @@ pub enum Agreed<T> {
 }
 
 impl<T: PartialEq> Agreed<T> {
-    /// Adds a source's value; `None` if it states nothing.
+    /// Adds what a source states; `None` if it states nothing.
     pub fn add(&mut self, stated: Option<T>) {
         self.merge(stated.map_or(Self::Unstated, Self::Same));
     }
 
-    /// Combines two results.
+    /// Combines what two groups of sources state.
     pub fn merge(&mut self, other: Self) {
         match (&*self, &other) {
             (Self::Same(one), Self::Same(another)) if one != another => *self = Self::Several,
@@ -145,14 +149,14 @@ impl<T: PartialEq> Agreed<T> {
 /// A mapped file, or something else that contains code, such as the kernel.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Module {
-    /// The file's build ID.
+    /// The build ID of the mapped file.
     pub build_id: Agreed<BuildId>,
     /// OpenTelemetry's hash of the beginning and end of the file
     /// ([`Image::htl_hash`](crate::resolve::symbols::image::Image::htl_hash)); unstated if the file wasn't available.
     pub htl_hash: Agreed<[u8; 16]>,
     /// True for the kernel and its modules.
     pub is_kernel: bool,
-    /// Mappings of the module's code, in the order of the profile.
+    /// Mappings of the module's code, in the order in which the profile has them.
     pub mapped: Vec<MappedRange>,
 }
 
@@ -161,7 +165,7 @@ pub struct Module {
 pub struct MappedRange {
     /// The process; -1 for the kernel.
     pub pid: Pid,
-    /// When it was mapped; 0 if before the recording began.
+    /// When it was mapped, on the profile's clock; 0 if before the recording began.
     pub time: Nanos,
     /// First address.
     pub addr: Addr,
@@ -183,8 +187,8 @@ pub struct ProcessLife {
 }
 
 impl Module {
-    /// Adds a mapping from a profile that doesn't say which process it belongs to. Also decides whether the module
-    /// (called `name`) is the kernel's.
+    /// Adds a mapping from a profile that doesn't say which process it belongs to. `name` is the module's name, from
+    /// which `is_kernel` is set.
     pub fn map(&mut self, name: &[u8], memory: Range<u64>, file_offset: u64) {
         self.is_kernel = Backing::of(name).is_kernel_object();
         let len = memory.end.saturating_sub(memory.start);
@@ -196,12 +200,12 @@ impl Module {
 }
 
 impl TimeExtent {
-    /// The extent of a single moment.
+    /// The extent that contains a single time.
     pub fn of_moment(time: Nanos) -> Self {
         Self { first: time, last: time }
     }
 
-    /// The smallest extent that covers both.
+    /// The smallest extent that contains both.
     pub fn join(self, other: Self) -> Self {
         Self { first: self.first.min(other.first), last: self.last.max(other.last) }
     }
@@ -212,7 +216,7 @@ impl TimeExtent {
     }
 }
 
-/// Like [`TimeExtent::join`], for extents that may be missing. `None` if both are.
+/// The smallest extent that contains both. If one is `None`, the other; `None` if both are.
 pub fn join_extents(one: Option<TimeExtent>, other: Option<TimeExtent>) -> Option<TimeExtent> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.join(other)),
@@ -234,8 +238,8 @@ impl About {
         }
     }
 
-    /// The module of the recorded program: the one with the program's file name, or else the first one mapped by the
-    /// process with the lowest ID.
+    /// The module of the recorded program: the one with the program's file name. If there is none, the first module
+    /// that was mapped by the process with the lowest ID. `None` if neither exists.
     pub fn program_module(&self) -> Option<&[u8]> {
         if let Some(program) = self.program().first() {
             let is_program = |path: &[u8], module: &Module| !module.is_kernel && base_name(path) == base_name(program);
@@ -246,16 +250,17 @@ impl About {
         self.first_mapped(|_, _| true)
     }
 
-    /// A process, its parent, grandparent and so on, as far as known.
+    /// The process, its parent, its grandparent and so on, as far as the recording contains the forks.
     pub fn lineage(&self, pid: Pid) -> impl Iterator<Item = Pid> {
-        // Damaged recordings may contain cycles.
+        // In damaged recordings, a process may be its own ancestor.
         let most = self.processes.len().max(1);
         std::iter::successors(Some(pid), |pid| self.processes.get(pid)?.parent.filter(|parent| parent != pid))
             .take(most)
     }
 
-    /// The module of the program that a process runs: the one that its first thread is named after (`comm`), or else
-    /// the first one mapped. If the process itself mapped nothing, its ancestors are searched.
+    /// The module of the program that a process runs: the one after which its first thread (`comm`) is named, or else
+    /// the first one mapped. If the process itself mapped nothing, the mappings of its ancestors decide. `None` if
+    /// there are none.
     pub fn executable(&self, pid: Pid, comm: &[u8]) -> Option<&[u8]> {
         /// The kernel truncates thread names to this many bytes (`TASK_COMM_LEN`).
         const LONGEST_COMM: usize = 15;
@@ -276,12 +281,12 @@ impl About {
         None
     }
 
-    /// The module (not the kernel) with the earliest mapping that `counts` accepts.
+    /// Of the mappings that `counts` accepts, the module of the earliest. The kernel is ignored.
     fn first_mapped(&self, counts: impl Fn(&[u8], &MappedRange) -> bool) -> Option<&[u8]> {
         let mut first: Option<((Pid, Nanos, Addr), &[u8])> = None;
         for (path, module) in self.modules.iter().filter(|(_, module)| !module.is_kernel) {
             for range in module.mapped.iter().filter(|range| counts(path, range)) {
-                // A program is mapped before the libraries that it needs, and below them.
+                // Programs are mapped before the libraries that they need, and at lower addresses.
                 let key = (range.pid, range.time, range.addr);
                 if first.is_none_or(|(least, _)| key < least) {
                     first = Some((key, path));
@@ -291,7 +296,7 @@ impl About {
         first.map(|(_, path)| path)
     }
 
-    /// Adds lost samples, also to the host's own count if it is known.
+    /// Adds a number of lost samples, to the total and to that of their host if it is known.
     pub fn add_lost(&mut self, lost: u64, host: Option<&str>) {
         add(&mut self.lost, lost);
         if let Some(host) = host {
@@ -299,7 +304,8 @@ impl About {
         }
     }
 
-    /// Merges the facts of a profile that was read after this one. Where only one value fits, this profile's own wins.
+    /// Adds the facts of a profile that was read after this one. Where there can only be one value, this profile's
+    /// value is kept.
     pub fn merge(&mut self, other: &Self) {
         if self.command.is_empty() {
             self.command.clone_from(&other.command);

@@ -14,8 +14,8 @@ use super::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Longer lines of ancestors are cut: they are damage, or an attempt to make every lookup slow. A genuine one would
-/// need this many processes forked one from another without an exec.
+/// The maximum number of ancestors of a process. Longer lines of ancestors are cut: they come from damage, or from an
+/// attempt to make every lookup slow. A genuine one would need this many forks in a row without an exec.
 const MAX_GENERATIONS: u32 = 1 << 14;
 
 /// The forks of a recording, prepared for many lookups.
@@ -25,7 +25,7 @@ pub struct Ancestry {
     endless: Vec<Pid>,
 }
 
-/// How a process came to be.
+/// How a process was forked, and from which ancestors it inherited code and mappings.
 #[derive(Debug, Clone, Copy)]
 struct Fork {
     parent: Pid,
@@ -34,9 +34,10 @@ struct Fork {
     exec: Option<Nanos>,
     /// The number of ancestors.
     generation: u32,
-    /// The nearest ancestor that can answer questions about inherited code or mappings, and as of when.
+    /// The nearest ancestor to ask about inherited code or mappings, and the time as of which to ask. `None` if there
+    /// is none.
     nearest: Option<(Pid, Nanos)>,
-    /// Like `nearest`, but also across an ancestor's exec: for questions about any time.
+    /// Like `nearest`, but doesn't end at an ancestor's exec: for asking about all times at once.
     nearest_ever: Option<(Pid, Nanos)>,
 }
 
@@ -63,24 +64,24 @@ impl Fork {
     }
 }
 
-/// A process and the time as of which to ask about it.
+/// An ancestor of a process, or the process itself, and the time as of which to ask about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancestor {
     /// The process.
     pub pid: Pid,
-    /// Ask as of this time; `None` means the end of the recording.
+    /// The time as of which to ask; `None` means the end of the recording.
     pub time: Option<Nanos>,
 }
 
-/// The next step up a line of ancestors.
+/// A step from a process to one of its ancestors.
 struct Step {
     ancestor: Ancestor,
-    /// The time of the fork that leads to the ancestor.
+    /// The time of the fork by which the line of descent left the ancestor.
     forked: Nanos,
 }
 
 impl Step {
-    /// Asks about an ancestor as of the fork.
+    /// The step to an ancestor about which to ask as of the fork.
     fn as_of_fork((pid, forked): (Pid, Nanos)) -> Self {
         Self { ancestor: Ancestor { pid, time: Some(forked) }, forked }
     }
@@ -104,7 +105,7 @@ impl Ancestry {
         ancestry
     }
 
-    /// Skips processes that `can_answer` rejects: lookups then go straight to the next ancestor that it accepts.
+    /// Skips ancestors that `can_answer` rejects. Lookups then go straight to the next ancestor that it accepts.
     pub fn among(mut self, can_answer: impl Fn(Pid) -> bool) -> Self {
         for Descent { child, parent, at } in self.descents() {
             if can_answer(parent) {
@@ -126,7 +127,8 @@ impl Ancestry {
         self
     }
 
-    /// All forks by time. Of forks at the same time, a parent's own fork precedes its child's.
+    /// All forks in the order of time. If a parent was forked at the same time as its child, the parent's fork comes
+    /// first.
     pub fn descents(&self) -> impl Iterator<Item = Descent> + use<> {
         let forks = self.forks.iter();
         let mut descents: Vec<_> = forks.map(|(child, fork)| (fork.at, fork.generation, *child, fork.parent)).collect();
@@ -140,21 +142,23 @@ impl Ancestry {
         self.forks.get(&pid).map(|fork| fork.at)
     }
 
-    /// True if at `time` a process still runs the program that it was forked with.
+    /// True if at `time` (`None`: the end) a process still runs the program that it was forked with, because it hasn't
+    /// called exec.
     pub fn inherits(&self, pid: Pid, time: Option<Nanos>) -> bool {
         self.forks.get(&pid).is_some_and(|fork| fork.happened_by(time) && fork.still_inherits(time))
     }
 
-    /// The process itself, then the ancestors whose code and mappings it still has at `time`. The line ends at an exec.
+    /// The process itself, then the ancestors whose code and mappings it still has at `time` (`None`: the end). Ends at
+    /// an exec.
     pub fn inherited(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| {
             if fork.happened_by(time) && fork.still_inherits(time) { fork.nearest.map(Step::as_of_fork) } else { None }
         })
     }
 
-    /// Like [`inherited`](Self::inherited), for code that was logged with timestamps. A sample may be stamped earlier
-    /// than the record of its process's fork (reordered text, clocks of several CPUs); such a sample runs the parent's
-    /// code of that moment.
+    /// Like [`inherited`](Self::inherited), for code that was logged with timestamps. A sample's time may be earlier
+    /// than its process's fork (text in another order, clocks of several CPUs). Such a sample runs code that the parent
+    /// has at the sample's time.
     pub fn inherited_code(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| match time {
             _ if !fork.still_inherits(time) => None,
@@ -165,8 +169,8 @@ impl Ancestry {
         })
     }
 
-    /// The time range around `time` in which [`inherited_code`](Self::inherited_code) gives the same ancestors. Only
-    /// the moment itself if it is before the fork, because the answer then depends on the time.
+    /// The time range around `time` in which [`inherited_code`](Self::inherited_code) returns the same ancestors.
+    /// Before the fork it is only `time` itself, because each time then has a different answer.
     pub fn settled(&self, pid: Pid, time: Nanos) -> Range<Nanos> {
         let Some(&Fork { at, exec, .. }) = self.forks.get(&pid) else { return Nanos(0)..Nanos(u64::MAX) };
         match exec {
@@ -182,14 +186,14 @@ impl Ancestry {
         line.map(|ancestor| ancestor.pid)
     }
 
-    /// Follows the ancestors of `first`. `step` returns the next ancestor to visit, given a fork and the time to ask
-    /// about.
+    /// Iterates over `first` and its ancestors. `step` returns the next ancestor, given the fork of the current process
+    /// and the time as of which it is asked about; `None` ends the line.
     fn line(
         &self,
         first: Ancestor,
         step: impl Fn(&Fork, Option<Nanos>) -> Option<Step> + Clone,
     ) -> impl Iterator<Item = Ancestor> + Clone {
-        // Each ancestor with the time at which its descendant was forked.
+        // Each ancestor, with the time at which its descendant in this line was forked.
         let line = std::iter::successors(Some((first, None)), move |&(Ancestor { pid, time }, descendant_forked)| {
             let fork = self.forks.get(&pid)?;
             // An ancestor that was forked later than its descendant has a reused ID.
@@ -202,19 +206,20 @@ impl Ancestry {
         line.map(|(ancestor, _)| ancestor)
     }
 
-    /// Processes whose line of ancestors is a cycle or longer than `MAX_GENERATIONS`. They inherit nothing.
+    /// Processes that are their own ancestors, or that have more than `MAX_GENERATIONS` ancestors. They are treated as
+    /// if they inherited nothing.
     pub fn endless(&self) -> &[Pid] {
         &self.endless
     }
 
-    /// Cuts lines of ancestors that form cycles or are too long, and fills in the generations.
+    /// Ends lines of ancestors that are cycles or too long, and counts each process's ancestors.
     fn end_lines(&mut self, pids: impl Iterator<Item = Pid>) {
-        // How many ancestors each process contributes to its children's count; 0 for now for those on the line being
+        // The number of ancestors that a child of each process has; 0 for now for the processes on the line being
         // followed.
         let mut depths: FxHashMap<Pid, u32> = FxHashMap::default();
         let mut line = Vec::new();
         for pid in pids {
-            // Most processes have a parent that wasn't itself forked within the recording: nothing to follow.
+            // The parents of most processes weren't forked within the recording, so there is no line to follow.
             if self.forked_parent(pid).is_none() {
                 continue;
             }
@@ -228,7 +233,7 @@ impl Ancestry {
             }
             let mut depth = 0;
             if let Some(known) = next {
-                // The line may have reached a process that is already on it: a cycle.
+                // If the line has reached a process that is already on it, it is a cycle.
                 if line.contains(&known) {
                     self.cut(known);
                 }
@@ -247,7 +252,7 @@ impl Ancestry {
         }
     }
 
-    /// The parent, if it was itself forked earlier within the recording.
+    /// The process's parent, if the parent was itself forked within the recording, and before this process.
     fn forked_parent(&self, pid: Pid) -> Option<Pid> {
         let fork = self.forks.get(&pid)?;
         let parent_fork = self.forks.get(&fork.parent)?;

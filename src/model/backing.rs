@@ -1,7 +1,7 @@
 //! What backs a mapping: a file, or one of the many kinds of memory without a file.
 //!
-//! A recording tells them apart only by the mapping's path. Where there is no file, the kernel writes a name of its own
-//! (`perf_event_mmap_event` in kernel/events/core.c), and perf adds a few. All knowledge of these names is here: each
+//! A recording distinguishes these only by the mapping's path. If there is no file, the path is a name that the kernel
+//! makes up (`perf_event_mmap_event` in kernel/events/core.c) or perf. All knowledge of these names is here: each
 //! question about a mapping is a method of [`Backing`]. Some methods differ in a single kind only; that is intended.
 
 /// What backs a mapping, according to its path.
@@ -34,21 +34,21 @@ pub enum Backing<'a> {
     NamelessFile,
     /// `anon_inode:[perf_event]` and other kernel objects that can be mapped.
     AnonInode,
-    /// `[vdso]`, `[vdso32]`, `[vdsox32]`: functions that the kernel maps into every program.
+    /// `[vdso]`, `[vdso32]`, `[vdsox32]`: code that the kernel maps into every program (vDSO).
     Vdso,
     /// `[vsyscall]`: the predecessor of the vDSO.
     Vsyscall,
-    /// `//toolong`, `//enomem`: a file whose path the kernel could not determine.
+    /// `//toolong`, `//enomem`: a file whose path the kernel couldn't state.
     Untold,
     /// Any other name in brackets: `[kernel.kallsyms]_text`, a kernel module such as `[ext4]`, `[uprobes]`.
     Bracketed(&'a [u8]),
     /// A file, with its path.
     File(&'a [u8]),
-    /// A name that isn't a path.
+    /// A name that is neither a path nor one of the kernel's.
     Other(&'a [u8]),
 }
 
-/// Path prefixes and the kinds that they indicate. The first match wins.
+/// Beginnings of paths, and the kind of backing that each indicates. The first match wins.
 const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
     (b"//anon", Backing::Anonymous),
     (b"//", Backing::Untold),
@@ -67,7 +67,7 @@ const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
     (b"/dev/ashmem/", Backing::PosixShared),
 ];
 
-/// The kernel appends this to the path of an unlinked file.
+/// The kernel appends this to the path of a file that was unlinked.
 const DELETED: &[u8] = b" (deleted)";
 
 impl<'a> Backing<'a> {
@@ -96,14 +96,14 @@ impl<'a> Backing<'a> {
         matches!(self, Self::File(path) if path.ends_with(DELETED))
     }
 
-    /// True if a file that can't be read may be the output of a JIT compiler: it has been deleted, or is in `/dev`,
-    /// which has no libraries but memory (`/dev/shm`, `/dev/hugepages`).
+    /// True if a file that can't be read may contain a JIT compiler's output: it was deleted, or is in `/dev`, where
+    /// there is shared memory (`/dev/shm`, `/dev/hugepages`) but no libraries.
     pub fn is_likely_jit_file(self) -> bool {
         self.is_deleted() || matches!(self, Self::File(path) if path.starts_with(b"/dev/"))
     }
 
-    /// True for memory that several processes, or several mappings of one process, share. perf may print addresses in
-    /// it as offsets from its start, as in a file.
+    /// True for memory that several processes, or several mappings in one process, can share. perf may print an address
+    /// in it as an offset from the start of the memory, as in a file.
     pub fn is_shared_memory(self) -> bool {
         matches!(
             self,
@@ -116,44 +116,44 @@ impl<'a> Backing<'a> {
         )
     }
 
-    /// True for memory of a single process. perf prints addresses in it as they are.
+    /// True for memory of a single process, in which perf prints addresses unchanged.
     pub fn is_private_memory(self) -> bool {
         matches!(self, Self::Anonymous | Self::NamedAnonymous | Self::HugePages | Self::Heap | Self::Stack)
     }
 
-    /// True if JIT compilers may put code there.
+    /// True if JIT compilers may put code in a mapping of this kind.
     pub fn may_hold_jit_code(self) -> bool {
         self.is_private_memory() || self.is_shared_memory() || self == Self::Unnamed
     }
 
-    /// True if no file backs it, so that there are neither symbols nor versions of it. Includes more than
-    /// [`may_hold_jit_code`](Self::may_hold_jit_code), for example a ring buffer of the kernel.
+    /// True if no file backs the mapping, so that it has no symbols and no build ID. Besides the kinds for which
+    /// [`may_hold_jit_code`](Self::may_hold_jit_code) is true, these are kernel objects such as perf's ring buffer.
     pub fn is_memory(self) -> bool {
         self.may_hold_jit_code() || self == Self::AnonInode
     }
 
-    /// True for memory that perf shows under its own name. All other memory it shows as `/tmp/perf-PID.map`, the perf
-    /// map that would name its code.
+    /// True for memory without a file whose recorded name perf shows. For all other such memory, perf shows
+    /// `/tmp/perf-PID.map`, the perf map that would name the code there.
     pub fn has_own_name(self) -> bool {
         matches!(self, Self::Memfd | Self::AnonInode | Self::PosixShared | Self::NamelessFile)
     }
 
-    /// True if mapping it over JIT code means that the code is gone. Anonymous memory doesn't mean that, because
-    /// runtimes map it again to grow it. Neither do jitdumps, which are mapped as markers, nor images of JIT code,
-    /// which contain that code.
+    /// True if code of a JIT compiler is gone once this is mapped over it. Anonymous memory doesn't mean that, because
+    /// runtimes map it again in order to grow it. Neither do jitdumps, which are mapped as markers, nor ELF images of
+    /// JIT code, which contain that code.
     pub fn ends_jit_code(self) -> bool {
         let Self::File(path) = self else { return false };
         let name = base_name(path);
         !name.starts_with(b"jitted-") && !name.starts_with(b"jit-")
     }
 
-    /// True if perf's unwinders know it as a library, so that no ELF image of JIT code may overlap it. Memory with a
-    /// name doesn't count, and neither does a jitdump.
+    /// True if perf's unwinders treat the mapping as a library, so that no ELF image of JIT code may overlap it. Named
+    /// memory and jitdumps don't count.
     pub fn is_library(self) -> bool {
         matches!(self, Self::File(path) if !path.ends_with(b".dump"))
     }
 
-    /// True for the names that perf prints for the kernel and its modules.
+    /// True for the kernel and its modules, by the names that perf prints or by their files.
     pub fn is_kernel_object(self) -> bool {
         match self {
             Self::Bracketed(name) => {
@@ -164,8 +164,8 @@ impl<'a> Backing<'a> {
         }
     }
 
-    /// True if a profile's module name stands for JIT code: its memory, an ELF image of it, the jitdump or perf map
-    /// that reports it, or the names that eBPF agents use.
+    /// True if a module of this name stands for JIT code: it is memory without a file, an ELF image of JIT code, a
+    /// jitdump, a perf map, or a name that eBPF agents use.
     pub fn is_jit_object(self) -> bool {
         let (Self::File(path) | Self::Other(path) | Self::Bracketed(path)) = self else {
             return self != Self::Unnamed && self.may_hold_jit_code();
@@ -178,26 +178,26 @@ impl<'a> Backing<'a> {
             || base.starts_with(b"[JIT] tid ")
     }
 
-    /// True if its name is a perf map's: `perf-PID.map`.
+    /// True if the file name has the form of a perf map's, `perf-PID.map`.
     pub fn is_perf_map(self) -> bool {
         let (Self::File(path) | Self::Other(path)) = self else { return false };
         let base = base_name(path);
         base.starts_with(b"perf-") && base.ends_with(b".map")
     }
 
-    /// True for the kernel itself, as perf records it: `[kernel.kallsyms]_text`.
+    /// True for the kernel itself (not its modules), which perf records as `[kernel.kallsyms]_text`.
     pub fn is_kernel(self) -> bool {
         matches!(self, Self::Bracketed(name) if name.starts_with(b"[kernel"))
     }
 }
 
-/// Simpleperf's names for ART's JIT code: of an app, and of the zygote, the process that apps are forked from.
+/// The names under which simpleperf shows ART's JIT code: that of an app, and that of the zygote, from which apps are
+/// forked.
 const JIT_APP_CACHE: &[u8] = b"[JIT app cache]";
 const JIT_ZYGOTE_CACHE: &[u8] = b"[JIT zygote cache]";
 
-/// The name to show for one of the pseudo files from which simpleperf says JIT code is mapped
-/// (`…_jit_app_cache:START-END`). They don't exist; offsets in them are addresses of the process. `None` for other
-/// paths.
+/// The name to show for simpleperf's pseudo files with JIT code (`…_jit_app_cache:START-END`). These files don't exist,
+/// and offsets in them are addresses in the process. `None` for other paths.
 pub fn simpleperf_jit_cache(path: &[u8]) -> Option<&'static [u8]> {
     if memchr::memmem::find(path, b"_jit_app_cache:").is_some() {
         Some(JIT_APP_CACHE)
@@ -208,8 +208,8 @@ pub fn simpleperf_jit_cache(path: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
-/// Splits `[kernel.kallsyms]_text` into the kernel's name and the reference symbol, whose address the mapping's page
-/// offset is. Any other path is returned whole, with an empty symbol.
+/// Splits `[kernel.kallsyms]_text` into the kernel's name and the reference symbol. The mapping's page offset is the
+/// address of that symbol. Other paths are returned whole, with an empty symbol.
 pub fn split_reference_symbol(path: &[u8]) -> (&[u8], &[u8]) {
     if path.starts_with(b"[")
         && let Some(end) = path.iter().position(|&byte| byte == b']')
@@ -234,7 +234,7 @@ fn is_kernel_file(path: &[u8]) -> bool {
         || path.ends_with(b"vmlinux")
 }
 
-/// True for a file that never had a name: `#` and its inode number stand for one.
+/// True for a file without a name: the kernel shows `#` and the inode number instead.
 fn is_nameless(path: &[u8]) -> bool {
     let name = base_name(path).strip_prefix(b"#").and_then(|name| name.strip_suffix(DELETED));
     name.is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
@@ -249,8 +249,8 @@ pub fn base_name(path: &[u8]) -> &[u8] {
 pub(crate) mod tests {
     use super::*;
 
-    /// Paths of every kind that the kernel or perf writes, and some that only look like one. Rooms that ask about
-    /// mappings have tests that list their answers for all of these.
+    /// Paths of every kind that the kernel or perf writes, and some that only look like one. Tests in other modules
+    /// list for which of these their questions about mappings are true.
     pub(crate) const PATHS: &[&str] = &[
         "",
         "//anon",
@@ -293,7 +293,7 @@ pub(crate) mod tests {
         "[JIT] tid 77",
     ];
 
-    /// The [`PATHS`] for which `holds` is true.
+    /// The paths in [`PATHS`] for which `holds` is true.
     pub(crate) fn those(holds: impl Fn(&[u8]) -> bool) -> Vec<&'static str> {
         PATHS.iter().copied().filter(|path| holds(path.as_bytes())).collect()
     }

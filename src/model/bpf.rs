@@ -1,7 +1,7 @@
 //! BPF programs: machine code that the kernel compiled at run time, and its source.
 //!
-//! A program has one or more functions, each with machine code at its own address. If the program's compiler wrote BTF,
-//! the source text is part of the program; no source file is needed.
+//! A program has one or more functions, each with machine code at its own address. If the compiler wrote BTF (debugging
+//! information), the program contains its own source text, and no source file is needed.
 
 use super::Addr;
 use std::fmt;
@@ -16,7 +16,8 @@ pub struct BpfFunctionId(pub u32);
 pub struct BpfFunction {
     /// The program that the function belongs to.
     pub program: Arc<BpfProgram>,
-    /// The name in the source; `None` without BTF. The kernel's own symbol may contain only a hash.
+    /// Where the function's name in the source is stored; `None` without BTF. The kernel's own symbol may contain only
+    /// a hash.
     pub name: Option<BpfText>,
     /// The address of its machine code.
     pub addr: Addr,
@@ -26,7 +27,7 @@ pub struct BpfFunction {
     pub lines: Vec<BpfLine>,
 }
 
-/// What all functions of a BPF program share.
+/// The facts that all functions of a BPF program share.
 #[derive(Debug)]
 pub struct BpfProgram {
     /// The kernel's ID of the program. It may be reused once the program is gone.
@@ -48,7 +49,7 @@ pub struct BpfStrings {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BpfText(pub u32);
 
-/// A source position, valid from `offset` to the next one's.
+/// A source position. It applies from its own `offset` up to the next position's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BpfLine {
     /// Bytes from the start of the function.
@@ -61,8 +62,8 @@ pub struct BpfLine {
     pub line: u32,
 }
 
-/// Maximum length of a string that is returned. In a damaged section each of many strings could extend to the section's
-/// end.
+/// The maximum length in bytes of a string that is returned. In a damaged section, many strings could each extend to
+/// the end of the section.
 const LONGEST: usize = 512;
 
 impl BpfStrings {

@@ -15,7 +15,7 @@ id! {
     PlaceId
 }
 
-/// Call chains of locations of type `P`. Both get IDs in order of first appearance.
+/// Call chains whose locations have the type `P`. Chains and locations get IDs in order of first appearance.
 #[derive(Debug, Clone)]
 pub struct Chains<P> {
     places: Interner<P, PlaceId>,
@@ -29,17 +29,19 @@ impl<P> Default for Chains<P> {
 }
 
 impl<P: Copy + Eq + Hash> Chains<P> {
-    /// Interns a location.
+    /// Returns the ID of a location, and adds the location if it is new.
     pub fn place(&mut self, place: P) -> PlaceId {
         self.places.intern(place)
     }
 
-    /// The chain that extends `caller` (`None`: the empty chain) by a callee.
+    /// Returns the ID of the chain of `caller` (`None`: the empty chain) extended by one callee. Adds the chain if it
+    /// is new.
     pub fn chain(&mut self, caller: Option<ChainId>, callee: PlaceId) -> ChainId {
         ChainId(self.tree.child(caller.map(|caller| caller.0), callee))
     }
 
-    /// The chains that extend `caller`, newest first, each with its innermost location. Limited to a few.
+    /// The chains that extend `caller` by one location, newest first, each with that location. Returns only the few
+    /// newest ones.
     pub fn newest(&self, caller: Option<ChainId>) -> impl Iterator<Item = (ChainId, PlaceId)> + '_ {
         self.tree.newest(caller.map(|caller| caller.0)).map(|(chain, place)| (ChainId(chain), place))
     }
@@ -49,7 +51,8 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         self.places.items()
     }
 
-    /// Fails if IDs ran out. Call it after reading and before using the chains.
+    /// Fails if the input had more chains or locations than there are IDs. Call it after reading and before using the
+    /// chains.
     pub fn check(&self) -> Result<()> {
         match (self.places.is_full(), self.tree.is_full()) {
             (false, false) => Ok(()),
@@ -68,12 +71,13 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         self.tree.is_empty()
     }
 
-    /// All chains in the order of their IDs: the caller's chain (its ID is always smaller) and the innermost location.
+    /// All chains in the order of their IDs. Each is given by its caller's chain, whose ID is always smaller, and its
+    /// innermost location.
     pub fn nodes(&self) -> impl ExactSizeIterator<Item = (Option<ChainId>, PlaceId)> + DoubleEndedIterator + '_ {
         self.tree.iter().map(|(caller, place)| (caller.map(ChainId), place))
     }
 
-    /// Like [`nodes`](Self::nodes), starting at the chain with ID `first`.
+    /// Like [`nodes`](Self::nodes), but starts at ID `first`.
     pub fn nodes_since(
         &self,
         first: usize,

@@ -20,7 +20,7 @@ pub struct Code<'data> {
     pub lines: Lines<'data>,
     /// Unwinding information; `None` if it is missing or empty.
     pub unwind: Option<Unwind<'data>>,
-    /// The jitdump, perf map or other source that reported it.
+    /// The source that reported the code, such as a jitdump or perf map.
     pub origin: OriginId,
 }
 
@@ -40,44 +40,48 @@ pub struct OriginId(pub u32);
 /// sample touches.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Lines<'data> {
-    /// The undecoded entries; empty if there are none.
+    /// The undecoded entries as the source contains them; empty if there are none.
     pub raw: &'data [u8],
-    /// Decodes `raw`. Each format provides its own decoder, so that the model doesn't depend on layouts.
+    /// Decodes the entries in `raw`. Each format provides its own decoder, so that the model doesn't depend on layouts.
+    /// `None` if there are no lines, or if `positions` decodes them.
     pub decode: Option<for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>>,
-    /// The number of entries in `raw` that the record states (`nr_entry` in a jitdump); there may be fewer.
+    /// The number of entries that the source's record states (`nr_entry` in a jitdump). `raw` may contain fewer.
     pub count: u64,
-    /// Subtract this from an entry's address to get an offset into the code: the code's address plus the producer's
-    /// bias (0x40 in V8).
+    /// What to subtract from an entry's address to get an offset into the code: the address of the code, plus the
+    /// producer's bias (0x40 in V8).
     pub base: u64,
-    /// The size of the code; entries beyond it are invalid.
+    /// The size of the code in bytes. Entries beyond its end are dropped.
     pub size: u64,
     /// True if the entries are big-endian.
     pub big_endian: bool,
-    /// The code's name. Some producers garble file names but repeat them in function names.
+    /// The code's name. Some producers garble file names, but repeat them in function names, so the decoder may look
+    /// there.
     pub function: &'data [u8],
-    /// Decodes `raw` instead of `decode`, for formats that need more than the entries themselves.
+    /// Decodes `raw` instead of `decode`, for formats in which this takes more than the entries themselves.
     pub positions: Option<&'data dyn Positions>,
-    /// Maps generated positions to authored ones, if the lines refer to generated files.
+    /// Source maps for generated files; `None` if there are none.
     pub authored: Option<&'data dyn AuthoredLines>,
 }
 
 /// Maps positions in generated files (such as bundled JavaScript) to the files that people wrote.
 pub trait AuthoredLines: Debug + Sync {
-    /// Authored file, line and column of a generated position; `None` if the file isn't known to be generated.
+    /// The authored file, line and column for a position in a generated file; `None` if the file isn't known to be
+    /// generated.
     fn position(&self, file: &[u8], line: u32, column: u32) -> Option<(&[u8], u32, u32)>;
 
-    /// The authored name of an inlined function, in the same spelling as the generated name; borrowed if it doesn't
-    /// change.
+    /// The authored name of an inlined function, in the same spelling as the generated name. Returns `name` itself if
+    /// it is unchanged.
     fn function<'n>(&self, name: &'n [u8]) -> Cow<'n, [u8]>;
 }
 
-/// Decodes a code's raw entries, for formats in which this takes data that all code of a source shares, such as
-/// scripts.
+/// Decodes entries with source positions, for formats in which this takes data that all code of a source shares, such
+/// as the list of scripts.
 pub trait Positions: Debug + Sync {
-    /// Source lines and inlined calls of the code with these entries ([`Lines::raw`]).
+    /// The source lines and inlined calls in a piece of code's entries ([`Lines::raw`]).
     fn source_map<'a>(&'a self, raw: &'a [u8]) -> SourceMap<'a>;
 
-    /// Calls that the compiler inlined at unknown addresses; empty if the format doesn't report any.
+    /// The calls in a piece of code's entries that the compiler inlined at unknown addresses. Empty if the format
+    /// doesn't report such calls.
     fn expanded(&self, _raw: &[u8]) -> Vec<ExpandedCall> {
         Vec::new()
     }
@@ -89,13 +93,13 @@ impl<'data> Lines<'data> {
         self.source_map().lines
     }
 
-    /// Calls that the compiler inlined at unknown addresses.
+    /// Calls that the compiler inlined in this code, but for which the source states no addresses.
     pub fn expanded(&self) -> Vec<ExpandedCall> {
         self.positions.map_or_else(Vec::new, |positions| positions.expanded(self.raw))
     }
 
-    /// The source lines and inlined calls, mapped to authored files where known. Nesting is limited to
-    /// [`MOST_INLINED`].
+    /// The source lines and inlined calls, with authored positions where they are known. Nesting is limited
+    /// to [`MOST_INLINED`].
     pub fn source_map(&self) -> SourceMap<'data> {
         let generated = match (self.positions, self.decode) {
             (Some(positions), _) => positions.source_map(self.raw),
@@ -110,8 +114,8 @@ impl<'data> Lines<'data> {
     }
 }
 
-/// Maximum nesting of inlined calls. Compilers nest a few dozen, and every position produces one frame per level. Lines
-/// nested deeper count for the call at this depth.
+/// The maximum nesting of inlined calls. Compilers nest a few dozen, and every position produces one frame per level.
+/// Lines in calls that are nested deeper count as lines of the call at this depth.
 pub const MOST_INLINED: usize = 256;
 
 /// Source lines and inlined calls of one piece of code.
@@ -121,15 +125,15 @@ pub struct SourceMap<'data> {
     pub lines: Vec<Line<'data>>,
     /// Inlined calls, referred to by index ([`Line::inlined`], [`InlinedCall::parent`]).
     pub calls: Vec<InlinedCall<'data>>,
-    /// How many lines were nested deeper than [`MOST_INLINED`].
+    /// How many lines were in calls nested deeper than [`MOST_INLINED`].
     pub too_deep: u64,
 }
 
-/// Marks a call that contains itself, directly or not.
+/// The depth of a call that contains itself, directly or not.
 const ENDLESS: usize = usize::MAX;
 
 impl<'data> SourceMap<'data> {
-    /// Moves lines that are nested too deeply up to the call site at depth [`MOST_INLINED`].
+    /// Assigns lines in calls that are nested too deeply to the enclosing call at depth [`MOST_INLINED`].
     fn limit_depth(mut self) -> Self {
         if self.calls.len() <= MOST_INLINED {
             return self;
@@ -154,9 +158,9 @@ impl<'data> SourceMap<'data> {
         self
     }
 
-    /// For each call: its nesting depth, counting itself, and the index of another call. If the depth exceeds
-    /// [`MOST_INLINED`], that is the outermost enclosing call whose depth exceeds it, too; otherwise it is the call
-    /// itself.
+    /// For each call: its nesting depth, counting itself, and the index of a call. If the depth exceeds
+    /// [`MOST_INLINED`], that is the outermost of the enclosing calls that are too deep as well. Otherwise it is the
+    /// call itself.
     fn depths(&self) -> (Vec<usize>, Vec<usize>) {
         const UNKNOWN: usize = 0;
         let mut depths = vec![UNKNOWN; self.calls.len()];
@@ -168,7 +172,8 @@ impl<'data> SourceMap<'data> {
             while let Some(call) = next
                 && depths[call] == UNKNOWN
             {
-                // Stays if the call is reached again while it is being computed: then it contains itself.
+                // If the walk reaches the call again before its depth is known, it contains itself and keeps this
+                // value.
                 depths[call] = ENDLESS;
                 path.push(call);
                 let parent = self.calls[call].parent.map(|parent| parent as usize);
@@ -207,14 +212,14 @@ impl<'data> SourceMap<'data> {
         self
     }
 
-    /// The source line of the instruction at `offset`; `None` before the first line.
+    /// The source line of the instruction at `offset` bytes from the start of the code; `None` before the first line.
     pub fn line_at(&self, offset: u64) -> Option<&Line<'data>> {
         self.lines[..self.lines.partition_point(|line| line.offset <= offset)].last()
     }
 
     /// The inlined calls around a line, innermost first.
     pub fn calls_around(&self, line: &Line<'data>) -> impl Iterator<Item = &InlinedCall<'data>> {
-        // In damaged data, a call may contain itself, which would be an endless loop.
+        // In damaged data, a call may contain itself. Don't loop forever.
         let mut left = self.calls.len();
         let mut next = line.inlined;
         std::iter::from_fn(move || {
@@ -229,31 +234,34 @@ impl<'data> SourceMap<'data> {
 /// A call that the compiler inlined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InlinedCall<'data> {
-    /// The inlined function, spelled as if it were code of its own.
+    /// The inlined function's name, spelled as if the function had been compiled on its own.
     pub function: Cow<'data, [u8]>,
-    /// The source file of the caller.
+    /// The source file that contains the call.
     pub file: &'data [u8],
-    /// The caller's line that contains the call, from 1; 0 if unknown.
+    /// The line that contains the call, from 1; 0 if unknown.
     pub line: u32,
     /// The column of the call, from 1; 0 if unknown.
     pub column: u32,
-    /// The enclosing inlined call (index into [`SourceMap::calls`]); `None` if the caller is the code's own function.
+    /// The inlined call that contains this one (index into [`SourceMap::calls`]); `None` if the code's own function
+    /// does.
     pub parent: Option<u32>,
 }
 
-/// A call that the compiler inlined at unknown addresses. It is known to be part of the code, but never becomes a
-/// frame.
+/// A call that the compiler inlined, without a known address. The function is known to be part of the code, but never
+/// becomes a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandedCall {
-    /// The inlined function, spelled as if it were code of its own. Thousands of calls may share it.
+    /// The inlined function's name, spelled as if the function had been compiled on its own. Thousands of calls may
+    /// share it.
     pub function: Arc<[u8]>,
-    /// The number of inlined calls around this one. Calls are listed in preorder, so the enclosing call comes before.
+    /// The number of inlined calls around this one. Calls are listed in preorder: a call comes right before those
+    /// inlined into it.
     pub depth: u32,
     /// The bytecode index of the call in its caller.
     pub bytecode: u32,
 }
 
-/// A source position, valid from `offset` to the next one's.
+/// A source position. It applies from its own `offset` up to the next position's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Line<'data> {
     /// The position's offset from the start of the code, in bytes.
@@ -272,23 +280,24 @@ pub struct Line<'data> {
 /// Unwinding information as a jitdump contains it: `.eh_frame`, then `.eh_frame_hdr`, in the layout of perf and V8.
 #[derive(Debug, Clone, Copy)]
 pub struct Unwind<'data> {
-    /// The `.eh_frame` section: CIEs and FDEs, relative to a location directly after the code, aligned to 8 bytes.
+    /// The `.eh_frame` section: CIEs and FDEs. Addresses in it assume that it directly follows the code, aligned to 8
+    /// bytes.
     pub eh_frame: &'data [u8],
     /// The `.eh_frame_hdr` section.
     pub eh_frame_hdr: &'data [u8],
-    /// How many of these bytes are mapped after the code in the process; 0 if they are in the jitdump only.
+    /// How many bytes of both sections are mapped after the code in the process; 0 if they are in the jitdump only.
     pub mapped_size: u64,
 }
 
 /// Something that happened to a process's JIT code.
 #[derive(Debug, Clone, Copy)]
 pub struct CodeEvent<'data> {
-    /// The process ID as recorded, outside of PID namespaces.
+    /// The process ID as recorded, which is the one outside of PID namespaces.
     pub pid: Pid,
-    /// The thread that caused the event, according to the source; 0 if unknown.
+    /// The thread that caused the event; 0 if the source doesn't say.
     pub tid: Tid,
     /// The time of the event on the recording's clock. `None` if the source has no times; the event then holds for the
-    /// whole run.
+    /// whole run of the process.
     pub time: Option<Nanos>,
     /// What happened to the code.
     pub kind: CodeEventKind<'data>,
@@ -301,7 +310,7 @@ pub enum CodeEventKind<'data> {
     Load(Code<'data>),
     /// The code loaded by event `load` of the same list moved to `to`.
     Move {
-        /// Index of the load in the event list (not the jitdump's code_index, which producers reuse).
+        /// The index of the load in the event list. This isn't the jitdump's `code_index`, which producers reuse.
         load: usize,
         /// The new address. Name, bytes, lines and unwinding information stay the same.
         to: Addr,
@@ -310,7 +319,7 @@ pub enum CodeEventKind<'data> {
     Unload {
         /// The index of the code's load event in the event list.
         load: usize,
-        /// The address at which the code was before it was discarded.
+        /// The code's last address.
         at: Addr,
     },
 }

@@ -12,9 +12,9 @@
 //!         DW_TAG_lexical_block        a block of bytes that replaces the deeper calls
 //! ```
 //!
-//! Each call that is too deep, together with its children, is overwritten by an entry of the same length. Its code then
-//! counts for the enclosing call, as if inlined calls weren't shown. The unit gets its own abbreviation table, appended
-//! to `.debug_abbrev`, which adds abbreviations for the replacements.
+//! Each inlined call that is too deep is overwritten, together with its children, by an entry of the same length. Its
+//! code then counts as code of the enclosing call, as if the call weren't known. The unit gets an abbreviation table of
+//! its own, appended to `.debug_abbrev`: a copy of the original one, with abbreviations for the new entries.
 
 use gimli::constants as dw;
 use gimli::{AbbreviationsCacheStrategy, Dwarf, EndianSlice, Reader as _, RunTimeEndian, Section, UnitHeader};
@@ -33,11 +33,11 @@ pub(crate) struct ShallowDwarf {
     pub(crate) abbreviations: Vec<u8>,
     /// The number of inlined calls removed.
     pub(crate) left_out: u64,
-    /// The total length in bytes of the copied abbreviation tables.
+    /// The total length in bytes of the abbreviation tables copied so far.
     copied: usize,
 }
 
-/// A unit of `.debug_info`, and those of its entries that are nested too deeply.
+/// A unit of `.debug_info` with inlined calls that are nested too deeply.
 struct DeepUnit {
     /// Offset of the unit in `.debug_info`.
     start: usize,
@@ -45,13 +45,13 @@ struct DeepUnit {
     field: Range<usize>,
     /// Offset of the unit's abbreviation table in `.debug_abbrev`.
     table: usize,
-    /// The entries to replace, as ranges of `.debug_info`.
+    /// The calls to replace, with their children, as ranges of `.debug_info`.
     entries: Vec<Range<usize>>,
     calls: u64,
 }
 
-/// Removes what is nested in more than `most` inlined calls, from the units that `is_wanted` accepts. `None` if there
-/// is nothing to remove.
+/// Copies the debugging information without inlined calls that are nested in more than `most` others, for units that
+/// `is_wanted` accepts. `None` if no call is nested that deeply.
 pub(crate) fn without_deep_calls(
     dwarf: &Dwarf<Reader<'_>>,
     most: usize,
@@ -79,7 +79,7 @@ pub(crate) fn without_deep_calls(
     shallow
 }
 
-/// Counts the inlined calls of split DWARF that are nested deeper than `most`.
+/// Counts the inlined calls that are nested deeper than `most`, in split DWARF, which is only counted.
 pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
     let (mut units, mut calls) = (dwarf.units(), 0);
     while let Ok(Some(header)) = units.next() {
@@ -93,13 +93,14 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
     let table = dwarf.abbreviations(header).ok()?;
     let mut entries = header.entries_raw(&table, None).ok()?;
     let (mut found, mut calls) = (Vec::new(), 0);
-    // The open functions and inlined calls: their depth in the entry tree, and how many inlined calls they are in.
+    // The functions and inlined calls around the current entry: the depth of each in the tree of entries, and how many
+    // inlined calls it is nested in, counting itself.
     let mut open: Vec<(isize, usize)> = Vec::new();
-    // The entry being removed: its offset in the unit and its depth in the tree.
+    // The call being cut: its offset in the unit, and its depth in the tree of entries.
     let mut cut: Option<(usize, isize)> = None;
     while !entries.is_empty() {
         let (at, depth) = (entries.next_offset().0, entries.next_depth());
-        // Readers stop at a damaged entry, so what follows it doesn't matter.
+        // Readers stop at a damaged entry as well, so nothing that follows it needs to be checked.
         let Ok(entry) = entries.read_abbreviation() else { break };
         let Some(entry) = entry else {
             if let Some((from, outside)) = cut
@@ -126,7 +127,7 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
         }
         let outer_calls = open.last().map_or(0, |(_, calls)| *calls);
         if !is_call {
-            // addr2line reads a function nested in another one separately.
+            // The count restarts, because addr2line reads a function that is nested in another one on its own.
             open.push((depth, 0));
         } else if outer_calls < most {
             open.push((depth, outer_calls + 1));
@@ -147,23 +148,23 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
     Some(DeepUnit { start, field: field..field + width, table, entries: found, calls })
 }
 
-/// Offset of `debug_abbrev_offset` in a unit's header.
+/// The offset of the field `debug_abbrev_offset` from the start of a unit's header.
 fn abbreviation_field(header: &UnitHeader<Reader<'_>>) -> usize {
     let length = usize::from(header.encoding().format.initial_length_size());
-    // After the version; since DWARF 5 also after the unit type and the address size.
+    // The field follows the version; since DWARF 5 also the unit type and the address size.
     length + if header.version() >= 5 { 4 } else { 2 }
 }
 
-/// A table of abbreviations that has entries for blocks.
+/// A copy of an abbreviation table, with abbreviations for blocks of bytes.
 struct TableWithBlocks {
-    /// Offset in `.debug_abbrev`.
+    /// The table's offset in `.debug_abbrev`.
     place: usize,
     blocks: Blocks,
 }
 
 impl ShallowDwarf {
-    /// Replaces too deeply nested entries of a unit by blocks. `tables` maps the offset of each original abbreviation
-    /// table to the table made from it.
+    /// Replaces a unit's calls that are too deep by blocks of bytes. `tables` has the copy of each abbreviation table,
+    /// by the original table's offset.
     fn replace(
         &mut self,
         unit: &DeepUnit,
@@ -174,7 +175,7 @@ impl ShallowDwarf {
         let place = match table {
             Some(table) if table.blocks.replace(&unit.entries, &mut self.info).is_some() => table.place,
             _ => {
-                // Readers skip a unit without abbreviations.
+                // An empty table. Readers skip a unit whose entries have no abbreviations.
                 self.abbreviations.push(0);
                 self.abbreviations.len() - 1
             }
@@ -189,8 +190,8 @@ impl ShallowDwarf {
         debug_assert!(unit.start <= unit.field.start);
     }
 
-    /// Appends a copy of an abbreviation table with the two abbreviations for blocks. `None` if the table is damaged,
-    /// or if all copies together would become too long: tables may overlap.
+    /// Appends a copy of the abbreviation table at offset `table`, with two abbreviations for blocks of bytes. `None`
+    /// if the table is damaged, or if the copies would become too long in total: tables may overlap.
     fn add_table(&mut self, table: usize, endian: RunTimeEndian) -> Option<TableWithBlocks> {
         let (end, code) = end_and_free_code(self.abbreviations.get(table..)?)?;
         let place = self.abbreviations.len();
@@ -205,17 +206,18 @@ impl ShallowDwarf {
     }
 }
 
-/// Abbreviation codes for replacement entries, which contain a block of bytes and nothing else.
+/// The abbreviation codes of entries that consist of a block of bytes.
 struct Blocks {
-    /// The abbreviation for blocks whose length takes one byte, as ULEB128.
+    /// The code for blocks whose length field has one byte, encoded as ULEB128.
     short: Vec<u8>,
-    /// The abbreviation for blocks whose length takes four bytes, as ULEB128.
+    /// The code for blocks whose length field has four bytes, encoded as ULEB128.
     long: Vec<u8>,
     endian: RunTimeEndian,
 }
 
 impl Blocks {
-    /// Overwrites each entry with a block. `None` if an entry is too short.
+    /// Overwrites each of these ranges with an entry that consists of a block of bytes. `None` if a range is too short
+    /// for one.
     fn replace(&self, entries: &[Range<usize>], info: &mut [u8]) -> Option<()> {
         for entry in entries {
             let place = info.get_mut(entry.clone())?;
@@ -225,7 +227,8 @@ impl Blocks {
         Some(())
     }
 
-    /// The header of a replacement entry of `len` bytes in total. `None` if it doesn't fit.
+    /// The bytes with which an entry of `len` bytes in total starts: its code and the length of its block. `None` if
+    /// `len` is too small for them.
     fn head(&self, len: usize) -> Option<Vec<u8>> {
         if let Ok(inside) = u8::try_from(len.checked_sub(self.short.len() + 1)?) {
             return Some([&self.short[..], &[inside]].concat());
@@ -235,7 +238,7 @@ impl Blocks {
         Some([&self.long[..], &inside].concat())
     }
 
-    /// The end of an abbreviation table, which adds the two abbreviations for blocks.
+    /// The last bytes of a table: the two abbreviations for blocks, and the terminator.
     fn abbreviations(&self) -> Vec<u8> {
         const HAS_NO_CHILDREN: u8 = 0;
         let attribute = dw::DW_AT_description.0 as u8;
@@ -249,7 +252,8 @@ impl Blocks {
     }
 }
 
-/// Offset of an abbreviation table's terminator, and an unused abbreviation code. `None` if the table is damaged.
+/// The offset of an abbreviation table's terminator, and an abbreviation code that the table doesn't use. `None` if the
+/// table is damaged.
 fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
     let (mut at, mut highest) = (0, 0);
     loop {
@@ -260,7 +264,7 @@ fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
         }
         highest = highest.max(code);
         read_uleb(table, &mut at)?;
-        // Skips the byte that says whether entries have children (DW_CHILDREN).
+        // Skip the byte that says whether entries have children (DW_CHILDREN).
         at += 1;
         loop {
             let (name, form) = (read_uleb(table, &mut at)?, read_uleb(table, &mut at)?);
@@ -274,7 +278,8 @@ fn end_and_free_code(table: &[u8]) -> Option<(usize, u64)> {
     }
 }
 
-/// Reads a ULEB128 number and advances `at`. Bits above the 64th are lost; `None` at the end of the bytes.
+/// Reads a ULEB128 number at `at` and moves `at` behind it. Bits above the 64th are dropped. `None` if the bytes end
+/// within the number.
 pub(crate) fn read_uleb(bytes: &[u8], at: &mut usize) -> Option<u64> {
     let (mut value, mut shift) = (0, 0);
     loop {
@@ -298,7 +303,7 @@ fn uleb(mut value: u64) -> Vec<u8> {
     bytes
 }
 
-/// Removes what is nested in more than `most` inlined calls from all units, and returns the number of calls removed.
+/// Removes inlined calls that are nested in more than `most` others from all units. Returns how many were removed.
 pub(crate) fn limit_sections(
     sections: &mut gimli::DwarfSections<Cow<'_, [u8]>>,
     endian: RunTimeEndian,

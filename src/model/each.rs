@@ -1,9 +1,9 @@
-//! Serializes lists whose elements are created while writing: holding all of them at once takes many times the memory
-//! of their text.
+//! Serializes lists whose elements are created while they are written. Holding all elements at once would take many
+//! times the memory of the text.
 
 use serde::ser::{Serialize, Serializer};
 
-/// Serializes the elements of the iterator that the function returns.
+/// Serializes as a list: the elements of the iterator that the function returns.
 #[derive(Debug)]
 pub struct Each<F>(pub F);
 

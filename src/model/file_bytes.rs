@@ -1,19 +1,19 @@
-//! A file's bytes, shared by everything that refers to parts of the file.
+//! The bytes of a file, shared by everything that refers to parts of them.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// Reference-counted bytes.
+/// A file's bytes. A clone shares them.
 #[derive(Clone)]
 pub struct FileBytes(Arc<dyn AsRef<[u8]> + Send + Sync>);
 
 impl FileBytes {
-    /// Shares a file's mapped memory, or decoded bytes.
+    /// Takes the bytes of a file: its memory map, or bytes in memory.
     pub fn new(bytes: impl AsRef<[u8]> + Send + Sync + 'static) -> Self {
         Self(Arc::new(bytes))
     }
 
-    /// All bytes.
+    /// The whole file.
     pub fn bytes(&self) -> &[u8] {
         (*self.0).as_ref()
     }

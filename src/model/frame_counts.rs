@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::AddAssign;
 
-/// Frame counts of all samples: a frame counts once per sample that contains it.
+/// Counts of frames with and without names, over all samples. A frame that is in several samples counts once for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FrameCounts {
     /// All frames; 0 if only frames in JIT memory were counted.
@@ -14,17 +14,17 @@ pub struct FrameCounts {
     pub jit: u64,
     /// Frames in JIT memory without a name.
     pub jit_unnamed: u64,
-    /// Those of `jit_unnamed` where code is known for other times only: the code at the sample's time wasn't logged, or
-    /// logged later.
+    /// Of the frames in `jit_unnamed`: those at addresses where a source reports code, but only for other times. The
+    /// code at the sample's time wasn't logged, or only later.
     pub other_time: u64,
 }
 
-/// JIT frames are considered poorly named from this percentage of unnamed ones on. A runtime's own trampolines are
-/// fewer.
+/// At this percentage of unnamed frames among those in JIT memory, names are considered to be missing. A runtime's own
+/// trampolines are fewer.
 const JIT_PERCENT: u64 = 1;
 
-/// Frames are considered poorly named from this percentage of unnamed ones on. Stripped libraries account for a few
-/// percent everywhere.
+/// At this percentage of unnamed frames among all frames, names are considered to be missing. Stripped libraries
+/// account for a few percent everywhere.
 const PERCENT: u64 = 10;
 
 impl FrameCounts {
@@ -73,7 +73,7 @@ impl fmt::Display for FrameCounts {
     }
 }
 
-/// The percentage of named frames, rounded down so that a few unnamed ones don't disappear in "100%".
+/// The percentage of named frames as text. It is rounded down, so that it is only "100%" if no frame is unnamed.
 fn percent_named(frames: u64, unnamed: u64) -> String {
     let per_mille = u128::from(frames.saturating_sub(unnamed)) * 1000 / u128::from(frames.max(1));
     format!("{}.{}%", per_mille / 10, per_mille % 10)

@@ -1,8 +1,8 @@
 //! Interning: distinct values get IDs in order of first appearance.
 //!
-//! IDs have 32 bits, since profiles hold millions of them. An input may contain more distinct values than that. No ID
-//! is then given twice: further values get an existing ID, and the table remembers that it overflowed. Readers needn't
-//! check each step; whoever uses the result checks once ([`full`]).
+//! IDs have 32 bits, since profiles hold millions of them. An input may contain more distinct values than there are
+//! IDs. No ID is then assigned twice: further values get the ID of another value, and the table remembers that it
+//! overflowed. Readers needn't check at every step; whoever uses the result checks once, and fails with [`full`].
 
 use crate::error::Error;
 use hashbrown::HashTable;
@@ -11,7 +11,7 @@ use std::borrow::Borrow;
 use std::hash::{BuildHasher, Hash};
 use std::marker::PhantomData;
 
-/// Defines ID types, one per table, so that they can't be confused.
+/// Defines ID types for tables. Each table has its own, so that IDs of different tables can't be confused.
 macro_rules! id {
     ($($(#[$doc:meta])* $name:ident),*) => {$(
         $(#[$doc])*
@@ -38,18 +38,18 @@ macro_rules! id {
 
 pub(crate) use id;
 
-/// The maximum number of interned values. The one remaining `u32` can stand for "none".
+/// The maximum number of interned values. IDs are below it, so that `u32::MAX` itself can stand for "none".
 pub(super) const MOST: u32 = u32::MAX;
 
-/// The error for a table that ran out of IDs; `what` is the plural of its contents.
+/// The error for a table that ran out of IDs. `what` names the table's entries in the plural.
 pub fn full(what: &str) -> Error {
     Error::new(format!("too many different {what} (more than {MOST}); read less at once with --time, --event or --pid"))
 }
 
-/// A hash table from hashes to IDs; the values are stored elsewhere.
+/// A hash table that finds IDs by the hashes of their values. The values are stored elsewhere.
 ///
-/// It stores 32 bits of each hash beside the ID. Growing and ruling out most other values therefore needs no access to
-/// the values.
+/// It stores 32 bits of each hash next to the ID. Growing the table therefore needs no access to the values, and most
+/// unequal values are ruled out without one.
 #[derive(Debug, Clone, Default)]
 pub struct InternedNumbers(HashTable<Numbered>);
 
@@ -60,13 +60,14 @@ struct Numbered {
 }
 
 impl InternedNumbers {
-    /// The ID that has this hash and that `is_wanted` accepts.
+    /// The ID that was inserted with this hash and whose value is the wanted one. `is_wanted` gets an ID and compares
+    /// the values. `None` if there is none.
     pub fn find(&self, hash: u32, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
         let found = self.0.find(expand_hash(hash), |known| known.hash == hash && is_wanted(known.number));
         found.map(|known| known.number)
     }
 
-    /// Adds an ID. No equal value may be in the table.
+    /// Inserts an ID with the hash of its value. The table must not contain an equal value.
     pub fn insert(&mut self, hash: u32, number: u32) {
         self.0.insert_unique(expand_hash(hash), Numbered { hash, number }, |known| expand_hash(known.hash));
     }
@@ -77,13 +78,13 @@ fn expand_hash(hash: u32) -> u64 {
     u64::from(hash) << 32 | u64::from(hash)
 }
 
-/// A value's hash for [`InternedNumbers`].
+/// The hash of a value, as [`InternedNumbers`] expects it.
 pub fn hash_of<Q: Hash + ?Sized>(item: &Q) -> u32 {
     let hash = FxBuildHasher.hash_one(item);
     (hash ^ (hash >> 32)) as u32
 }
 
-/// Values by ID and IDs by value. Each value is stored once.
+/// A table of distinct values: finds values by ID and IDs by value. Each value is stored once.
 #[derive(Debug, Clone)]
 pub struct Interner<T, Id> {
     items: Vec<T>,
@@ -100,7 +101,7 @@ impl<T, Id> Default for Interner<T, Id> {
 }
 
 impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
-    /// Returns the value's ID; the first value's if IDs ran out.
+    /// Returns the ID of a value, and adds the value if it is new. If IDs ran out, returns the ID of another value.
     pub fn intern(&mut self, item: T) -> Id {
         let hash = hash_of(&item);
         if let Some(known) = self.numbers.find(hash, |number| self.items[number as usize] == item) {
@@ -117,7 +118,7 @@ impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
         self.get(item).unwrap_or_else(|| self.intern(item.into()))
     }
 
-    /// The ID of a value that has been interned.
+    /// The ID of a value; `None` if the value hasn't been interned.
     pub fn get<Q: Hash + Eq + ?Sized>(&self, item: &Q) -> Option<Id>
     where
         T: Borrow<Q>,
@@ -126,7 +127,7 @@ impl<T: Hash + Eq, Id: From<u32>> Interner<T, Id> {
         known.map(Id::from)
     }
 
-    /// Adds a value and returns its ID; 0 if IDs ran out.
+    /// Adds a value that isn't in the table and returns its ID. If IDs ran out, returns 0.
     fn push(&mut self, hash: u32, item: T) -> u32 {
         let Some(number) = u32::try_from(self.items.len()).ok().filter(|number| *number < self.most) else {
             self.full = true;
@@ -149,12 +150,12 @@ impl<T, Id> Interner<T, Id> {
         self.items
     }
 
-    /// True if IDs ran out and a value was given an ID that isn't its own.
+    /// True if IDs ran out, so that some value got another value's ID.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// A table that is full after `most` values.
+    /// Creates a table that can hold `most` values.
     #[cfg(test)]
     pub(super) fn of_most(most: u32) -> Self {
         Self { most, ..Self::default() }

@@ -1,21 +1,23 @@
-//! Answers together with the time range in which they hold, so that callers needn't ask again.
+//! Answers that come with the time range in which they hold, so that callers needn't ask again for other times in that
+//! range.
 
 use super::Nanos;
 use std::ops::Range;
 
-/// An answer to a question about a moment, and the time range around the moment in which the answer is the same.
+/// The answer to a question about a certain time, and the range around that time in which the answer is the same.
 #[derive(Debug, Clone)]
 pub struct Lasting<T> {
     /// The answer.
     pub answer: T,
-    /// Empty if the answer may change at any time, even at the moment itself.
+    /// The time range in which the answer is the same. Empty if it can't be reused, even for the same time.
     pub holds: Range<Nanos>,
 }
 
 /// The whole time axis.
 pub const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 
-/// The time for questions about entries that have none. The answer may differ from the answers for all other times.
+/// The time to use for questions about entries that have no time. The answer may differ from the answers for all real
+/// times.
 pub const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 /// The intersection of two time ranges.
@@ -23,7 +25,7 @@ pub fn both(a: Range<Nanos>, b: Range<Nanos>) -> Range<Nanos> {
     a.start.max(b.start)..a.end.min(b.end)
 }
 
-/// Narrows down the time range around a moment in which nothing starts or ends.
+/// A time range around a moment, which is narrowed down until nothing starts or ends within it.
 #[derive(Debug, Clone)]
 pub struct Quiet {
     moment: Nanos,
@@ -37,13 +39,13 @@ impl Quiet {
         Self { moment, stretch: ALWAYS }
     }
 
-    /// True if something that exists during `by` might start or end in the range. If not, [`cut`](Self::cut) needn't be
-    /// called.
+    /// True if the start or end of `by` may be in the range. If false, calling [`cut`](Self::cut) with `by` would
+    /// change nothing.
     pub fn may_be_cut(&self, by: &Range<Nanos>) -> bool {
         by.end > self.stretch.start && by.start < self.stretch.end
     }
 
-    /// Narrows the range: something starts at `by.start` and ends at `by.end`.
+    /// Narrows the range so that it contains neither the start nor the end of `by`.
     pub fn cut(&mut self, by: Range<Nanos>) {
         for edge in [by.start, by.end] {
             if edge <= self.moment {

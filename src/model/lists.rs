@@ -2,7 +2,7 @@
 
 use std::ops::Index;
 
-/// A list for each index from 0 to [`count`](Self::count).
+/// One list for each index from 0 up to, but not including, [`count`](Self::count).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Lists<T> {
     items: Vec<T>,
@@ -11,7 +11,8 @@ pub struct Lists<T> {
 }
 
 impl<T: Copy> Lists<T> {
-    /// Builds `count` lists. Each item comes with the index of its list, and each list keeps the order of its items.
+    /// Builds `count` lists from items, each given with the index of its list. Each list keeps its items in the given
+    /// order.
     pub fn new(count: usize, items: impl Iterator<Item = (u32, T)> + Clone) -> Self {
         let mut starts = vec![0; count + 1];
         for (list, _) in items.clone() {
@@ -35,7 +36,7 @@ impl<T: Copy> Lists<T> {
         self.starts.len() - 1
     }
 
-    /// All items with the index of their list, list by list.
+    /// All items, list by list, each with the index of its list.
     pub fn items(&self) -> impl Iterator<Item = (u32, T)> + Clone + '_ {
         (0..self.count()).flat_map(|list| self[list].iter().map(move |item| (list as u32, *item)))
     }

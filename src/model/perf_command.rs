@@ -5,7 +5,7 @@ use crate::model::backing::base_name;
 /// A parsed `perf record` command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerfCommand<'a> {
-    /// The name that perf was called by, and `record`.
+    /// The words before the options: the name that perf was called by, and `record`.
     pub called: &'a [Vec<u8>],
     /// perf's options and their values.
     pub options: &'a [Vec<u8>],
@@ -25,7 +25,7 @@ pub struct PerfOption<'a> {
     pub value: Option<&'a [u8]>,
     /// True for the long form: `--name`, `--name=value` or `--name value`.
     is_long: bool,
-    /// True if the value is a word of its own.
+    /// True if the value is the word that follows the option.
     is_apart: bool,
 }
 
@@ -39,7 +39,7 @@ impl<'a> PerfCommand<'a> {
         Some(Self::parse_options(&words[..=record], &words[record + 1..]))
     }
 
-    /// Parses the words that follow `perf record`.
+    /// Parses the words that follow `perf record`. `called` are the words up to there.
     pub fn parse_options(called: &'a [Vec<u8>], words: &'a [Vec<u8>]) -> Self {
         let (mut end, mut records_others) = (0, false);
         while let Some(word) = words.get(end)
@@ -54,7 +54,7 @@ impl<'a> PerfCommand<'a> {
         Self { called, options, program, records_others }
     }
 
-    /// Iterates over perf's options. `-ag` gives two.
+    /// Iterates over perf's options. The word `-ag` gives two, `a` and `g`.
     pub fn each_option(&self) -> impl Iterator<Item = PerfOption<'a>> + use<'a> {
         let (mut at, words, mut found) = (0, self.options, Vec::new());
         while let Some(word) = words.get(at) {
@@ -65,7 +65,7 @@ impl<'a> PerfCommand<'a> {
         found.into_iter()
     }
 
-    /// The value of the last option that has one of these names.
+    /// The value of the last option that has one of these names; `None` if there is none.
     pub fn value(&self, names: &[&str]) -> Option<&'a [u8]> {
         self.each_option().filter(|option| option.is(names)).last()?.value
     }
@@ -76,8 +76,8 @@ impl<'a> PerfCommand<'a> {
     }
 }
 
-/// The recorded program and its arguments, from a command line of Android's `simpleperf record`; empty if other
-/// processes were recorded. `None` if it is another command.
+/// The recorded program and its arguments, from a command line of Android's `simpleperf record`. Empty if it recorded
+/// processes that were running already. `None` if it isn't such a command line.
 pub fn simpleperf_program(words: &[Vec<u8>]) -> Option<&[Vec<u8>]> {
     /// Options without a value; all others consume the next word (simpleperf/cmd_record.cpp).
     const ALONE: &[&str] = &[
@@ -157,7 +157,8 @@ impl PerfOption<'_> {
     }
 }
 
-/// The options in one word; `-ag` is two. `next` is the next word if the last option consumes it.
+/// The options in one word: for example two in `-ag`. `next` is the following word, if the last option takes it as its
+/// value; otherwise `None`.
 fn split_options<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'a>> {
     if let Some(long) = word.strip_prefix(b"--") {
         return vec![match long.iter().position(|byte| *byte == b'=') {
@@ -182,7 +183,8 @@ fn split_options<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'
     options
 }
 
-/// True if the option selects what to record, so that perf doesn't record the program.
+/// True if a word is an option that selects processes, threads, users or CPUs, so that perf doesn't record the program
+/// that it starts.
 fn names_others(word: &[u8]) -> bool {
     const OTHERS: &[&str] = &["a", "p", "t", "u", "C", "all-cpus", "pid", "tid", "uid", "cpu"];
     split_options(word, None).iter().any(|option| option.is(OTHERS))
@@ -191,7 +193,7 @@ fn names_others(word: &[u8]) -> bool {
 /// Short options with a value, which is the rest of the word or the next word.
 const SHORT_WITH_VALUE: &[u8] = b"eFcptuoCmkDjGrW";
 
-/// True if perf takes the next word as the value of an option in this one.
+/// True if the last option in a word takes the following word as its value.
 fn takes_next_word(word: &[u8]) -> bool {
     const LONG: &[&str] = &[
         "event",

@@ -8,20 +8,20 @@ use super::interner::MOST;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// How many children are compared one by one before using the hash table. A smaller number makes nodes with many
-/// children cheaper and all others more expensive.
+/// The number of newest children of a node that are compared one by one; the others are found by hash. A smaller number
+/// makes nodes with many children faster and all other nodes slower.
 const LISTED: usize = 8;
 
 /// Means "no node".
 const NONE: u32 = MOST;
 
-/// Sequences of `K`. IDs are assigned in order of first appearance.
+/// A set of sequences of keys `K`. IDs are assigned in order of first appearance.
 #[derive(Debug, Clone)]
 pub struct PrefixTree<K> {
     nodes: Vec<TreeNode<K>>,
-    /// The newest sequence with a single item.
+    /// The newest sequence with a single key; [`NONE`] if there is none.
     first: u32,
-    /// Children beyond the first [`LISTED`] of their parent, by parent and key.
+    /// Finds the older children of nodes with more than [`LISTED`] children, by parent and key.
     others: FxHashMap<(u32, K), u32>,
     /// The maximum number of nodes.
     most: u32,
@@ -32,9 +32,9 @@ pub struct PrefixTree<K> {
 struct TreeNode<K> {
     parent: u32,
     key: K,
-    /// The newest child.
+    /// The newest child; [`NONE`] if there is none.
     first: u32,
-    /// The parent's next older child.
+    /// The next older child of the same parent; [`NONE`] if there is none.
     next: u32,
 }
 
@@ -45,8 +45,8 @@ impl<K> Default for PrefixTree<K> {
 }
 
 impl<K: Copy + Eq + Hash> PrefixTree<K> {
-    /// The ID of the sequence `parent` (`None`: the empty sequence) followed by `key`. If IDs ran out, that of `parent`
-    /// or any other.
+    /// Returns the ID of the sequence `parent` (`None`: the empty sequence) extended by `key`, and adds the sequence if
+    /// it is new. If IDs ran out, returns the ID of `parent` or of any other sequence.
     pub fn child(&mut self, parent: Option<u32>, key: K) -> u32 {
         let parent = parent.unwrap_or(NONE);
         let first = self.first_child(parent);
@@ -61,22 +61,22 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         if let Some(&found) = self.others.get(&(parent, key)) {
             return found;
         }
-        // The new child pushes this one off the list.
+        // The new child is now the newest, so this one is no longer among the first [`LISTED`].
         self.others.insert((parent, self.nodes[last as usize].key), last);
         self.push(parent, key, first)
     }
 
-    /// The newest sequences that extend `parent` by one key, with that key; at most `LISTED`.
+    /// The newest sequences that extend `parent` by one key, each with that key. Returns at most `LISTED`.
     pub fn newest(&self, parent: Option<u32>) -> impl Iterator<Item = (u32, K)> + '_ {
         self.siblings(self.first_child(parent.unwrap_or(NONE))).take(LISTED)
     }
 
-    /// All sequences that extend `parent` by one key, with that key, newest first.
+    /// All sequences that extend `parent` by one key, each with that key, newest first.
     pub fn children(&self, parent: u32) -> impl Iterator<Item = (u32, K)> + '_ {
         self.siblings(self.first_child(parent))
     }
 
-    /// Follows a list of siblings from `at` to the oldest.
+    /// The node `at` and its older siblings, each with its key.
     fn siblings(&self, mut at: u32) -> impl Iterator<Item = (u32, K)> + '_ {
         std::iter::from_fn(move || {
             let node = self.nodes.get(at as usize)?;
@@ -110,7 +110,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         (self.first, self.full) = (NONE, false);
     }
 
-    /// The number of sequences. IDs run from 0.
+    /// The number of sequences. Their IDs are 0 up to, but not including, this number.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -120,12 +120,13 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         self.nodes.is_empty()
     }
 
-    /// True if IDs ran out and a sequence was given another one's ID.
+    /// True if IDs ran out, so that some sequence got another one's ID.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// The ID of the sequence without its last key (always smaller), and the last key.
+    /// The ID of the sequence without its last key, which is always smaller (`None`: the empty sequence), and the last
+    /// key.
     pub fn get(&self, number: u32) -> (Option<u32>, K) {
         let node = &self.nodes[number as usize];
         ((node.parent != NONE).then_some(node.parent), node.key)
@@ -136,7 +137,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         self.since(0)
     }
 
-    /// Like [`iter`](Self::iter), starting at ID `first`.
+    /// Like [`iter`](Self::iter), but starts at ID `first`.
     pub fn since(&self, first: usize) -> impl ExactSizeIterator<Item = (Option<u32>, K)> + DoubleEndedIterator + '_ {
         (first..self.nodes.len()).map(|number| self.get(number as u32))
     }

@@ -1,14 +1,14 @@
-//! Makes names safe to show on a terminal, in a picture, on a page or in a spreadsheet.
+//! Escapes names so that they are safe to show on a terminal, in a picture, on a page or in a spreadsheet.
 //!
-//! A name may be any bytes that a runtime wrote, and a path any bytes that a file is named with. Characters that a
-//! program would obey instead of showing are escaped: for example escape sequences that repaint a terminal, marks that
-//! reverse the direction of text, and characters that XML forbids.
+//! A runtime may choose any bytes as a name, and so may whoever names a file. Characters that a program would obey
+//! instead of showing are escaped: for example escape sequences that repaint a terminal, marks that reverse the
+//! direction of text, and characters that XML forbids.
 //!
 //! * A byte that isn't UTF-8, and a control character below U+0080, becomes two hexadecimal digits: `\x1b`.
-//! * Every other character that isn't shown as it is becomes `\u{202e}`.
+//! Every other character that has to be escaped becomes its code point: `\u{202e}`.
 //!
-//! Backslashes aren't escaped. PHP namespaces and Windows paths therefore stay readable, and escaping a text twice
-//! doesn't change it. Different names without backslashes stay different.
+//! Backslashes aren't escaped. PHP namespaces and Windows paths therefore stay readable, and escaping a name twice
+//! doesn't change it. Different names stay different as long as they contain no backslashes.
 //!
 //! Names for people ([`readable`]) are also limited in length; other programs get the whole name.
 
@@ -23,8 +23,8 @@ pub fn printable(name: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// Longer names lose their middle when shown to people. The longest that compilers usually produce have some 4,000
-/// characters; more would fill screens and widen tables.
+/// The maximum length, in characters, of a name for people. Longer names lose their middle. The longest names that
+/// compilers usually produce have some 4,000 characters; more would fill screens and widen tables.
 pub const LONGEST: usize = 4096;
 
 /// How many characters are kept at either end of a longer name. With the text between them, the result stays below

@@ -1,5 +1,5 @@
-//! What a recording says about processes: forks, execs, mappings, jitdump markers, and the clock. Readers fill in the
-//! fields that their format has; `sources` and `resolve` use them.
+//! What a recording says about its processes: forks, execs, mappings, jitdump markers, and the clock. Readers fill in
+//! the fields that their format has. `sources` and `resolve` use them.
 
 use super::backing::Backing;
 use super::bpf::{BpfFunction, BpfFunctionId};
@@ -18,11 +18,11 @@ use std::sync::Arc;
 pub struct Processes {
     /// All processes that any record mentions.
     pub by_pid: BTreeMap<Pid, Process>,
-    /// Mappings of files that are named like a jitdump.
+    /// Mappings of files that are named like a jitdump. They say which process wrote which jitdump.
     pub markers: Vec<Marker>,
     /// How the recording's times relate to other clocks.
     pub clock: Clock,
-    /// `e_machine` of the recorded program, if the recording states it (ARCH feature).
+    /// ELF's `e_machine` of the recorded program, if the recording states it (ARCH feature).
     pub machine: Option<u16>,
     /// The kernel release, as `uname -r` prints it (OSRELEASE feature).
     pub os_release: Option<Vec<u8>>,
@@ -34,16 +34,16 @@ pub struct Processes {
     pub bpf_functions: Vec<BpfFunction>,
     /// Symbols of files, if the recording contains them.
     pub recorded_symbols: RecordedSymbols,
-    /// The number of samples that perf reported as lost.
+    /// The number of samples that were lost, according to perf.
     pub lost: u64,
-    /// True if the input covers every process with samples, as a recording does; false for text, and for files about a
-    /// single process.
+    /// True if the input mentions every process that has samples, as a recording does. False for text, and for files
+    /// about a single process.
     pub is_recording: bool,
-    /// Whether the list of processes is complete or may still grow.
+    /// Whether more processes may still be added.
     pub told: ProcessListState,
-    /// Labels for each control group, by the ID that samples have.
+    /// The labels to give to samples, by the control group ID in the sample.
     pub cgroups: FxHashMap<u64, Labels>,
-    /// The path of each control group, by its ID.
+    /// The path of each control group, by the ID that samples contain.
     pub cgroup_paths: FxHashMap<u64, Box<[u8]>>,
     /// Events other than samples, by time. The state before the recording began isn't included.
     pub moments: Vec<Moment>,
@@ -55,13 +55,13 @@ pub enum ProcessListState {
     /// All processes of the input are known.
     #[default]
     Whole,
-    /// More processes may come, because a text is symbolized while it is read. Contains the process of the text's first
-    /// unnamed frames, if they all belong to the same one.
+    /// More processes may follow, because the input is text that is symbolized while it is read. Contains the process
+    /// of the first unnamed frames in the text, if these all belong to one process.
     Begun(Option<Pid>),
 }
 
 impl Processes {
-    /// When a BPF function was loaded; `None` if it was loaded before the recording began.
+    /// The time at which a BPF function was loaded; `None` if that was before the recording began.
     pub fn bpf_loaded(&self, function: BpfFunctionId) -> Option<Nanos> {
         let first = self.kernel_symbols.iter().find(|symbol| symbol.bpf == Some(function))?;
         (first.time > Nanos(0)).then_some(first.time)
@@ -81,12 +81,12 @@ pub struct Moment {
     pub kind: MomentKind,
 }
 
-/// What happened in an event other than a sample.
+/// The kind of an event other than a sample.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MomentKind {
     /// The thread got this name.
     Named(Arc<[u8]>),
-    /// The process called exec, and has this name since then.
+    /// The process called exec and got this name.
     Executed(Arc<[u8]>),
     /// The process forked this child.
     Forked(Pid),
@@ -109,7 +109,7 @@ pub struct KernelSymbol {
     pub name: Vec<u8>,
     /// True if the symbol disappeared (`PERF_RECORD_KSYMBOL_FLAGS_UNREGISTER`).
     pub unregistered: bool,
-    /// The code and source, if the recording contains them.
+    /// The code and source of the BPF function, if the recording contains them.
     pub bpf: Option<BpfFunctionId>,
 }
 
@@ -120,11 +120,12 @@ pub struct Process {
     pub comms: Vec<(Nanos, Arc<[u8]>)>,
     /// The parent process and the time of the fork, if recorded.
     pub forked: Option<(Pid, Nanos)>,
-    /// The times at which the process called exec, which discards its earlier code.
+    /// The times at which the process called exec, which discards the code that it had before.
     pub execs: Vec<Nanos>,
     /// When the process exited; `None` if that wasn't recorded.
     pub exited: Option<Nanos>,
-    /// The process ID in the process's own PID namespace, from the file name of its jitdump or from NAMESPACES records.
+    /// The process ID in the process's own PID namespace, from the file name of its jitdump or from NAMESPACES records;
+    /// `None` if unknown.
     pub inner_pid: Option<Pid>,
     /// The process's mappings by time; mappings at the same time are in file order. Mappings of the kernel and its
     /// modules belong to PID -1.
@@ -141,8 +142,8 @@ impl Process {
         self.mappings.iter().any(|map| is_jit_image(&map.path))
     }
 
-    /// The first memory for JIT code that the process's current program shares with its children: the same memory, not
-    /// a copy as `//anon` is after a fork. `None` if there is none.
+    /// Memory for JIT code that the process's current program shares with its children: the first mapping of such
+    /// memory. Doesn't include memory that is copied by a fork, such as `//anon`. `None` if there is none.
     pub fn shared_jit_memory(&self) -> Option<SharedMemory> {
         let last_exec = self.execs.last().copied().unwrap_or_default();
         for map in self.mappings.iter().filter(|map| map.executable && map.time >= last_exec) {
@@ -159,7 +160,7 @@ impl Process {
     }
 }
 
-/// True for `jitted-PID.so`, `jitted-PID.2.so` and `jitted-PID-INDEX.so`.
+/// True for the file names of ELF images of JIT code: `jitted-PID.so`, `jitted-PID.2.so` and `jitted-PID-INDEX.so`.
 fn is_jit_image(path: &[u8]) -> bool {
     let middle = base_name(path).strip_prefix(b"jitted-").and_then(|name| name.strip_suffix(b".so"));
     middle.is_some_and(|middle| middle.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')))
@@ -170,12 +171,12 @@ fn is_jit_image(path: &[u8]) -> bool {
 pub struct SharedMemory {
     /// The start address of the memory.
     pub addr: Addr,
-    /// The device and inode of this memory. Each shared memory has its own inode.
+    /// The device and inode that identify the memory: each shared memory has its own inode.
     pub file: FileId,
 }
 
-/// A mapping of a file named `jit-PID.dump` (Bun: `jit-TID-PID.dump`). Runtimes map their jitdump so that the recording
-/// mentions it.
+/// A mapping of a file named `jit-PID.dump` (Bun: `jit-TID-PID.dump`). Runtimes map their jitdump for the sole purpose
+/// that recordings mention it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Marker {
     /// The process that mapped the file.
@@ -197,11 +198,13 @@ pub struct Marker {
 /// The recording's clock, and how it relates to others.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Clock {
-    /// `attr.clockid`, if all events use the same clock (`perf record -k`); 1 is CLOCK_MONOTONIC.
+    /// The clock that all events use, as in `attr.clockid` (`perf record -k`); 1 is CLOCK_MONOTONIC. `None` if none was
+    /// chosen or events differ.
     pub clockid: Option<i32>,
-    /// The same moment on the wall clock and on the recording's clock, each in nanoseconds (CLOCK_DATA feature).
+    /// One moment on the wall clock and on the recording's clock, in this order, each in nanoseconds (CLOCK_DATA
+    /// feature).
     pub reference: Option<(Nanos, Nanos)>,
-    /// Converts the CPU's time-stamp counter to the recording's clock (TIME_CONV record).
+    /// How to convert the CPU's time-stamp counter to the recording's clock (TIME_CONV record).
     pub tsc: Option<TscConversion>,
 }
 
@@ -224,7 +227,7 @@ pub struct TscConversion {
     pub cap_short: bool,
 }
 
-/// An MMAP or MMAP2 record: from `time` on, the address range shows this file or anonymous memory.
+/// An MMAP or MMAP2 record: from `time` on, this file or anonymous memory is mapped at the address range.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
     /// When the file was mapped, on the recording's clock; 0 if before the recording began.
@@ -244,7 +247,8 @@ pub struct Mapping {
     /// True if the mapping contains executable code (no PERF_RECORD_MISC_MMAP_DATA, and PROT_EXEC where protection is
     /// recorded).
     pub executable: bool,
-    /// Whose code the mapping contains: the record's `misc & PERF_RECORD_MISC_CPUMODE_MASK`.
+    /// Whether this is code of the kernel, a user-space program or a virtual machine: the record's `misc &
+    /// PERF_RECORD_MISC_CPUMODE_MASK`.
     pub cpumode: CpuMode,
     /// Offset of the record in the recording.
     pub offset: u64,
@@ -268,7 +272,7 @@ pub struct FileId {
     pub inode: u64,
 }
 
-/// A GNU build ID. Like perf, only up to 20 bytes are kept.
+/// A GNU build ID. Like in perf, bytes beyond the 20th are dropped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BuildId {
     bytes: [u8; 20],
@@ -284,7 +288,7 @@ impl BuildId {
         (bytes != [0; 20]).then_some(Self { bytes, len: len as u8 })
     }
 
-    /// Parses hexadecimal digits. `None` for anything else, such as a Go build ID.
+    /// Parses hexadecimal digits, two per byte. `None` for anything else, such as a Go build ID.
     pub fn from_digits(text: &[u8]) -> Option<Self> {
         let (pairs, []) = text.as_chunks::<2>() else { return None };
         let mut bytes = Vec::with_capacity(pairs.len());
@@ -308,10 +312,11 @@ impl fmt::Display for BuildId {
     }
 }
 
-/// Who was running, or who owns the code (`PERF_RECORD_MISC_*` in include/uapi/linux/perf_event.h).
+/// Whether a sample or code belongs to the kernel, a user-space program or a virtual machine (`PERF_RECORD_MISC_*` in
+/// include/uapi/linux/perf_event.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum CpuMode {
-    /// The recording doesn't say who was running.
+    /// The recording doesn't say.
     #[default]
     Unknown,
     /// The kernel of the host.

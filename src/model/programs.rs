@@ -1,4 +1,4 @@
-//! The program that each process ran last: its name and its mappings, for use in messages.
+//! The program that each process ran last, with its name and mappings, for messages.
 //!
 //! A process that was forked and never called exec runs its parent's program, under the name that the parent had at the
 //! fork. After an exec, whatever `perf-exec`, `env` or a shell had mapped before no longer matters.
@@ -10,13 +10,13 @@ use super::units::Nanos;
 use std::borrow::Cow;
 use std::cell::OnceCell;
 
-/// Answers questions about the last program of each process.
+/// Looks up the last program of each process.
 #[derive(Debug)]
 pub struct Programs<'a> {
     processes: &'a Processes,
-    /// Forks, skipping processes without a name.
+    /// Forks, with lookups that skip ancestors without a name.
     named: OnceCell<Ancestry>,
-    /// Forks, skipping processes without mappings.
+    /// Forks, with lookups that skip ancestors without mappings.
     mapped: OnceCell<Ancestry>,
 }
 
@@ -24,12 +24,12 @@ pub struct Programs<'a> {
 const END: Nanos = Nanos(u64::MAX);
 
 impl<'a> Programs<'a> {
-    /// Creates an index of these processes' programs.
+    /// Prepares lookups for these processes.
     pub fn new(processes: &'a Processes) -> Self {
         Self { processes, named: OnceCell::new(), mapped: OnceCell::new() }
     }
 
-    /// The last name of a process; `?` if unknown.
+    /// The last name of a process or of the ancestor that it inherited its program from; `?` if unknown.
     pub fn name(&self, pid: Pid) -> Cow<'a, str> {
         for (process, end) in self.line(pid, &self.named, |process| !process.comms.is_empty()) {
             let count = process.comms.partition_point(|(time, _)| *time <= end);
@@ -49,8 +49,8 @@ impl<'a> Programs<'a> {
         })
     }
 
-    /// The process and its ancestors that ran the program and that `can_answer` accepts, youngest first. Each comes
-    /// with the time up to which its records apply.
+    /// The process and the ancestors that it inherited its program from, youngest first, skipping those that
+    /// `can_answer` rejects. Each comes with the time of the fork, up to which its records apply to this process.
     fn line(
         &self,
         pid: Pid,

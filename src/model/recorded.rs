@@ -1,4 +1,4 @@
-//! What each row of a table says about the recording that it comes from.
+//! What each row of a data set (a table of samples) says about the recording that the row is from.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,10 +9,10 @@ pub type Labels = Option<Arc<BTreeMap<Box<str>, Box<str>>>>;
 /// Microseconds per day.
 const DAY: i64 = 86_400_000_000;
 
-/// A recording, as each of its rows describes it.
+/// What is known about a recording. Each row of a data set repeats it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Recording {
-    /// SHA-1 of the uncompressed file, in hexadecimal digits.
+    /// The SHA-1 of the recording's uncompressed file, in hexadecimal digits.
     pub input: Option<Box<str>>,
     /// The recorded machine's host name.
     pub host: Option<Box<str>>,
@@ -24,25 +24,26 @@ pub struct Recording {
     pub command: Option<Box<str>>,
     /// The time of the first sample, in microseconds since 1970.
     pub start: Option<i64>,
-    /// The day that the recording belongs to, in days since 1970.
+    /// The day in whose directory the recording is stored, in days since 1970.
     pub day: Option<i32>,
-    /// The fraction of all frames that have a name, as the bits of an `f64` so that recordings can be compared and
+    /// The share of frames that have a name, from 0 to 1: the bits of an `f64`, so that recordings can be compared and
     /// hashed.
     pub share_named: Option<u64>,
     /// Wall-clock time at time 0 of the recording's clock, in nanoseconds since 1970.
     pub epoch: Option<i64>,
-    /// The length of the time buckets that rows are summed over, in nanoseconds; `None` if each row is a sample.
+    /// The length in nanoseconds of the intervals whose samples are summed to one row; `None` if each row is a sample.
     pub bucket: Option<i64>,
 }
 
-/// Labels for a control group: its path, and the pod and container if Kubernetes created it.
+/// The labels for a control group: its path, and the pod and container if Kubernetes created it. `None` if there are
+/// none.
 pub fn cgroup_labels(path: &str) -> Labels {
     let mut labels: BTreeMap<Box<str>, Box<str>> = BTreeMap::from([("cgroup".into(), path.into())]);
     if path.contains("kubepods") {
         let mut parts = path.split('/').map(|part| part.trim_end_matches(".slice").trim_end_matches(".scope"));
         if let Some(pod) = parts.find_map(pod_uid) {
             labels.insert("pod".into(), pod.into());
-            // The container is the part after the pod, such as `cri-containerd-ID`.
+            // The container follows the pod in the path, for example `cri-containerd-ID`.
             if let Some(container) = parts.next().and_then(|part| part.rsplit('-').next())
                 && is_uid(container)
             {
@@ -53,8 +54,8 @@ pub fn cgroup_labels(path: &str) -> Labels {
     Some(Arc::new(labels))
 }
 
-/// The UID of a pod from a part of a path, such as `podUID` or `kubepods-burstable-podUID`. systemd treats a dash as a
-/// path separator, so Kubernetes writes the UID with underscores.
+/// The UID of a pod from one component of a control group's path, such as `podUID` or `kubepods-burstable-podUID`;
+/// `None` if there is none. systemd uses dashes as separators, so Kubernetes writes the UID with underscores.
 fn pod_uid(part: &str) -> Option<String> {
     let (before, uid) = part.rsplit_once("pod")?;
     let uid = uid.replace('_', "-");
@@ -66,17 +67,17 @@ fn is_uid(text: &str) -> bool {
     text.len() >= 32 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
 }
 
-/// Nanoseconds to microseconds, rounded down; `None` if out of range.
+/// Converts nanoseconds to microseconds, rounded down. `None` if the result doesn't fit.
 pub fn micros(nanos: i128) -> Option<i64> {
     i64::try_from(nanos.div_euclid(1000)).ok()
 }
 
-/// Converts a time (microseconds since 1970) to a day (days since 1970, UTC).
+/// The day (days since 1970, UTC) of a time (microseconds since 1970). `None` if it is out of range.
 pub fn day(micros: i64) -> Option<i32> {
     i32::try_from(micros.div_euclid(DAY)).ok()
 }
 
-/// Parses the name of a data set's directory, such as `2026-11-22`, to days since 1970.
+/// Parses the name of a data set's directory, such as `2026-11-22`, to days since 1970. `None` if it isn't a date.
 pub fn parse_day(text: &str) -> Option<i32> {
     let mut parts = text.splitn(3, '-').map(|part| part.parse::<i64>().ok());
     let (year, month, day_of_month) = (parts.next()??, parts.next()??, parts.next()??);
@@ -89,11 +90,11 @@ pub fn parse_day(text: &str) -> Option<i32> {
     let day_of_year = (153 * month + 2) / 5 + day_of_month - 1;
     let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
     let day = i32::try_from(era * 146_097 + day_of_era - 719_468).ok()?;
-    // Days that a month doesn't have become days of the next month.
+    // A day that its month doesn't have became a day of the next month. Then the name of the result differs.
     if day_name(day) == text { Some(day) } else { None }
 }
 
-/// The ISO date of a day (days since 1970).
+/// The date of a day (days since 1970), such as `2026-11-22`.
 pub fn day_name(day: i32) -> String {
     let since_era = i64::from(day) + 719_468;
     let (era, day_of_era) = (since_era.div_euclid(146_097), since_era.rem_euclid(146_097));

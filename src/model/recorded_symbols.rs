@@ -1,35 +1,35 @@
-//! Symbols that a recording contains. Simpleperf writes them because the files are on a phone.
+//! Symbols that a recording contains itself. Simpleperf records them because the files are on a phone.
 
 use rustc_hash::FxHashMap;
 
 /// A function in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedSymbol {
-    /// Start address, in the address space that the file's [`SymbolBase`] describes.
+    /// The start address. [`SymbolBase`] says what it is relative to.
     pub addr: u64,
-    /// Length in bytes; 0 if it extends to the next symbol.
+    /// The length in bytes; 0 if the symbol extends to the next one.
     pub len: u64,
     /// The name, as the linker or the runtime spells it.
     pub name: Box<[u8]>,
 }
 
-/// Which address space the symbols of a file are in.
+/// What the addresses of a file's symbols are relative to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SymbolBase {
-    /// File offsets; for code that isn't in a file, addresses of the process.
+    /// Symbol addresses are file offsets or, for code that isn't in a file, addresses in the process.
     Start,
-    /// The file's virtual addresses. Add this (wrapping) to an offset to get one.
+    /// Symbol addresses are the file's virtual addresses: file offsets plus this number (wrapping).
     Linked(u64),
-    /// Addresses for which the file's first mapping of code starts here.
+    /// Symbol addresses are as if the file's first mapping of code started at this address.
     FirstMapping(u64),
 }
 
-/// A file and the symbols recorded for it.
+/// A file and its symbols in the recording.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RecordedFile {
     /// The path, as mappings spell it.
     pub path: Vec<u8>,
-    /// Which address space the symbols are in.
+    /// What the symbols' addresses are relative to.
     pub base: SymbolBase,
     /// The symbols, in any order.
     pub symbols: Vec<RecordedSymbol>,
@@ -43,15 +43,15 @@ pub struct RecordedSymbols {
 
 #[derive(Debug, Clone)]
 struct FileSymbols {
-    /// What to add (wrapping) to an offset to get an address in `symbols`.
+    /// The difference (wrapping) between a symbol's address and its file offset.
     shift: u64,
     /// Sorted by address.
     symbols: Vec<RecordedSymbol>,
 }
 
 impl RecordedSymbols {
-    /// Collects the symbols of all files. `first_mapping` returns the offset
-    /// ([`crate::resolve::address_space::Place::offset`]) of the start of a file's first mapping of code.
+    /// Collects the symbols of all files. `first_mapping` returns the offset at which a file's first mapping of code
+    /// starts ([`crate::resolve::address_space::Place::offset`]).
     pub fn new(files: Vec<RecordedFile>, mut first_mapping: impl FnMut(&[u8]) -> Option<u64>) -> Self {
         let mut all = Self::default();
         for RecordedFile { path, base, symbols } in files {
@@ -74,7 +74,8 @@ impl RecordedSymbols {
         self.files.is_empty()
     }
 
-    /// The symbol at an offset in a file, and the distance from the symbol's start.
+    /// The symbol that contains an offset in a file, and the offset's distance from the symbol's start. `None` if there
+    /// is none.
     pub fn find(&self, path: &[u8], offset: u64) -> Option<(&RecordedSymbol, u64)> {
         const PAGE: u64 = 0x1000;
         let FileSymbols { shift, symbols } = self.files.get(path)?;
@@ -82,8 +83,8 @@ impl RecordedSymbols {
         let next = symbols.partition_point(|symbol| symbol.addr <= addr);
         let symbol = &symbols[next.checked_sub(1)?];
         let distance = addr - symbol.addr;
-        // A symbol without a length extends to the next one, but by at most a page: beyond that, nothing is known about
-        // its end.
+        // The end of a symbol without a length isn't known. Assume that it extends to the next one, but by no more than
+        // a page.
         let len = match symbol.len {
             0 => symbols.get(next).map_or(PAGE, |next| next.addr - symbol.addr).min(PAGE),
             len => len,

@@ -1,6 +1,6 @@
 //! Source maps (ECMA-426): map positions in a generated script to positions in the files that people wrote.
 //!
-//! Here, lines and columns count from 0 and columns are in UTF-16 units, as in the format.
+//! In this file, lines and columns count from 0, and columns are in UTF-16 units, as in source maps.
 
 use super::file_bytes::FileBytes;
 use super::script_scopes::ScriptScopes;
@@ -13,13 +13,14 @@ use std::ops::Range;
 pub struct ScriptMap {
     /// Sorted by generated position.
     segments: Vec<Segment>,
-    /// The authors' identifiers, where the script has different ones.
+    /// The names that authors gave to identifiers that are called differently in the script.
     names: TextList,
     /// The authored files.
     pub sources: Vec<AuthoredFile>,
-    /// The functions, if the map lists them.
+    /// The functions in the script and the authored files, if the map lists them.
     pub scopes: ScriptScopes,
-    /// Identifies the build. The script contains the same ID in a comment.
+    /// An ID of the build. The script contains the same ID in a comment, so it shows that script and map belong
+    /// together.
     pub debug_id: Option<String>,
     /// The script's file name according to the map, without directories.
     pub script: Option<String>,
@@ -30,9 +31,9 @@ pub struct ScriptMap {
 pub struct AuthoredFile {
     /// The path in the map, with `sourceRoot` prepended; empty if the map doesn't name the file.
     pub path: String,
-    /// The text, if the map contains it.
+    /// The text of the file, if the map contains it.
     pub content: Option<JsonString>,
-    /// True if the map marks it as third-party code (`ignoreList`).
+    /// True if the map marks the file as third-party code (`ignoreList`).
     pub is_third_party: bool,
 }
 
@@ -60,14 +61,14 @@ impl JsonString {
         unescape(self.escaped()?, |_, _| {})
     }
 
-    /// Like [`text`](Self::text), and calls `escaped` with each character that was escaped and the position after it in
-    /// the text.
+    /// Like [`text`](Self::text). Also calls `escaped` with each character that was written as an escape sequence, and
+    /// with the position after it in the unescaped text.
     pub fn text_with_escapes(&self, escaped: impl FnMut(char, usize)) -> Option<String> {
         unescape(self.escaped()?, escaped)
     }
 
-    /// The end of the text, starting at the last line for which `begins` is true, or all of it if there is no such
-    /// line. What precedes it isn't unescaped.
+    /// The last part of the text: from the last line for which `begins` is true or, if there is none, the whole text.
+    /// The part before it isn't unescaped, which saves time. `None` if the text is invalid.
     pub fn ending(&self, begins: impl Fn(&str) -> bool) -> Option<String> {
         let text = self.escaped()?;
         let mut line_end = text.len();
@@ -89,10 +90,11 @@ impl JsonString {
 /// The escape sequence for a line break.
 const NEW_LINE: &[u8] = b"\\n";
 
-/// The start of the last line in an escaped text.
+/// The offset of the start of the last line in an escaped text.
 fn last_line_start(text: &[u8]) -> usize {
     for line_break in memchr::memmem::rfind_iter(text, NEW_LINE) {
-        // After an odd number of backslashes, the last of them escapes the backslash of the supposed line break.
+        // An odd number of backslashes before it means that this is an escaped backslash followed by the letter n, not
+        // a line break.
         let backslashes = text[..line_break].iter().rev().take_while(|byte| **byte == b'\\').count();
         if backslashes.is_multiple_of(2) {
             return line_break + NEW_LINE.len();
@@ -101,14 +103,15 @@ fn last_line_start(text: &[u8]) -> usize {
     0
 }
 
-/// Unescapes a text and calls `escaped` with each character that was escaped and the position after it.
+/// Unescapes a JSON string. Calls `escaped` with each character that was written as an escape sequence, and with the
+/// position after it in the result. `None` if the string is invalid.
 fn unescape(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String> {
     let mut rest = std::str::from_utf8(text).ok()?;
     let mut text = String::with_capacity(rest.len());
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
         text.push_str(&rest[..at]);
         rest = &rest[at..];
-        // The most frequent escapes: line breaks, quotes and backslashes.
+        // Handle the most frequent escape sequences first: line breaks, quotes and backslashes.
         let (letter, len) = match rest.as_bytes().get(1)? {
             b'n' => ('\n', 2),
             b'"' => ('"', 2),
@@ -123,8 +126,8 @@ fn unescape(text: &[u8], mut escaped: impl FnMut(char, usize)) -> Option<String>
     Some(text)
 }
 
-/// The character that the escape at the start of `text` stands for, and the length of the escape. A surrogate pair is
-/// one character.
+/// The character for the escape sequence at the start of `text`, and the sequence's length in bytes. A surrogate pair
+/// is one character. `None` if it is invalid.
 fn parse_escape(text: &str) -> Option<(char, usize)> {
     let lens = if text.starts_with("\\u") { &[6, 12][..] } else { &[2] };
     for &len in lens {
@@ -138,16 +141,16 @@ fn parse_escape(text: &str) -> Option<(char, usize)> {
     None
 }
 
-/// Maps generated code, from a position up to the next segment on the line, to a position in an authored file.
+/// Maps the generated code from one position up to the next segment on the same line to a position in an authored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Segment {
     /// Position in the script.
     pub generated: Place,
     /// Position in the authored file.
     pub authored: Place,
-    /// Index of the authored file; [`NONE`] if the code belongs to none.
+    /// The index of the authored file; [`NONE`] if the code is from none.
     pub source: u32,
-    /// Index of the authors' name for the identifier at this position; [`NONE`] if the map has none.
+    /// The index of the name that the authors gave to the identifier here; [`NONE`] if the map has none.
     pub name: u32,
 }
 
@@ -170,7 +173,7 @@ impl ScriptMap {
         other.names.iter().for_each(|name| self.names.push(name));
     }
 
-    /// The name with this index; `None` for [`NONE`], too.
+    /// The name with this index; `None` if there is none, as for [`NONE`].
     pub fn name(&self, number: u32) -> Option<&str> {
         self.name_bytes(number).and_then(|name| std::str::from_utf8(name).ok())
     }
@@ -190,8 +193,8 @@ impl ScriptMap {
         &self.segments
     }
 
-    /// The segment that contains a generated position: the last one on its line that starts at or before it. If several
-    /// start at the same position, the first of them, as in other readers.
+    /// The segment that contains a generated position: the last one on the same line that starts at or before the
+    /// position. If several start together, the first of these, as in other readers. `None` if there is none.
     pub fn segment_at(&self, place: Place) -> Option<&Segment> {
         self.segments.get(self.segment_index_at(place)?)
     }
@@ -203,14 +206,14 @@ impl ScriptMap {
         if start.line != place.line {
             return None;
         }
-        // Usually no other segment starts there.
+        // Usually no other segment starts at the same position.
         if last == 0 || self.segments[last - 1].generated < start {
             return Some(last);
         }
         Some(self.segments[..last].partition_point(|segment| segment.generated < start))
     }
 
-    /// The authored name of the identifier that starts exactly at a generated position.
+    /// The authored name of the identifier that starts exactly at a generated position; `None` if the map has none.
     pub fn name_at(&self, place: Place) -> Option<&str> {
         self.segments_starting_at(place).find_map(|segment| self.name(segment.name))
     }

@@ -1,20 +1,20 @@
-//! Functions in a source map's scopes (the "scopes" proposal for ECMA-426): map ranges of the script to functions of
-//! the authored files, with the names that their authors gave them.
+//! The functions that a source map lists (the "scopes" proposal for ECMA-426). They map ranges of the script to
+//! functions in the authored files, with the names that their authors gave them.
 
-/// Stands for "no file" or "no name" where an index is expected.
+/// Means "no file" or "no name" where an index is expected.
 pub const NONE: u32 = u32::MAX;
 
-/// A position in a text; line and column count from 0.
+/// A position in a text. Line and column count from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub struct Place {
     /// The line.
     pub line: u32,
-    /// In UTF-16 units.
+    /// The column, in UTF-16 units.
     pub column: u32,
 }
 
 impl Place {
-    /// Converts a line and column that count from 1; `None` if one of them is 0.
+    /// Converts a line and column that count from 1. `None` if either is 0.
     pub fn from_one(line: u32, column: u32) -> Option<Self> {
         Some(Self { line: line.checked_sub(1)?, column: column.checked_sub(1)? })
     }
@@ -23,7 +23,7 @@ impl Place {
 /// The functions of one script.
 #[derive(Debug, Default)]
 pub struct ScriptScopes {
-    /// The scopes of all authored files, in the order of the map: each precedes the scopes nested in it.
+    /// The scopes in all authored files, in the map's order: each comes before the scopes nested in it.
     pub authored: Vec<AuthoredScope>,
     /// The ranges of the script that are functions, sorted by start.
     ranges: Vec<FunctionRange>,
@@ -49,13 +49,14 @@ pub struct AuthoredScope {
 pub struct FunctionRange {
     /// Where the range starts.
     pub start: Place,
-    /// Index of the authored scope that it was generated from; [`NONE`] if a tool made it up.
+    /// The index of the scope in [`ScriptScopes::authored`] that the range was generated from; [`NONE`] if a tool made
+    /// up the function.
     pub definition: u32,
 }
 
 impl ScriptScopes {
-    /// Appends the scopes of a section of an index map. The section's names and files start at these indices of the
-    /// whole map.
+    /// Appends the scopes of one section of an index map. `first_name` and `first_source` are where the section's names
+    /// and files start in the lists of the whole map.
     pub fn append(&mut self, section: Self, first_name: u32, first_source: u32) {
         let first_scope = self.authored.len() as u32;
         for mut scope in section.authored {
@@ -75,8 +76,8 @@ impl ScriptScopes {
         self.ranges.push(range);
     }
 
-    /// The authored scope of the last function that starts between two positions of the script; `None` if it isn't a
-    /// named function.
+    /// The authored scope of a function in the script: the last one that starts at or after `from`, and at or before
+    /// `to`. `None` if there is none, or if it isn't a function with a name.
     pub fn function(&self, from: Place, to: Place) -> Option<&AuthoredScope> {
         let ranges = &self.ranges[..self.ranges.partition_point(|range| range.start <= to)];
         let range = ranges.last().filter(|range| range.start >= from)?;

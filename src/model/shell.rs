@@ -1,6 +1,7 @@
-//! Quoting for shells: a printed command can be pasted, whatever its words contain.
+//! Quotes words for shells, so that a printed command can be pasted whatever its words contain.
 //!
-//! A recorded command line is hostile input. Each word stays one word and runs nothing; control characters are escaped.
+//! A recorded command line is hostile input. When pasted, each word stays one word and runs nothing. Control characters
+//! are escaped.
 
 use super::printable::printable;
 use std::borrow::Cow;
@@ -17,22 +18,22 @@ pub fn quoted(word: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The word as `$'…'` with escapes.
+/// Writes the word as `$'…'` with escape sequences.
 fn escape(word: &[u8]) -> String {
     let mut text = String::from("$'");
     for &byte in word {
         match byte {
             b'\'' | b'\\' => text.extend(['\\', char::from(byte)]),
             b' '..=b'~' => text.push(char::from(byte)),
-            // Always three digits, so that a following digit isn't taken as part of the escape. Writing to a string
-            // can't fail.
+            // Always three digits, so that a digit that follows isn't taken as part of the escape sequence. Writing to
+            // a string can't fail.
             _ => drop(write!(text, "\\{byte:03o}")),
         }
     }
     text + "'"
 }
 
-/// A command line. The first word is quoted if a shell might take it for an assignment.
+/// Quotes all words of a command line. Quotes the first word also if a shell might take it for an assignment.
 pub fn line<'a>(words: impl IntoIterator<Item = &'a [u8]>) -> String {
     let mut line = String::new();
     for (index, word) in words.into_iter().enumerate() {

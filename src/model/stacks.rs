@@ -1,8 +1,8 @@
 //! Profiles as weighted stacks: every converter reads its input into one, and every writer outputs one.
 //!
-//! Names, frames and stacks are interned. A stack is a node of a prefix tree, identified by a single ID. IDs are
-//! assigned in order of first appearance; if parts are merged in input order, they are the same for any number of
-//! threads.
+//! Names, frames and stacks are interned: each distinct one gets an ID. A stack is a node of a prefix tree. IDs are
+//! assigned in order of first appearance. If parts of an input are merged in input order, IDs are the same for any
+//! number of threads.
 
 mod calls;
 mod ids;
@@ -27,7 +27,7 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// Name of frames whose function is unknown. The frame's module, if known, says more.
+/// The name of frames whose function is unknown. Their module, if known, says more.
 pub const UNKNOWN: &[u8] = b"[unknown]";
 
 /// Name of an extra outermost frame in stacks whose real outermost frames are missing.
@@ -36,34 +36,35 @@ pub const TRUNCATED: &[u8] = b"[truncated]";
 /// An entry of a stack: a function, an inlined call, or a raw address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Frame {
-    /// The function's name as it should be shown. A raw address is a name, too.
+    /// The function's name as it should be shown. For a raw address, the address as text.
     pub name: NameId,
-    /// The library, program or other object that contains the code, or a category of code.
+    /// The library, program or other object that contains the code, or a category of code; `None` if unknown.
     pub module: Option<NameId>,
-    /// The module's build ID in hexadecimal digits, if the profile has it per frame: on other machines or in other
-    /// containers, a path may be a different build.
+    /// The module's build ID in hexadecimal digits, if the profile states it per frame: the same path may be another
+    /// build on another machine or in another container.
     pub build: Option<NameId>,
-    /// The source file that contains `line`.
+    /// The source file that contains `line`; `None` if unknown.
     pub file: Option<NameId>,
-    /// The source line being executed, 0 if unknown. It doesn't say where the function starts.
+    /// The source line being executed, from 1; 0 if unknown. It isn't the line where the function starts.
     pub line: u32,
-    /// The column in `line`, from 1; 0 if unknown. Only set for applying source maps.
+    /// The column in `line`, from 1; 0 if unknown. Only set if source maps are to be applied.
     pub column: u32,
     /// Where the function starts.
     pub start: FunctionStart,
-    /// The address within the module (absolute if there is no module), if an output format needs it.
+    /// The address within the module, or the absolute address if there is no module. `None` unless an output format
+    /// needs it.
     pub addr: Option<u64>,
     /// The kind of code, which determines annotations and colors.
     pub kind: FrameKind,
     /// How the runtime executed the function; `None` if unknown or not JIT code.
     pub tier: Option<Tier>,
-    /// True if the frame is an inlined call that was reported in the name of the caller's code
+    /// True for an inlined call that was reported as part of a code's name: perf-map-agent lists calls there
     /// ([`java_calls`](crate::runtimes::java_calls)).
     pub joined: bool,
 }
 
 impl Frame {
-    /// A frame with a name and kind only.
+    /// Creates a frame of which only name and kind are known.
     pub fn new(name: NameId, kind: FrameKind) -> Self {
         Self {
             name,
@@ -81,11 +82,11 @@ impl Frame {
     }
 }
 
-/// Where a function starts in its source, as far as the input says.
+/// Where a function starts in its source code, as far as the input says.
 ///
-/// If an input only says which line was executed, line and column stay empty: otherwise a function that was sampled at
-/// several lines would become several functions. Recordings of addresses leave the file empty too, because debug
-/// information gives the file of the executed line, which may be a header.
+/// If an input only states the executed line, `line` and `column` stay 0. Otherwise a function that was sampled at
+/// several lines would become several functions. For recordings of addresses, `file` stays `None`, too: debug
+/// information states the file of the executed line, which may be a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct FunctionStart {
     /// The source file; `None` if unknown.
@@ -97,14 +98,14 @@ pub struct FunctionStart {
 }
 
 impl FunctionStart {
-    /// Translates the file's ID to that of another profile.
+    /// Replaces the file's ID by what `name` returns for it, which is the ID in another profile.
     fn map_names(self, name: impl Fn(NameId) -> NameId) -> Self {
         Self { file: self.file.map(name), ..self }
     }
 }
 
-/// The identity of a function: two frames belong to the same function if these are equal ([`Profile::function_of`]).
-/// All tables, trees, pages and outputs follow it.
+/// The identity of a function ([`Profile::function_of`]): two frames belong to the same function if these fields are
+/// equal. All tables, trees, pages and outputs follow this.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Function {
     /// The function's name.
@@ -116,8 +117,8 @@ pub struct Function {
     pub start: FunctionStart,
 }
 
-/// The kind of code in a frame. Unnamed user-space code has kinds of its own; kernel code is [`Kernel`](Self::Kernel)
-/// with or without a name.
+/// The kind of code that a frame is in. Unnamed user-space code has separate kinds. Kernel code is
+/// [`Kernel`](Self::Kernel) with or without a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FrameKind {
     /// A function in a program or library.
@@ -135,13 +136,13 @@ pub enum FrameKind {
     JitUnnamed,
     /// Unnamed code in memory that no file backs, in a process without any known JIT compiler.
     Anonymous,
-    /// Neither name nor module is known. Nothing was mapped at the address, so it probably isn't code; unwinders that
-    /// go astray produce such addresses.
+    /// Neither the name nor the module is known. Nothing was mapped at the address, so it probably isn't code:
+    /// unwinders that go wrong produce such addresses.
     Unknown,
 }
 
 impl FrameKind {
-    /// The kind of this code if its function has no name.
+    /// The kind that code of this kind has if its function has no name.
     pub fn unnamed(self) -> Self {
         match self {
             Self::User => Self::NativeUnnamed,
@@ -152,7 +153,8 @@ impl FrameKind {
         }
     }
 
-    /// The kind of this code if its function has a name. Only a compiler's code has names in memory without a file.
+    /// The kind that code of this kind has if its function has a name. In memory without a file, only code of a JIT
+    /// compiler has names.
     pub fn named(self) -> Self {
         match self {
             Self::NativeUnnamed => Self::User,
@@ -167,22 +169,22 @@ impl FrameKind {
     }
 }
 
-/// The thread or group that a row belongs to.
+/// What a row belongs to: a thread, or a group of threads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Track {
-    /// Name of the process, thread or group.
+    /// The name of the process, thread or group.
     pub comm: Vec<u8>,
     /// The process ID.
     pub pid: Option<Pid>,
     /// The thread ID.
     pub tid: Option<Tid>,
-    /// The CPU, if rows are kept apart by CPU.
+    /// The CPU; `None` unless rows of different CPUs are kept apart.
     pub cpu: Option<u32>,
-    /// Labels that keep rows apart, if the output has room for them.
+    /// Labels of the samples; `None` unless rows with different labels are kept apart.
     pub labels: Labels,
-    /// The recording, if the input contains rows of several machines and the output keeps them apart.
+    /// The recording; `None` unless the input contains rows of several recordings that are kept apart.
     pub recording: Option<Arc<Recording>>,
-    /// Index of the input, if the output keeps several inputs apart.
+    /// The index of the input; `None` unless several inputs are kept apart.
     pub input: Option<u32>,
 }
 
@@ -199,7 +201,7 @@ pub enum Unit {
 }
 
 impl Unit {
-    /// The unit of a perf event's periods. The event's name may have modifiers.
+    /// The unit of a perf event's periods, given the event's name, which may have modifiers (`cpu-clock:u`).
     pub fn of_event(name: &str) -> Self {
         // The periods of the two clock events are nanoseconds (kernel/events/core.c, perf_swevent_init_hrtimer).
         match name.split([':', '/']).next().unwrap_or(name) {
@@ -210,7 +212,7 @@ impl Unit {
         }
     }
 
-    /// Parses a unit from a file. Returns a factor that converts the file's values, and the unit.
+    /// Parses the name of a unit in a file. Returns the unit, and the factor that converts the file's values to it.
     pub fn of_word(word: &str) -> (u64, Self) {
         match word {
             "nanoseconds" | "ns" => (1, Self::Nanos),
@@ -222,7 +224,7 @@ impl Unit {
         }
     }
 
-    /// The name of the unit in pprof and related formats.
+    /// The unit's name in pprof and related formats.
     pub fn word(&self) -> &str {
         match self {
             Self::Samples => "count",
@@ -230,7 +232,7 @@ impl Unit {
         }
     }
 
-    /// The unit with this [`Unit::name`].
+    /// The unit for a name that [`Unit::name`] returned.
     pub fn named(name: &str) -> Self {
         match name {
             "samples" => Self::Samples,
@@ -249,7 +251,7 @@ impl Unit {
     }
 }
 
-/// Which of a [`Row`]'s two numbers to add up.
+/// Which of the two numbers in a [`Row`] to add up: its weight or its sample count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Weight {
     /// The row's weight, in the series' unit (perf's period).
@@ -269,10 +271,10 @@ impl Weight {
     }
 }
 
-/// What a [`Profile`] keeps of its rows.
+/// Which rows a [`Profile`] keeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Keep {
-    /// Every row with its time, in input order: for output that needs times.
+    /// Every row with its time, in input order, for outputs that need times.
     #[default]
     EachRow,
     /// One row per distinct thread and stack, in order of first appearance and without times. Memory grows with the
@@ -280,7 +282,7 @@ pub enum Keep {
     Sums,
 }
 
-/// How often an event was sampled.
+/// How often samples of an event were taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sampling {
     /// A sample was taken after this many occurrences of the event.
@@ -289,40 +291,42 @@ pub enum Sampling {
     Frequency(u64),
 }
 
-/// How reliable a row's sample count is when two profiles are compared.
+/// Where a row's sample count comes from. When two profiles are compared, this determines whether a difference may be
+/// noise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Counting {
-    /// The counts of rows are real numbers of samples.
+    /// Row counts are real numbers of samples.
     #[default]
     Sampled,
-    /// The input only has sums, and doesn't say of how many samples.
+    /// Row counts aren't known: the input has only sums, and doesn't say over how many samples.
     Unknown,
     /// Every call or instruction was counted, so there is no sampling noise.
     Exact,
 }
 
-/// The samples of one event.
+/// The rows of one event.
 #[derive(Debug, Clone, Default)]
 pub struct Series {
     /// The event's name (`cpu-clock`, `Ir`), unique in the profile.
     pub name: String,
-    /// The unit of the rows' weights.
+    /// The unit of the weights.
     pub unit: Unit,
     /// How often the event was sampled; `None` if unknown.
     pub sampling: Option<Sampling>,
-    /// True if the input doesn't say how many samples its weights stand for. Each of its rows then counts as 1.
+    /// True if the input doesn't say how many samples a weight stands for. Each row of such an input counts as 1
+    /// sample.
     pub uncounted: bool,
-    /// Whether differences between this profile and another one may be sampling noise.
+    /// Where sample counts come from, and so whether differences from another profile may be noise.
     pub counting: Counting,
     /// Samples in input order, or sums (see [`Keep`]). [`Profile::push`] adds rows.
     pub rows: Vec<Row>,
-    /// Rows whose weight must be subtracted, such as freed memory; the weight itself is positive. Tables and formats
-    /// that support negative numbers include them, pictures can't.
+    /// Rows whose weight must be subtracted, such as freed memory. The weight itself is positive. Tables and formats
+    /// that support negative numbers include these rows; pictures leave them out.
     pub negative: Vec<Row>,
 }
 
 impl Series {
-    /// The sampling period in the event's unit; 0 if it varies or isn't known.
+    /// The sampling period, in the event's unit; 0 if it varies or is unknown.
     pub fn period(&self) -> u64 {
         match (self.sampling, &self.unit) {
             (Some(Sampling::Period(period)), _) => period,
@@ -331,13 +335,14 @@ impl Series {
         }
     }
 
-    /// True if the sample count is worth showing beside the weight: it is known, and isn't the same number.
+    /// True if it makes sense to show the sample count next to the weight: it is known, and isn't the same number.
     pub fn is_counted(&self) -> bool {
         let is_the_weight = self.unit == Unit::Samples && self.name == "samples";
         !self.uncounted && !is_the_weight
     }
 
-    /// All rows with their weights; negative rows come last. Sample counts of negative rows stay positive.
+    /// All rows with the selected number. For negative rows, which come last, weights are negative but sample counts
+    /// aren't.
     pub fn signed_rows(&self, weight: Weight) -> impl Iterator<Item = (&Row, i64)> {
         let amount = move |row: &Row| i64::try_from(weight.of(row)).unwrap_or(i64::MAX);
         let sign = if weight == Weight::Period { -1 } else { 1 };
@@ -355,7 +360,7 @@ impl Series {
         self.signed_rows(weight).fold(0, |sum, (_, weight)| sum.saturating_add(weight))
     }
 
-    /// Series may only be added up if their identities (name and unit) are equal.
+    /// Name and unit. Weights of two series may only be added up if both are equal.
     pub fn identity(&self) -> (&str, &Unit) {
         (&self.name, &self.unit)
     }
@@ -372,7 +377,7 @@ pub struct Row {
     pub weight: u64,
     /// The number of samples that the row stands for.
     pub count: u64,
-    /// The sample's time; `None` for sums, and for samples without one.
+    /// The sample's time; `None` for a sum, or if the input states no time.
     pub time: Option<Nanos>,
 }
 
@@ -384,7 +389,7 @@ impl Row {
     }
 }
 
-/// Weighted stacks of any number of events.
+/// Stacks with weights, for any number of events, and facts about the profile.
 #[derive(Debug, Clone, Default)]
 pub struct Profile {
     names: Texts<NameId>,
@@ -392,21 +397,23 @@ pub struct Profile {
     stacks: PrefixTree<FrameId>,
     tracks: Interner<Track, TrackId>,
     keep: Keep,
-    /// For each series, the index of the row for a thread and stack; empty if all rows are kept.
+    /// For each series, the index in `rows` of the sum for a track and stack. Empty if every row is kept.
     sums: Vec<FxHashMap<(TrackId, Option<StackId>), u32>>,
-    /// True if names are spelled like perf's. Writers that imitate inferno-collapse-perf then drop argument lists, as
-    /// it does. Names from other formats are written as they are.
+    /// True if names are spelled as perf spells them. Writers that imitate inferno-collapse-perf then drop argument
+    /// lists, as it does. Names from other formats are written unchanged.
     pub perf_names: bool,
-    /// True if rows are sums over the time range that the user asked for. They can't be filtered by time any more.
+    /// True if rows are sums that only cover the time range that the user asked for. They can't be filtered by time
+    /// again.
     pub cut_to_time: bool,
-    /// True if a row is a span, such as a call: it starts at its time and lasts as long as its weight. False if it is a
-    /// sample.
+    /// True if each row is a span, such as a call: it starts at the row's time, and the row's weight is its duration.
+    /// False if rows are samples.
     pub rows_last: bool,
     /// Facts about the profile as a whole.
     pub about: About,
     /// The samples of each event, in input order.
     pub series: Vec<Series>,
-    /// The index of each series, by name. Covers the first `numbered` series, as long as these stay at their indices.
+    /// The index of each series, by name. Covers only the first `numbered` series, and is valid as long as these aren't
+    /// moved.
     by_name: FxHashMap<String, usize>,
     numbered: usize,
     /// Calls per thread, for inputs that record calls instead of stacks. See
@@ -420,12 +427,12 @@ impl Profile {
         Self::default()
     }
 
-    /// An empty profile that keeps rows as specified.
+    /// Creates an empty profile that keeps every row, or only sums.
     pub fn keeping(keep: Keep) -> Self {
         Self { keep, ..Self::default() }
     }
 
-    /// Adds a row to the series with this index.
+    /// Adds a row to the series with index `series`.
     pub fn push(&mut self, series: usize, row: Row) {
         let rows = &mut self.series[series].rows;
         match self.keep {
@@ -439,7 +446,7 @@ impl Profile {
         }
     }
 
-    /// Adds a row whose weight is negative; `row.weight` is the absolute value.
+    /// Adds a row with a negative weight to the series with index `series`. `row.weight` is the absolute value.
     pub fn push_negative(&mut self, series: usize, row: Row) {
         let rows = &mut self.series[series].negative;
         if self.keep == Keep::Sums
@@ -452,29 +459,30 @@ impl Profile {
         }
     }
 
-    /// Interns a name.
+    /// Returns the ID of a name, and adds the name if it is new.
     pub fn name(&mut self, name: &[u8]) -> NameId {
         self.names.intern(name)
     }
 
-    /// Interns a frame.
+    /// Returns the ID of a frame, and adds the frame if it is new.
     pub fn frame(&mut self, frame: Frame) -> FrameId {
         self.frames.intern(frame)
     }
 
-    /// The stack that extends `parent` (`None`: the empty stack) by a callee.
+    /// Returns the ID of the stack of `parent` (`None`: the empty stack) extended by one callee. Adds the stack if it
+    /// is new.
     pub fn stack(&mut self, parent: Option<StackId>, frame: FrameId) -> StackId {
         StackId(self.stacks.child(parent.map(|parent| parent.0), frame))
     }
 
-    /// A stack for samples without any known frame.
+    /// Returns the ID of a stack with the single frame `[unknown]`, for samples without any known frame.
     pub fn unknown_stack(&mut self) -> StackId {
         let name = self.name(UNKNOWN);
         let frame = self.frame(Frame::new(name, FrameKind::Unknown));
         self.stack(None, frame)
     }
 
-    /// Interns a track.
+    /// Returns the ID of a track, and adds the track if it is new.
     pub fn track(&mut self, track: Track) -> TrackId {
         self.tracks.intern(track)
     }
@@ -490,7 +498,7 @@ impl Profile {
         self.sums.iter_mut().for_each(FxHashMap::clear);
     }
 
-    /// Fails if IDs ran out. Call it after reading and before using the profile.
+    /// Fails if the profile has more entries than there are IDs. Call it after reading and before using the profile.
     pub fn check(&self) -> Result<()> {
         let full = [
             (self.names.is_full(), "names"),
@@ -509,8 +517,8 @@ impl Profile {
         self.names.get(id)
     }
 
-    /// The build ID of a frame's module in hexadecimal digits: the frame's own, or that of the module if all its
-    /// mappings agree.
+    /// The build ID of a frame's module, in hexadecimal digits: the one that the frame states, or the module's if all
+    /// its mappings agree. `None` if unknown.
     pub fn build_of(&self, frame: &Frame) -> Option<Cow<'_, [u8]>> {
         if let Some(build) = frame.build {
             return Some(Cow::Borrowed(self.name_of(build)));
@@ -526,8 +534,8 @@ impl Profile {
         Function { name: frame.name, module, start: frame.start }
     }
 
-    /// File and line of a frame, for output that shows only one location: the executed line, or else where the function
-    /// starts. The line is 0 if unknown.
+    /// The source location of a frame, for outputs that show only one: the executed line or, if that is unknown, where
+    /// the function starts. `None` if the file is unknown; the line is 0 if unknown.
     pub fn place_of(&self, frame: &Frame) -> Option<(NameId, u32)> {
         match (frame.file, frame.start.file) {
             (Some(file), _) if frame.line > 0 => Some((file, frame.line)),
@@ -536,8 +544,8 @@ impl Profile {
         }
     }
 
-    /// The source location that a table gives for a frame's function: where the function starts, or else the frame's
-    /// own location. `None` if neither is known.
+    /// The source location to show for a frame's function in a table: where the function starts or, if that is unknown,
+    /// the executed line. `None` if neither is known.
     pub fn home_of(&self, frame: &Frame) -> Option<(NameId, u32)> {
         match frame.start {
             FunctionStart { file: Some(file), line: line @ 1.., .. } => Some((file, line)),
@@ -550,13 +558,13 @@ impl Profile {
         &self.frames.items()[id.index()]
     }
 
-    /// The caller's stack and the innermost frame. A caller's stack always has a smaller ID.
+    /// The stack of the caller, whose ID is always smaller (`None`: the empty stack), and the innermost frame.
     pub fn stack_of(&self, id: StackId) -> (Option<StackId>, FrameId) {
         let (parent, frame) = self.stacks.get(id.0);
         (parent.map(StackId), frame)
     }
 
-    /// All stacks in the order of their IDs, as [`Profile::stack_of`] returns them.
+    /// All stacks in the order of their IDs, each as [`Profile::stack_of`] returns it.
     pub fn stacks(&self) -> impl Iterator<Item = (Option<StackId>, FrameId)> + '_ {
         self.stacks.iter().map(|(parent, frame)| (parent.map(StackId), frame))
     }
@@ -566,17 +574,17 @@ impl Profile {
         &self.tracks.items()[id.index()]
     }
 
-    /// The number of stacks. IDs run from 0.
+    /// The number of stacks. Their IDs are 0 up to, but not including, this number.
     pub fn stack_count(&self) -> usize {
         self.stacks.len()
     }
 
-    /// The number of frames. IDs run from 0.
+    /// The number of frames. Their IDs are 0 up to, but not including, this number.
     pub fn frame_count(&self) -> usize {
         self.frames.items().len()
     }
 
-    /// The number of names. IDs run from 0.
+    /// The number of names. Their IDs are 0 up to, but not including, this number.
     pub fn name_count(&self) -> usize {
         self.names.len()
     }
@@ -591,7 +599,7 @@ impl Profile {
         (0..).map(FrameId).zip(self.frames.items())
     }
 
-    /// All frames except the first ones, for callers that look at new frames again and again.
+    /// All frames except the first `known` ones. For callers that look at new frames again and again.
     pub fn frames_after(&self, known: usize) -> &[Frame] {
         self.frames.items().get(known..).unwrap_or_default()
     }
@@ -601,8 +609,8 @@ impl Profile {
         self.tracks.items()
     }
 
-    /// True if a timeline makes sense: every input has rows with times. Single rows may lack one, such as perf's
-    /// off-CPU samples, which are summed up while recording.
+    /// True if rows can be shown on a timeline, because every input has rows with times. Single rows may still lack
+    /// one, for example perf's off-CPU samples, which are summed while recording.
     pub fn has_times(&self) -> bool {
         let mut inputs: FxHashMap<Option<u32>, bool> = FxHashMap::default();
         for row in self.series.iter().flat_map(|series| &series.rows) {
@@ -621,7 +629,7 @@ impl Profile {
         })
     }
 
-    /// The index of the series with this name; creates it if necessary.
+    /// The index of the series with this name. If there is none, creates it with this unit.
     pub fn series_named(&mut self, name: &str, unit: Unit) -> usize {
         if let Some(index) = self.find_series(name) {
             return index;
@@ -630,7 +638,8 @@ impl Profile {
         self.series.len() - 1
     }
 
-    /// The index of the series with this name. Uses a hash table because an input may have a hundred thousand series.
+    /// The index of the series with this name; `None` if there is none. Uses a hash table, because an input may have a
+    /// hundred thousand series.
     pub(crate) fn find_series(&mut self, name: &str) -> Option<usize> {
         let is_moved = match self.by_name.get(name) {
             Some(index) => self.series.get(*index).is_none_or(|series| series.name != name),
@@ -646,8 +655,8 @@ impl Profile {
         self.by_name.get(name).copied()
     }
 
-    /// The series with this name and unit. If the name is taken by a series with another unit, the unit is appended to
-    /// the name: values with different units are never added up.
+    /// The index of the series with this name and unit; creates it if there is none. If a series with another unit
+    /// already has the name, appends the unit to the name: values with different units are never added up.
     pub(crate) fn series_of(&mut self, (name, unit): (&str, &Unit)) -> usize {
         let mut name = name.to_owned();
         while let Some(index) = self.find_series(&name)
@@ -671,12 +680,12 @@ impl Profile {
         }
     }
 
-    /// Merges another profile into this one. Equal names, frames, stacks, tracks and series become one.
+    /// Merges another profile into this one. Names, frames, stacks, tracks and series that are equal become one.
     pub fn merge(&mut self, other: &Self) {
         self.merge_renamed(other, |_, name| Cow::Borrowed(name));
     }
 
-    /// Adds the rows of another profile. `stacks` and `tracks` translate its IDs.
+    /// Adds another profile's rows. `stacks` and `tracks` translate the other profile's IDs.
     fn add_rows(&mut self, series: &[Series], stacks: &[StackId], tracks: &[TrackId]) {
         let translate = |row: &Row| {
             let stack = row.stack.map(|stack| stacks[stack.index()]);
@@ -702,13 +711,13 @@ impl Profile {
     }
 }
 
-/// True if the module is named after the process that created its code.
+/// True for a module of JIT code whose name contains its process's ID, such as `perf-7.map`.
 fn is_named_after_process(module: &[u8]) -> bool {
     let backing = Backing::of(module);
     backing.is_jit_object() || backing.is_perf_map() || backing.may_hold_jit_code()
 }
 
-/// Adds a row to the sum for its thread and stack. `places` has the index of each sum.
+/// Adds a row to the sum for its track and stack. `places` has the index of each sum in `sums`.
 fn add_to_sum(sums: &mut Vec<Row>, places: &mut FxHashMap<(TrackId, Option<StackId>), u32>, row: Row) {
     let index = *places.entry((row.track, row.stack)).or_insert(sums.len() as u32);
     match sums.get_mut(index as usize) {
@@ -717,7 +726,7 @@ fn add_to_sum(sums: &mut Vec<Row>, places: &mut FxHashMap<(TrackId, Option<Stack
     }
 }
 
-/// For tests: a profile with one thread and the event `cycles`, from stacks like `main;f`.
+/// Creates a profile for tests: one thread and the event `cycles`, from stacks such as `main;f` and their weights.
 #[cfg(test)]
 pub(crate) fn profile_of(stacks: &[(&str, u64)]) -> Profile {
     let mut profile = Profile::new();

@@ -1,4 +1,5 @@
-//! Interned strings, stored one after the other: a million names need only a handful of allocations.
+//! Lists and tables of strings that are stored one after the other, so that a million names need only a handful of
+//! allocations.
 
 use super::interner::{InternedNumbers, MOST, hash_of};
 use std::marker::PhantomData;
@@ -7,7 +8,7 @@ use std::marker::PhantomData;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TextList {
     bytes: Vec<u8>,
-    /// The end of each string.
+    /// The offset at which each string ends.
     ends: Vec<usize>,
 }
 
@@ -18,7 +19,7 @@ impl TextList {
         self.ends.push(self.bytes.len());
     }
 
-    /// The string with this index.
+    /// The string with this index; `None` if there is none.
     pub fn get(&self, at: usize) -> Option<&[u8]> {
         let end = *self.ends.get(at)?;
         Some(&self.bytes[self.start(at)..end])
@@ -59,7 +60,7 @@ impl<T: AsRef<[u8]>> FromIterator<T> for TextList {
     }
 }
 
-/// Strings by ID and IDs by string. As in an [`Interner`](super::interner::Interner), no ID is given twice.
+/// Finds strings by ID and IDs by string. As in an [`Interner`](super::interner::Interner), no ID is assigned twice.
 #[derive(Debug, Clone)]
 pub struct Texts<Id> {
     list: TextList,
@@ -77,7 +78,8 @@ impl<Id> Default for Texts<Id> {
 }
 
 impl<Id: Copy + From<u32> + Into<u32>> Texts<Id> {
-    /// Interns a string. Returns its ID; the first string's if IDs ran out.
+    /// Returns the ID of a string, and adds the string if it is new. If IDs ran out, returns the ID of the first
+    /// string.
     pub fn intern(&mut self, text: &[u8]) -> Id {
         let hash = hash_of(text);
         if let Some(known) = self.find_hashed(hash, text) {
@@ -90,13 +92,13 @@ impl<Id: Copy + From<u32> + Into<u32>> Texts<Id> {
         Id::from(new.unwrap_or(0))
     }
 
-    /// Adds a string without checking whether it is there already, and without making it findable: for strings that
-    /// hardly ever repeat.
+    /// Adds a string without looking for an equal one, and without making it findable by [`find`](Self::find). For
+    /// strings that hardly ever repeat.
     pub fn push(&mut self, text: &[u8]) -> Id {
         Id::from(self.add(text).unwrap_or(0))
     }
 
-    /// The ID of a string that has been interned.
+    /// The ID of a string; `None` if it hasn't been interned.
     pub fn find(&self, text: &[u8]) -> Option<Id> {
         self.find_hashed(hash_of(text), text).map(Id::from)
     }
@@ -128,7 +130,7 @@ impl<Id> Texts<Id> {
         &self.list
     }
 
-    /// The number of strings. IDs run from 0.
+    /// The number of strings. Their IDs are 0 up to, but not including, this number.
     pub fn len(&self) -> usize {
         self.list.len()
     }
@@ -138,12 +140,12 @@ impl<Id> Texts<Id> {
         self.list.is_empty()
     }
 
-    /// True if IDs ran out and a string was given an ID that isn't its own.
+    /// True if IDs ran out, so that some string got another string's ID.
     pub fn is_full(&self) -> bool {
         self.full
     }
 
-    /// A table that is full after `most` strings.
+    /// Creates a table that can hold `most` strings.
     #[cfg(test)]
     pub(super) fn of_most(most: u32) -> Self {
         Self { most, ..Self::default() }

@@ -8,14 +8,14 @@ use super::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 
-/// The names of a recording's threads. First add all records, then call [`Threads::settle`], then ask.
+/// The names of a recording's threads. Add all records first, then call [`Threads::settle`], then look up names.
 #[derive(Debug, Default, Clone)]
 pub struct Threads {
     events: Vec<ThreadEvent>,
     texts: Texts<ThreadNameNo>,
-    /// For each thread, the range of its entries in `names`.
+    /// For each thread, the range of indices in `names` that are its names.
     threads: FxHashMap<Tid, (u32, u32)>,
-    /// Names and the times from which they are valid; sorted by time for each thread.
+    /// Names and the times from which they apply, thread by thread and sorted by time.
     names: Vec<(Nanos, ThreadNameNo)>,
 }
 
@@ -48,8 +48,8 @@ impl Threads {
         self.events.push(ThreadEvent { time, tid, kind: ThreadEventKind::ForkedFrom(parent) });
     }
 
-    /// Sorts the records by time, those of the same time in the order in which they were added. Call it once, before
-    /// asking for names.
+    /// Prepares lookups: sorts the records by time. Records with the same time keep the order in which they were added.
+    /// Call it once, before looking up names.
     pub fn settle(&mut self) {
         let mut events = std::mem::take(&mut self.events);
         events.sort_by_key(|event| event.time);
@@ -59,7 +59,7 @@ impl Threads {
         for ThreadEvent { time, tid, kind } in events {
             let name = match kind {
                 ThreadEventKind::Named(name) => name,
-                // The thread ID may be reused: the earlier thread's name no longer applies.
+                // If the thread ID was reused, the earlier thread's name no longer applies.
                 ThreadEventKind::ForkedFrom(parent) => last.get(&parent).copied().unwrap_or(nameless),
             };
             last.insert(tid, name);
@@ -74,7 +74,7 @@ impl Threads {
         }
     }
 
-    /// The names of a thread, or those of its process's first thread if it has none.
+    /// The names of a thread. If it has none, those of its process's first thread.
     fn names(&self, pid: Option<Pid>, tid: Option<Tid>) -> &[(Nanos, ThreadNameNo)] {
         let main_thread = pid.map(|pid| Tid(pid.0));
         for tid in [tid, main_thread].into_iter().flatten() {
@@ -85,8 +85,8 @@ impl Threads {
         &[]
     }
 
-    /// The name of a thread at a time (`None`: at the end). A thread that is only named later has that name before,
-    /// too: recorders may write down existing threads late.
+    /// The name of a thread at `time` (`None`: at the end of the recording). Before its first name, a thread has that
+    /// name, too, because recorders may write down existing threads late.
     pub fn name(&self, pid: Option<Pid>, tid: Option<Tid>, time: Option<Nanos>) -> Cow<'_, [u8]> {
         if tid == Some(Tid(0)) && pid.is_none_or(|pid| pid.0 == 0) {
             return Cow::Borrowed(b"swapper");
@@ -103,7 +103,7 @@ impl Threads {
         Cow::Owned(format!(":{tid}").into_bytes())
     }
 
-    /// Until when (exclusive) [`Threads::name`] gives the same answer as at `time`.
+    /// The first time after `time` at which [`Threads::name`] may give another answer.
     pub fn holds_until(&self, pid: Option<Pid>, tid: Option<Tid>, time: Nanos) -> Nanos {
         let names = self.names(pid, tid);
         let next = names.get(names.partition_point(|(from, _)| *from <= time));

@@ -1,9 +1,9 @@
 //! Tiers: how a runtime executed a function of JIT code.
 
-/// The tiers of runtimes, from the interpreter to the best compiler, and kinds of code outside of that order.
+/// How a runtime executed code: tiers from the interpreter to the best compiler, and kinds of code that are no tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
-    /// Interpreted, possibly through a trampoline of the function's own (V8's `~`, CPython's `py::`).
+    /// Interpreted, possibly through a trampoline that each function has (V8's `~`, CPython's `py::`).
     Interpreted,
     /// From a fast compiler that translates without optimizing (V8's Sparkplug, .NET's tier 0, BeamAsm).
     Baseline,
@@ -22,7 +22,7 @@ pub enum Tier {
 }
 
 impl Tier {
-    /// The tier's name in files.
+    /// The tier's name in output files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Interpreted => "interpreted",

@@ -11,17 +11,17 @@ pub struct Addr(pub u64);
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// False for the times that `perf record --off-cpu` gives the samples that it writes at the end, so that they sort
-    /// after all others. They start at 0xffffffff00000000 (`OFF_CPU_TIMESTAMP`, tools/perf/util/off_cpu.h); perf
-    /// script's text truncates them to microseconds.
+    /// False for times that only serve for sorting: `perf record --off-cpu` writes its samples at the end, with times
+    /// that are later than all others. They start at 0xffffffff00000000 (`OFF_CPU_TIMESTAMP`,
+    /// tools/perf/util/off_cpu.h); perf script's text truncates them to microseconds.
     pub fn is_valid(self) -> bool {
         const FIRST: u64 = 0xffff_ffff_0000_0000;
         self.0 < FIRST - FIRST % 1000
     }
 }
 
-/// A process ID as recorded (outside of PID namespaces). perf gives the idle task the PID 0, and kernel mappings the
-/// PID -1.
+/// A process ID as recorded, which is the one outside of PID namespaces. perf gives the idle task the PID 0, and kernel
+/// mappings the PID -1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Pid(pub i32);
 
@@ -46,8 +46,8 @@ impl FrameAddr {
         }
     }
 
-    /// An address inside the running instruction or the call: one less for a return address, which may already belong
-    /// to the next function. Nothing else subtracts.
+    /// The address to look up: that of the running instruction or, for a return address, one less, which is inside the
+    /// call. The return address itself may already belong to the next function. Nothing else subtracts.
     pub fn for_lookup(self) -> Addr {
         match self {
             Self::Ip(addr) => addr,

@@ -4,43 +4,45 @@ use super::file_bytes::FileBytes;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// A WebAssembly module. Ranges are byte ranges of its file.
+/// A parsed WebAssembly module. All ranges in it are byte ranges of the file.
 #[derive(Debug)]
 pub struct WasmModule {
     /// The content of the file.
     pub file: FileBytes,
-    /// The number of imported functions. The module's own functions have indices from there on.
+    /// The number of imported functions. These have the first function indices; the module's own functions follow.
     pub imports: u32,
-    /// The body of each of the module's own functions, by index.
+    /// The bodies of the module's own functions, in the order of their indices.
     pub bodies: Vec<Range<usize>>,
-    /// The contents of the code section. Positions in debugging information count from its start.
+    /// The contents of the code section. Offsets in debugging information count from its start.
     pub code: Range<usize>,
     /// The module's name, from the name section.
     pub name: Option<String>,
     /// Function names by function index, from the name section.
     pub names: BTreeMap<u32, String>,
-    /// Custom sections: names and contents.
+    /// The name and contents of each custom section.
     pub custom: Vec<(String, Range<usize>)>,
-    /// Hashes by which V8 may identify the module: of all its bytes, and of its bytes without custom sections.
+    /// Hashes by which V8 may identify the module: that of the whole file, and that of the file without custom
+    /// sections.
     pub hashes: Vec<WasmHash>,
 }
 
-/// One form of the module's bytes.
+/// V8's hash of the module's bytes in one of two forms: the whole file, or the file without custom sections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmHash {
-    /// V8's hash of the bytes.
+    /// V8's hash of these bytes.
     pub hash: u32,
-    /// Where the contents of the code section start in these bytes.
+    /// The offset in these bytes at which the contents of the code section start.
     pub code: usize,
 }
 
 impl WasmModule {
-    /// The body of a function; `None` if it is imported or doesn't exist.
+    /// The body of the function with this index; `None` if the function is imported or doesn't exist.
     pub fn body(&self, function: u32) -> Option<&Range<usize>> {
         self.bodies.get(function.checked_sub(self.imports)? as usize)
     }
 
-    /// The index of the function whose body starts at an offset into the code section's contents.
+    /// The index of the function whose body starts at an offset from the start of the code section's contents; `None`
+    /// if none does.
     pub fn function_starting_at(&self, offset: usize) -> Option<u32> {
         let start = self.code.start.checked_add(offset)?;
         let at = self.bodies.binary_search_by_key(&start, |body| body.start).ok()?;

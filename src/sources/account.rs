@@ -6,11 +6,11 @@ use crate::resolve::code_map::CodeList;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What reading a source produces.
+/// The code that was read from one source.
 pub(super) struct SourceEvents<'data> {
     pub(super) list: CodeList<'data>,
     pub(super) state: SourceState,
-    /// The machine (`e_machine`) that the source states.
+    /// The machine (ELF's `e_machine`) that the source states; `None` if it states none.
     pub(super) machine: Option<u16>,
 }
 
@@ -43,7 +43,7 @@ impl Kind {
         self.words()[2]
     }
 
-    /// The values of [`name`](Self::name), [`id`](Self::id) and [`option`](Self::option).
+    /// The kind's name for people, its name in machine-readable output, and its option.
     fn words(self) -> [&'static str; 3] {
         match self {
             Self::JitDump => ["jitdump", "jitdump", "--jitdump"],
@@ -63,10 +63,10 @@ pub struct Account {
     pub kind: Kind,
     /// The process whose code it names, as recorded.
     pub pid: Pid,
-    /// Whether it was used, and if not, why.
+    /// Whether the source was used, and if not, why.
     pub state: SourceState,
-    /// A remark that users see without asking, on one line: that the file was used although neither its name nor the
-    /// user says which process it belongs to, or that it couldn't be matched to a process.
+    /// A one-line remark that users always see: the file was used although neither its name nor the user says which
+    /// process it belongs to, or it couldn't be matched to a process.
     pub remark: Option<String>,
 }
 
@@ -75,35 +75,36 @@ pub struct Account {
 pub enum SourceState {
     /// It was loaded.
     Loaded {
-        /// How many functions it names: loads of a jitdump, or lines of a perf map.
+        /// How many functions the source names: loads in a jitdump, or lines of a perf map.
         codes: u64,
         /// Records or lines that were skipped as unusable.
         skipped: u64,
         /// How its times were converted to the recording's clock; `None` if it has no times.
         clock: Option<ClockUse>,
-        /// True if it ends in the middle of a record or line.
+        /// True if the file ends in the middle of a record or line.
         torn: bool,
-        /// The times of its first and last record on the recording's clock, if they could be converted.
+        /// The times of the source's first and last record, on the recording's clock; `None` if they couldn't be
+        /// converted.
         times: Option<(Nanos, Nanos)>,
-        /// For a log: how many of the jitdump's functions got their source lines and inlined calls from it.
+        /// For a log: how many of the jitdump's functions got their source lines and inlined calls from this log.
         lent: u64,
     },
-    /// The recording mentions it, but it wasn't found.
+    /// The recording mentions the source, but no such file was found.
     Missing {
         /// The paths that were tried, in order.
         looked_at: Vec<PathBuf>,
     },
-    /// It exists but wasn't used, for this reason.
+    /// The file exists but wasn't used, for this reason.
     Refused(String),
-    /// Its contents suggest that it belongs to this process, but not with certainty (the reason says why). The user has
-    /// to confirm it.
+    /// The file seems to belong to this process, but not with certainty, for this reason. It isn't used unless the user
+    /// passes it with an option.
     Offered(String),
 }
 
 /// How a source's times were converted to the recording's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClockUse {
-    /// Both use the same clock.
+    /// The source and the recording use the same clock.
     Same,
     /// The CPU's time-stamp counter was converted as the recording says.
     Tsc,
@@ -112,7 +113,7 @@ pub enum ClockUse {
         /// The maximum error in nanoseconds; `None` if unknown.
         error: Option<u64>,
     },
-    /// The times couldn't be used. Each address has the last code that was there.
+    /// The times couldn't be used, so each address has the last code that was there.
     Dropped,
 }
 

@@ -11,10 +11,11 @@ use super::account::ClockUse;
 use crate::model::process::{Clock, Processes, TscConversion};
 use crate::model::{Nanos, Pid};
 
-/// CLOCK_MONOTONIC in <time.h>.
+/// The value of CLOCK_MONOTONIC (linux/time.h).
 pub(super) const MONOTONIC: i32 = 1;
 
-/// One hour, in nanoseconds: times that should be about the same moment on one clock differ by less than this.
+/// One hour, in nanoseconds. Two times that should be nearly the same moment are on the same clock only if they differ
+/// by less than this.
 const PLAUSIBLE: u64 = 3_600_000_000_000;
 
 /// What is known about a jitdump's times.
@@ -24,7 +25,7 @@ pub(super) struct DumpTimes {
     pub(super) arch: bool,
     /// The time in the header; on an unknown clock.
     pub(super) header: u64,
-    /// The time of the first record.
+    /// The time of the first record; `None` if there is none.
     pub(super) first: Option<u64>,
     /// When the marker was mapped, on the recording's clock; `None` if before the recording began.
     pub(super) marker: Option<Nanos>,
@@ -44,7 +45,7 @@ pub(super) enum Conversion {
 }
 
 impl Conversion {
-    /// Chooses a conversion. Also returns a warning if there is a problem: a sentence without its subject, which is the
+    /// Chooses a conversion. If there is a problem, also returns a warning: the rest of a sentence whose subject is the
     /// file.
     pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
         let same = is_monotonic(clock);
@@ -52,7 +53,8 @@ impl Conversion {
             if let Some(tsc) = clock.tsc.filter(is_usable) {
                 return (Self::Tsc(tsc), None);
             }
-            // The header's claim is only overruled if the first record is close to the marker's mmap.
+            // The header may wrongly claim that times are the time-stamp counter. Don't believe it if the first record
+            // is close to the marker's mmap on the recording's clock.
             let near =
                 times.marker.zip(times.first).is_some_and(|(marker, first)| marker.0.abs_diff(first) < PLAUSIBLE);
             if same && near {
@@ -74,7 +76,7 @@ impl Conversion {
         times.estimate(clock, &why)
     }
 
-    /// Converts a time; `None` if times can't be used.
+    /// Converts a source's time to the recording's clock. `None` if the source's times can't be used.
     pub(super) fn apply(&self, time: u64) -> Option<Nanos> {
         match self {
             Self::Same => Some(Nanos(time)),
@@ -84,7 +86,7 @@ impl Conversion {
         }
     }
 
-    /// How to describe the conversion to users.
+    /// The conversion, described for users.
     pub(super) fn used(&self) -> ClockUse {
         match self {
             Self::Same => ClockUse::Same,
@@ -109,8 +111,8 @@ impl DumpTimes {
             let problem = format!("{why}; its times were ignored, and each address got the last code that was there");
             return (Conversion::None, Some(problem));
         };
-        // The header is written when the marker is mapped. In some runtimes, however, its time is from another clock
-        // than those of the records.
+        // The header is written when the marker is mapped. In some runtimes, however, the header's time and the
+        // records' times are from different clocks.
         let header_fits = self.header.abs_diff(first) < PLAUSIBLE;
         let (began, error) = if header_fits { (self.header, 1_000_000) } else { (first, 20_000_000) };
         let problem = format!(
@@ -126,11 +128,12 @@ fn signed_difference(to: u64, from: u64) -> i64 {
 }
 
 fn is_usable(tsc: &TscConversion) -> bool {
-    // The longer form without cap_zero doesn't contain the clock's origin.
+    // Without `cap_zero`, the long form of the record doesn't contain the zero of the recording's clock.
     tsc.mult != 0 && tsc.shift < 64 && tsc.cap_zero
 }
 
-/// `tsc_to_perf_time`: with `cap_short`, the counter has fewer than 64 bits and continues from `cycles`.
+/// Converts a time-stamp counter like perf's `tsc_to_perf_time`. With `cap_short`, the counter has fewer than 64 bits,
+/// and only its difference from `cycles` is meaningful.
 fn convert_tsc(tsc: &TscConversion, time: u64) -> u64 {
     let cycles = if tsc.cap_short { tsc.cycles.wrapping_add(time.wrapping_sub(tsc.cycles) & tsc.mask) } else { time };
     let whole = (cycles >> tsc.shift).wrapping_mul(tsc.mult);
@@ -138,8 +141,8 @@ fn convert_tsc(tsc: &TscConversion, time: u64) -> u64 {
     tsc.zero.wrapping_add(whole).wrapping_add(part)
 }
 
-/// How far a jitdump's times may lie outside the time in which they are expected, in nanoseconds. The clocks of several
-/// CPUs differ by less, and a runtime that starts logging before it maps its marker (Bun) is less than this early.
+/// Tolerance in nanoseconds for checking whether a jitdump's times fit the recording. The clocks of several CPUs differ
+/// by less. A runtime that starts logging before it maps its marker (Bun) is early by less than this.
 pub(super) const SLACK: u64 = 1_000_000_000;
 
 /// Formats a time for a message.

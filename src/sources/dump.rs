@@ -19,14 +19,14 @@ use crate::records::jitdump::{Body, DebugInfo, Header, JitDump, Record, decode_l
 use crate::resolve::code_map::CodeList;
 use rustc_hash::FxHashMap;
 
-/// The warning if all records of a jitdump have the same time.
+/// The warning for a jitdump whose records all have the same time.
 const NO_TIMES: &str =
     "all its records have the same time, so each address got the last code that was there, as with a perf map";
 
 /// The warning if a jitdump ends within the code of a LOAD record whose name is complete.
 const CUT_IN_CODE: &str = "the dump is truncated here, in the code of its last function, which still has its name";
 
-/// Reads a jitdump. If given, the threads of `pool` parse records ahead of time.
+/// Reads a jitdump. If there is a `pool`, its threads parse records ahead of time.
 pub(super) fn read<'data>(
     origin: OriginId,
     source: &'data Source,
@@ -114,7 +114,7 @@ fn choose_conversion(
     conversion
 }
 
-/// True if the records' times give an order: not all of them are equal.
+/// True if the times of the records order them: not all are equal.
 fn has_times(dump: &JitDump<'_>) -> bool {
     let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
     let mut times = code.map(|record| record.timestamp);
@@ -125,7 +125,7 @@ fn has_times(dump: &JitDump<'_>) -> bool {
     }
 }
 
-/// Translates process IDs in a jitdump's records.
+/// Translates the process IDs in a jitdump, which are those in the process's own PID namespace, to recorded ones.
 struct Pids<'a> {
     source: &'a Source,
     /// The process ID in the jitdump's header.
@@ -135,8 +135,9 @@ struct Pids<'a> {
 }
 
 impl Pids<'_> {
-    /// The recorded ID for a process ID in a record. The jitdump's own process is the one that it was found for. A
-    /// forked child that keeps writing to its parent's jitdump is identified by its own ID.
+    /// The recorded ID of the process that a record calls `inner`. The ID in the jitdump's header or name means the
+    /// process that the jitdump was found for. Other IDs are those of forked children that keep writing to their
+    /// parent's jitdump.
     fn outer(&self, inner: Pid) -> Pid {
         if inner == self.header || Some(inner) == self.source.inner {
             return self.source.pid;
@@ -146,7 +147,7 @@ impl Pids<'_> {
         if known { outer } else { self.source.pid }
     }
 
-    /// Warns if the header's process ID isn't the one in the file's name. The file is used nevertheless.
+    /// Warns if the header's process ID isn't that of the process for which the file is used.
     fn warn_if_foreign(&self, warnings: &mut Warnings) {
         let expected = self.source.inner.unwrap_or(self.source.pid);
         let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
@@ -166,7 +167,7 @@ impl Pids<'_> {
     }
 }
 
-/// V8's line entries are off by this much: the size of an ELF header, which V8 assumes in front of the code.
+/// V8's line entries are too high by this many bytes: the size of an ELF header, which V8 assumes in front of the code.
 const ELF_HEADER: u64 = 0x40;
 
 /// Turns the records of a jitdump into a list of code events.
@@ -177,15 +178,15 @@ struct DumpReader<'a, 'data> {
     big_endian: bool,
     guest: &'data GuestNames,
     list: CodeList<'data>,
-    /// Line entries by the address of the code that they precede.
+    /// Line entries that precede the LOAD record of their code, by the code's address.
     pending_lines: FxHashMap<u64, DebugInfo<'data>>,
-    /// Applies to the next LOAD record, whichever that is.
+    /// Unwinding information that precedes its LOAD record. It belongs to the next LOAD record, whichever that is.
     pending_unwind: Option<Unwind<'data>>,
     /// For each code_index, the index of its latest load in `list`; MOVE records refer to it.
     loads: FxHashMap<u64, u32>,
-    /// How many loads have lines.
+    /// The number of loads that have line entries.
     with_lines: u64,
-    /// For how many of these the first line is off by about [`ELF_HEADER`].
+    /// The number of loads whose first line entry is off by about [`ELF_HEADER`].
     biased: u64,
 }
 
@@ -262,7 +263,7 @@ impl<'data> DumpReader<'_, 'data> {
         }
     }
 
-    /// Takes the pending lines for a function's code; empty if there are none.
+    /// Removes the pending line entries for a function's code and returns them; empty if there are none.
     fn take_lines(&mut self, addr: u64, size: u64, function: &'data [u8]) -> Lines<'data> {
         let Some(info) = self.pending_lines.remove(&addr) else { return Lines::default() };
         if let Some(first_line_addr) = info.first {
@@ -285,7 +286,7 @@ impl<'data> DumpReader<'_, 'data> {
         }
     }
 
-    /// Corrects V8's line offsets, if most of the jitdump's code has them.
+    /// Subtracts V8's bias from all line entries, if most loads have it.
     fn unbias_lines(&mut self) {
         if self.biased * 2 > self.with_lines {
             self.list.unbias_lines(ELF_HEADER);

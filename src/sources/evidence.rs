@@ -18,7 +18,7 @@ use crate::model::process::SharedMemory;
 pub(super) enum Sign {
     /// The file was last written during the recording or shortly after.
     Written,
-    /// The user named the file or its directory.
+    /// The user passed the file or its directory with an option.
     Asked,
     /// The times of its records fit the process.
     Times,
@@ -27,7 +27,7 @@ pub(super) enum Sign {
 }
 
 impl Sign {
-    /// Why a file was used, as the end of a sentence.
+    /// Why a file with this evidence was used, as the end of a sentence.
     pub(super) fn reason(self) -> &'static str {
         match self {
             Self::Asked => "because its code is where the process was sampled",
@@ -45,23 +45,23 @@ impl Sign {
 /// How well a file fits a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fit {
-    /// Index of the file.
+    /// The file's index.
     pub(super) file: usize,
     pub(super) kind: Kind,
     pub(super) pid: Pid,
     /// JIT memory that the process may share with others.
     pub(super) memory: Option<SharedMemory>,
-    /// True if the process has no source of its own.
+    /// True if no source has been found for the process yet.
     pub(super) is_wanted: bool,
-    /// How many of the process's samples in JIT memory are in the file's code.
+    /// How many of the process's samples in JIT memory are at addresses of the file's code.
     pub(super) covered: u64,
     /// How many samples the process has in JIT memory.
     pub(super) samples: u64,
     /// True if most of the file's code is in memory that the process mapped.
     pub(super) is_mapped: bool,
-    /// The strongest evidence for the file; `None` if there is only its addresses.
+    /// The strongest evidence apart from addresses; `None` if there is none.
     pub(super) sign: Option<Sign>,
-    /// Evidence that the file belongs to another run.
+    /// Why the file seems to belong to another run; `None` if nothing suggests that.
     pub(super) against: Option<String>,
 }
 
@@ -83,14 +83,14 @@ pub(super) enum Verdict<'a> {
     Used(&'a Fit),
     /// It may belong to this process, but the user has to confirm it.
     Offered(&'a Fit),
-    /// It belongs to another run.
+    /// It can't be used for this process, because it belongs to another run.
     Refused(&'a Fit),
     /// It fits none of the processes.
     Unmatched,
 }
 
-/// Decides what to do with a file. `all` contains every file combined with every process, including processes that have
-/// files of their own: a file that may be theirs can't be assigned to another with certainty.
+/// Decides what to do with a file, given by its index. `all` contains every file combined with every process, including
+/// processes that already have a source: a file that may be theirs can't be assigned to another process with certainty.
 pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let possible: Vec<&Fit> = all.iter().filter(|fit| fit.file == file && fit.is_possible()).collect();
     let wanted = possible.iter().copied().filter(|fit| fit.is_wanted);
@@ -101,14 +101,14 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
             _ => Verdict::Unmatched,
         };
     };
-    // The file that a process mapped belongs to it, whatever else fits.
+    // A process certainly owns the file that it mapped, whatever else fits.
     let is_sure = best.sign == Some(Sign::Inode);
     let is_rival = |fit: &Fit| {
         let is_for_same_process = fit.is_possible() && (fit.pid, fit.kind) == (best.pid, best.kind) && fit.file != file;
         is_for_same_process && fit.sign.is_some() && !(is_sure && fit.sign != best.sign)
     };
     let has_rival = all.iter().any(is_rival);
-    // Processes that share JIT memory also share the code in it.
+    // Processes that share JIT memory also share the code in it, so the file may be used for one of them.
     let is_only_process =
         possible.iter().all(|fit| fit.pid == best.pid || fit.memory.is_some() && fit.memory == best.memory);
     if best.sign.is_some() && !has_rival && (is_only_process || is_sure) {

@@ -1,5 +1,6 @@
-//! Names functions of guest programs. QEMU's user mode emulation names each translated instruction by its guest address
-//! (`guest-0x400280`). If the guest's ELF files are available, they tell which function that is.
+//! Names functions of programs that run in an emulator (guests). QEMU's user mode emulation names each translated
+//! instruction by its guest address (`guest-0x400280`). If the guest's ELF files are available, they tell which
+//! function the address is in.
 //!
 //! | file | found by |
 //! |---|---|
@@ -7,9 +8,9 @@
 //! | the guest program | words of the recorded command line that are ELF files |
 //! | its loader and libraries | the program's headers; libraries are next to the loader, below the `-L` directory |
 //!
-//! QEMU doesn't report where it loaded a file. Programs that aren't relocatable are at the address that they were
-//! linked for. For others, the guest addresses reveal it: if a function ran, its first instruction did, too. For wrong
-//! load addresses that is only true of few functions.
+//! QEMU doesn't report where it loaded a file. Programs that aren't position-independent are at the address that they
+//! were linked for. For other files, the guest addresses reveal the load address: if a function ran, an address at its
+//! start ran, too. With a wrong load address, that is true of only a few functions.
 //!
 //! Source: `linux-user/elfload.c` and `tcg/perf.c` of QEMU since 8.0.
 
@@ -26,28 +27,29 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// Prefix of the names that QEMU writes.
+/// How QEMU's names begin; the guest address follows in hexadecimal digits.
 const PREFIX: &[u8] = b"guest-0x";
 
-/// How many names at the start of a file are checked for the prefix. Files without it aren't searched to the end.
+/// How many names are searched for QEMU's prefix. If none of them has it, the other names in the jitdump or perf map
+/// aren't looked at.
 const CHECKED_NAMES: usize = 64;
 
 /// Load addresses are multiples of this.
 const PAGE: u64 = 0x1000;
 
-/// How many addresses, and how many functions, are considered for finding a load address.
+/// The maximum number of guest addresses, and of functions, to look at in order to find a load address.
 const MAX_COMPARED: usize = 1 << 16;
 
-/// How many candidate load addresses are checked in detail.
+/// The maximum number of possible load addresses to check in detail.
 const MAX_CANDIDATES: usize = 256;
 
-/// The same if the file doesn't list all of its functions.
+/// Like [`MAX_CANDIDATES`], for a file that doesn't list all of its functions.
 const MAX_CANDIDATES_INCOMPLETE: usize = 1 << 10;
 
-/// Rough size of an instruction in bytes.
+/// The usual size of an instruction in bytes.
 const INSTRUCTION: u64 = 4;
 
-/// If a file doesn't list all of its functions, at least this many of them must have run.
+/// How many functions must have run at a possible load address, if the file doesn't list all of its functions.
 const MIN_RAN_INCOMPLETE: u64 = 6;
 
 /// Functions of a guest program, by guest address.
@@ -58,11 +60,11 @@ pub(super) struct GuestNames {
     address_count: usize,
     /// ELF files that provided names.
     files: Vec<PathBuf>,
-    /// Why other existing files weren't used.
+    /// For each file that exists but wasn't used: why.
     refused: Vec<String>,
 }
 
-/// A file that may be part of the guest.
+/// A file that may be the guest program, its loader or one of its libraries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct GuestCandidate {
     path: PathBuf,
@@ -71,11 +73,11 @@ struct GuestCandidate {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CandidateOrigin {
-    /// Passed with `--guest`.
+    /// The user passed it with `--guest`.
     Given,
-    /// A word of the recorded command line.
+    /// A word of the recorded command line is its path.
     CommandLine,
-    /// Required by a file that has been used.
+    /// A file that is already used requires it.
     Required,
 }
 
@@ -91,12 +93,12 @@ pub(super) struct GuestFiles<'a> {
 }
 
 impl GuestNames {
-    /// Names the code of a perf map.
+    /// Resolves the guest addresses in the names of a perf map's functions.
     pub(super) fn from_perf_map(entries: &[perf_map::Entry<'_>], files: GuestFiles<'_>) -> Self {
         Self::from_names(entries.iter().map(|entry| entry.name), files)
     }
 
-    /// Names the code of a jitdump.
+    /// Resolves the guest addresses in the names of a jitdump's functions.
     pub(super) fn from_jitdump(dump: &JitDump<'_>, files: GuestFiles<'_>) -> Self {
         let names = dump.records().flatten().filter_map(|record| match record.body {
             Body::Load(load) => Some(load.name),
@@ -116,12 +118,12 @@ impl GuestNames {
         let mut candidates = first_candidates(files);
         let mut has_program = false;
         let mut next = 0;
-        // Files that are used append the files that they require.
+        // A file that is used appends the files that it requires to the candidates.
         while next < candidates.len() {
             let candidate = candidates[next].clone();
             next += 1;
             let is_program = candidate.origin == CandidateOrigin::CommandLine;
-            // Words behind the program are its arguments, which may be programs as well.
+            // Words that follow the guest program are its arguments, which may be programs as well.
             if is_program && has_program {
                 continue;
             }
@@ -137,15 +139,15 @@ impl GuestNames {
         guest
     }
 
-    /// Opens a candidate. `None` if it doesn't exist, isn't an ELF file, or may not be opened; the reason for the
-    /// latter is stored.
+    /// Opens a candidate. `None` if it doesn't exist, isn't an ELF file, or may not be opened. In the last case, the
+    /// reason is stored.
     fn open(&mut self, candidate: &GuestCandidate, force: bool) -> Option<Image> {
         let GuestCandidate { path, origin } = candidate;
         let named_by = if *origin == CandidateOrigin::Given { Named::User } else { Named::Recording };
         match named_by.door(force).open(path, ELF)? {
             Ok(opened) => Image::new(path, opened.bytes).ok(),
             Err(error) => {
-                // Words of the command line may be anything, so report only files.
+                // Words of the command line may be anything, so report them only if they are files.
                 if *origin != CandidateOrigin::CommandLine || is_file(path, named_by) {
                     self.refused.push(error.to_string());
                 }
@@ -154,7 +156,8 @@ impl GuestNames {
         }
     }
 
-    /// The function at the guest address that a name contains; the name itself if unknown.
+    /// The name of the function at the guest address in `name`. Returns `name` itself if it has no guest address or the
+    /// function is unknown.
     pub(super) fn resolve_name<'a>(&'a self, name: &'a [u8]) -> &'a [u8] {
         match parse_address(name).and_then(|addr| self.names.get(&addr)) {
             Some(function) => function,
@@ -162,7 +165,8 @@ impl GuestNames {
         }
     }
 
-    /// A remark for users: how many addresses were named, and by which files. `None` if there are no guest addresses.
+    /// A remark for users about the jitdump or perf map at `path`: how many guest addresses got names, and from which
+    /// files. `None` if it has no guest addresses.
     pub(super) fn remark(&self, path: &Path) -> Option<String> {
         if self.address_count == 0 {
             return None;
@@ -177,7 +181,8 @@ impl GuestNames {
         Some(format!("{}: named {known} of {all} guest addresses, from {}", path.display(), files.join(", ")))
     }
 
-    /// Adds the names of a file. False if its load address can't be determined.
+    /// Adds the names of a file's functions at those guest addresses that are in the file. False if its load address
+    /// can't be determined.
     fn add_names(&mut self, object: &object::File<'_>, addresses: &[u64], is_program: bool) -> bool {
         let functions = GuestFunctions::from_object(object);
         let base = match object.kind() {
@@ -201,12 +206,12 @@ impl GuestNames {
     }
 }
 
-/// True if a path leads to a file, even one that may not be opened.
+/// True if a path leads to a regular file, whether or not it may be opened.
 fn is_file(path: &Path, named_by: Named) -> bool {
     named_by.door(true).look(path).is_some_and(|about| about.is_file())
 }
 
-/// The files with which the search begins.
+/// The files that are tried first: those that the user named, and words of the command line.
 fn first_candidates(files: GuestFiles<'_>) -> Vec<GuestCandidate> {
     let mut candidates = Vec::new();
     for path in files.given {
@@ -218,7 +223,8 @@ fn first_candidates(files: GuestFiles<'_>) -> Vec<GuestCandidate> {
     candidates
 }
 
-/// Appends the files that a program or library requires, unless other files required them before.
+/// Appends the loader and libraries that an ELF file requires, except those that are already candidates. `root` is the
+/// directory with the guest's files.
 fn add_required_files(candidates: &mut Vec<GuestCandidate>, object: &object::File<'_>, root: &Path) {
     let mut required = Vec::new();
     for path in required_files(object, root) {
@@ -235,7 +241,7 @@ fn parse_address(name: &[u8]) -> Option<u64> {
     u64::from_str_radix(std::str::from_utf8(name.strip_prefix(PREFIX)?).ok()?, 16).ok()
 }
 
-/// Words of a command line that may be files, except for the emulator's own name.
+/// Words of the recorded command line that may be paths, except for the emulator itself.
 fn command_paths(command: &[Vec<u8>]) -> impl Iterator<Item = PathBuf> {
     command.iter().map(|word| PathBuf::from(OsStr::from_bytes(word))).filter(|path| !is_qemu(path))
 }
@@ -244,7 +250,7 @@ fn is_qemu(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name.as_bytes().starts_with(b"qemu-"))
 }
 
-/// The directory with the guest's files: the value of `-L`.
+/// The directory with the guest's files: the value of QEMU's option `-L`.
 fn guest_root(command: &[Vec<u8>]) -> PathBuf {
     let option = command.iter().position(|word| word == b"-L");
     match option.and_then(|index| command.get(index + 1)) {
@@ -269,7 +275,7 @@ fn required_files(object: &object::File<'_>, root: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// Names of the required libraries (DT_NEEDED).
+/// Names of the libraries that an ELF file requires (DT_NEEDED).
 fn required_libraries(object: &object::File<'_>) -> Vec<Vec<u8>> {
     const DT_NEEDED: u64 = 1;
     let dynamic = section_data(object, ".dynamic");
@@ -324,8 +330,9 @@ impl GuestFunctions {
         Self { ranges, complete: object.symbol_table().is_some() }
     }
 
-    /// Finds the load address of a relocatable file, for which most of its functions start at an address that ran.
-    /// `addresses` are those that ran, sorted. `entry` is the entry point of a program, which must have run, too.
+    /// Finds the load address of a position-independent file: one for which most functions that ran did so from their
+    /// start. `addresses` are all guest addresses, sorted. `entry` is the entry point if the file is a program; it must
+    /// have run, too. `None` if no load address fits, or several do in a file that doesn't list all functions.
     fn find_base(&self, addresses: &[u64], entry: Option<u64>) -> Option<u64> {
         let ran = |addr: u64| addresses.binary_search(&addr).is_ok();
         let bases = self.vote_for_bases(addresses).into_iter();
@@ -333,15 +340,15 @@ impl GuestFunctions {
         if self.complete {
             return bases.take(MAX_CANDIDATES).find(|&base| self.fits_at(base, addresses));
         }
-        // If other code ran as well, some functions seem to start at many addresses. Accept a load address only if no
-        // other one fits.
+        // If other code ran at many addresses, functions seem to start there for many load addresses. Accept a load
+        // address only if no other one fits.
         let mut fitting = bases.take(MAX_CANDIDATES_INCOMPLETE).filter(|&base| self.fits_at(base, addresses));
         let base = fitting.next()?;
         if fitting.next().is_none() { Some(base) } else { None }
     }
 
-    /// All load addresses for which a function starts at an address that ran. Those with the most such functions come
-    /// first.
+    /// All load addresses for which at least one function starts at an address that ran; those with most such functions
+    /// come first. `addresses` are all guest addresses, sorted.
     fn vote_for_bases(&self, addresses: &[u64]) -> Vec<u64> {
         let mut starts_by_page_offset: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
         for (start, _) in self.ranges.iter().take(MAX_COMPARED) {
@@ -360,13 +367,15 @@ impl GuestFunctions {
         bases.into_iter().map(|(base, _)| base).collect()
     }
 
-    /// True if a load address fits: functions that ran did so from their start, and little ran between functions. The
-    /// conditions are stricter if the file doesn't list all functions. `addresses` are those that ran, sorted.
+    /// True if a load address fits: most functions that ran did so from their start, and little ran outside functions.
+    /// The conditions are stricter if the file doesn't list all of its functions. `addresses` are all guest addresses,
+    /// sorted.
     fn fits_at(&self, base: u64, addresses: &[u64]) -> bool {
         let index_of = |addr: u64| addresses.partition_point(|&other| other < base.saturating_add(addr));
-        // Functions with an address that ran, how many of them ran from their start, and their size in bytes.
+        // The number of functions that ran at all, how many of them ran from their start, and their total size in
+        // bytes.
         let (mut ran, mut ran_from_start, mut bytes) = (0u64, 0u64, 0u64);
-        // Addresses that ran in any function, and the end of these among `addresses`.
+        // The number of addresses that are in functions, and the index in `addresses` after the last of them.
         let (mut inside, mut last_end) = (0, 0);
         for &(start, end) in &self.ranges {
             let (from, to) = (index_of(start), index_of(end));
@@ -375,12 +384,13 @@ impl GuestFunctions {
                 ran_from_start += u64::from(addresses[from] == base.saturating_add(start));
                 bytes = bytes.saturating_add(end - start);
             }
-            // Functions may overlap.
+            // Functions may overlap. Count each address once.
             inside += to.saturating_sub(from.max(last_end));
             last_end = last_end.max(to);
         }
         if !self.complete {
-            // If every instruction in a region ran, functions of any file seem to start there.
+            // In a region where every instruction ran, the functions of any file would seem to start at addresses that
+            // ran.
             let has_gaps = (inside as u64).saturating_mul(INSTRUCTION) <= bytes / 5 * 4;
             return ran >= MIN_RAN_INCOMPLETE && has_gaps && ran_from_start * 20 >= ran * 19;
         }

@@ -17,30 +17,32 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Tolerance: start times of processes have a resolution of 10 ms, the boot time one of a second.
+/// Tolerance for comparing a process's start time. That time counts from the boot time, which is only known to the
+/// second; its own resolution is 10 ms.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// If matching files outnumber missing ones by this many, stop comparing.
+/// Stop comparing mappings once this many more of them agree with the recorded ones than are missing.
 const ENOUGH: u32 = 16;
 
-/// How many ancestors to search. Workers are children or grandchildren of their server.
+/// The maximum number of ancestors to search. Workers are children or grandchildren of their server.
 const GENERATIONS: usize = 8;
 
 /// A recorded process that is still running.
 #[derive(Debug)]
 pub(super) struct LiveProcess {
-    /// `/proc/PID/root`
+    /// The process's root directory as we see it, `/proc/PID/root`.
     pub(super) root: PathBuf,
     files: Root,
-    /// Its process ID in its innermost PID namespace.
+    /// The process ID in the process's innermost PID namespace.
     pub(super) inner: Option<Pid>,
-    /// True if its file system isn't ours, as in a container.
+    /// True if the process sees other files than we do, as in a container.
     pub(super) has_own_files: bool,
 }
 
 impl LiveProcess {
-    /// Finds the running process for a recorded one. `None` if there is none. The error says why the process with this
-    /// ID isn't the recorded one or can't be examined; given only for processes in a container.
+    /// Finds out whether a recorded process is still running. `None` if it isn't. The error says why the process that
+    /// has its ID now isn't the recorded one (only if that process is in a container), or why its files can't be
+    /// accessed.
     pub(super) fn find(pid: Pid, processes: &Processes, site: &Site<'_>) -> Option<Result<Self, String>> {
         let proc = site.proc?;
         if pid.0 <= 0 || !processes.is_recording {
@@ -52,7 +54,7 @@ impl LiveProcess {
         }
         let process_dir = proc.join(pid.to_string());
         let status = text_of_system(&process_dir.join("status")).ok()?;
-        // Zombies no longer have mappings or files.
+        // Zombies have no mappings or files any more.
         if status_field(&status, "State:").is_some_and(|state| matches!(state[..], ["Z" | "X", ..])) {
             return None;
         }
@@ -75,7 +77,7 @@ impl LiveProcess {
         }
     }
 
-    /// The path of one of the process's files as seen from outside.
+    /// The path by which we can open a file of the process, given the path that the process uses.
     pub(super) fn path_from_outside(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
@@ -100,8 +102,8 @@ impl LiveProcess {
     }
 }
 
-/// Opens a file of a process as that process sees it, in its container. `None` if the process isn't running or sees the
-/// same files as we do.
+/// Opens a file by the path that a process in a container uses. `None` if the process isn't running or sees the same
+/// files as we do.
 pub(crate) fn open_inside(
     pid: Pid,
     path: &Path,
@@ -117,8 +119,8 @@ pub(crate) fn open_inside(
     live.open(&live.path_from_outside(path), kind, force)
 }
 
-/// Finds the running ancestors of `pid`, nearest first, that have this memory mapped at its address. Returns their
-/// process IDs in their own namespaces.
+/// Finds running ancestors of process `pid` that map the same shared memory at the same address, nearest first. Returns
+/// their process IDs in their own PID namespaces.
 pub(super) fn find_parents_sharing(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
     let mut parents = Vec::new();
     let mut status = text_of_system(&proc.join(pid.to_string()).join("status"));
@@ -137,7 +139,8 @@ pub(super) fn find_parents_sharing(proc: &Path, pid: Pid, memory: SharedMemory) 
     parents
 }
 
-/// The process ID in a field of `/proc/PID/status`. If there is one for each namespace, returns the innermost one's.
+/// The process ID in a field of `/proc/PID/status`, such as `NSpid:`. If the field lists the ID in each nested
+/// namespace, the innermost one.
 pub(crate) fn status_pid(status: &str, key: &str) -> Option<Pid> {
     status_field(status, key)?.last()?.parse().ok().map(Pid)
 }
@@ -147,7 +150,7 @@ pub(crate) fn status_user(status: &str) -> Option<u32> {
     status_field(status, "Uid:")?.get(1)?.parse().ok()
 }
 
-/// The words of a field of `/proc/PID/status`.
+/// The words of a field of `/proc/PID/status`; `None` if there is no such field. `key` includes the colon.
 fn status_field<'a>(status: &'a str, key: &str) -> Option<Vec<&'a str>> {
     let line = status.lines().find_map(|line| line.strip_prefix(key))?;
     Some(line.split_ascii_whitespace().collect())
@@ -165,7 +168,8 @@ fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
     about(path).map(|about| (about.dev(), about.ino()))
 }
 
-/// Fails if the running process began later than the recorded one. `process_dir` is its directory in `proc`.
+/// Fails if the running process began after the first sample, so that it can't be the recorded one. `process_dir` is
+/// its directory in `proc`.
 fn check_start_time(
     process_dir: &Path,
     proc: &Path,
@@ -191,13 +195,14 @@ fn check_start_time(
 /// When the first sample was taken, on the wall clock. `None` if there are no samples or the recording doesn't relate
 /// its clock to the wall clock.
 fn first_sample_time(processes: &Processes, site: &Site<'_>) -> Option<SystemTime> {
-    // Without this, the samples would be read in vain.
+    // Reading the samples takes time, and without a reference time it would be in vain.
     processes.clock.reference?;
     let samples = site.samples?;
     wall_time(&processes.clock, samples().times?.first)
 }
 
-/// When a process began: field 22 of `/proc/PID/stat` (ticks since boot) plus the boot time from `/proc/stat`.
+/// When a process began, on the wall clock: field 22 of `/proc/PID/stat` (ticks since boot) plus the boot time from
+/// `/proc/stat`.
 fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
     let stat = text_of_system(&process_dir.join("stat")).ok()?;
     // The process name in parentheses may contain anything, including `)`.
@@ -248,8 +253,8 @@ fn parse_hex(text: &str) -> Option<u64> {
     u64::from_str_radix(text, 16).ok()
 }
 
-/// Fails if the process's mappings don't agree with the recorded ones: another file at the same address, or too many
-/// files missing.
+/// Fails if the running process's mappings don't agree with the recorded ones: another file at the same address, or too
+/// many recorded files missing.
 fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
     let maps = of_system(&process_dir.join("maps")).map_err(|error| format!("its mappings cannot be read: {error}"))?;
     let maps = String::from_utf8_lossy(&maps);
@@ -267,12 +272,12 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
             },
             _ => gone += 1,
         }
-        // Comparing all build IDs would take too long.
+        // Comparing every build ID would take too long, so stop when there is enough agreement.
         if same >= gone.saturating_add(ENOUGH) {
             break;
         }
     }
-    // Some libraries may have been unmapped meanwhile.
+    // Tolerates a few missing libraries, which the process may have unmapped since.
     if same > gone { Ok(()) } else { Err("its mappings are not the recorded ones".to_owned()) }
 }
 
@@ -290,7 +295,8 @@ pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
     files
 }
 
-/// Compares a running process's mapping with a recorded one; `None` if that is impossible.
+/// Whether a running process's mapping is of the same file as a recorded one; `None` if there is too little information
+/// to compare them.
 fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, process_dir: &Path) -> Option<bool> {
     if let Some(file) = mapping.file {
         return Some(line.is_file(file));
@@ -302,10 +308,10 @@ fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, process_dir: &Path) -> O
     Some(found == recorded)
 }
 
-/// Opens the file that a process has mapped: the mapping itself if we may, because users in the container may have
-/// replaced the file at its path.
+/// Opens the file that a process has mapped. If permitted, opens the mapping itself instead of its path, because users
+/// in the container may have replaced the file at that path.
 fn open_mapped_file(line: &MapsLine<'_>, process_dir: &Path) -> Option<Opened> {
-    // The kernel provides this link, and it can only lead to the mapped file.
+    // Following this link is safe: the kernel provides it, and it always leads to the mapped file.
     let link = process_dir.join("map_files").join(format!("{:x}-{:x}", line.start, line.end));
     if let Some(Ok(opened)) = Named::User.door(true).open(&link, ELF) {
         return Some(opened);

@@ -25,7 +25,7 @@ use crate::runtimes::script_name::ScriptName;
 pub struct Loaded<'data> {
     /// JIT code by address and time.
     pub map: CodeMap<'data>,
-    /// What became of each source, indexed by [`OriginId`], followed by those that could not be opened.
+    /// What became of each source, indexed by [`OriginId`]. Sources that could not be opened follow at the end.
     pub accounts: Vec<Account>,
     /// The first machine (`e_machine`) that a jitdump or log states. Used for ELF images if the recording doesn't state
     /// one.
@@ -37,7 +37,7 @@ pub struct Loaded<'data> {
 }
 
 impl Loaded<'_> {
-    /// Remarks for users about the sources, one line each.
+    /// Remarks about the sources that users see, one line each.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         self.accounts.iter().filter_map(|account| account.remark.clone()).chain(self.maps.remarks())
     }
@@ -62,7 +62,7 @@ impl Found {
             }
         }
         let map = CodeMap::build(lists, processes, pool);
-        // Entries of a jitdump without usable times overlap, too.
+        // If a jitdump's times couldn't be used, its entries overlap, too, but that has been reported already.
         if map.overlaps() > 0 && !accounts.iter().any(is_untimed_dump) {
             warnings.push(Warning::new(format!(
                 "{} perf map entries overlap earlier ones, and the later ones were used; a jitdump would have times \
@@ -74,7 +74,8 @@ impl Found {
         Loaded { map, accounts, machine, machines, maps }
     }
 
-    /// The source maps of all scripts with functions in these lists; empty if the user doesn't want any.
+    /// Finds the source maps of all scripts with functions in these lists, once. Empty if the user doesn't want source
+    /// maps.
     fn source_maps(&self, lists: &[CodeList<'_>], warnings: &mut Warnings) -> &SourceMaps {
         self.maps.get_or_init(|| {
             if !self.options.source_maps.is_on() {
@@ -89,10 +90,10 @@ impl Found {
         })
     }
 
-    /// Reads all sources and combines those of the same process.
+    /// Reads all sources in parallel, and combines each log with the jitdump or perf map of the same process.
     fn read(&self, processes: &Processes, pool: &Pool) -> Vec<ReadSource<'_>> {
         let sources: Vec<(usize, &Source)> = self.files.iter().enumerate().collect();
-        // A single source gets all threads.
+        // If there is a single source, all threads read that one's records.
         let pool_for_records = if sources.len() == 1 { Some(pool) } else { None };
         let mut read = pool.map(sources, |(index, source)| {
             read_source(OriginId(index as u32), source, processes, &self.options, pool_for_records)
@@ -102,8 +103,8 @@ impl Found {
     }
 
     /// Calls `each` with every load and move of code, source by source in the order of its records. For outputs that
-    /// list compilations, because the code map only contains which code was where. Reads the sources again, without
-    /// repeating warnings.
+    /// list compilations: the code map only says which code was where. Reads the sources again, but doesn't repeat
+    /// warnings.
     pub fn each_code(&self, processes: &Processes, pool: &Pool, mut each: impl FnMut(&ListedCode<'_>)) {
         for source in self.read(processes, pool) {
             source.list.iter().for_each(|code| each(&code));
@@ -122,7 +123,7 @@ fn is_untimed_dump(account: &Account) -> bool {
         && matches!(account.state, SourceState::Loaded { clock: None | Some(ClockUse::Dropped), .. })
 }
 
-/// Reads one source. If given, the threads of `pool` parse its records ahead of time.
+/// Reads one source. If there is a `pool`, its threads parse records ahead of time.
 fn read_source<'data>(
     origin: OriginId,
     source: &'data Source,

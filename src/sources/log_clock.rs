@@ -1,4 +1,4 @@
-//! Relates a log whose times count from the start of the runtime to the recording's clock.
+//! Relates a log to the recording's clock if the log's times count from the start of the runtime.
 //!
 //! No recording says when the runtime started. But code is compiled after its memory is mapped, and runs after it is
 //! compiled:
@@ -27,17 +27,19 @@ use std::collections::BTreeMap;
 /// When each address of a process was first seen in a sample or its call chain.
 pub(super) type FirstSeen = BTreeMap<Addr, Nanos>;
 
-/// Code may run slightly before the log's line is stamped. Bounds may contradict each other by this many nanoseconds.
+/// How much later than the code's first run, in nanoseconds, the log's line for it may be stamped. The bounds may
+/// contradict each other by this much.
 const TOLERANCE: i64 = 1_000_000;
 
-/// In nanoseconds. File systems stamp new files with the last tick of the kernel's clock, 1 to 10 ms ago, while the
-/// log's times start when the file exists (measured with Node.js 18 to 25: 0 to 5 ms after the stamp).
+/// In nanoseconds: how much earlier than the log's first time its file may seem to be created. File systems stamp new
+/// files with the last tick of the kernel's clock, 1 to 10 ms ago, while the log's times start when the file exists
+/// (measured with Node.js 18 to 25: 0 to 5 ms after the stamp).
 const TICK: u64 = 10_000_000;
 
-/// When a log started.
+/// When a log's times start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LogStart {
-    /// On the recording's clock, in nanoseconds; may be negative.
+    /// The time at which the log's clock was 0, on the recording's clock in nanoseconds; may be negative.
     pub(super) at: i64,
     /// The maximum error in nanoseconds; `None` if unknown.
     pub(super) error: Option<u64>,
@@ -51,8 +53,8 @@ struct LoggedCode {
     end: u64,
 }
 
-/// Determines when the log of a process started; `None` if nothing is known. `created` is the creation time of its file
-/// on the recording's clock.
+/// Determines when a process's log started; `None` if nothing is known about it. `created` is the creation time of the
+/// log's file, on the recording's clock in nanoseconds.
 pub(super) fn estimate_start(
     log: &CodeLog,
     process: &Process,
@@ -75,7 +77,7 @@ pub(super) fn estimate_start(
     Some(LogStart { at: latest.or(earliest)?, error })
 }
 
-/// The middle of both bounds, if they are close to each other.
+/// The middle between both bounds of the log's start, if they are close to each other.
 fn start_from_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     let (earliest, latest) = earliest.zip(latest)?;
     let distance = latest.abs_diff(earliest);
@@ -83,7 +85,7 @@ fn start_from_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogSt
     is_close.then(|| LogStart { at: earliest.midpoint(latest), error: Some(distance.div_ceil(2)) })
 }
 
-/// The creation time of the log file, unless a bound contradicts it.
+/// The creation time of the log's file as the log's start; `None` if it contradicts a bound.
 fn start_from_file(created: i64, earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     let tick = TICK as i64;
     let latest = latest?;
@@ -94,7 +96,7 @@ fn start_from_file(created: i64, earliest: Option<i64>, latest: Option<i64>) -> 
     Some(LogStart { at, error: Some(TICK) })
 }
 
-/// All code in the log that has a time, in the order of the log.
+/// All code in the log that has a time, in the log's order.
 fn logged_code(log: &CodeLog) -> Vec<LoggedCode> {
     let mut codes = Vec::new();
     for event in &log.events {
@@ -107,8 +109,8 @@ fn logged_code(log: &CodeLog) -> Vec<LoggedCode> {
     codes
 }
 
-/// Memory for JIT code of the process's last program, with the time of its first mapping; 0 if before the recording
-/// began.
+/// Memory for JIT code that the process's last program mapped, with the time of the first mapping of each address; 0 if
+/// that was before the recording began.
 fn jit_memory(process: &Process) -> RangeMap<Nanos> {
     let last_exec = process.execs.last().copied().unwrap_or_default();
     let mut memory = RangeMap::default();
@@ -116,7 +118,7 @@ fn jit_memory(process: &Process) -> RangeMap<Nanos> {
         if !mapping.backing().may_hold_jit_code() {
             continue;
         }
-        // Parts that were mapped before keep their time.
+        // Addresses that were mapped before keep the time of their first mapping.
         let mut from = mapping.addr.0;
         let end = from.saturating_add(mapping.len);
         let known: Vec<_> = memory.overlapping(from..end).map(|entry| (entry.start, entry.end)).collect();
@@ -129,20 +131,20 @@ fn jit_memory(process: &Process) -> RangeMap<Nanos> {
     memory
 }
 
-/// When the log started if `recorded` (on the recording's clock) and `logged` (since the log's start) are the same
-/// moment. `None` if the former isn't known.
+/// When the log started (on the recording's clock, in nanoseconds), given one moment on both clocks: `recorded` on the
+/// recording's clock, and `logged` since the log's start. `None` if `recorded` isn't known.
 fn start_if_same(recorded: Nanos, logged: i64) -> Option<i64> {
     let recorded = i64::try_from(recorded.0).ok().filter(|time| *time > 0)?;
     recorded.checked_sub(logged)
 }
 
-/// The latest start for which all code was compiled before it was first sampled. Samples that contradict `earliest` are
-/// ignored: there, the log was written late.
+/// The latest start of the log for which all code was compiled before it was first sampled. Ignores samples that
+/// contradict `earliest`: the log's lines about their code were written late.
 fn latest_start(codes: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
     let mut unmatched = seen.clone();
     let mut latest: Option<i64> = None;
     for code in codes.iter().filter(|code| code.addr < code.end && jit.get(code.addr).is_some()) {
-        // The first code at an address gives the bound.
+        // If code at an address was replaced later, the first code there determines the bound.
         let samples = unmatched.range(Addr(code.addr)..Addr(code.end)).map(|(addr, time)| (*addr, *time));
         let samples: Vec<(Addr, Nanos)> = samples.collect();
         for (addr, time) in samples {

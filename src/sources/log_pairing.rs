@@ -27,7 +27,7 @@ use crate::records::jit_logs::{CodeLog, LogCode, LogEventKind};
 use crate::resolve::code_map::{CodeList, ListedCode};
 use std::collections::HashMap;
 
-/// A source that has been read.
+/// A source that has been read, and the code in it.
 pub(super) struct ReadSource<'data> {
     pub(super) list: CodeList<'data>,
     pub(super) account: Account,
@@ -36,8 +36,8 @@ pub(super) struct ReadSource<'data> {
 }
 
 impl<'data> ReadSource<'data> {
-    /// Stores the log's code now that it has times. `lent_lines` is the number of the jitdump's functions that got
-    /// their lines from it.
+    /// Stores the log's code once its times are converted. `lent_lines` is how many of the jitdump's functions get
+    /// their lines from the log.
     fn set_dated_log(&mut self, dated: DatedLog<'data>, lent_lines: u64) {
         self.warnings.extend(dated.warning);
         self.list = dated.list;
@@ -54,7 +54,8 @@ impl<'data> ReadSource<'data> {
     }
 }
 
-/// The maximum time between an event's two records, in nanoseconds. The process may be preempted in between.
+/// The maximum time, in nanoseconds, between writing an event to the log and to the jitdump. The process may be
+/// preempted in between.
 const MAX_DELAY: u64 = 100_000_000;
 
 /// Converts the times of all logs to the recording's clock, and combines the logs with the jitdumps and perf maps of
@@ -62,7 +63,7 @@ const MAX_DELAY: u64 = 100_000_000;
 pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<'data>], processes: &Processes) {
     for (index, source) in sources.iter().enumerate() {
         let Some(log) = source.log.get() else { continue };
-        // Indices of the process's jitdumps with times.
+        // Indices of the process's jitdumps that have times.
         let mut dumps: Vec<usize> = Vec::new();
         let mut has_perf_map = false;
         for (other_index, other) in sources.iter().enumerate().filter(|(_, other)| other.pid == source.pid) {
@@ -85,10 +86,10 @@ pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<
     }
 }
 
-/// Address and size.
+/// The address and size of a piece of code, in bytes.
 type AddressAndSize = (u64, u64);
 
-/// The times of all code with an address and size, in order.
+/// For each address and size: the times at which such code was loaded, in the order of the file.
 type TimesByPlace = HashMap<AddressAndSize, Vec<i64>>;
 
 fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
@@ -98,7 +99,8 @@ fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
     })
 }
 
-/// Determines when a log started, by comparing it with a jitdump of the same process.
+/// Determines when a log started by comparing its times with those in a jitdump of the same process. `None` if they
+/// don't match.
 fn find_log_start(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogStart> {
     let mut dump_times = TimesByPlace::new();
     for listed in dump.iter().filter(|listed| listed.pid == pid && !listed.is_move) {
@@ -111,7 +113,8 @@ fn find_log_start(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogSta
     }
     let mut starts = Vec::new();
     for (place, log_times) in log_times {
-        // If one of the two has more code at a place than the other, it isn't clear yet which records correspond.
+        // Unless log and jitdump contain code with this address and size equally often, it isn't clear which records
+        // correspond.
         if let Some(dump_times) = dump_times.get(&place)
             && dump_times.len() == log_times.len()
         {
@@ -121,7 +124,7 @@ fn find_log_start(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogSta
     find_common_start(starts)
 }
 
-/// The start time that most of the estimates agree on; `None` if they contradict each other.
+/// The start time that most estimates agree on; `None` if there is no such time.
 fn find_common_start(mut starts: Vec<i64>) -> Option<LogStart> {
     starts.sort_unstable();
     let median = *starts.get(starts.len() / 2)?;
@@ -132,16 +135,16 @@ fn find_common_start(mut starts: Vec<i64>) -> Option<LogStart> {
     Some(LogStart { at: median, error: errors.max() })
 }
 
-/// Finds a jitdump's code in a log of the same process.
+/// The code in a log, to look up code of the same process's jitdump.
 struct LogCodeIndex<'data> {
     log: &'data CodeLog,
     source: &'data Source,
-    /// By address and size, sorted by time. Times are on the recording's clock.
+    /// The log's code by address and size, each list sorted by time on the recording's clock.
     codes: HashMap<AddressAndSize, Vec<(u64, &'data LogCode)>>,
 }
 
 impl<'data> LogCodeIndex<'data> {
-    /// The index is empty if it isn't known when the log started.
+    /// Creates an index of a log's code. It is empty if it isn't known when the log started.
     fn new(log: &'data CodeLog, source: &'data Source, start: Option<LogStart>) -> Self {
         let mut codes: HashMap<AddressAndSize, Vec<_>> = HashMap::new();
         if let Some(LogStart { at, error }) = start {
@@ -154,8 +157,8 @@ impl<'data> LogCodeIndex<'data> {
         Self { log, source, codes }
     }
 
-    /// The log's source lines for a piece of code of the jitdump; `None` if the log doesn't contain it or has no lines
-    /// for it.
+    /// The log's source lines for a piece of code in the jitdump. `None` if the log doesn't contain that code, or no
+    /// lines for it.
     fn lines_for(&self, listed: &ListedCode<'data>) -> Option<Lines<'data>> {
         if listed.pid != self.source.pid {
             return None;

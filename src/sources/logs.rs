@@ -12,7 +12,7 @@ use crate::model::{Addr, Nanos, Tid};
 use crate::records::jit_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
 use crate::resolve::code_map::CodeList;
 
-/// In nanoseconds: the precision of a start time that a log states itself.
+/// The maximum error, in nanoseconds, of a start time that a log states itself.
 const STATED: u64 = 1_000_000;
 
 /// Parses a log. Its events are added by [`date_log`] once the other sources of the process are known.
@@ -30,13 +30,14 @@ pub(super) fn read<'data>(id: LogId, source: &'data Source, warnings: &mut Warni
 pub(super) struct DatedLog<'data> {
     pub(super) list: CodeList<'data>,
     pub(super) clock: Option<ClockUse>,
-    /// The times of the first and last event.
+    /// The times of the first and last event on the recording's clock, if they could be converted.
     pub(super) times: Option<(Nanos, Nanos)>,
-    /// A problem with the log's times.
+    /// A problem with converting the log's times.
     pub(super) warning: Option<Warning>,
 }
 
-/// Converts a log to the recording's clock. `start` is when the log started, if a jitdump revealed that.
+/// Converts a log to code events with the recording's times. `start` is when the log started, if a jitdump revealed
+/// that.
 pub(super) fn date_log<'data>(
     origin: OriginId,
     source: &'data Source,
@@ -86,7 +87,7 @@ fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, so
         name: log.texts.get(code.name),
         addr: Addr(code.addr),
         size: code.size,
-        // Ignore code that is shorter than its size says.
+        // Drop the bytes if there are fewer than the code's size.
         bytes: bytes.filter(|bytes| bytes.len() as u64 == code.size),
         lines: lines_of_code(code, log, source),
         unwind,
@@ -118,8 +119,8 @@ impl Positions for Source {
     }
 }
 
-/// How to convert the log's times. The text describes a problem, as a sentence whose subject is the file; `None` if
-/// there is none.
+/// Determines how to convert the log's times. The text is a warning, as the rest of a sentence whose subject is the
+/// file; `None` if there is no problem.
 fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Conversion, Option<String>) {
     let first = log.events.iter().find_map(|event| event.time);
     let clock = &processes.clock;
@@ -131,7 +132,7 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
         }
         LogClock::Ticks => {
             let times = DumpTimes { arch: true, header: 0, first, marker: None };
-            // Most recordings lack the conversion, so don't warn about it.
+            // Most recordings can't convert time-stamp counters, so there is no warning about that.
             return (Conversion::choose(clock, &times).0, None);
         }
         LogClock::Wall => conversion_from_wall(clock, 0, 0),
@@ -145,21 +146,21 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
     }
 }
 
-/// The conversion for times that count from `began` on the wall clock, with a maximum error in nanoseconds. `None` if
-/// the recording doesn't relate that clock to its own.
+/// The conversion for times that count from the moment `began`, in nanoseconds since 1970. `error` is the maximum error
+/// in nanoseconds. `None` if the recording doesn't relate the wall clock to its own.
 fn conversion_from_wall(clock: &Clock, began: u64, error: u64) -> Option<Conversion> {
     let (wall, recorded) = clock.reference?;
     let offset = i128::from(recorded.0) - i128::from(wall.0) + i128::from(began);
     Some(Conversion::Offset { offset: i64::try_from(offset).ok()?, error: Some(error) })
 }
 
-/// When a log started that doesn't state it, going by the recording.
+/// Estimates when a log started from what the recording says about its process, for a log that doesn't state it.
 fn estimate_start(log: &CodeLog, source: &Source, processes: &Processes) -> Option<LogStart> {
     let process = processes.by_pid.get(&source.pid)?;
     log_clock::estimate_start(log, process, &source.seen, creation_time(source, &processes.clock))
 }
 
-/// The file's creation time on the recording's clock, according to its file system.
+/// When the file system created the log's file, on the recording's clock in nanoseconds; `None` if unknown.
 fn creation_time(source: &Source, clock: &Clock) -> Option<i64> {
     let (wall, recorded) = clock.reference?;
     let created = source.about.as_ref()?.created().ok()?;
@@ -167,7 +168,7 @@ fn creation_time(source: &Source, clock: &Clock) -> Option<i64> {
     i64::try_from(i128::try_from(created).ok()? - i128::from(wall.0) + i128::from(recorded.0)).ok()
 }
 
-/// For logs whose times count from their start.
+/// Converts times of a log that count from its start.
 impl From<LogStart> for Conversion {
     fn from(LogStart { at, error }: LogStart) -> Self {
         Self::Offset { offset: at, error }

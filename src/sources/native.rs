@@ -1,4 +1,4 @@
-//! Decides where entries of perf maps and other sources without times may name code in files.
+//! Decides where sources without times, such as perf maps, may name code in files.
 //!
 //! A perf map may name any address that no symbol of the file there covers, because JIT compilers also write code to
 //! cache files, unlinked files and static buffers. Where the file has a symbol, that one is used: V8's perf maps repeat
@@ -6,7 +6,7 @@
 //! perf map may name its code only if a JIT compiler is likely to have written the file: it was deleted, or is in
 //! `/dev/shm`.
 //!
-//! Some entries are longer than their code and extend into a library behind it. They don't name anything in the
+//! Some entries are longer than their code and extend into a library that follows. They must not name anything in the
 //! library's text.
 
 use crate::error::Warnings;
@@ -25,8 +25,8 @@ use crate::resolve::symbols::{SymbolOptions, functions};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Finds the parts of entries without times that lie over files but must not name the code there, and returns them as
-/// ranges to hide.
+/// Finds the parts of untimed entries that overlap files and must not name the code there. Returns these address ranges
+/// as ranges to hide.
 pub(super) fn find_ranges_to_hide(
     lists: &[CodeList<'_>],
     processes: &Processes,
@@ -42,7 +42,7 @@ pub(super) fn find_ranges_to_hide(
     let search = SearchOptions { machine: *machine, os_release: os_release.clone(), ..search.clone() };
     let mut symbols = Symbols::new(&spaces, search);
     for same_file in overlaps.chunk_by(|a, b| (a.pid, &a.file) == (b.pid, &b.file)) {
-        // The entries are sorted. Look up the addresses of overlapping entries only once.
+        // The entries are sorted by address, so each address that several of them cover is looked up only once.
         let mut searched_to = Addr(0);
         for overlap in same_file {
             let common = overlap.common_range();
@@ -67,10 +67,10 @@ pub(super) fn find_ranges_to_hide(
     hidden
 }
 
-/// The time of the end of the recording.
+/// A time at the end of the recording.
 const END: Nanos = Nanos(u64::MAX - 1);
 
-/// An entry without a time, and a file mapping that it overlaps.
+/// The address range of an entry without a time, and that of a file mapping that overlaps it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Overlap {
     pid: Pid,
@@ -88,15 +88,15 @@ impl Overlap {
     }
 }
 
-/// The file mapping at an address at the end of the recording; `None` if it isn't a file, or if something else was
-/// mapped over it. Such mappings are looked up for each sample at its time instead.
+/// What is mapped at an address at the end of the recording, if it is a file. `None` if something else was ever mapped
+/// over that file: the symbols of such mappings are looked up for each sample at its time instead.
 fn place_at_end(pid: Pid, addr: Addr, spaces: &AddressSpaces) -> Option<Place> {
     let place = spaces.lookup(pid, addr, END, CpuMode::User)?;
     let is_file = spaces.dsos().get(place.dso).kind == DsoKind::File;
     (place.until >= END && is_file && !place.is_remapped).then_some(place)
 }
 
-/// Where a file was mapped.
+/// The address range of a mapped file.
 #[derive(Debug)]
 struct FileMapping(Range<Addr>);
 
@@ -106,7 +106,7 @@ impl Span for FileMapping {
     }
 }
 
-/// All entries without a time that overlap a file mapping. Usually there are none.
+/// Every pair of an untimed entry and a file mapping that overlap. Usually there are none.
 fn find_overlaps(lists: &[CodeList<'_>], processes: &Processes) -> Vec<Overlap> {
     let mut overlaps = Vec::new();
     let mut files_by_pid = FxHashMap::default();
@@ -123,8 +123,8 @@ fn find_overlaps(lists: &[CodeList<'_>], processes: &Processes) -> Vec<Overlap> 
     overlaps
 }
 
-/// The address ranges where a process or its ancestors mapped executable files. Adjacent or overlapping mappings of a
-/// file are merged: they only differ in protection.
+/// The address ranges of executable files that a process or its ancestors mapped. Adjacent or overlapping mappings of
+/// one file are merged, because they only differ in protection.
 fn mapped_files(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> IntervalTree<FileMapping> {
     let mut mappings: Vec<&Mapping> = Vec::new();
     for process in ancestry.ancestors(pid).filter_map(|pid| processes.by_pid.get(&pid)) {
@@ -147,10 +147,10 @@ fn mapped_files(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> Interva
     IntervalTree::new(ranges)
 }
 
-/// Which part of an entry the file below it names.
+/// Which part of an untimed entry must be left to the symbols of the file that it overlaps.
 enum Claim {
     Nothing,
-    /// Wherever it has symbols.
+    /// The addresses that the file's symbols cover.
     Symbols,
     All,
 }
@@ -170,7 +170,8 @@ impl<'a> Symbols<'a> {
         Self { spaces, images, options, by_file: FxHashMap::default() }
     }
 
-    /// Which part of an entry the file below it names. `place` is where in the file they begin to overlap.
+    /// Determines which part of an entry must be left to the file's symbols. `place` is where in the file the two begin
+    /// to overlap.
     fn claim(&self, overlap: &Overlap, place: Place) -> Claim {
         let Some(image) = self.images.get(place.dso) else {
             let path = &self.spaces.dsos().get(place.dso).path;
@@ -181,23 +182,23 @@ impl<'a> Symbols<'a> {
         if overlap.is_entry_inside_file() {
             return Claim::Symbols;
         }
-        // Static buffers are in data sections, outside of the text.
+        // JIT compilers may write code to static buffers, which are in data sections rather than in the text.
         let is_text = image.vaddr(place.offset).is_some_and(|addr| image.is_text(addr));
         if is_text { Claim::All } else { Claim::Symbols }
     }
 
-    /// True if the file exists but is of a kind that has no symbols, such as a compiler's cache.
+    /// True if the file exists but can't have symbols, for example because it is a compiler's cache.
     fn has_no_symbols(&self, path: &[u8]) -> bool {
         let search = &self.options.search;
         let mut kinds = search.recorded_paths(path).into_iter().filter_map(|path| search.no_elf(&path));
         kinds.any(|kind| matches!(kind, NoElf::Other | NoElf::SbclCore | NoElf::JitDump))
     }
 
-    /// The parts of an address range that symbols of a file cover. `place` is where the range begins.
+    /// The parts of an address range that the file's symbols cover. `place` is where in the file the range begins.
     fn ranges_with_symbols(&mut self, range: &Range<Addr>, place: Place) -> Vec<Range<Addr>> {
         let Self { images, options, by_file, .. } = self;
         let symbols = by_file.entry(place.dso).or_insert_with(|| {
-            // Problems with files are reported where their symbols name frames.
+            // Problems with the file aren't reported here but where its symbols name frames.
             functions::named_ranges(place.dso, images, options, &mut Warnings::new())
         });
         let Some(start) = images.get(place.dso).and_then(|image| image.vaddr(place.offset)) else { return Vec::new() };

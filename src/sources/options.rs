@@ -17,17 +17,17 @@ pub struct SourceOptions {
     pub perf_map: Vec<GivenFile>,
     /// `--jit-log PATH|DIR`: logs of runtimes to try before the usual places.
     pub jit_log: Vec<GivenFile>,
-    /// `--guest FILE`: ELF files of programs that run in an emulator.
+    /// `--guest FILE`: ELF files of a program that ran in an emulator, or of its libraries.
     pub guest: Vec<PathBuf>,
     /// `--elf FILE@ADDR`: ELF objects and the addresses where they were loaded.
     pub elf: Vec<(PathBuf, Addr)>,
-    /// `--map-pid INNER=OUTER`: process IDs in a namespace, and the recorded IDs of these processes.
+    /// `--map-pid INNER=OUTER`: a process's ID in its own PID namespace, and its ID in the recording.
     pub map_pid: Vec<(Pid, Pid)>,
     /// `--source-maps`: which source maps to use.
     pub source_maps: SourceMapOptions,
     /// `-f`: trust files of other users.
     pub force: bool,
-    /// Where to find the files that ran. Perf maps don't name functions that have symbols in these files.
+    /// Where to find the programs and libraries that ran. Perf maps don't name functions for which these have symbols.
     pub search: SearchOptions,
 }
 
@@ -41,7 +41,7 @@ pub struct GivenFile {
 }
 
 impl GivenFile {
-    /// Parses an argument. If a file exists whose whole name is the argument, `@PID` is part of the name.
+    /// Parses `PATH` or `PATH@PID`. If a file exists whose name is the whole argument, `@PID` is part of the name.
     pub fn parse(text: &OsStr) -> Self {
         let whole = Path::new(text);
         if let Some((path, pid)) = text.to_str().and_then(|text| text.rsplit_once('@'))
@@ -73,14 +73,16 @@ impl SourceOptions {
         MapSearch { options, symfs: &search.symfs, debug_dirs: &search.debug_dirs, beside, force: *force }
     }
 
-    /// The recorded ID of a process with the ID `inner` in its namespace, if the user stated it (`--map-pid`).
+    /// The recorded ID of the process that has the ID `inner` in its own PID namespace, if the user stated it
+    /// (`--map-pid`).
     pub(super) fn outer_of(&self, inner: Pid) -> Option<Pid> {
         self.map_pid.iter().find(|(from, _)| *from == inner).map(|(_, to)| *to)
     }
 }
 
-/// The recorded ID of a process that a jitdump or perf map calls `inner`: what the user stated; otherwise the same ID,
-/// if that process may run JIT code; otherwise the process that has this ID in its namespace; otherwise the same ID.
+/// The recorded ID of the process that a jitdump or perf map calls `inner`. In this order: the ID that the user stated
+/// (`--map-pid`), `inner` itself if the recorded process with this ID has JIT memory, the process that has this ID in
+/// its own PID namespace, or `inner`.
 pub(super) fn outer_pid(inner: Pid, processes: &Processes, options: &SourceOptions) -> Pid {
     if let Some(outer) = options.outer_of(inner) {
         return outer;

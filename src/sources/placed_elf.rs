@@ -7,8 +7,8 @@ use crate::model::code::{Code, Lines, OriginId};
 use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
 use std::cmp::Reverse;
 
-/// The functions of an object whose first byte in memory is at `addr`. For relocatable objects, this is the address of
-/// `.text`.
+/// The functions of an ELF object that was loaded at `addr`: the address of its first byte or, for relocatable objects,
+/// of `.text`.
 pub(super) fn codes<'data>(bytes: &'data [u8], addr: Addr, origin: OriginId) -> Result<Vec<Code<'data>>> {
     let file = object::File::parse(bytes).map_err(|error| Error::new("is not an ELF object").because(error))?;
     let mut codes = Vec::new();
@@ -34,7 +34,7 @@ pub(super) fn codes<'data>(bytes: &'data [u8], addr: Addr, origin: OriginId) -> 
     Ok(codes)
 }
 
-/// Keeps one name per address, that of the longest function, and cuts functions that overlap the next one.
+/// Keeps only the longest function at each address, and cuts functions where the next one starts.
 fn make_disjoint(codes: &mut Vec<Code<'_>>) {
     codes.sort_by_key(|code| (code.addr, Reverse(code.size)));
     codes.dedup_by_key(|code| code.addr);

@@ -15,25 +15,25 @@ use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// The files of a directory, opened.
+/// The opened files of a directory with dumped machine code.
 #[derive(Debug)]
 pub(crate) struct RawCode {
     directory: PathBuf,
     files: Vec<(FileLabel, Opened)>,
 }
 
-/// What a file's name says.
+/// Which code a file contains, according to its name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileLabel {
-    /// The number in a name like `NAME-NUMBER.bin`. Only the order of the files' numbers matters, because there are
-    /// gaps.
+    /// The number in a name like `NAME-NUMBER.bin`. Because the numbers have gaps, only their order counts.
     Number(u64),
     /// The address of the code: hexadecimal digits, with or without `0x`.
     Addr(u64),
 }
 
 impl RawCode {
-    /// Opens all files with a suitable name in a directory that the user named.
+    /// Opens all files whose names have a number or address, in a directory that the user named. Fails if there are
+    /// none.
     pub(crate) fn open_directory(directory: &Path, force: bool) -> Result<Self> {
         if !io::is_directory(directory) {
             return Err(Error::new("is not a directory").in_file(directory));
@@ -48,7 +48,8 @@ impl RawCode {
         }
     }
 
-    /// Opens the files where MoarVM puts them: next to the profile, or in `/tmp`. `None` if there are none.
+    /// Opens the files in the directory `moar-jit.PID`, next to the profile or in `/tmp`, where MoarVM puts them.
+    /// `None` if there are none.
     pub(crate) fn find_usual(profile: Option<&Path>, pid: Pid, force: bool, warnings: &mut Warnings) -> Option<Self> {
         let name = format!("moar-jit.{pid}");
         let input_dir = profile.and_then(Path::parent).unwrap_or(Path::new(""));
@@ -64,7 +65,7 @@ impl RawCode {
         None
     }
 
-    /// `None` if the directory contains no suitable file.
+    /// Opens all files whose names have a number or address. `None` if there are none.
     fn open(door: Door<'_>, directory: &Path) -> Result<Option<Self>> {
         let mut files = Vec::new();
         for (name, _) in door.entries(directory, |name| FileLabel::parse(name).is_some()) {
@@ -78,7 +79,7 @@ impl RawCode {
         Ok(Some(Self { directory: directory.to_owned(), files }))
     }
 
-    /// The bytes for the code of the first perf map.
+    /// The machine code of the functions in the first perf map that was loaded.
     pub(crate) fn match_first_map(&self, loaded: &Loaded<'_>, warnings: &mut Warnings) -> FxHashMap<CodeId, &[u8]> {
         let mut by_code = FxHashMap::default();
         let Some(map) = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap) else {
@@ -100,14 +101,14 @@ impl RawCode {
         by_code
     }
 
-    /// The bytes for each line of a perf map, by index in `lines`. Files whose size differs from the line's are
-    /// ignored.
+    /// The machine code for each line of a perf map, by the line's index in `lines`. Files with another size than the
+    /// line states are ignored, with a warning.
     pub(crate) fn match_lines<'a>(&'a self, lines: &[Code<'_>], warnings: &mut Warnings) -> FxHashMap<usize, &'a [u8]> {
         let by_addr: FxHashMap<u64, usize> =
             lines.iter().enumerate().map(|(index, code)| (code.addr.0, index)).collect();
         let mut found = FxHashMap::default();
         let mut unfit = 0u64;
-        // Files are sorted: those with sequence numbers come first.
+        // Files with numbers come first and are sorted, so that the file's index is the line's.
         for (file_index, (label, Opened { bytes, .. })) in self.files.iter().enumerate() {
             let line = match label {
                 FileLabel::Number(_) => Some(file_index),

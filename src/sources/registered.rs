@@ -31,9 +31,9 @@ impl Memory for ProcessMemory {
 /// Objects copied from a process.
 #[derive(Debug)]
 pub(super) struct CopiedObjects {
-    /// Where they were read from.
+    /// Where the objects were read from, to show to users.
     pub(super) path: PathBuf,
-    /// The copy, in the form of a core dump.
+    /// The copied memory, in the format of a core dump.
     pub(super) core: Vec<u8>,
 }
 
@@ -59,8 +59,8 @@ pub(super) fn copy_registered_objects(live: &LiveProcess, pid: Pid) -> Option<Re
     Some(Ok(CopiedObjects { path: mem, core }))
 }
 
-/// Address ranges of writable file mappings. They contain the descriptor of GDB's JIT interface, which is an
-/// initialized variable.
+/// The address ranges of a process's writable file mappings. The descriptor of GDB's JIT interface is in one of them,
+/// because it is an initialized variable.
 fn writable_file_ranges(maps: &str) -> Vec<Range<u64>> {
     let mut ranges = Vec::new();
     for line in maps.lines() {
@@ -75,7 +75,7 @@ fn writable_file_ranges(maps: &str) -> Vec<Range<u64>> {
     ranges
 }
 
-/// `e_machine` of a running program; `None` unless it is a 64-bit ELF file.
+/// The machine (`e_machine`) of a running program; `None` unless its file is a 64-bit ELF file.
 fn read_machine(process_dir: &Path) -> Option<u16> {
     let mut head = [0; 20];
     open_of_system(&process_dir.join("exe")).ok()?.read_exact_at(&mut head, 0).ok()?;

@@ -10,8 +10,8 @@ use std::fmt;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// Where an input is, and when and on which machine it was recorded. Fields that aren't known are `None`; fewer sources
-/// are found then.
+/// Where an input is, and when and on which machine it was recorded. Unknown fields are `None`; fewer sources are then
+/// found.
 #[derive(Clone, Copy, Default)]
 pub struct Site<'a> {
     /// The input's directory.
@@ -22,7 +22,8 @@ pub struct Site<'a> {
     pub host: Option<&'a [u8]>,
     /// `/proc`, for looking up processes that are still running.
     pub proc: Option<&'a Path>,
-    /// Reads the samples. That takes time, so it is only called if nothing else says which process a file belongs to.
+    /// Reads the samples. This takes time, so it is only called if the samples are needed to find out which process a
+    /// file belongs to, or when a log started.
     pub samples: Option<&'a dyn Fn() -> Sampled>,
 }
 
@@ -34,18 +35,18 @@ impl fmt::Debug for Site<'_> {
     }
 }
 
-/// Where and when processes were sampled.
+/// Which addresses were sampled in each process, and when.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Sampled {
     /// The times of the first and last sample.
     pub times: Option<TimeExtent>,
     /// For each process, the sampled instruction addresses and how often each occurred.
     pub at: BTreeMap<Pid, BTreeMap<Addr, u64>>,
-    /// For each process, when an address first occurred in a sample or its call chain.
+    /// For each process, when each address first occurred in a sample or its call chain.
     pub first: BTreeMap<Pid, BTreeMap<Addr, Nanos>>,
 }
 
-/// True if this may be the machine with that host name; also if the name is unknown.
+/// True if this machine may be the one with that host name, which includes an unknown name.
 pub fn is_this_machine(host: Option<&[u8]>) -> bool {
     host.is_none_or(|host| is_our_name(Path::new("/proc"), host))
 }
@@ -54,7 +55,7 @@ pub(super) fn is_our_name(proc: &Path, host: &[u8]) -> bool {
     of_system(&proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
 }
 
-/// Converts a time of the recording's clock to the wall clock; `None` if the recording doesn't relate them.
+/// Converts a time on the recording's clock to the wall clock; `None` if the recording doesn't relate the two.
 pub(super) fn wall_time(clock: &Clock, time: Nanos) -> Option<SystemTime> {
     let (wall, own) = clock.reference?;
     let nanos = u64::try_from(i128::from(wall.0) + i128::from(time.0) - i128::from(own.0)).ok()?;

@@ -1,5 +1,5 @@
-//! How files that name code are opened: jitdumps, perf maps, logs and core dumps. They are in directories that
-//! everybody may write to, so [`crate::io::door`] decides which may be opened.
+//! Rules for opening files that name code: jitdumps, perf maps, logs and core dumps. Everybody may write to the
+//! directories that they are in, so [`crate::io::door`] decides which files may be opened.
 
 use crate::io::door::{self, Holes, Kind};
 use crate::model::Pid;
@@ -10,13 +10,14 @@ pub(crate) use crate::resolve::symbols::files::file_id;
 /// Who named a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
-    /// The user: symbolic links are followed.
+    /// The user named the file. Symbolic links are followed.
     User,
-    /// The user named the file's directory.
+    /// The user named the directory that the file is in.
     Directory,
-    /// A recorded process that mapped the file as a marker.
+    /// A recorded process mapped the file as its marker.
     Marker,
-    /// The recording or a convention: symbolic links aren't followed, since they could lead anywhere.
+    /// A convention or the recording says where the file is. A symbolic link at the end of the path isn't followed,
+    /// since it could lead anywhere.
     Habit,
     /// Like `Habit`, but within the root directory of this running process.
     Inside(Pid),
@@ -34,10 +35,11 @@ impl Named {
     }
 }
 
-/// Files that are accepted as sources.
+/// The kinds of files that are accepted as sources.
 pub(crate) const SOURCE: Kind = Kind { holes, otherwise: "is not a jitdump, core dump or text file" };
 
-/// Accepts text (no NUL bytes), jitdumps and core dumps. Other files must not be read, since they may be anything.
+/// Accepts text (no NUL bytes), jitdumps and core dumps, and returns which holes such a file may have. `None` for other
+/// files, which must not be read: they may be anything.
 fn holes(head: &[u8]) -> Option<Holes> {
     if LogId::detect(head).is_some_and(|id| id.log().process.is_some()) {
         return Some(Holes::Any);

@@ -18,13 +18,14 @@ use std::path::{Component, Path, PathBuf};
 /// Which symbolic links to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::io) enum Links {
-    /// All links are followed, as the kernel does.
+    /// Follow all links, as the kernel does.
     All,
-    /// Links that only root or the current user can have created.
+    /// Follow only links that root or the current user created.
     Trusted,
-    /// Like `Trusted`, but a link at the end of the path is not followed.
+    /// Like `Trusted`, but don't follow a link at the end of the path.
     TrustedOnTheWay,
-    /// Like `Trusted`, and also the special links in /proc. For the path of an output, which the user typed.
+    /// Like `Trusted`, but also follow the special links in /proc that stand for open files: for an output's path,
+    /// which the user typed.
     OfOutput,
 }
 
@@ -33,7 +34,7 @@ pub(in crate::io) enum Links {
 pub(in crate::io) struct Place {
     pub(in crate::io) file: File,
     pub(in crate::io) about: Metadata,
-    /// True if everybody may search the directories on the way.
+    /// True if everybody may search the directories between the start of the path and the file.
     is_reachable: bool,
     /// True if everybody may reach the directory where the path starts.
     is_start_reachable: bool,
@@ -45,11 +46,11 @@ pub(in crate::io) enum Stop {
     At(io::Error),
     /// A link that can't be trusted was refused.
     Refused(Error),
-    /// The path refers to this open descriptor of this process.
+    /// The path leads to this open descriptor of this process, such as `/dev/stdout`.
     Descriptor(u32),
 }
 
-/// A name in a directory, for an output.
+/// The directory and name of an output, after following links.
 #[derive(Debug)]
 pub(in crate::io) struct OutputName {
     pub(in crate::io) directory: File,
@@ -83,18 +84,18 @@ impl Place {
         Self::new(file, true, is_reachable(path))
     }
 
-    /// The file's permissions; only the owner's if other users can't reach the file.
+    /// The file's mode, reduced to the owner's permissions if other users can't reach the file.
     pub(super) fn mode(&self) -> u32 {
         mode_if(self.about.mode(), self.is_reachable && self.is_start_reachable)
     }
 
-    /// True if everybody who can reach the start of the path may read the file. The start was typed by the user.
+    /// True if everybody may read the file, provided that they can reach the start of the path, which the user typed.
     pub(super) fn is_everybodys(&self) -> bool {
         const READABLE_BY_ALL: u32 = 0o004;
         self.is_reachable && self.about.mode() & READABLE_BY_ALL != 0
     }
 
-    /// The wanted entries if this is a directory, with metadata. Links are not followed.
+    /// The entries of this directory whose names `wanted` accepts, with metadata. Links aren't followed.
     pub(super) fn entries(&self, wanted: impl Fn(&OsStr) -> bool) -> io::Result<Vec<(OsString, Metadata)>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = openat(&self.file, ".", flags, Mode::empty()).and_then(Dir::read_from)?;
@@ -120,7 +121,7 @@ pub(in crate::io) struct Walk {
     directories: Vec<File>,
     /// True if the path must not leave its first directory, which serves as the root.
     is_inside: bool,
-    /// The remaining components in reverse order.
+    /// The components of the path still to walk, last one first.
     left: Vec<OsString>,
     links: Links,
     /// The number of links followed so far.
@@ -173,7 +174,7 @@ impl Walk {
         walk
     }
 
-    /// Adds the components of a path before the remaining ones.
+    /// Puts the components of a path before those still to walk.
     fn add(&mut self, path: &Path) {
         self.left.extend(path.components().rev().filter_map(|component| match component {
             Component::Normal(name) => Some(name.to_owned()),
@@ -210,7 +211,8 @@ impl Walk {
         Ok(None)
     }
 
-    /// Walks to the name of an output, whether or not a file with this name exists.
+    /// Walks to the directory of an output, following links, and returns it with the output's name. A file with this
+    /// name may exist or not.
     pub(in crate::io) fn to_output(path: &Path) -> Result<OutputName, Stop> {
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.left.pop() {
@@ -259,7 +261,8 @@ impl Walk {
         self.directories.last().ok_or_else(|| Errno::NOENT.into())
     }
 
-    /// Examines the file with this name in the current directory.
+    /// Examines the entry `name` of the current directory, without opening it for reading. `is_last` says that it ends
+    /// the path.
     fn next(&mut self, name: &OsStr, is_last: bool) -> Result<Place, Stop> {
         const SEARCHABLE_BY_ALL: u32 = 0o001;
         let (here, is_start_reachable) = (self.here()?, self.is_start_reachable);
@@ -292,9 +295,9 @@ impl Walk {
         Ok(())
     }
 
-    /// Continues where a link leads, if the link is trusted: it belongs to root or the current user, and is in a
-    /// directory that only they can write to and that isn't sticky. Links in /proc such as `PID/root` bypass the checks
-    /// of directories.
+    /// Continues the walk where a link leads, if the link is trusted: it belongs to root or the current user, and only
+    /// they can create names in its directory, which isn't sticky. Refuses links in /proc such as `PID/root`, which
+    /// would bypass the checks of the directories on the way.
     fn follow(&mut self, link: &Place, name: &OsStr) -> Result<(), Stop> {
         self.followed += 1;
         if self.followed > MAX_LINKS {
@@ -335,13 +338,13 @@ fn start_of(path: &Path) -> io::Result<File> {
     open_directory(Path::new(if path.is_absolute() { "/" } else { "." }))
 }
 
-/// The path of an open directory, for messages.
+/// The path of an open directory, to show in messages.
 pub(in crate::io) fn shown(directory: &File) -> PathBuf {
     let path = readlink(format!("/proc/self/fd/{}", directory.as_raw_fd()), Vec::new());
     path.map(|path| PathBuf::from(OsString::from_vec(path.into_bytes()))).unwrap_or_default()
 }
 
-/// True if this user's files can be trusted: root's and the current user's. Other users could write anything.
+/// True if files of this user can be trusted: of root and of the current user. Other users could write anything.
 pub(super) fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == rustix::process::geteuid().as_raw()
 }
@@ -368,8 +371,8 @@ fn has_access_list(directory: &File) -> bool {
     )
 }
 
-/// True if a link is one of those in /proc that stand for an open file or a root directory of a process, which bypass
-/// the checks of directories. Links directly in `/proc` contain ordinary paths.
+/// True for a link in /proc that stands for an open file or for a process's root directory. Such links bypass the
+/// checks of directories. Links directly in `/proc`, such as `/proc/self`, are ordinary ones.
 fn leads_anywhere(link: &Place, directory: &File) -> io::Result<bool> {
     const PROC_SUPER_MAGIC: i64 = 0x9fa0;
     const PROC_ROOT_INO: u64 = 1;
@@ -378,7 +381,8 @@ fn leads_anywhere(link: &Place, directory: &File) -> io::Result<bool> {
     Ok(is_of_proc && directory.metadata()?.ino() != PROC_ROOT_INO)
 }
 
-/// The descriptor of this process that a name in a directory such as /proc/self/fd stands for; `None` for other names.
+/// The number of the descriptor of this process that `name` stands for in a directory such as /proc/self/fd; `None` for
+/// other names or directories.
 fn descriptor(directory: &File, name: &OsStr) -> Option<u32> {
     let number = name.to_str()?.parse().ok()?;
     let shown = shown(directory);

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 /// Something that covers a range of addresses.
 pub trait Span {
-    /// The range: first address, and one past the last.
+    /// The addresses from the first one up to, but not including, the end.
     fn range(&self) -> Range<u64>;
 }
 
@@ -17,7 +17,7 @@ pub trait Span {
 #[derive(Debug, Clone)]
 pub struct IntervalTree<T> {
     list: Vec<T>,
-    /// For the middle of each sublist, the largest end in that sublist.
+    /// For the root of each subtree, the largest end of any range in that subtree.
     ends: Vec<u64>,
 }
 
@@ -36,8 +36,8 @@ impl<T: Span> IntervalTree<T> {
         Self { list, ends }
     }
 
-    /// Calls `each` with every item that overlaps a range, by start. An empty range overlaps items that contain it in
-    /// their interior.
+    /// Calls `each` with every item that overlaps a range, in the order of their starts. An empty range overlaps items
+    /// that begin before it and end after it.
     pub fn visit(&self, range: Range<u64>, mut each: impl FnMut(&T)) {
         self.visit_among(0..self.list.len(), &range, &mut each);
     }
@@ -59,7 +59,7 @@ impl<T: Span> IntervalTree<T> {
     }
 }
 
-/// Fills in the largest ends of a sublist and returns the largest of all.
+/// Fills in the largest end of each subtree of a sublist, and returns the largest end in the whole sublist.
 fn fill_largest_ends<T: Span>(list: &[T], ends: &mut [u64]) -> u64 {
     let middle = list.len() / 2;
     let Some(item) = list.get(middle) else { return 0 };

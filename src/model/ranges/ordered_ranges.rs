@@ -1,5 +1,5 @@
-//! Finds ranges by address and order: the last one before a given position, or the first one from it on, that overlaps
-//! a range.
+//! Finds ranges by address and by their position in a given order: the last one before a position, or the first one
+//! from it on, that contains an address or overlaps a range.
 //!
 //! The starts and ends of all ranges cut the address space into segments. The segments are the leaves of a binary tree
 //! without pointers. Each range is listed at the few nodes that together cover it, in the order of the ranges:
@@ -16,26 +16,26 @@
 use super::Span;
 use std::ops::Range;
 
-/// Ranges in a given order.
+/// Ranges in a given order, prepared for searches. A position is an index in this order.
 #[derive(Debug, Clone)]
 pub struct OrderedRanges<T> {
     list: Vec<T>,
-    /// The starts of the segments, sorted.
+    /// The start addresses of the segments, sorted.
     edges: Vec<u64>,
-    /// For each node, the ranges that cover it but not its parent.
+    /// For each tree node, the ranges that cover its segments but not all of its parent's.
     covering: NodeLists,
-    /// For each node, the ranges that cover a node below it but not the node itself. Empty if only addresses are looked
-    /// up.
+    /// For each tree node, the ranges that don't cover its segments but are listed in `covering` at a node below it.
+    /// Empty if the ranges are only searched by address.
     below: NodeLists,
 }
 
-/// One sorted list of positions per node, all in one allocation.
+/// For each tree node, a sorted list of range positions. All lists are in one allocation.
 #[derive(Debug, Clone, Default)]
 struct NodeLists {
     /// Where each node's list starts, and where the last one ends.
     starts: Vec<u32>,
     positions: Vec<u32>,
-    /// The first node with a nonempty list.
+    /// The first tree node whose list isn't empty.
     first: usize,
 }
 
@@ -64,12 +64,12 @@ impl<T: Span> OrderedRanges<T> {
         ranges
     }
 
-    /// A power of two, so that the leaves below a node are adjacent.
+    /// The number of leaves of the tree: a power of two, so that the leaves below each node are adjacent.
     fn leaf_count(&self) -> usize {
         self.edges.len().next_power_of_two()
     }
 
-    /// For each range, the leaves that it covers.
+    /// For each range, the leaves of the segments that it covers.
     fn leaves(&self) -> Vec<Range<u32>> {
         let leaf = |addr: u64| self.edges.partition_point(|edge| *edge < addr) as u32;
         let mut all_leaves = Vec::with_capacity(self.list.len());
@@ -80,8 +80,8 @@ impl<T: Span> OrderedRanges<T> {
         all_leaves
     }
 
-    /// The position before which everything satisfies `is_before`. The ranges' order must be such that these are a
-    /// prefix.
+    /// The number of ranges for which `is_before` is true. The ranges for which it is true must come first in the
+    /// order.
     pub fn position(&self, is_before: impl Fn(&T) -> bool) -> usize {
         self.list.partition_point(is_before)
     }
@@ -102,21 +102,21 @@ impl<T: Span> OrderedRanges<T> {
         (first < self.list.len()).then_some(first)
     }
 
-    /// The position of the last range before `position` that overlaps another range.
+    /// The position of the last range before `position` that overlaps the range `range`.
     pub fn last_over(&self, range: Range<u64>, position: usize) -> Option<usize> {
         let mut last = None;
         self.for_each_list_over(range, |list| last = last.max(last_before(list, position)));
         last
     }
 
-    /// The position of the first range from `position` on that overlaps another range.
+    /// The position of the first range from `position` on that overlaps the range `range`.
     pub fn first_over(&self, range: Range<u64>, position: usize) -> Option<usize> {
         let mut first = usize::MAX;
         self.for_each_list_over(range, |list| first = first.min(first_from(list, position)));
         (first < self.list.len()).then_some(first)
     }
 
-    /// Calls `each` with lists of positions which together are all ranges that contain an address.
+    /// Calls `each` with lists of positions. Together, they are the positions of all ranges that contain an address.
     #[inline]
     fn for_each_list_at(&self, addr: u64, mut each: impl FnMut(&[u32])) {
         let Some(leaf) = self.edges.partition_point(|edge| *edge <= addr).checked_sub(1) else { return };
@@ -127,8 +127,8 @@ impl<T: Span> OrderedRanges<T> {
         }
     }
 
-    /// Calls `each` with lists of positions which together are all ranges that overlap `range`. Such a range is listed
-    /// at, above or below one of the nodes that cover `range`.
+    /// Calls `each` with lists of positions. Together, they are the positions of all ranges that overlap `range`. Each
+    /// of these is listed at, above or below a node that covers part of `range`.
     fn for_each_list_over(&self, range: Range<u64>, mut each: impl FnMut(&[u32])) {
         let start = self.edges.partition_point(|edge| *edge <= range.start).saturating_sub(1) as u32;
         let end = self.edges.partition_point(|edge| *edge < range.end) as u32;
@@ -157,7 +157,8 @@ impl<T> OrderedRanges<T> {
 }
 
 impl NodeLists {
-    /// Lists each range at the nodes that `for_each_node` visits for its leaves. `count` is the number of all leaves.
+    /// Lists each range at the nodes that `for_each_node` visits for the range's leaves. `count` is the number of
+    /// leaves in the tree.
     fn new(
         count: usize,
         leaves: &[Range<u32>],
@@ -189,8 +190,8 @@ impl NodeLists {
     }
 }
 
-/// Calls `each` with the nodes that together cover some leaves, once each. Leaf N is node `count` + N, and the parent
-/// of node N is node N / 2.
+/// Calls `each` once with each of the fewest nodes that together cover some adjacent leaves. `count` is the number of
+/// leaves in the tree; leaf N is node `count` + N, and the parent of node N is node N / 2.
 fn for_each_covering(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
     let (mut low, mut high) = (leaves.start as usize + count, leaves.end as usize + count);
     while low < high {
@@ -207,8 +208,8 @@ fn for_each_covering(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usiz
     }
 }
 
-/// Calls `each` with the ancestors of the nodes that cover some leaves, once each. All are ancestors of the first or
-/// the last leaf.
+/// Calls `each` once with each node above those that together cover some adjacent leaves. Each is an ancestor of the
+/// first or the last leaf.
 fn for_each_ancestor(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usize)) {
     let (start, end) = (leaves.start as usize + count, leaves.end as usize + count);
     if start >= end {
@@ -217,7 +218,7 @@ fn for_each_ancestor(leaves: Range<u32>, count: usize, each: &mut dyn FnMut(usiz
     let (mut low, mut high, mut level) = (start, end - 1, 0);
     while low > 1 {
         (low, high, level) = (low / 2, high / 2, level + 1);
-        // A node that covers only these leaves is one of the nodes that cover them, or below one.
+        // A node without other leaves is one of the nodes that cover these leaves, or is below one.
         let has_other_leaves = |node: usize| node << level < start || (node + 1) << level > end;
         if has_other_leaves(low) {
             each(low);

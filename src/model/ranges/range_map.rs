@@ -11,7 +11,8 @@
 
 use std::ops::Range;
 
-/// Blocks with more entries than this are split. Small in tests, so that few entries already fill several blocks.
+/// The number of entries above which a block is split. It is small in tests, so that few entries already fill several
+/// blocks.
 const BLOCK: usize = if cfg!(test) { 4 } else { 64 };
 
 /// Ranges that don't overlap, each with a value.
@@ -19,25 +20,25 @@ const BLOCK: usize = if cfg!(test) { 4 } else { 64 };
 pub struct RangeMap<V> {
     /// Entries by address. No block is empty, except if it is the only one.
     blocks: Vec<Vec<Entry<V>>>,
-    /// The first address of each block. Kept apart so that searches only touch these.
+    /// The start address of each block. They are stored separately so that a search accesses little memory.
     starts: Vec<u64>,
 }
 
-/// A range of the map, or the part of one that was removed.
+/// A range in the map with its value, or the part of it that was removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<V> {
     /// First address.
     pub start: u64,
     /// One past the last address.
     pub end: u64,
-    /// How far this entry's start is from the start of the range that was inserted.
+    /// The distance of this entry's start from the start of the range as it was inserted.
     pub skipped: u64,
     /// The value.
     pub value: V,
 }
 
 impl<V: Copy> Entry<V> {
-    /// A part of the entry, which must be inside it.
+    /// The part of this entry in a range, which must be inside the entry.
     fn part(&self, range: Range<u64>) -> Self {
         let Range { start, end } = range;
         Self { start, end, skipped: self.skipped + (start - self.start), value: self.value }
@@ -58,13 +59,14 @@ impl<V> Default for RangeMap<V> {
 }
 
 impl<V: Copy> RangeMap<V> {
-    /// Inserts a range and calls `overwritten` with whatever it replaces. An empty range does nothing.
+    /// Inserts a range, and calls `overwritten` with each entry, or part of an entry, that it replaces. Does nothing
+    /// for an empty range.
     pub fn insert(&mut self, range: Range<u64>, value: V, overwritten: impl FnMut(Entry<V>)) {
         self.clear(range.clone(), overwritten);
         self.insert_into_gap(range, value);
     }
 
-    /// Inserts a range into a gap: [`clear`](Self::clear) must have removed what was there.
+    /// Inserts a range where the map has no entries, because [`clear`](Self::clear) has removed them.
     pub fn insert_into_gap(&mut self, range: Range<u64>, value: V) {
         if !range.is_empty() {
             let Range { start, end } = range;
@@ -75,7 +77,8 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
-    /// Clears a range and calls `removed` with what was in it. Entries that extend beyond the range are trimmed.
+    /// Removes everything in a range, and calls `removed` with each entry, or part of an entry, that was in it. Parts
+    /// outside the range stay.
     pub fn clear(&mut self, range: Range<u64>, mut removed: impl FnMut(Entry<V>)) {
         if range.is_empty() {
             return;
@@ -102,7 +105,8 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
-    /// Removes whole entries that overlap a range and that `wanted` selects, including the parts beyond the range.
+    /// Removes the entries that overlap a range and whose value `wanted` accepts, including their parts outside the
+    /// range. Calls `evicted` with each.
     pub fn evict(&mut self, range: Range<u64>, wanted: impl Fn(&V) -> bool, mut evicted: impl FnMut(Entry<V>)) {
         if range.is_empty() {
             return;
@@ -143,7 +147,7 @@ impl<V: Copy> RangeMap<V> {
         self.blocks.iter().flatten().copied()
     }
 
-    /// Removes and returns all entries, by address. The first block keeps its memory for new entries.
+    /// Removes and returns all entries, by address. Keeps one block's memory for new entries.
     pub fn drain(&mut self) -> impl Iterator<Item = Entry<V>> + '_ {
         self.starts.truncate(1);
         let rest = self.blocks.split_off(self.blocks.len().min(1));
@@ -151,7 +155,7 @@ impl<V: Copy> RangeMap<V> {
         first.into_iter().flatten().chain(rest.into_iter().flatten())
     }
 
-    /// The block that contains, or would contain, an entry with this start.
+    /// The index of the block that contains an entry with this start address, or that it would be inserted into.
     fn block_for(&self, start: u64) -> usize {
         self.starts.partition_point(|first| *first <= start).saturating_sub(1)
     }
@@ -163,7 +167,7 @@ impl<V: Copy> RangeMap<V> {
         self.skip_block_end(EntryPlace { block, index })
     }
 
-    /// Turns a place past the end of a block into the start of the next block.
+    /// Turns a place after the last entry of a block into the place of the first entry in the next block.
     fn skip_block_end(&self, place: EntryPlace) -> EntryPlace {
         match self.blocks.get(place.block) {
             Some(entries) if place.index >= entries.len() => EntryPlace { block: place.block + 1, index: 0 },

@@ -1,8 +1,8 @@
-//! A map from address ranges to values, in which later ranges overwrite earlier ones, and which can be copied for free.
+//! A map from address ranges to values, in which later ranges overwrite earlier ones. Copying the map costs nothing.
 //!
-//! A copy shares everything with the original until one of them changes. The entries form a binary search tree by
-//! address in which each node has a random rank, and no node ranks lower than its parent (a treap). The tree therefore
-//! stays shallow even if somebody chooses the addresses in bad faith.
+//! A copy shares everything with the original until one of them changes. The entries form a treap: a binary search tree
+//! by address, in which each node has a random rank and no child ranks below its parent. The tree therefore stays
+//! shallow even if somebody chooses the addresses in bad faith.
 
 use super::Entry;
 use std::hash::{BuildHasher, RandomState};
@@ -25,7 +25,7 @@ struct RangeNode<V> {
     behind: Tree<V>,
 }
 
-/// Generates random ranks that an attacker can't predict.
+/// Generates the random ranks of tree nodes. An attacker can't predict them.
 #[derive(Debug, Clone, Default)]
 pub struct Ranks {
     random: RandomState,
@@ -46,7 +46,7 @@ impl<V> Default for SharedRanges<V> {
 }
 
 impl<V: Copy> SharedRanges<V> {
-    /// Inserts a range and overwrites what was there. An empty range does nothing.
+    /// Inserts a range, and overwrites whatever the map has there. Does nothing for an empty range.
     pub fn insert(&mut self, range: Range<u64>, value: V, ranks: &mut Ranks) {
         let Range { start, end } = range;
         if start < end {
@@ -54,7 +54,7 @@ impl<V: Copy> SharedRanges<V> {
         }
     }
 
-    /// Inserts all entries of another map and overwrites what was there.
+    /// Inserts all entries of another map, and overwrites whatever this map has there.
     pub fn overlay(&mut self, other: &Self, ranks: &mut Ranks) {
         let (mut waiting, mut next) = (Vec::new(), &other.root);
         loop {
@@ -97,7 +97,7 @@ impl<V: Copy> SharedRanges<V> {
     }
 }
 
-/// Splits a tree at an address, cutting an entry that contains it.
+/// Splits a tree in two: the entries below an address, and those from it on. An entry that contains the address is cut.
 fn split<V: Copy>(tree: Tree<V>, addr: u64) -> (Tree<V>, Tree<V>) {
     let Some(node) = tree else { return (None, None) };
     let RangeNode { entry, rank, before, behind } = Arc::unwrap_or_clone(node);

@@ -1,4 +1,4 @@
-//! Calls as an input recorded them, in addition to the stacks that were estimated from them.
+//! Calls as an input recorded them, for inputs that record calls instead of stacks.
 //!
 //! A call graph records each function's self cost, and for each pair of functions the number of calls and their
 //! inclusive cost. It doesn't record on whose behalf a function called its callees, so stacks derived from it are an
@@ -9,11 +9,11 @@ use super::ids::{FrameId, TrackId};
 /// The calls of one thread, or of all threads if the input doesn't tell them apart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadCalls {
-    /// The track that the stacks of these calls have.
+    /// The track of the stacks that were estimated from these calls.
     pub track: TrackId,
-    /// Names of the series that the costs belong to, in the order of the `costs` arrays.
+    /// The names of the series that costs belong to. Each `costs` array has one value per series, in this order.
     pub events: Vec<String>,
-    /// Self cost of every function that occurs in the calls; zeros if the input has none.
+    /// The self cost of every function that occurs in the calls; 0 if the input states none.
     pub functions: Vec<SelfCost>,
     /// One entry per pair of caller and callee.
     pub calls: Vec<Calls>,
@@ -22,11 +22,11 @@ pub struct ThreadCalls {
 /// A function's self cost.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SelfCost {
-    /// The function. If the input distinguishes levels of recursion (`f`, `f'2`), each is a function of its own.
+    /// The function. If the input distinguishes levels of recursion (`f`, `f'2`), each level is a function here.
     pub function: FrameId,
-    /// The frame that stacks contain instead: there, recursion repeats the function (`f;f`).
+    /// The frame of this function in stacks. In stacks, recursion repeats the same function (`f;f`).
     pub in_stacks: FrameId,
-    /// One value per event; negative if more is released than acquired, such as memory.
+    /// One value per event. Negative if the function released more than it acquired, for example memory.
     pub costs: Box<[i64]>,
 }
 
@@ -39,12 +39,12 @@ pub struct Calls {
     pub callee: FrameId,
     /// The number of calls.
     pub count: u64,
-    /// Inclusive cost of the callee, one value per event.
+    /// The inclusive cost of the callee in these calls, one value per event.
     pub costs: Box<[i64]>,
 }
 
 impl ThreadCalls {
-    /// Translates the calls to another profile's IDs and event names.
+    /// Replaces IDs and event names by those of another profile.
     pub(super) fn translate(&self, frames: &[FrameId], tracks: &[TrackId], events: Vec<String>) -> Self {
         let mut translated = Self { track: tracks[self.track.index()], events, ..self.clone() };
         for cost in &mut translated.functions {

@@ -1,8 +1,8 @@
-//! Transfers what each part of an input adds to a profile.
+//! Merges the results of several workers that read parts of one input.
 //!
-//! Several workers read parts of one input, and each keeps its tables from part to part, so that it looks up most
-//! things only once. Their new table entries and rows are merged in input order, no matter which worker read which
-//! part. IDs are therefore assigned by first appearance in the input.
+//! Each worker keeps its own tables from part to part, so that it interns most names and stacks only once. Its rows and
+//! new table entries are merged in input order, no matter which worker read which part. IDs are therefore assigned by
+//! first appearance in the input.
 
 use super::{Frame, FrameId, NameId, Profile, Series, StackId, Track, TrackId};
 use crate::model::texts::TextList;
@@ -18,7 +18,7 @@ pub struct Part {
     perf_names: bool,
 }
 
-/// How much of each of a profile's tables earlier parts have taken.
+/// How many entries of each table of a worker's profile earlier parts contained.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Taken {
     names: usize,
@@ -27,7 +27,7 @@ pub struct Taken {
     tracks: usize,
 }
 
-/// Translates the IDs of a worker's profile to those of the merged one.
+/// For each ID in a worker's profile, the ID of the same entry in the merged profile.
 #[derive(Debug, Default)]
 pub struct Renumbered {
     names: Vec<NameId>,
@@ -37,7 +37,8 @@ pub struct Renumbered {
 }
 
 impl Profile {
-    /// Moves out the rows, and copies the table entries that are new since the previous call with the same `taken`.
+    /// Moves the rows of this worker's profile to a new part, and copies the table entries that are new since the
+    /// previous call with the same `taken`.
     pub fn take_part(&mut self, taken: &mut Taken) -> Part {
         let part = Part {
             names: self.names.list().since(taken.names),
@@ -57,7 +58,8 @@ impl Profile {
         part
     }
 
-    /// Merges a part into this profile. `numbers` translates the worker's IDs and is extended.
+    /// Merges a worker's part into this profile. `numbers` translates that worker's IDs, and gets those of the part's
+    /// new entries.
     pub fn add_part(&mut self, part: &Part, numbers: &mut Renumbered) {
         numbers.names.extend(part.names.iter().map(|name| self.name(name)));
         for frame in &part.frames {

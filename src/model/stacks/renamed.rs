@@ -1,11 +1,11 @@
-//! Renaming functions and replacing frames of profiles.
+//! Renames functions and replaces frames in profiles.
 
 use super::{Frame, FrameId, FunctionStart, Keep, NameId, Profile, StackId, Track, TrackId};
 use crate::model::interner::Interner;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// The replacement for a frame.
+/// What to replace a frame by.
 #[derive(Debug)]
 pub struct ChangedFrame {
     /// The function's new name.
@@ -19,7 +19,7 @@ pub struct ChangedFrame {
 }
 
 impl Profile {
-    /// Like [`Profile::merge`], but `rename` determines the function name of every frame.
+    /// Like [`Profile::merge`], but `rename` determines the function name of every frame of the other profile.
     pub fn merge_renamed(&mut self, other: &Self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) {
         let names: Vec<_> = other.names.list().iter().map(|name| self.name(name)).collect();
         let name = |id: NameId| names[id.index()];
@@ -27,7 +27,7 @@ impl Profile {
         for frame in other.frames.items() {
             let called = other.name_of(frame.name);
             let function = match rename(frame, called) {
-                // Usually the name comes back unchanged, and its ID is known already.
+                // Usually the name stays unchanged, and its ID is known already.
                 Cow::Borrowed(same) if std::ptr::eq(same, called) => name(frame.name),
                 renamed => self.name(&renamed),
             };
@@ -38,14 +38,14 @@ impl Profile {
         self.merge_translated(other, &frames);
     }
 
-    /// Renames functions; `None` keeps a name.
+    /// Renames functions. `rename` returns a function's new name, or `None` to keep its name.
     pub fn rename_functions(&mut self, rename: impl Fn(&[u8]) -> Option<Vec<u8>>) {
         let other = std::mem::replace(self, Self::keeping(self.keep));
         self.merge_renamed(&other, |_, name| rename(name).map_or(Cow::Borrowed(name), Cow::Owned));
     }
 
-    /// Replaces frames; `None` keeps a frame. `change` gets the profile for looking up names. Frames that become equal
-    /// are merged.
+    /// Replaces frames. `change` returns a frame's replacement, or `None` to keep the frame; it gets the profile in
+    /// order to look up names. Frames that become equal are merged.
     pub fn change_frames(&mut self, change: impl Fn(&Self, &Frame) -> Option<ChangedFrame>) {
         let other = std::mem::replace(self, Self::keeping(self.keep));
         let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
@@ -53,7 +53,7 @@ impl Profile {
             let [module, build, file, start_file] = [frame.module, frame.build, frame.file, frame.start.file]
                 .map(|name| name.map(|name| self.name(other.name_of(name))));
             let start = FunctionStart { file: start_file, ..frame.start };
-            // All but the name, which is interned last.
+            // Everything but the name, which is interned last.
             let mut new = Frame { module, build, file, column: 0, start, ..*frame };
             match change(&other, frame) {
                 None => new.name = self.name(other.name_of(frame.name)),
@@ -72,8 +72,8 @@ impl Profile {
         self.merge_translated(&other, &frames);
     }
 
-    /// A copy in which `replace` determines each frame; it interns names in the copy that it is given. Frames that
-    /// become equal are merged.
+    /// Returns a copy in which each frame is what `replace` returns for it. `replace` gets the copy, to intern names in
+    /// it, and the old frame. Frames that become equal are merged.
     pub fn with_frames(&self, mut replace: impl FnMut(&mut Self, FrameId, &Frame) -> Frame) -> Self {
         let mut copy = Self::keeping(self.keep);
         let mut frames: Vec<FrameId> = Vec::with_capacity(self.frame_count());
@@ -86,7 +86,7 @@ impl Profile {
         copy
     }
 
-    /// Translates a frame's IDs to those of another profile.
+    /// Translates a frame of this profile to the IDs of `other`, in which it interns names.
     pub fn frame_in(&self, other: &mut Self, frame: &Frame) -> Frame {
         let name = other.name(self.name_of(frame.name));
         let [module, build, file, start_file] = [frame.module, frame.build, frame.file, frame.start.file]
@@ -95,7 +95,7 @@ impl Profile {
         Frame { name, module, build, file, start, ..*frame }
     }
 
-    /// Merges another profile. `frames` translates its frames, which have already been added.
+    /// Merges another profile whose frames have already been added. `frames` has the new ID of each.
     fn merge_translated(&mut self, other: &Self, frames: &[FrameId]) {
         self.perf_names |= other.perf_names;
         self.rows_last |= other.rows_last;
@@ -110,7 +110,7 @@ impl Profile {
         if other.calls.is_empty() {
             return;
         }
-        // Series may have other names here, so that their names stay unique.
+        // The new name of each series whose name had to change in order to stay unique.
         let mut new_names: FxHashMap<&str, String> = FxHashMap::default();
         for series in &other.series {
             let index = self.series_of(series.identity());
@@ -122,7 +122,7 @@ impl Profile {
         }
     }
 
-    /// Changes the track of every row. Rows whose tracks become equal are added up if the profile keeps sums.
+    /// Changes the track of every row. If the profile keeps sums, rows whose tracks become equal are added up.
     pub fn map_tracks(&mut self, change: impl Fn(&Track) -> Track) {
         let old_tracks = std::mem::take(&mut self.tracks);
         let new_ids: Vec<TrackId> = old_tracks.items().iter().map(|track| self.track(change(track))).collect();
@@ -145,11 +145,11 @@ impl Profile {
         self.series.iter().all(|series| names.insert(&series.name))
     }
 
-    /// Renames functions in place if different frames stay different, and returns true. Stacks and rows then stay as
-    /// they are, and the result equals that of merging into an empty profile. Otherwise no frame is changed and the
-    /// result is false.
+    /// Renames functions in place and returns true, provided that different frames stay different. Stacks and rows are
+    /// then unchanged, and the result is the same as of [`merge_renamed`](Self::merge_renamed) into an empty profile.
+    /// Otherwise changes nothing and returns false.
     pub fn rename(&mut self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) -> bool {
-        // The new names, by the index of the frame.
+        // The new names, each with the index of its frame.
         let mut new_names: Vec<(usize, Vec<u8>)> = Vec::new();
         for (index, frame) in self.frames.items().iter().enumerate() {
             let name = self.name_of(frame.name);

@@ -1,5 +1,5 @@
-//! Core dumps of processes that have neither jitdump nor log, and the memory of processes that are still running and
-//! have no perf map either: both contain code registered with GDB's JIT interface.
+//! Finds code that was registered with GDB's JIT interface: in core dumps of processes that have neither jitdump nor
+//! log, and in the memory of running processes that have no perf map either.
 //!
 //! A core dump states which process it is from and what that process had mapped. Therefore its name needn't contain the
 //! process ID (`core`), and mappings that contradict the recording rule it out.
@@ -17,7 +17,7 @@ use crate::sources::trust::Named;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Where systemd stores core dumps that it doesn't compress.
+/// Where systemd stores core dumps. Only uncompressed ones can be read.
 const SYSTEMD: &str = "/var/lib/systemd/coredump";
 
 /// The maximum number of core dumps to open per directory.
@@ -28,7 +28,7 @@ struct CoreFile {
     path: PathBuf,
     named: Named,
     kind: LogId,
-    /// The process ID in its name.
+    /// The process ID in the file's name.
     pid: Option<Pid>,
 }
 
@@ -63,26 +63,27 @@ impl Finder<'_> {
         }
     }
 
-    /// The process without a better source that may have this ID in its own namespace.
+    /// The process that may have this ID in its own PID namespace, among those without a better source.
     fn find_process_of_core(&self, inner: Pid) -> Option<Pid> {
         self.processes_without_better_source().find(|pid| self.inner_pids(*pid).contains(&inner))
     }
 
-    /// Processes with JIT memory that have no source except perhaps a perf map. Libraries inside a runtime, such as
-    /// Numba in Python, register their code with GDB's JIT interface, and the runtime's perf map only contains its own.
+    /// Processes with JIT memory that have no source, or only a perf map. A perf map is no better than a core dump: it
+    /// contains only the runtime's own code, but libraries in the process (such as Numba in Python) may register code
+    /// with GDB's JIT interface.
     fn processes_without_better_source(&self) -> impl Iterator<Item = Pid> {
         self.processes_not_injected().filter(|pid| self.kinds_of(*pid).all(|kind| kind == Kind::PerfMap))
     }
 
-    /// Reports a core dump that can't be read, if its name says that it belongs to a process without a better source.
-    /// Its contents can't say so if it can't be read.
+    /// Reports that a core dump could not be read, if the process ID in its name is that of a process without a better
+    /// source. The name has to decide, because the contents are unknown.
     fn report_refused_core(&mut self, path: &Path, kind: LogId, pid_in_name: Option<Pid>, error: Error) {
         if let Some(pid) = pid_in_name.and_then(|inner| self.find_process_of_core(inner)) {
             self.report_refused(path, Kind::Log(kind), pid, error);
         }
     }
 
-    /// Adds the objects that running processes without any source have registered with GDB's JIT interface.
+    /// Adds the code that running processes without any source have registered with GDB's JIT interface.
     pub(super) fn add_registered_objects(&mut self) {
         let Some((kind, _)) = LogId::find_by_name("core").next() else { return };
         let mut refused: Option<(PathBuf, Pid, Error)> = None;
@@ -96,7 +97,7 @@ impl Finder<'_> {
                     let source = Source::new(path, Kind::Log(kind), pid, core);
                     self.add(Source { remark, ..source });
                 }
-                // The reason is the same for all processes, so it is reported once.
+                // The error is the same for every process, so report it only once.
                 Some(Err(error)) => {
                     refused.get_or_insert_with(|| (PathBuf::from(format!("/proc/{pid}/mem")), pid, error));
                 }
@@ -107,7 +108,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Files named like a core dump in the usual directories, newest first in each directory.
+    /// Files in the usual directories that are named like core dumps, newest first in each directory.
     fn core_files(&self) -> Vec<CoreFile> {
         let mut files = Vec::new();
         for (directory, named) in self.log_directories(&[".", "/tmp", SYSTEMD]) {
@@ -130,8 +131,8 @@ impl Finder<'_> {
         files
     }
 
-    /// Explains why a core dump belongs to another process than the one it was found for, going by its mappings; `None`
-    /// if nothing contradicts.
+    /// Explains why a core dump belongs to another process than the one that it was found for: its mappings differ from
+    /// the recorded ones. `None` if they don't contradict each other.
     pub(super) fn explain_if_core_contradicts(&self, source: &Source) -> Option<String> {
         let Kind::Log(kind) = source.kind else { return None };
         let process = self.processes.by_pid.get(&source.pid)?;
@@ -139,7 +140,7 @@ impl Finder<'_> {
     }
 }
 
-/// Recognizes a core dump by its file name. Returns its kind and the process ID in the name.
+/// Recognizes a core dump by its file name. Returns its kind, and the process ID in the name if there is one.
 fn parse_core_name(name: &OsStr) -> Option<(LogId, Option<i32>)> {
     LogId::find_by_name(name.to_str()?).find(|(id, _)| id.log().process.is_some())
 }
@@ -164,7 +165,8 @@ fn explain_difference(recorded: &Process, core: &LogProcess) -> Option<String> {
     (gone > same).then(|| "the mappings of its process are not the recorded ones".to_owned())
 }
 
-/// The last part of a path. Files in containers have other directories outside.
+/// The file name at the end of a path. Only file names are compared, because files in containers have other directories
+/// outside.
 fn file_name(path: &[u8]) -> &[u8] {
     let path = path.strip_suffix(b" (deleted)").unwrap_or(path);
     base_name(path)

@@ -1,4 +1,4 @@
-//! Handles files and directories that the user named.
+//! Finds sources in the files and directories that the user named.
 
 use super::{Finder, Source, inner_pid, logs};
 use crate::error::{Error, Warning};
@@ -16,21 +16,21 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 impl<'a> Finder<'a> {
-    /// The user's directories that may contain perf maps of a process. `is_shared`: several processes have the ID that
-    /// the file would be named after.
+    /// The directories from the user that may contain a process's perf map. If `is_shared`, the process ID in the map's
+    /// name is that of several processes; then only directories that the user named for this process.
     pub(super) fn given_map_directories(&self, pid: Pid, is_shared: bool) -> impl Iterator<Item = &'a Path> {
         let given = self.given.maps.files_for(pid, is_shared).into_iter();
         given.map(|given| given.path.as_path()).filter(|path| is_directory(path))
     }
 
-    /// The user's directories that may contain jitdumps or perf maps (`kind`) of a process.
+    /// The directories from the user that may contain a process's jitdump or perf map, depending on `kind`.
     pub(super) fn given_directories(&self, pid: Pid, kind: Kind) -> Vec<&'a Path> {
         let list = if kind == Kind::PerfMap { &self.given.maps } else { &self.given.dumps };
         let given = list.files_for(pid, false).into_iter().map(|given| given.path.as_path());
         given.filter(|path| is_directory(path)).collect()
     }
 
-    /// The process ID in a jitdump's header; `None` if it can't be read. Each file is read only once.
+    /// The process ID in a jitdump's header; `None` if the file can't be read. Reads each file only once.
     fn pid_in_dump(&self, path: &'a Path) -> Option<Pid> {
         if let Some(known) = self.given.pids_in_dumps.borrow().get(path) {
             return *known;
@@ -41,8 +41,9 @@ impl<'a> Finder<'a> {
         pid
     }
 
-    /// Where the user's options say that a process's jitdump is: a file with this name, for this process (`FILE@PID`),
-    /// or with the process's inner ID in its header; or this name in a directory.
+    /// The jitdumps from the user that may belong to a process. Directories: the file called `name` in them. Files:
+    /// those called `name`, those that the user named for this process (`FILE@PID`), and those with its ID inside its
+    /// namespace (`inner`) in their header.
     pub(super) fn given_dump_candidates(&self, name: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<(PathBuf, Named)> {
         let is_shared = inner.is_some_and(|inner| self.shared_pids.contains(&inner));
         let mut candidates = Vec::new();
@@ -60,7 +61,7 @@ impl<'a> Finder<'a> {
         candidates
     }
 
-    /// Loads files that the user named although no marker and no process refers to them.
+    /// Adds the files from the user that no marker refers to and that aren't named after a process.
     pub(super) fn add_user_files(&mut self) {
         let SourceOptions { jitdump, perf_map, jit_log, .. } = self.options;
         for (list, kind) in [(jitdump, Some(Kind::JitDump)), (perf_map, Some(Kind::PerfMap)), (jit_log, None)] {
@@ -107,7 +108,7 @@ impl<'a> Finder<'a> {
             let why = "has no process ID; pass FILE@PID";
             return self.report_refused(path, kind, Pid(-1), Error::new(why));
         };
-        // Text contains only some of the recorded processes, and a callgrind file only one.
+        // Other inputs don't contain every process: text contains only some, and a callgrind file only one.
         if self.processes.is_recording && !self.processes.by_pid.contains_key(&pid) {
             let message = format!(
                 "not used: it is from process {pid}, which is not in the recording; pass FILE@PID to \
@@ -124,19 +125,19 @@ impl<'a> Finder<'a> {
         self.add(source);
     }
 
-    /// The only process that a file from the user can belong to, even if the file has another process ID (`inner`).
-    /// `None` if there are several.
+    /// The only process that a file from the user can belong to, even if the file states another process ID (`inner`).
+    /// `None` if there are several such processes.
     fn only_candidate(&self, inner: Option<Pid>) -> Option<Pid> {
         match (self.processes.told, self.jit_processes) {
             (ProcessListState::Whole, &[only]) => Some(only),
-            // More processes may come, including the one with this ID.
+            // The list of processes may still grow, so that a process with this ID may come later.
             (ProcessListState::Begun(first), _) if inner.is_none() => first,
             _ => None,
         }
     }
 
-    /// Adds ELF objects that the user placed (`--elf`): to every process with JIT memory, or to every process if none
-    /// has any.
+    /// Adds the ELF objects that the user placed at an address (`--elf`) to every process with JIT memory. If no
+    /// process has any, to every process.
     pub(super) fn add_placed_objects(&mut self) {
         let mut pids = self.jit_processes.to_vec();
         if pids.is_empty() && !self.options.elf.is_empty() {
@@ -157,7 +158,7 @@ impl<'a> Finder<'a> {
     }
 }
 
-/// The process ID that a file states, in the process's own namespace.
+/// The process ID that a file or its name states. It is the ID in the process's own PID namespace.
 fn inner_pid_of_file(path: &Path, kind: Kind, bytes: &[u8]) -> Option<Pid> {
     // A core dump's name may contain more than one number, so prefer its contents.
     if let Kind::Log(id) = kind

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::path::Path;
 
-/// The files that the user named. An archive of a recording names one for each of its processes.
+/// The files that the user named with options. An archive of a recording adds one per recorded process.
 #[derive(Debug)]
 pub(super) struct GivenFiles<'a> {
     paths: FxHashSet<&'a Path>,
@@ -21,9 +21,9 @@ pub(super) struct GivenFiles<'a> {
 #[derive(Debug)]
 pub(super) struct GivenList<'a> {
     files: &'a [GivenFile],
-    /// Indices in `files` of those for a certain process.
+    /// For each process that the user named files for, the indices of these files in `files`.
     by_pid: FxHashMap<Pid, Vec<usize>>,
-    /// Indices in `files` of those for any process.
+    /// The indices in `files` of the files that the user named for no particular process.
     for_any: Vec<usize>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> GivenFiles<'a> {
         Self { paths, dumps, maps, pids_in_dumps: RefCell::default() }
     }
 
-    /// The longest of the user's paths that `path` equals or starts with.
+    /// The longest path from the user that `path` equals or is inside of; `None` if there is none.
     pub(super) fn typed_part<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         path.ancestors().find(|part| self.paths.contains(part))
     }
@@ -53,8 +53,8 @@ impl<'a> GivenList<'a> {
         list
     }
 
-    /// The files that may belong to a process, in the order of the options. `is_shared`: several processes have this ID
-    /// in their namespaces, so files for any process don't count.
+    /// The files that may belong to a process, in the order of the options. If `is_shared`, several processes have this
+    /// ID in their namespaces; then only files that the user named for this process.
     pub(super) fn files_for(&self, pid: Pid, is_shared: bool) -> Vec<&'a GivenFile> {
         let mut indices: Vec<usize> = self.by_pid.get(&pid).cloned().unwrap_or_default();
         if !is_shared {

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-/// How many bytes are needed to recognize a log.
+/// How many bytes at the start of a file are needed to recognize a log.
 const HEAD: usize = 1 << 16;
 
 /// Recognizes a log by its contents.
@@ -46,7 +46,7 @@ pub(super) fn read_process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
 }
 
 impl Finder<'_> {
-    /// Adds logs of processes that have none from the user.
+    /// Finds the logs of processes for which the user named none.
     pub(super) fn find_logs(&mut self) {
         let has_log = |pid: &Pid| self.kinds_of(*pid).any(|kind| matches!(kind, Kind::Log(_)));
         let without_log: Vec<Pid> = self.processes_not_injected().filter(|pid| !has_log(pid)).collect();
@@ -54,7 +54,7 @@ impl Finder<'_> {
             return;
         }
         let logs = self.log_files();
-        // Indices of logs by the process ID in their names.
+        // For each process ID, the indices of the logs with this ID in their names.
         let mut by_pid: FxHashMap<Pid, Vec<usize>> = FxHashMap::default();
         for (index, log) in logs.iter().enumerate() {
             if !self.shared_pids.contains(&log.pid) {
@@ -78,11 +78,11 @@ impl Finder<'_> {
         }
     }
 
-    /// For logs whose times aren't on the recording's clock: stores when each code address was first sampled. Each of
-    /// several logs of a process gets a copy.
+    /// For logs whose times aren't on the recording's clock: stores in each log when each address of its process was
+    /// first sampled. If a process has several such logs, each gets a copy.
     pub(super) fn date_logs(&mut self) {
         let Some(samples) = self.site.samples else { return };
-        // If the process also has a jitdump, the log is related to that instead.
+        // A log of a process that also has a jitdump is dated by comparing the two, which needs no samples.
         let dumps = self.found.files.iter().filter(|source| source.kind == Kind::JitDump);
         let with_dump: BTreeSet<Pid> = dumps.map(|source| source.pid).collect();
         let logs = self.found.files.iter_mut().filter(|source| matches!(source.kind, Kind::Log(_)));

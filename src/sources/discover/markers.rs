@@ -11,7 +11,7 @@ use std::path::Path;
 #[derive(Debug, Default)]
 pub(super) struct Markers<'a> {
     by_pid: BTreeMap<Pid, Vec<&'a Marker>>,
-    /// For each path, the files that were mapped under it, and by which processes.
+    /// For each path, the files that were mapped under it, and the processes that mapped each of them.
     by_path: BTreeMap<&'a OsStr, BTreeMap<FileId, BTreeSet<Pid>>>,
 }
 
@@ -34,12 +34,14 @@ impl<'a> Markers<'a> {
         self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
     }
 
-    /// The file of a process's first marker with this ID (`inner`) in its name.
+    /// The file that a process mapped as its first marker with the process ID `inner` in its name; `None` if there is
+    /// none or the file's identity wasn't recorded.
     pub(super) fn file_with_pid_in_name(&self, pid: Pid, inner: Pid) -> Option<FileId> {
         self.of_process(pid).iter().find(|marker| inner_pid(&marker.path) == Some(inner))?.file
     }
 
-    /// True if another process mapped a different jitdump under the same path.
+    /// True if another process mapped a different file under the marker's path, so that the path doesn't identify the
+    /// jitdump.
     pub(super) fn is_contested(&self, marker: &Marker) -> bool {
         let Some(marker_file) = marker.file else { return false };
         let Some(files) = self.by_path.get(marker.path.as_os_str()) else { return false };
@@ -47,8 +49,8 @@ impl<'a> Markers<'a> {
     }
 }
 
-/// The process ID in a file name: the last number of `jit-PID.dump`, `jit-TID-PID.dump` and `perf-PID.map`, or the one
-/// in a log's name.
+/// The process ID in a file name, which is that in the process's own PID namespace: the last number in `jit-PID.dump`,
+/// `jit-TID-PID.dump` and `perf-PID.map`, or the one in a log's name. `None` if there is none.
 pub fn inner_pid(path: &Path) -> Option<Pid> {
     let name = path.file_name()?.to_str()?;
     let Some(stem) = name.strip_suffix(".dump").or_else(|| name.strip_suffix(".map")) else {

@@ -55,13 +55,14 @@ use std::sync::{Arc, OnceLock};
 pub struct Found {
     pub(super) files: Vec<Source>,
     pub(super) options: SourceOptions,
-    /// Sources that could not be opened, or were refused.
+    /// Sources that aren't used, and why: they are missing, could not be opened or were refused, or the user has to
+    /// confirm them.
     pub(super) failed: Vec<Account>,
-    /// Recorded processes that are still running.
+    /// The recorded processes that are still running, by their recorded ID.
     live: BTreeMap<Pid, LiveProcess>,
     /// The input's directory.
     pub(super) beside: Option<PathBuf>,
-    /// Source maps for the scripts whose code was found; filled in by loading.
+    /// Source maps for the scripts that the code was compiled from. Set when the sources are loaded.
     pub(super) maps: OnceLock<SourceMaps>,
 }
 
@@ -70,48 +71,51 @@ pub struct Found {
 pub struct FoundFile<'a> {
     /// The path.
     pub path: &'a Path,
-    /// The name under which it would be found in a recording's directory.
+    /// The file name that jitgraft looks for in a recording's directory.
     pub name: OsString,
     /// Its contents.
     pub bytes: &'a [u8],
     /// Its metadata when it was opened; `None` if it is a copy of a process's memory.
     pub about: Option<&'a Metadata>,
-    /// Its kind and its process, as recorded; `None` if it was found in another way.
+    /// The kind of source, and the process by its recorded ID. `None` for files other than sources.
     pub of: Option<(Kind, Pid)>,
     /// Its permission bits.
     pub mode: u32,
 }
 
-/// A source, opened.
+/// A source that was opened but not read yet.
 #[derive(Debug)]
 pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
     /// The process, as recorded.
     pub(super) pid: Pid,
-    /// The process ID in the file's name, which is the one in the process's own namespace.
+    /// The process ID in the file's name or contents, which is that in the process's own PID namespace; `None` if there
+    /// is none.
     pub(super) inner: Option<Pid>,
     pub(super) bytes: Arc<Bytes>,
     /// The file's metadata when it was opened; `None` for a copy of a process's memory.
     pub(super) about: Option<Metadata>,
     /// Its permission bits.
     mode: u32,
-    /// When its marker was mapped, if that was recorded.
+    /// When the source's marker was mapped, if it has one and that was recorded.
     pub(super) marker: Option<Nanos>,
-    /// Where an ELF object was placed.
+    /// For an ELF object that the user placed: the address. Otherwise 0.
     pub(super) addr: Addr,
-    /// Why it was used although the user didn't ask for it; `None` if that isn't worth a remark.
+    /// A remark for users on why the source was used although they didn't ask for it; `None` if there is nothing to
+    /// remark on.
     pub(super) remark: Option<String>,
-    /// For logs: the parsed log; filled in by loading.
+    /// For logs: the parsed log. Set when the sources are loaded.
     pub(super) log: OnceLock<CodeLog>,
-    /// For logs: when addresses of the process were first sampled.
+    /// For logs: when each address of the process first occurred in a sample or its call chain; empty if that isn't
+    /// needed.
     pub(super) seen: FirstSeen,
-    /// Function names of an emulator's guest program; filled in by loading.
+    /// For programs in an emulator: names of the guest program's functions. Set when the sources are loaded.
     pub(super) guest: OnceLock<GuestNames>,
 }
 
 impl Source {
-    /// A source of code for a process, given by its recorded ID.
+    /// Creates a source of code for a process, which is given by its recorded ID.
     pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, contents: impl Into<Contents>) -> Self {
         let Contents { bytes, about, mode } = contents.into();
         Self {
@@ -136,7 +140,7 @@ impl Source {
     }
 }
 
-/// The contents of a source and metadata of its file.
+/// The contents of a source, and its file's metadata.
 #[derive(Debug, Clone)]
 pub(super) struct Contents {
     bytes: Arc<Bytes>,
@@ -157,20 +161,20 @@ impl From<Vec<u8>> for Contents {
 }
 
 impl Found {
-    /// For when no sources are wanted.
+    /// No sources, for when names of JIT code aren't wanted.
     pub fn none() -> Self {
         let (options, maps) = (SourceOptions::default(), OnceLock::new());
         Self { files: Vec::new(), options, failed: Vec::new(), live: BTreeMap::new(), beside: None, maps }
     }
 
-    /// All jitdumps, perf maps and logs, with path and contents. The copied memory of a running process has the name of
-    /// a core dump.
+    /// All files that belong to the sources, with path and contents. The copied memory of a running process gets a file
+    /// name like that of a core dump.
     pub fn each_file(&self) -> impl Iterator<Item = FoundFile<'_>> {
         let files = self.files.iter().filter(|source| source.kind != Kind::PlacedElf);
         files.filter_map(|source| {
             let name = match source.about {
                 Some(_) => source.path.file_name()?.to_owned(),
-                // The name that gcore would use.
+                // The file name that gcore would choose.
                 None => format!("core.{}", source.pid).into(),
             };
             Some(FoundFile {
@@ -184,7 +188,7 @@ impl Found {
         })
     }
 
-    /// Files that exist but aren't used, with the reason.
+    /// For each file that exists but isn't used: the path and the reason.
     pub fn refused_files(&self) -> impl Iterator<Item = String> {
         self.failed.iter().filter_map(|account| match &account.state {
             SourceState::Refused(why) => Some(format!("{}: {why}", account.path.display())),
@@ -192,13 +196,13 @@ impl Found {
         })
     }
 
-    /// Permission bits for a file that contains data from all sources: only those who may read all of them may read it.
+    /// The permissions for a file that contains data from all sources: only users who may read all sources may read it.
     pub fn mode(&self) -> u32 {
         io::mode_within(self.files.iter().map(|source| source.mode))
     }
 
-    /// True if the process is still running with another root directory, in which it can't see this file. perf looks
-    /// for a process's files where the process sees them.
+    /// True if the process is still running with another root directory, and this file isn't below that directory. perf
+    /// looks for a process's files where that process sees them.
     pub fn is_hidden_from(&self, pid: Pid, path: &Path) -> bool {
         self.live.get(&pid).is_some_and(|live| !live.sees(path))
     }
@@ -209,7 +213,7 @@ pub fn find(processes: &Processes, options: &SourceOptions, beside: Option<&Path
     find_at(processes, options, &Site { beside, ..Site::default() }, warnings)
 }
 
-/// Like [`find`], for an input about which more is known.
+/// Like [`find`], if more is known about the input than its directory.
 pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, warnings: &mut Warnings) -> Found {
     let has_jit_memory = processes.by_pid.iter().filter(|(_, process)| process.has_jit_memory);
     let jit_processes: Vec<Pid> = has_jit_memory.map(|(pid, _)| *pid).collect();
@@ -242,7 +246,8 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
     finder.find_cores();
     finder.add_registered_objects();
     finder.match_orphans();
-    // A matched file may serve several processes that share JIT memory.
+    // Some perf maps were only matched by their contents. They, too, may name code of other processes that share the
+    // JIT memory.
     finder.use_maps_of_shared_memory();
     finder.report_missing_dumps();
     finder.report_reused_pids();
@@ -261,18 +266,19 @@ struct Finder<'a> {
     options: &'a SourceOptions,
     given: GivenFiles<'a>,
     site: &'a Site<'a>,
-    /// For processes whose ID is in use: why the running process isn't the recorded one.
+    /// For processes whose ID is in use again: why the process that has it now isn't the recorded one.
     not_running: BTreeMap<Pid, String>,
     found: Found,
-    /// Paths that have been used already, so that no file is read twice.
+    /// The paths of files that are already used as sources, so that none is read twice.
     used_paths: BTreeSet<PathBuf>,
-    /// Files from the user whose process ID isn't that of a recorded process.
+    /// Files from the user that state no process ID, or one that isn't recorded.
     unassigned: Vec<(PathBuf, Kind)>,
     /// IDs that several processes have in their own namespaces, such as the process 1 of two containers.
     shared_pids: BTreeSet<Pid>,
     /// Markers whose jitdump wasn't found, and the paths that were tried.
     missing: Vec<(Marker, Vec<PathBuf>)>,
-    /// Reports about unused files that were already made. A file may have several paths and be tried in several ways.
+    /// Reports about unused files that were already made: process, file and reason. A file may be found by several
+    /// paths.
     reported: BTreeSet<(Pid, FileId, String)>,
     warnings: &'a mut Warnings,
 }
@@ -285,12 +291,12 @@ impl Finder<'_> {
 
     /// The kinds of sources that a process has.
     fn kinds_of(&self, pid: Pid) -> impl Iterator<Item = Kind> {
-        // `JitDump` is the least kind.
+        // `JitDump` compares as the least kind, so the range contains all kinds of the process.
         let from_pid = self.kinds.range((pid, Kind::JitDump)..);
         from_pid.take_while(move |(other, _)| *other == pid).map(|(_, kind)| *kind)
     }
 
-    /// Finds out which processes that may have JIT code are still running.
+    /// Finds out which processes that have JIT memory or a marker are still running.
     fn find_running_processes(&mut self) {
         let with_marker = self.processes.markers.iter().map(|marker| marker.pid);
         let pids: BTreeSet<Pid> = self.jit_processes.iter().copied().chain(with_marker).collect();
@@ -303,7 +309,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Reports processes whose ID now belongs to another process, if they have no source at all.
+    /// Reports each process whose ID now belongs to another process, if no source was found for it.
     fn report_reused_pids(&mut self) {
         for (pid, why) in std::mem::take(&mut self.not_running) {
             if self.kinds_of(pid).next().is_none() {
@@ -319,8 +325,8 @@ impl Finder<'_> {
         self.found.failed.push(Account { path: path.to_owned(), kind, pid, state, remark });
     }
 
-    /// The path of a process's file as seen from outside; `None` if the process isn't running or has the same root
-    /// directory as we do.
+    /// The path by which we can open a process's file that is in its container. `None` if the process isn't running or
+    /// has the same root directory as we do.
     fn path_in_container(&self, pid: Pid, path: &Path) -> Option<(PathBuf, Named)> {
         let live = self.found.live.get(&pid).filter(|live| live.has_own_files)?;
         Some((live.path_from_outside(path), Named::Inside(pid)))
@@ -336,8 +342,8 @@ impl Finder<'_> {
         }
     }
 
-    /// True for files in the usual places if the input is an archive: the recording is from another machine then, and
-    /// its files are in the archive.
+    /// True if a recording in an archive can't be about this file: jitgraft chose the path, or the recording states it,
+    /// and it isn't in the archive. Such a recording is from another machine, and its files are in the archive.
     fn is_of_another_machine(&self, path: &Path, named: Named) -> bool {
         if !matches!(named, Named::Habit | Named::Marker) {
             return false;
@@ -345,7 +351,8 @@ impl Finder<'_> {
         self.site.beside.is_some_and(|archive| io::is_archive(archive) && !path.starts_with(archive))
     }
 
-    /// How to open a path, which may start with a directory that the user typed.
+    /// The rules for opening a path. If it starts with a directory that the user typed, links on the way to that
+    /// directory are followed.
     fn door<'p>(&'p self, path: &'p Path, named: Named) -> Door<'p> {
         let start = match (self.given.typed_part(path), self.site.beside) {
             (Some(typed), _) => Start::Typed(typed),
@@ -373,11 +380,11 @@ impl Finder<'_> {
         directories
     }
 
-    /// Loads the jitdumps that markers refer to.
+    /// Finds the jitdumps that markers refer to.
     fn find_marked_dumps(&mut self) {
         let mut markers: Vec<&Marker> = self.processes.markers.iter().collect();
-        // Processes that wrote a jitdump come before those that inherited its mapping; then earlier mappings before
-        // later ones.
+        // Markers of processes that wrote their jitdump come before markers that a child inherited; then in the order
+        // of the recording.
         markers.sort_by_key(|marker| (!self.is_written_by_its_process(marker), marker.offset));
         for marker in markers {
             let Some(name) = marker.path.file_name() else { continue };
@@ -408,7 +415,7 @@ impl Finder<'_> {
         }
     }
 
-    /// True if the process that mapped a marker is the one whose ID is in the marker's name.
+    /// True if the process that mapped a marker wrote the jitdump: its ID is in the marker's name.
     fn is_written_by_its_process(&self, marker: &Marker) -> bool {
         inner_pid(&marker.path).is_some_and(|inner| marker.pid == outer_pid(inner, self.processes, self.options))
     }
@@ -419,7 +426,7 @@ impl Finder<'_> {
         self.door(path, named).look(path).is_some_and(|about| trust::file_id(&about) == recorded)
     }
 
-    /// Other places where a jitdump with this name may be.
+    /// Where else a jitdump with this name may be: in the input's directory and the usual places.
     fn dump_places(&self, name: &OsStr) -> Vec<(PathBuf, Named)> {
         let mut directories: Vec<PathBuf> = self.site.beside.map(Path::to_owned).into_iter().collect();
         directories.extend([PathBuf::from("/tmp"), PathBuf::from(".")]);
@@ -428,7 +435,7 @@ impl Finder<'_> {
     }
 
     /// Uses the first candidate that exists and is acceptable. Warns about each unacceptable one and tries the next.
-    /// Returns whether one was used.
+    /// Returns whether a candidate was used.
     fn use_first_good(
         &mut self,
         candidates: &[(PathBuf, Named)],
@@ -479,7 +486,7 @@ impl Finder<'_> {
         let mut reported: BTreeSet<PathBuf> = self.found.failed.iter().map(|account| account.path.clone()).collect();
         for (marker, looked_at) in std::mem::take(&mut self.missing) {
             let has_dump = self.kinds.contains(&(marker.pid, Kind::JitDump));
-            // Injected code has its names in the recording itself.
+            // The names of injected code are already in the recording, so a missing jitdump doesn't matter.
             let is_injected = self.processes.by_pid.get(&marker.pid).is_some_and(Process::is_injected);
             let is_reported = looked_at.iter().any(|path| reported.contains(path));
             if !has_dump && !is_injected && !is_reported {
@@ -490,7 +497,8 @@ impl Finder<'_> {
     }
 
     fn report_missing_dump(&mut self, marker: &Marker, looked_at: Vec<PathBuf>) {
-        // If the process ID in the path isn't recorded, the file was probably written in a container.
+        // If no recorded process has the ID in the path, the process probably ran in a container and wrote the file
+        // there.
         let is_in_container = inner_pid(&marker.path).is_some_and(|inner| !self.processes.by_pid.contains_key(&inner));
         let remedy = if is_in_container { " (from a container: docker cp CONTAINER:PATH .)" } else { "" };
         self.warnings.push(Warning::new(format!(
@@ -505,7 +513,7 @@ impl Finder<'_> {
     }
 }
 
-/// Prefix of some warnings; left out where only the reason is shown.
+/// Starts the warning about a file that isn't used. Left out where only the reason is shown.
 const NOT_USED: &str = "not used: ";
 
 fn not_matched_remark(path: &Path, why: &str) -> String {
@@ -516,7 +524,8 @@ fn unasked_use_remark(path: &Path, pid: Pid, why: &str) -> String {
     format!("{}: used for process {pid}, {why}", path.display())
 }
 
-/// Directories that perf's JVMTI agent and LLVM create for each run, in `$JITDUMPDIR`, the home directory or `/tmp`.
+/// The directories that perf's JVMTI agent and LLVM create for each run: below `$JITDUMPDIR`, the home directory or
+/// `/tmp`.
 fn dump_directories() -> Vec<PathBuf> {
     let roots = ["JITDUMPDIR", "HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
     let mut directories = Vec::new();
@@ -528,7 +537,7 @@ fn dump_directories() -> Vec<PathBuf> {
     directories
 }
 
-/// The directory that contains them.
+/// Where these agents create a directory for each run, relative to `$JITDUMPDIR`, the home directory or `/tmp`.
 const DUMPS: &str = ".debug/jit";
 
 fn subdirectories(path: &Path) -> Vec<PathBuf> {

@@ -1,4 +1,4 @@
-//! Finds jitdumps and perf maps by the process ID in their names.
+//! Finds jitdumps and perf maps that are named after their process.
 
 use super::{Finder, Source, inner_pid, unasked_use_remark};
 use crate::error::Warning;
@@ -12,7 +12,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 impl Finder<'_> {
-    /// Processes with JIT memory that have no source at all.
+    /// Processes with JIT memory for which no source has been found.
     pub(super) fn processes_without_source(&self) -> Vec<Pid> {
         self.processes_not_injected().filter(|pid| self.kinds_of(*pid).next().is_none()).collect()
     }
@@ -23,7 +23,7 @@ impl Finder<'_> {
         pids.filter(move |pid| !self.processes.by_pid.get(pid).is_some_and(Process::is_injected))
     }
 
-    /// Finds jitdumps and perf maps of processes with JIT memory by process ID.
+    /// Finds the jitdump and the perf map of each process with JIT memory, by the process ID in their names.
     pub(super) fn find_by_pid(&mut self) {
         for &pid in self.jit_processes {
             let inner_pids = self.inner_pids(pid);
@@ -38,9 +38,9 @@ impl Finder<'_> {
         }
     }
 
-    /// Finds perf maps and jitdumps of processes without visible JIT memory: their code may be in files, in static
-    /// buffers, or in memory whose mapping wasn't recorded. Few processes have such files, so unusable ones aren't
-    /// reported.
+    /// Finds perf maps and jitdumps of processes without recorded JIT memory: their code may be in files, in static
+    /// buffers, or in memory whose mapping wasn't recorded. Few such processes have these files, so files that can't be
+    /// used aren't reported.
     pub(super) fn find_quietly_by_pid(&mut self) {
         for (&pid, process) in &self.processes.by_pid {
             let is_candidate = pid.0 > 0 && !process.has_jit_memory && !process.is_injected();
@@ -53,7 +53,8 @@ impl Finder<'_> {
         }
     }
 
-    /// Uses a file named after a process if it exists and nothing suggests that it belongs to another process.
+    /// Uses a file called `name` as the source of a process, if the file exists and nothing suggests that it belongs to
+    /// another process.
     fn use_quietly(&mut self, pid: Pid, inner: Pid, name: &str, kind: Kind) {
         if self.shared_pids.contains(&inner) {
             return;
@@ -79,14 +80,14 @@ impl Finder<'_> {
         }
     }
 
-    /// The IDs that a process may have in its own namespace, most likely first.
+    /// The IDs that a process may have in its own PID namespace, most likely ones first. The recorded ID is among them.
     pub(super) fn inner_pids(&self, pid: Pid) -> Vec<Pid> {
         let stated = self.options.map_pid.iter().filter(|(_, outer)| *outer == pid).map(|(inner, _)| *inner);
         let running = self.found.live.get(&pid).and_then(|live| live.inner);
         let recorded = self.processes.by_pid.get(&pid).and_then(|process| process.inner_pid);
         let mut all: Vec<Pid> = stated.chain(running).chain(recorded).collect();
         let is_known = !all.is_empty();
-        // Somebody who knew the outer ID may have renamed a copy.
+        // A copy of the file may have been renamed by somebody who knew the recorded ID.
         all.push(pid);
         if !is_known {
             // A child inherits its parent's marker, whose name contains the parent's ID.
@@ -118,7 +119,7 @@ impl Finder<'_> {
         });
     }
 
-    /// Returns whether the process has a perf map now.
+    /// Finds the perf map of a process by the ID `inner` in its name. Returns whether the process has a perf map now.
     fn find_map_by_pid(&mut self, pid: Pid, inner: Pid) -> bool {
         if self.kinds.contains(&(pid, Kind::PerfMap)) {
             return true;
@@ -145,10 +146,10 @@ impl Finder<'_> {
 /// IDs that don't identify a process: each of two containers has its process 1, and both wrote `/tmp/jit-1.dump`. The
 /// name of such a file doesn't say which of them it belongs to; only its location or contents do.
 impl Finder<'_> {
-    /// IDs that several processes have in their own namespaces. Processes whose markers are the same file count once,
-    /// because they are children of the process that wrote it.
+    /// Finds IDs that several processes have in their own PID namespaces. Processes whose markers are the same file
+    /// count as one, because they are forks of the process that wrote it.
     pub(super) fn find_shared_pids(&self) -> BTreeSet<Pid> {
-        /// Who has an ID: the processes with this marker, or a process without one.
+        /// A claim to an ID: by all processes with the same marker, or by one process without a marker.
         #[derive(PartialEq, Eq, PartialOrd, Ord)]
         enum Claimant {
             Marker(FileId),
@@ -175,7 +176,7 @@ impl Finder<'_> {
         let Some(source) = self.found.files.last().filter(|source| source.path == marker.path) else { return };
         let (Some(about), Some(recorded)) = (&source.about, marker.file) else { return };
         let found = file_id(about);
-        // Inodes can only be compared on the same device.
+        // Inode numbers can only be compared on the same device.
         let is_same_device = (found.major, found.minor) == (recorded.major, recorded.minor);
         if is_same_device && found.inode != recorded.inode {
             let message = format!(
@@ -191,7 +192,8 @@ impl Finder<'_> {
 /// they are, but they run the server's JIT code in shared memory. The perf map for that code is named after the
 /// server's process.
 impl Finder<'_> {
-    /// Uses perf maps of running processes for recorded children that share their JIT memory.
+    /// Finds perf maps that are named after a running ancestor of a recorded process and name code in memory that the
+    /// two share.
     pub(super) fn use_maps_of_parents(&mut self) {
         let Some(proc) = self.site.proc else { return };
         for (pid, memory) in self.sharing_processes_without_map() {
@@ -208,7 +210,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Uses perf maps for other processes, too, if they share the same JIT memory.
+    /// Uses perf maps that were found for one process also for other processes that share its JIT memory.
     pub(super) fn use_maps_of_shared_memory(&mut self) {
         for (pid, memory) in self.sharing_processes_without_map() {
             let mut maps = self.found.files.iter().filter(|source| source.kind == Kind::PerfMap);
@@ -222,7 +224,7 @@ impl Finder<'_> {
         }
     }
 
-    /// Processes without a perf map that have JIT memory which they may share with others, and that memory.
+    /// Processes without a perf map whose JIT memory may be shared with other processes, and that memory.
     fn sharing_processes_without_map(&self) -> Vec<(Pid, SharedMemory)> {
         let pids = self.jit_processes.iter().filter(|pid| !self.kinds.contains(&(**pid, Kind::PerfMap)));
         pids.filter_map(|&pid| Some((pid, self.shared_memory_of(pid)?))).collect()

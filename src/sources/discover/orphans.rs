@@ -22,13 +22,13 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The maximum number of files to examine per directory, newest first: `/tmp` may contain those of years.
+/// The maximum number of files to examine per directory, newest first: `/tmp` may contain the files of years.
 const MAX_PER_DIRECTORY: usize = 32;
 
-/// A file written at its process's exit may be this much newer than the last sample.
+/// How much newer than the last sample a file may be: it may have been written when its process exited.
 const JUST_AFTER: Duration = Duration::from_secs(10);
 
-/// What is needed to match a file.
+/// What matching needs to know about a file that isn't named after a recorded process.
 #[derive(Debug)]
 struct Orphan {
     path: PathBuf,
@@ -48,22 +48,22 @@ struct Orphan {
 #[derive(Debug)]
 struct Candidate {
     pid: Pid,
-    /// True if it has no source yet.
+    /// True if the process has no source yet.
     is_wanted: bool,
-    /// Executable mappings, sorted and disjoint.
+    /// Address ranges of executable mappings, sorted and disjoint.
     mapped: Vec<(u64, u64)>,
     /// Sampled addresses in memory for JIT code, and how often each was sampled.
     samples: Vec<(Addr, u64)>,
     began: Option<Nanos>,
     ended: Option<Nanos>,
     markers: Vec<FileId>,
-    /// The process ID in its own namespace, if it is still running.
+    /// The process ID in the process's own PID namespace, if the process is still running.
     inner: Option<Pid>,
     /// JIT memory that it may share with other processes.
     memory: Option<SharedMemory>,
 }
 
-/// When the recording's samples were taken.
+/// When the recording's samples were taken, and how its clock relates to others.
 #[derive(Debug, Clone, Copy)]
 struct SampledTimes {
     clock: Clock,
@@ -71,7 +71,7 @@ struct SampledTimes {
 }
 
 impl Finder<'_> {
-    /// Matches files to processes without a source.
+    /// Matches files that aren't named after a recorded process to processes without a source.
     pub(super) fn match_orphans(&mut self) {
         let Some(samples) = self.site.samples else { return };
         let without_source = self.processes_without_source();
@@ -96,7 +96,7 @@ impl Finder<'_> {
         }
     }
 
-    /// `None` if the process wasn't sampled in memory for JIT code.
+    /// Collects what matching needs to know about a process; `None` if it wasn't sampled in JIT memory.
     fn candidate(&self, pid: Pid, is_wanted: bool, sampled: &Sampled) -> Option<Candidate> {
         let process = self.processes.by_pid.get(&pid)?;
         let (mut mapped, mut jit) = (Vec::new(), Vec::new());
@@ -126,8 +126,8 @@ impl Finder<'_> {
         })
     }
 
-    /// Files that haven't been used yet: those that the user named, and those with a usual name in the user's
-    /// directories, the input's directory and `/tmp`.
+    /// The files that haven't been used yet: those that the user named, and those that are named like sources in the
+    /// user's directories, the input's directory and `/tmp`.
     fn orphan_files(&mut self) -> Vec<Orphan> {
         let mut files = Vec::new();
         for (path, kind) in std::mem::take(&mut self.unassigned) {
@@ -146,7 +146,7 @@ impl Finder<'_> {
                 continue;
             }
             for (path, kind) in list_by_name(self.door(&directory, named), &directory) {
-                // A file with the ID of a recorded process has been tried already.
+                // If the ID in the file's name is that of a recorded process, the file has been tried already.
                 let process = inner_pid(&path).and_then(|pid| self.processes.by_pid.get(&pid));
                 let is_tried = process.is_some_and(|process| process.has_jit_memory);
                 if !is_tried && !self.used_paths.contains(&path) {
@@ -160,8 +160,8 @@ impl Finder<'_> {
     fn orphan(&mut self, path: &Path, kind: Kind, named: Named, asked: bool) -> Option<Orphan> {
         let opened = match self.open(path, named)? {
             Ok(opened) => opened,
-            // Nobody asked for this file, so it isn't reported if it can't be opened, for instance because it belongs
-            // to another user.
+            // Nobody asked for this file, so it isn't reported if it can't be opened, for example because another user
+            // owns it.
             Err(error) => {
                 if asked {
                     self.report_refused(path, kind, Pid(-1), error);
@@ -206,7 +206,7 @@ impl Finder<'_> {
                      {}@{pid}",
                     path.display()
                 );
-                // Files that the user named get a warning, too.
+                // For files that the user named, also warn.
                 if file.asked {
                     self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
                 }
@@ -222,13 +222,13 @@ impl Finder<'_> {
                 self.report_not_matched(&path, kind, Pid(-1), why.to_owned());
                 self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
             }
-            // Files in public directories are only worth mentioning if they fit.
+            // Don't report files that fit no process: they may be anybody's.
             Verdict::Unmatched => {}
         }
     }
 }
 
-/// The jitdumps, perf maps and logs in a directory, going by their names, newest first.
+/// The files in a directory that are named like jitdumps, perf maps or logs, newest first.
 fn list_by_name(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
     let mut files: Vec<(SystemTime, PathBuf, Kind)> = Vec::new();
     for (name, about) in door.entries(directory, |name| kind_by_name(name).is_some()) {
@@ -240,7 +240,7 @@ fn list_by_name(door: Door<'_>, directory: &Path) -> Vec<(PathBuf, Kind)> {
     files.into_iter().rev().take(MAX_PER_DIRECTORY).map(|(_, path, kind)| (path, kind)).collect()
 }
 
-/// True if the file name is that of a jitdump, a perf map, or a log that belongs to a recording.
+/// True if a file with this name belongs in a recording's directory, because it is that of a jitdump, perf map or log.
 pub(crate) fn goes_with_recordings(name: &OsStr) -> bool {
     kind_by_name(name).is_some()
 }
@@ -257,7 +257,7 @@ fn kind_by_name(name: &OsStr) -> Option<Kind> {
     LogId::find_by_name(name).next().map(|(id, _)| Kind::Log(id))
 }
 
-/// What a file contains.
+/// The code in a file, and when it was recorded.
 struct OrphanContents {
     /// Address ranges of its code, sorted and disjoint.
     ranges: Vec<(u64, u64)>,
@@ -265,7 +265,7 @@ struct OrphanContents {
     times: Option<(Nanos, Nanos)>,
 }
 
-/// `None` if the file contains no code.
+/// Reads the code ranges and times of a file; `None` if it contains no code.
 fn read_contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     let (mut ranges, mut times) = (Vec::new(), None);
     match kind {
@@ -289,7 +289,7 @@ fn read_contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     if ranges.is_empty() { None } else { Some(OrphanContents { ranges, times }) }
 }
 
-/// Compares every file with every process.
+/// Compares every file with every process, for `evidence::judge`.
 fn compare_all(files: &[Orphan], processes: &[Candidate], when: &SampledTimes) -> Vec<Fit> {
     let mut fits = Vec::new();
     for (index, file) in files.iter().enumerate() {
@@ -298,7 +298,7 @@ fn compare_all(files: &[Orphan], processes: &[Candidate], when: &SampledTimes) -
     fits
 }
 
-/// `index` is that of the file.
+/// Compares one file with one process. `index` is the file's index.
 fn compare(index: usize, file: &Orphan, process: &Candidate, when: &SampledTimes) -> Fit {
     let (mut samples, mut covered) = (0, 0);
     for (addr, count) in &process.samples {
@@ -313,7 +313,7 @@ fn compare(index: usize, file: &Orphan, process: &Candidate, when: &SampledTimes
         Some(Err(why)) => (false, Some(why)),
         None => (false, None),
     };
-    // From the strongest to the weakest.
+    // The strongest evidence first.
     let sign = if file.kind == Kind::JitDump && file.id.is_some_and(|id| process.markers.contains(&id)) {
         Some(Sign::Inode)
     } else if times_fit {
@@ -339,7 +339,7 @@ fn compare(index: usize, file: &Orphan, process: &Candidate, when: &SampledTimes
     }
 }
 
-/// Evidence other than its records' times that a file doesn't belong to a process; `None` if there is none.
+/// Evidence against a file belonging to a process, apart from the times of its records; `None` if there is none.
 fn find_contradiction(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<String> {
     if let (Some(in_name), Some(inner)) = (inner_pid(&file.path), process.inner)
         && in_name != inner
@@ -351,7 +351,8 @@ fn find_contradiction(file: &Orphan, process: &Candidate, when: &SampledTimes) -
     is_older.then(|| "it was last written before the process began".to_owned())
 }
 
-/// Whether a jitdump's times fit the process (the error says why not); `None` if that can't be determined.
+/// Whether the times of a jitdump's records fit the process; the error says why not. `None` if that can't be
+/// determined.
 fn compare_times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Result<(), String>> {
     if !is_monotonic(&when.clock) {
         return None;
@@ -367,13 +368,14 @@ fn compare_times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Opt
             Some(Err(format!("{records}, but the process began at {}", format_seconds(began))))
         }
         Some(_) => Some(Ok(())),
-        // The process started before the recording, but loaded code during it.
+        // The marker isn't recorded: the process mapped it before the recording began, but loaded code during the
+        // recording.
         None if last >= when.sampled.first && last.0 <= end.0.saturating_add(SLACK) => Some(Ok(())),
         None => None,
     }
 }
 
-/// True if the file was last written while samples were taken, or shortly after.
+/// True if the file was last written while samples were taken, or within [`JUST_AFTER`] of the last one.
 fn was_written_during_recording(file: &Orphan, when: &SampledTimes) -> bool {
     let (first, last) = (wall_time(&when.clock, when.sampled.first), wall_time(&when.clock, when.sampled.last));
     match (first, last, file.written) {

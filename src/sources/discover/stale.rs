@@ -11,7 +11,7 @@ use crate::sources::options::SourceOptions;
 use crate::sources::site::wall_time;
 use std::time::{Duration, SystemTime};
 
-/// Tolerance for file times, which come from the file system's clock.
+/// Tolerance when comparing file times with process times. File times are from the file system's clock.
 const SLACK: Duration = Duration::from_secs(1);
 
 impl Finder<'_> {
@@ -48,18 +48,18 @@ impl Finder<'_> {
         }
         let times = dump.records().flatten().map(|record| record.timestamp);
         let first = times.clone().next().filter(|first| *first != 0)?;
-        // Read only the first record if the jitdump already starts late enough.
+        // If the first record shows that the jitdump isn't stale, the others needn't be read.
         explain_other_process(source.pid, source.marker, self.processes, first, first)?;
         explain_other_process(source.pid, source.marker, self.processes, first, times.last()?)
     }
 }
 
-/// When a process began, if that was recorded.
+/// When a process was forked or, if that wasn't recorded, when it first called exec. `None` if neither was recorded.
 pub(super) fn process_start(process: &Process) -> Option<Nanos> {
     process.forked.map(|(_, time)| time).or(process.execs.first().copied())
 }
 
-/// True if a file was last written before a process began, so that it can't contain anything from it.
+/// True if a file was last written before a process began, so that the process can't have written any of it.
 pub(super) fn is_written_before(written: SystemTime, began: SystemTime) -> bool {
     written.checked_add(SLACK).is_some_and(|written| written < began)
 }

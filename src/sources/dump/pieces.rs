@@ -5,11 +5,11 @@ use crate::parallel::Pool;
 use crate::records::jitdump::{JitDump, Record};
 use std::ops::Range;
 
-/// Bytes per piece. A few pieces per thread are in memory as parsed records.
+/// Bytes per piece. The parsed records of a few pieces per thread are in memory at a time.
 pub(super) const PIECE: u64 = 1 << 20;
 
-/// Calls `each` with every record in file order, like [`JitDump::records`]. With a pool, the next pieces of `piece_size`
-/// bytes are parsed meanwhile.
+/// Calls `each` with every record in file order, like [`JitDump::records`]. If there is a pool, its threads meanwhile
+/// parse the next pieces, of `piece_size` bytes each.
 pub(super) fn for_each_record<'data>(
     dump: &JitDump<'data>,
     pool: Option<&Pool>,
@@ -29,7 +29,8 @@ pub(super) fn for_each_record<'data>(
             Some(piece) if records.step_over(&piece) => {
                 piece.records.into_iter().for_each(|record| each(Ok(record)));
             }
-            // Parsing from the middle of the file guessed wrong where records start, or the piece is damaged.
+            // A piece that starts in the middle of the file has to guess where its first record starts. The guess was
+            // wrong, or the piece is damaged.
             _ => {
                 while records.next_offset().is_some_and(|offset| offset < end)
                     && let Some(record) = records.next()

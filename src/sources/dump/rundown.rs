@@ -16,18 +16,18 @@ use crate::model::ranges::RangeMap;
 use crate::model::{Nanos, Pid};
 use crate::resolve::code_map::CodeList;
 
-/// In nanoseconds. A program that began less than this ago is starting up, so that its jitdump was opened on time.
-/// Runtimes open theirs within 0.2 s.
+/// In nanoseconds. A program that began less than this before its jitdump was opened was starting up, so that the
+/// jitdump was opened on time. Runtimes open theirs within 0.2 s.
 const START_UP: u64 = 1_000_000_000;
 
 /// The maximum time between two records of a rundown, in nanoseconds. Nothing is compiled in between, but the thread
 /// may be preempted.
 const MAX_GAP: u64 = 20_000_000;
 
-/// The maximum average time per record, in nanoseconds (measured: 15 µs).
+/// The maximum average time per record of a rundown, in nanoseconds (measured: 15 µs).
 const MAX_TIME_PER_RECORD: u64 = 200_000;
 
-/// The minimum number of functions in a rundown. Fewer may be the first ones that a compiler produces.
+/// The minimum number of functions in a rundown. A shorter list may be the first functions that a compiler produced.
 const MIN_FUNCTIONS: usize = 64;
 
 /// Corrects the times of the rundown at the start of a process's jitdump, if there is one. `marker` is when the jitdump
@@ -58,19 +58,19 @@ pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker: Option<Na
     });
 }
 
-/// When the program began that opened a jitdump at time `opened`; `None` if it was just starting up.
+/// When the program began that opened its jitdump at time `opened`; `None` if it was just starting up.
 fn program_start(process: &Process, opened: Nanos, marker: Option<Nanos>) -> Option<Nanos> {
     let exec = process.execs.iter().copied().filter(|exec| *exec <= opened).max();
     let forked = process.forked.map(|(_, time)| time).filter(|time| *time <= opened);
     match exec.or(forked) {
         Some(began) => (opened.0 - began.0 >= START_UP).then_some(began),
-        // It was running before the recording began, and opened the jitdump during it.
+        // The program was running before the recording began, and opened its jitdump during the recording.
         None if marker.is_some_and(|mapped| mapped.0 > 0) => Some(Nanos(0)),
         None => None,
     }
 }
 
-/// For executable memory that was mapped between two times: when each address was last mapped.
+/// For all executable memory that was mapped between two times: when each address was last mapped.
 fn executable_memory(process: &Process, first: Nanos, last: Nanos) -> RangeMap<Nanos> {
     let mut memory = RangeMap::default();
     for mapping in &process.mappings {

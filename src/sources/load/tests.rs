@@ -49,7 +49,8 @@ fn marker(pid: i32, path: &Path, time: u64) -> Marker {
     }
 }
 
-/// Returns the name for each question (process, address, time), the warnings and the accounts.
+/// Loads the sources, and looks up each question (process, address, time). Returns the names, the warnings and the
+/// accounts.
 fn ask(
     processes: &Processes,
     options: &SourceOptions,

@@ -18,7 +18,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The result of looking for a source map or a WebAssembly module.
+/// The result of looking for a script's source map, or for a WebAssembly module.
 pub(super) enum Lookup<T> {
     /// There is no source map, and no reason to expect one.
     Nothing,
@@ -30,13 +30,14 @@ pub(super) enum Lookup<T> {
         why: String,
     },
     Found {
-        /// The name of the map, or of the file with names.
+        /// The path of the source map, or of the WebAssembly file with names.
         map: String,
         /// The script with its source map, or the module.
         found: T,
-        /// The files that were read: the path where each would be looked for, and where it actually is.
+        /// The files that were read. For each: the path where jitgraft would look for it on the recorded machine, and
+        /// where it actually is.
         places: Vec<(PathBuf, PathBuf)>,
-        /// The number of bytes read.
+        /// The number of bytes read from these files.
         size: usize,
         /// True if the user named this file.
         is_given: bool,
@@ -48,25 +49,27 @@ pub(super) enum Lookup<T> {
 pub(super) struct ModuleFile {
     pub(super) path: PathBuf,
     pub(super) module: Rc<WasmModule>,
-    /// True if the user named it for functions whose module isn't known.
+    /// True if the user passed the file with `--source-maps` without naming a script. Native WebAssembly functions,
+    /// whose module isn't recorded, get their names from such files.
     pub(super) is_given: bool,
 }
 
 /// The name of a source map, and why it isn't used.
 type Refusal = (String, String);
 
-/// Scripts and source maps are text files.
+/// The kind of file that is accepted: scripts and source maps are text, without NUL bytes.
 const TEXT: Kind =
     Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a script or a source map" };
 
-/// Maximum size in bytes of a file, and of all files together. While a source map is parsed, it is in memory several
-/// times.
+/// The maximum size in bytes of one file, and of all scripts and source maps together. While a source map is parsed, it
+/// is in memory several times.
 pub(super) const MAX_SIZE: u64 = 1 << 30;
 
-/// The maximum number of modules, and of earlier scripts that a script was generated from, to read.
+/// The maximum number of WebAssembly modules to read, and of earlier scripts per generated script.
 pub(super) const MAX_MAPS: usize = 1000;
 
-/// How often a script may have been generated from another one: by a compiler, a bundler, a minifier.
+/// The maximum number of times that one script may have been generated from another, for example by a compiler, a
+/// bundler and a minifier.
 const MAX_DEPTH: usize = 3;
 
 /// A script's path in the recording and on this machine.
@@ -90,9 +93,9 @@ struct LoadedScript {
     size: usize,
 }
 
-/// One of a source map's files that is itself a script with a source map.
+/// A script that another script was generated from, and that has a source map of its own.
 struct EarlierScript {
-    /// Index among the source map's files.
+    /// The script's index among the files of the other script's source map.
     file: u32,
     loaded: LoadedScript,
 }
@@ -100,34 +103,34 @@ struct EarlierScript {
 /// A source map that may belong to a script.
 struct Candidate {
     name: String,
-    /// Its path, if it is a file of its own.
+    /// The path of the source map; `None` if it is part of the script.
     path: Option<PathBuf>,
     file: FileBytes,
-    /// The directory that its sources are relative to.
+    /// The directory that paths in the source map are relative to.
     base: PathBuf,
     /// True if the user named this file.
     is_given: bool,
 }
 
-/// The source maps in a directory.
+/// An index of the source maps in a directory.
 #[derive(Debug, Default)]
 struct MapDirectory {
     /// Sorted by name.
     paths: Vec<PathBuf>,
-    /// The first map for each `debugId`, in lower case.
+    /// For each `debugId`, in lower case, the index in `paths` of the first map with it.
     by_debug_id: FxHashMap<String, usize>,
-    /// The first map for each script name, among maps without a `debugId`.
+    /// For each script name that a map without a `debugId` states, the index in `paths` of the first such map.
     by_script: FxHashMap<String, usize>,
 }
 
 pub(super) struct Finder<'a> {
     pub(super) search: MapSearch<'a>,
-    /// For files from the user that aren't named after a script: which script each says it belongs to. Read once per
-    /// file rather than once per script.
+    /// For each file that the user passed without naming a script: which script the file says it belongs to. Each file
+    /// is read once instead of once per script.
     asked: RefCell<FxHashMap<PathBuf, Option<About>>>,
-    /// The user's directories that have been read.
+    /// The directories from the user that have been read.
     directories: RefCell<FxHashMap<PathBuf, Rc<MapDirectory>>>,
-    /// Warnings about files in these directories that could not be read.
+    /// Warnings about files in the user's directories that could not be read.
     unread: RefCell<Warnings>,
     /// The user's source maps that were used for a script.
     used: RefCell<FxHashSet<PathBuf>>,
@@ -141,7 +144,7 @@ impl<'a> Finder<'a> {
         Self { search, asked, directories, unread, used, modules: OnceCell::new() }
     }
 
-    /// Takes the warnings about files in the user's directories that could not be read.
+    /// Returns and clears the warnings about files in the user's directories that could not be read.
     pub(super) fn take_unread(&self) -> Warnings {
         self.unread.take()
     }
@@ -149,7 +152,7 @@ impl<'a> Finder<'a> {
     /// Finds the text and the source map of a script by the name that the runtime gives it.
     pub(super) fn find_script(&self, name: &str) -> Lookup<Box<AuthoredScript>> {
         let (recorded, paths) = if let Some(recorded) = file_from_url(name) {
-            // Runtimes spell a script's path in only one way; ignoring other spellings avoids reading a file twice.
+            // A runtime spells a script's path in one way. Ignoring other spellings avoids reading a file twice.
             if normalize(&recorded).as_os_str() != recorded.as_os_str() {
                 return Lookup::Nothing;
             }
@@ -186,8 +189,9 @@ impl<'a> Finder<'a> {
         Lookup::Found { map, found: Box::new(script), places, size, is_given }
     }
 
-    /// Parses a script's source map, and up to `max_depth` levels of source maps of the scripts that it was generated
-    /// from. `debug_id` is the script's.
+    /// Parses a script's source map. If the script was generated from other scripts, also loads their source maps, up
+    /// to `max_depth` levels deep. `debug_id` is the ID that the script states. The error says why the map can't be
+    /// used.
     fn load(
         &self,
         text: String,
@@ -221,8 +225,7 @@ impl<'a> Finder<'a> {
         Ok(LoadedScript { script, size })
     }
 
-    /// Among the files that a script was generated from, loads those that are scripts with a matching source map of
-    /// their own.
+    /// Loads the scripts that a script was generated from, if they have a matching source map of their own.
     fn load_earlier_scripts(
         &self,
         map: &ScriptMap,
@@ -245,13 +248,13 @@ impl<'a> Finder<'a> {
         generated: ScriptPaths<'_>,
         max_depth: usize,
     ) -> Option<EarlierScript> {
-        // Only files below the generated script's own directory: anybody may have written the map.
+        // Read only files in the generated script's own directory or below it: anybody may have written its source map.
         let actual = match file.strip_prefix(normalize(generated.recorded.parent()?)) {
             Ok(relative) => generated.actual.parent().map(|directory| directory.join(relative)),
             Err(_) => None,
         };
         let content = map.sources.get(index)?.content.as_ref();
-        // Texts are long, and mention their source map at the end.
+        // A script mentions its source map at the end, so the rest of its long text needn't be unescaped.
         let ending = match content {
             Some(text) => text.ending(Mention::is_code)?,
             None => decode(&self.read(actual.as_ref()?, Named::Recording)?.ok()?),
@@ -273,8 +276,8 @@ impl<'a> Finder<'a> {
         Some(EarlierScript { file: u32::try_from(index).ok()?, loaded })
     }
 
-    /// Where a file may be that the runtime read: below the `--symfs` directories, or at its own path if there are
-    /// none; or in the input's directory.
+    /// The paths where a file that the runtime read may be: below each `--symfs` directory, or at its own path if there
+    /// are none, and finally in the input's directory.
     pub(super) fn possible_paths(&self, recorded: &Path) -> Vec<PathBuf> {
         let relative = recorded.strip_prefix("/").unwrap_or(recorded);
         let mut paths: Vec<PathBuf> = self.search.symfs.iter().map(|root| root.join(relative)).collect();
@@ -285,13 +288,13 @@ impl<'a> Finder<'a> {
         paths
     }
 
-    /// Where a file would be in the input's directory.
+    /// The path of a file with this name in the input's directory; `None` if there is no such directory.
     pub(super) fn path_in_input_dir(&self, recorded: &Path) -> Option<PathBuf> {
         Some(self.search.beside?.join(recorded.file_name()?))
     }
 
-    /// Reads the first of these files that exists. A script that exists but can't be read is reported only if there is
-    /// a source map next to it.
+    /// Reads the first of these files that exists and can be read. If none can be read, returns the reason if there is
+    /// a source map next to an unreadable one. Otherwise `None`.
     fn read_script(&self, paths: Vec<PathBuf>) -> Option<Result<ScriptFile, Refusal>> {
         let mut refusal = None;
         for path in paths {
@@ -305,19 +308,19 @@ impl<'a> Finder<'a> {
         refusal.map(Err)
     }
 
-    /// The name of the source map next to a script, if there is one.
+    /// The path of the source map next to a script, for messages; `None` if there is none.
     fn name_adjacent_map(&self, script: &Path) -> Option<String> {
         let map = script.with_file_name(map_name(script.file_name()?));
         Named::Recording.door(self.search.force).look(&map)?;
         Some(map.display().to_string())
     }
 
-    /// Reads a script or source map; `None` if it doesn't exist.
+    /// Reads a script or source map; `None` if it doesn't exist. The error is the reason why it can't be read.
     fn read(&self, path: &Path, named: Named) -> Option<Result<Bytes, String>> {
         self.read_through(named.door(self.search.force), path, TEXT)
     }
 
-    /// Reads a file; `None` if it doesn't exist.
+    /// Reads a file by the rules of `door`; `None` if it doesn't exist. The error is the reason why it can't be read.
     pub(super) fn read_through(&self, door: Door<'_>, path: &Path, kind: Kind) -> Option<Result<Bytes, String>> {
         if door.look(path).is_some_and(|about| about.len() > MAX_SIZE) {
             return Some(Err("it is larger than 1 GiB".to_owned()));
@@ -326,7 +329,7 @@ impl<'a> Finder<'a> {
         Some(opened.map(|opened| opened.bytes).map_err(|error| error.to_string()))
     }
 
-    /// The source map that the user named for a script.
+    /// The source map from the user that belongs to a script; `None` if none of them does.
     fn find_given_map(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         for GivenMap { path, script: suffix } in &self.search.options.given {
             let found = match suffix {
@@ -343,7 +346,7 @@ impl<'a> Finder<'a> {
         None
     }
 
-    /// The user's source maps that weren't used for any script.
+    /// The source maps from the user that belong to none of the scripts.
     pub(super) fn unused_maps(&self) -> Vec<&Path> {
         let used = self.used.borrow();
         let mut unused = Vec::new();
@@ -356,7 +359,8 @@ impl<'a> Finder<'a> {
         unused
     }
 
-    /// The source map for a script in a directory that the user named: by its file name, else by what the maps say.
+    /// The source map for a script in a directory from the user: the one named after the script, or else one that says
+    /// that it belongs to the script.
     fn find_in_directory(
         &self,
         directory: &Path,
@@ -384,8 +388,8 @@ impl<'a> Finder<'a> {
         maps
     }
 
-    /// Reads what each source map in a directory says it belongs to. Links aren't followed, because the user didn't
-    /// name these files.
+    /// Indexes the source maps in a directory by what they say about their script. Links in the directory aren't
+    /// followed, because the user didn't name them.
     fn read_directory(&self, directory: &Path) -> MapDirectory {
         let mut maps = MapDirectory::default();
         let door = self.door_below(directory);
@@ -421,12 +425,13 @@ impl<'a> Finder<'a> {
         maps
     }
 
-    /// How to open files in a directory that the user named.
+    /// The rules for opening files in a directory from the user.
     pub(super) fn door_below<'d>(&self, directory: &'d Path) -> Door<'d> {
         Door { named: Named::Recording, start: Start::Typed(directory), force: self.search.force }
     }
 
-    /// A source map from the user, if it is named after the script or says that it belongs to it.
+    /// Reads a source map from the user, if it is named after the script or says that it belongs to the script.
+    /// Otherwise `None`.
     fn read_map_if_matching(
         &self,
         path: &Path,
@@ -464,7 +469,7 @@ impl<'a> Finder<'a> {
         Some(Ok(Candidate { name, path: Some(path.to_owned()), file: FileBytes::new(bytes), base, is_given: false }))
     }
 
-    /// The source map that the script names, or the one next to it.
+    /// The source map that a script refers to, or else the one next to it; `None` if there is neither.
     fn find_map(&self, paths: ScriptPaths<'_>, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let ScriptPaths { recorded, actual } = paths;
         let (recorded_dir, actual_dir) = (recorded.parent()?, actual.parent()?);
@@ -506,7 +511,7 @@ impl<'a> Finder<'a> {
         }
     }
 
-    /// Reads the source map next to a script: `SCRIPT.map`.
+    /// Reads the source map next to a script, called `SCRIPT.map`; `None` if there is none.
     fn read_adjacent_map(&self, paths: ScriptPaths<'_>) -> Option<Result<Candidate, Refusal>> {
         let base = paths.recorded.parent()?.to_owned();
         let path = paths.actual.parent()?.join(map_name(paths.actual.file_name()?));
@@ -523,8 +528,8 @@ fn is_script(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "js" || extension == "mjs" || extension == "cjs")
 }
 
-/// The path where a source map would be looked for: it relates to the recorded path of the script as its actual path
-/// (`map`) relates to the actual path of the script.
+/// Where jitgraft would look for a source map (`map`) on the recorded machine: the path relates to the script's
+/// recorded path as `map` relates to the script's actual path.
 fn recorded_map_path(ScriptPaths { recorded, actual }: ScriptPaths<'_>, map: &Path) -> PathBuf {
     match map.strip_prefix(actual.parent().unwrap_or(actual)) {
         Ok(relative) => recorded.parent().unwrap_or(recorded).join(relative),
@@ -532,12 +537,12 @@ fn recorded_map_path(ScriptPaths { recorded, actual }: ScriptPaths<'_>, map: &Pa
     }
 }
 
-/// Converts to text. Invalid UTF-8 is replaced, as runtimes do.
+/// Converts bytes to text. Replaces invalid UTF-8, as runtimes do.
 fn decode(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// The usual name of a script's source map.
+/// The usual file name of a script's source map: `SCRIPT.map`.
 fn map_name(script: &OsStr) -> OsString {
     let mut name = script.to_owned();
     name.push(".map");

@@ -40,10 +40,10 @@ use std::path::PathBuf;
 #[derive(Debug, Default)]
 pub struct SourceMaps {
     authored: Authored,
-    /// The WebAssembly module that the user gave for natively compiled functions, because the profile doesn't say which
-    /// module they belong to.
+    /// The WebAssembly module from the user for functions in native code. The profile doesn't say which module these
+    /// belong to.
     native: Option<AuthoredModule>,
-    /// Authored names by generated name, in V8's spelling.
+    /// For each generated name in V8's spelling, the authored name in the same spelling.
     names: FxHashMap<Box<[u8]>, String>,
     /// True if the text of authored files may be shown.
     shows_text: bool,
@@ -62,29 +62,31 @@ pub struct MapAccount {
     pub map: Option<String>,
     /// How many of the script's functions occur in the profile.
     pub functions: usize,
-    /// True if most of these start so far right in their lines that a tool must have written the script.
+    /// True if most of these functions start so far right in their lines that a tool must have written the script.
     pub minified: bool,
-    /// How many of these got another name.
+    /// How many of these functions got another name.
     pub renamed: usize,
-    /// How many of these got an authored position.
+    /// How many of these functions got an authored position.
     pub placed: usize,
-    /// How many of these are third-party code according to the map (`ignoreList`).
+    /// How many of these functions are third-party code according to the map (`ignoreList`).
     pub third_party: usize,
-    /// How many of these keep their generated names, because script, map and profile contradict each other.
+    /// How many of these functions keep their generated names, because script, map and profile contradict each other.
     pub contradicted: usize,
-    /// Why the map isn't used.
+    /// Why the map isn't used; `None` if it is used or there is no map.
     pub trouble: Option<String>,
     /// True if the map doesn't seem to fit but is used because the user named it.
     pub is_doubtful: bool,
-    /// The files of the script and the map: the path where each would be looked for, and where it actually is.
+    /// The files of the script and the map. For each: the path where jitgraft would look for it on the recorded
+    /// machine, and where it actually is.
     pub files: Vec<(PathBuf, PathBuf)>,
 }
 
-/// For each script, its functions by position and name. A function occurs once per spelling.
+/// For each script, its functions by position and name. The innermost list has the spellings of one function.
 type ScriptFunctions<'n> = BTreeMap<&'n str, BTreeMap<(Place, &'n str), Vec<ScriptName<'n>>>>;
 
 impl SourceMaps {
-    /// Finds the source maps for the scripts of these functions, and the modules of WebAssembly functions.
+    /// Finds the source maps of the scripts with these functions, and the modules of WebAssembly functions. `native`
+    /// are the WebAssembly functions in native code.
     pub(crate) fn find<'n>(
         names: impl Iterator<Item = ScriptName<'n>>,
         native: &NativeFunctions<'n>,
@@ -118,12 +120,14 @@ impl SourceMaps {
         maps
     }
 
-    /// The authored position of a function, and its authored name if that differs from the generated one.
+    /// The authored position of a function, and its authored name if that differs from the generated one. `None` if no
+    /// source map contains the function.
     pub fn function(&self, name: &ScriptName<'_>) -> Option<(AuthoredPlace<'_>, Option<String>)> {
         self.authored.function(name.script, name.function, name.line, name.column).ok()?
     }
 
-    /// The authored position of a position in a script. Line and column count from 1.
+    /// The authored position for a position in a script, whose line and column count from 1. `None` if no source map
+    /// has it.
     pub fn place(&self, script: &str, line: u32, column: u32) -> Option<AuthoredPlace<'_>> {
         self.authored.script(script)?.place(line, column)
     }
@@ -187,8 +191,8 @@ impl SourceMaps {
         self.accounts.push(account);
     }
 
-    /// Names native WebAssembly functions, if the user named their module. The profile doesn't say which module they
-    /// belong to.
+    /// Finds authored names of WebAssembly functions in native code, if the user named their module. The profile
+    /// doesn't say which module they belong to.
     fn add_native(
         &mut self,
         NativeFunctions { names, functions, is_repeated }: &NativeFunctions<'_>,
@@ -216,7 +220,8 @@ impl SourceMaps {
         self.accounts.push(account);
     }
 
-    /// The authored name of a native WebAssembly function, in the runtime's spelling, and its position if known.
+    /// The authored name of a WebAssembly function in native code, in the runtime's spelling, and its position if
+    /// known. `None` if there is no authored name.
     pub fn native(&self, name: &[u8]) -> Option<(String, Option<AuthoredPlace<'_>>)> {
         let parts = WasmName::parse(name)?;
         let (function, place) = self.native.as_ref()?.function(parts.number)?;
@@ -261,13 +266,13 @@ impl SourceMaps {
         self.names.get(name).map_or(name, String::as_bytes)
     }
 
-    /// What each source map achieved, one line each.
+    /// For each source map, a line about how many functions got names and positions from it.
     pub fn remarks(&self) -> impl Iterator<Item = String> {
         self.accounts.iter().filter_map(MapAccount::remark)
     }
 
-    /// The text of an authored file, if a map contains it and it may be shown. The outer `None` means that no map names
-    /// the file.
+    /// The text of an authored file. The outer `None` means that no map names the file; the inner one, that no map
+    /// contains its text or that it may not be shown.
     pub fn source_text(&self, file: &[u8]) -> Option<Option<&str>> {
         let text = self.authored.source_text(std::str::from_utf8(file).ok()?)?;
         Some(text.filter(|_| self.shows_text))
@@ -285,9 +290,9 @@ impl AuthoredLines for SourceMaps {
     }
 }
 
-/// True if most functions start where no person would write them.
+/// True if most functions start further right in their lines than people write code.
 fn is_minified(functions: impl ExactSizeIterator<Item = Place>) -> bool {
-    /// A column beyond the limit of any style guide.
+    /// Columns from here on are beyond the line length that any style guide permits.
     const FAR: u32 = 300;
     let all = functions.len();
     functions.filter(|place| place.column > FAR).count() * 2 > all
@@ -298,7 +303,7 @@ impl MapAccount {
         Self { script: script.to_owned(), functions, ..Self::default() }
     }
 
-    /// Records the result of a lookup, and returns what was found.
+    /// Records the result of a lookup, and returns what was found, if anything.
     fn take_found<T>(&mut self, lookup: Lookup<T>) -> Option<T> {
         match lookup {
             Lookup::Nothing => None,

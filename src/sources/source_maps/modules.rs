@@ -1,4 +1,4 @@
-//! Finds the modules of WebAssembly functions, and files with names and source positions for them.
+//! Finds the modules of WebAssembly functions, and the files that contain their names and source positions.
 //!
 //! | the runtime's name for the module | identified by |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | a path or URL that ends in `.wasm` | the file there, and the starts of functions |
 //! | none: native code in jitdumps and perf maps | the user: `--source-maps FILE.wasm` |
 //!
-//! Files with the same code are the same module: the one that ships often lacks names. If several modules are possible,
-//! none is used.
+//! Files with the same code are considered the same module, because the file that ships often lacks names. If different
+//! modules match, none is used.
 
 use super::find::{Finder, Lookup, MAX_MAPS, MAX_SIZE, ModuleFile};
 use super::options::GivenMap;
@@ -30,15 +30,15 @@ const MODULE: Kind = Kind {
     otherwise: "is not a WebAssembly module",
 };
 
-/// A function as the runtime describes it: the offset of its code in the module, and its name.
+/// A function as the runtime describes it: the offset of its code in the module's file, and its name.
 pub(super) type StatedFunction<'n> = (u32, &'n str);
 
-/// True if the runtime's name is a WebAssembly module's rather than a script's.
+/// True if the name that a runtime gives a script is that of a WebAssembly module.
 pub(crate) fn is_wasm_module(url: &str) -> bool {
     v8_url(url).is_some() || url.split(['?', '#']).next().is_some_and(|path| path.ends_with(".wasm"))
 }
 
-/// The module's name and hash in V8's URL.
+/// The module's name, if it has one, and its hash from a URL that V8 made up. `None` for other URLs.
 fn v8_url(url: &str) -> Option<(Option<&str>, u32)> {
     let rest = url.strip_prefix("wasm://wasm/")?;
     let (name, hash) = match rest.rsplit_once('-') {
@@ -52,7 +52,7 @@ fn v8_url(url: &str) -> Option<(Option<&str>, u32)> {
 }
 
 impl Finder<'_> {
-    /// The module that the runtime names by a URL, with these functions.
+    /// Finds the module that the runtime calls `url` and that has these functions.
     pub(super) fn find_module(&self, url: &str, functions: &[StatedFunction<'_>]) -> Lookup<AuthoredModule> {
         let is_v8_url = v8_url(url).is_some();
         let module_at_url;
@@ -62,7 +62,7 @@ impl Finder<'_> {
             module_at_url = self.read_module_at_url(url);
             module_at_url.as_slice()
         };
-        // Files that have all of these functions, and the functions' indices in each.
+        // The files that have all of these functions, each with the functions' indices in it.
         let mut matching: Vec<(&ModuleFile, Vec<u32>)> = Vec::new();
         for file in candidates {
             if let Some(indices) = find_functions(&file.module, url, functions) {
@@ -84,7 +84,7 @@ impl Finder<'_> {
         self.combine_files(url, first, indices.iter().copied().zip(starts))
     }
 
-    /// The module in the file that a URL means, or that has the same name in the input's directory.
+    /// The module in the file that a URL leads to, or in the file with the same name in the input's directory.
     fn read_module_at_url(&self, url: &str) -> Option<ModuleFile> {
         let mut paths = Vec::new();
         if let Some(recorded) = file_from_url(url) {
@@ -97,7 +97,8 @@ impl Finder<'_> {
         paths.into_iter().find_map(|path| self.read_module(path, door, false))
     }
 
-    /// The module of native functions, if the user named it. Functions are given by index and, if known, name.
+    /// The module from the user that has these functions of native code. Functions are given by index and, if known,
+    /// name.
     pub(super) fn find_given_module(&self, functions: &BTreeSet<(u32, Option<&str>)>) -> Lookup<AuthoredModule> {
         let given: Vec<&ModuleFile> = self.module_files().iter().filter(|file| file.is_given).collect();
         let mut matching = given.iter().filter(|file| find_mismatch(&file.module, functions).is_none());
@@ -113,8 +114,8 @@ impl Finder<'_> {
         self.combine_files("", first, indices.into_iter().map(|index| (index, index)))
     }
 
-    /// Combines what all files with the same code say about a module. Functions are given by index in the module and by
-    /// the offset that the runtime states for them (or again the index).
+    /// Combines what all files with the code of `first` say about the module. Each function is given by its index in
+    /// the module, and by the offset that the runtime states for it (the index again if it states none).
     fn combine_files(
         &self,
         url: &str,
@@ -128,7 +129,7 @@ impl Finder<'_> {
             }
         }
         let modules: Vec<Rc<WasmModule>> = same.iter().map(|file| Rc::clone(&file.module)).collect();
-        // Name the largest file in messages: it probably has the most information.
+        // In messages, name the largest file: it probably has the most information.
         let best = same.iter().max_by_key(|file| file.module.file.bytes().len()).unwrap_or(&first);
         Lookup::Found {
             map: best.path.display().to_string(),
@@ -139,8 +140,8 @@ impl Finder<'_> {
         }
     }
 
-    /// All modules that the user named, and those in directories with debugging information or in the input's
-    /// directory.
+    /// All modules that the user named, that are in directories with debugging information, or that are in the input's
+    /// directory. Read once.
     fn module_files(&self) -> &[ModuleFile] {
         self.modules.get_or_init(|| {
             let mut files: Vec<ModuleFile> = Vec::new();
@@ -187,7 +188,7 @@ impl Finder<'_> {
 struct ModulePath<'a> {
     path: PathBuf,
     door: Door<'a>,
-    /// True if the user named it for functions whose module isn't known.
+    /// True if the user passed the file with `--source-maps`; see [`ModuleFile::is_given`].
     is_given: bool,
 }
 
@@ -204,7 +205,7 @@ fn refuse<T>(file: &ModuleFile, why: &str) -> Lookup<T> {
     Lookup::Refused { map: Some(file.path.display().to_string()), why: why.to_owned() }
 }
 
-/// The indices of these functions in a module; `None` if it doesn't have all of them, or doesn't match the URL.
+/// The indices of these functions in a module; `None` if the module doesn't have all of them or doesn't match the URL.
 fn find_functions(module: &WasmModule, url: &str, functions: &[StatedFunction<'_>]) -> Option<Vec<u32>> {
     for code_section in possible_code_offsets(module, url) {
         let indices = functions.iter().map(|function| find_function(module, *function, code_section));
@@ -215,8 +216,8 @@ fn find_functions(module: &WasmModule, url: &str, functions: &[StatedFunction<'_
     None
 }
 
-/// Where the code section may start in the form of the module that the runtime loaded: the whole file, or the file
-/// without custom sections. Empty if the module doesn't match the URL.
+/// The possible offsets of the code section in the bytes that the runtime loaded: the whole file, or the file without
+/// custom sections. Empty if the module doesn't match the URL.
 fn possible_code_offsets(module: &WasmModule, url: &str) -> Vec<usize> {
     let forms = module.hashes.iter();
     match v8_url(url) {
@@ -226,11 +227,11 @@ fn possible_code_offsets(module: &WasmModule, url: &str) -> Vec<usize> {
     }
 }
 
-/// The index of a function if the code section starts at this offset; `None` if no function starts where the runtime
-/// states, or if it has another name.
+/// The index of a function in a module, if the module's code section starts at offset `code_section`. `None` if no
+/// function starts at the offset that the runtime states, or if that function has another name.
 fn find_function(module: &WasmModule, (start, name): StatedFunction<'_>, code_section: usize) -> Option<u32> {
     let index = module.function_starting_at((start as usize).checked_sub(code_section)?)?;
-    // Runtimes make up names with the index for functions without one.
+    // For functions without a name, runtimes make up a name that contains the index.
     if let Some(index_in_name) = WasmName::nameless(name) {
         return (index_in_name == index && module.body(index).is_some()).then_some(index);
     }
@@ -246,13 +247,14 @@ fn strip_module_name<'n>(module: &WasmModule, name: &'n str) -> Option<&'n str> 
     name.strip_prefix(module.name.as_deref()?)?.strip_prefix('.')
 }
 
-/// The index of the first of these functions that a module doesn't have, or that has another name there.
+/// The index of the first of these functions that the module doesn't have or calls by another name; `None` if all
+/// match.
 fn find_mismatch(module: &WasmModule, functions: &BTreeSet<(u32, Option<&str>)>) -> Option<u32> {
     let (index, _) = functions.iter().find(|(index, name)| !is_called(module, *index, *name))?;
     Some(*index)
 }
 
-/// True if the module has this function and doesn't contradict its name, if one is given.
+/// True if the module has a function with this index, and doesn't give it another name than `name`.
 fn is_called(module: &WasmModule, index: u32, name: Option<&str>) -> bool {
     if module.body(index).is_none() {
         return false;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 pub(crate) struct NativeFunctions<'n> {
     pub(super) names: FxHashSet<&'n [u8]>,
     pub(super) functions: BTreeSet<(u32, Option<&'n str>)>,
-    /// True if a source has two functions with the same name: they may belong to different modules.
+    /// True if one source has two functions with the same name. They may belong to different modules.
     pub(super) is_repeated: bool,
 }
 

@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 /// Which source maps to use.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceMapOptions {
-    /// Whether to use source maps, if the user said so.
+    /// The user's choice whether to use source maps; `None` if the user didn't say.
     pub asked: Option<bool>,
-    /// Whether to use them if the user didn't say.
+    /// Whether to use source maps if the user didn't say.
     pub usual: bool,
-    /// True if texts of authored files may be shown. False for outputs that users share without thinking of sources.
+    /// True if the output may contain the text of authored files. False for outputs that users share without thinking
+    /// of sources.
     pub text: bool,
-    /// Source maps and directories of source maps from the user.
+    /// Source maps, WebAssembly modules and directories from the user.
     pub given: Vec<GivenMap>,
 }
 
@@ -20,7 +21,7 @@ pub struct SourceMapOptions {
 pub struct GivenMap {
     /// A source map or a directory of them.
     pub path: PathBuf,
-    /// The script that it belongs to: its path or the end of its path.
+    /// The script that the source map belongs to: its path or the end of its path. `None` if the user didn't say.
     pub script: Option<String>,
 }
 
@@ -35,7 +36,7 @@ impl SourceMapOptions {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MapSearch<'a> {
     pub(crate) options: &'a SourceMapOptions,
-    /// Directories below which recorded files are (`--symfs`).
+    /// Root directories in which to look for recorded paths (`--symfs`).
     pub(crate) symfs: &'a [PathBuf],
     /// Directories with modules that have debugging information.
     pub(crate) debug_dirs: &'a [PathBuf],

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The file for a path or a `file:` URL; `None` for anything else.
+/// The path of a file, given a path or a `file:` URL; `None` for anything else.
 pub(super) fn file_from_url(url: &str) -> Option<PathBuf> {
     if url.starts_with('/') {
         return Some(url.into());
@@ -15,7 +15,7 @@ pub(super) fn file_from_url(url: &str) -> Option<PathBuf> {
     path.starts_with('/').then(|| PathBuf::from(OsString::from_vec(decode_percent(path))))
 }
 
-/// The path in an HTTP URL, because a copy of the file may be next to the input. `None` for other URLs.
+/// The path in an HTTP URL. A copy of the file may be in the input's directory. `None` for other URLs.
 pub(super) fn path_on_server(url: &str) -> Option<PathBuf> {
     let Some(("http" | "https", rest)) = split_scheme(url) else { return None };
     let server_and_path = rest.strip_prefix("//")?.split(['?', '#']).next()?;
@@ -38,8 +38,8 @@ pub(super) fn normalize(path: &Path) -> PathBuf {
     normal
 }
 
-/// The name of an authored file: its full path, or its URL in the form that developer tools show. Empty if it contains
-/// control characters or is longer than any path. `base` is the directory of the source map.
+/// The name of an authored file: its full path, or its URL as developer tools show it. `base` is the directory of the
+/// source map. Empty if the name would contain control characters or be longer than any path.
 pub(super) fn authored_name(source: &str, base: &Path) -> String {
     const PATH_MAX: usize = 4096;
     let name = match split_scheme(source) {
@@ -48,7 +48,8 @@ pub(super) fn authored_name(source: &str, base: &Path) -> String {
             let path = rest.trim_start_matches('/').split('?').next().unwrap_or_default();
             format!("{scheme}://{}", to_text(normalize(Path::new(path))))
         }
-        // The source map belongs to a file that itself has a URL for a name.
+        // The directory of the source map is itself a URL, because the file that the map belongs to has a URL for a
+        // name.
         None if base.to_str().is_some_and(|base| split_scheme(base).is_some()) && !source.starts_with('/') => {
             return authored_name(&format!("{}/{source}", base.display()), base);
         }
