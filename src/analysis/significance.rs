@@ -44,7 +44,7 @@ pub fn is_significant(before: Share, after: Share) -> bool {
     z(before, after) > THRESHOLD
 }
 
-/// The difference between two shares in standard deviations, whichever is larger; 0 if they can't be compared.
+/// The absolute difference between two shares, in standard deviations; 0 if they can't be compared.
 fn z(before: Share, after: Share) -> f64 {
     let [n1, whole1, n2, whole2] = [before.part, before.whole, after.part, after.whole].map(|count| count as f64);
     let share = (n1 + n2) / (whole1 + whole2);
