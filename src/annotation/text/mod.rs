@@ -135,8 +135,8 @@ impl Sheet<'_> {
         Ok(())
     }
 
-    /// Writes a function's row in the summary: its costs, the number of its versions, its name, and the samples (or exact
-    /// cost) of each version.
+    /// Writes a function's row in the summary: its costs, the number of its versions, its name, and the samples (or
+    /// exact cost) of each version.
     fn name(&mut self, name: &NameSummary) -> Result<()> {
         let (mut row, digits) = (Row::default(), self.digits() + 1);
         for event in &self.annotation.events {
