@@ -26,7 +26,7 @@ use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 use std::path::Path;
 
-/// The only format besides recordings for which jitgraft looks for jitdumps and perf maps next to the input.
+/// The name of callgrind's format. Its JIT code is named while it is read, by perf maps and jitdumps next to the input.
 const CALLGRIND: &str = "callgrind";
 
 /// Options for loading inputs as a profile.
