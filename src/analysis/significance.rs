@@ -79,7 +79,7 @@ mod tests {
     fn the_threshold_is_three_standard_deviations() {
         assert!(!is_significant(share(100, 1000), share(140, 1000)));
         assert!(is_significant(share(100, 1000), share(150, 1000)));
-        // The square roots of 7.23 and 11.05.
+        // z is the square root of the G-test's statistic, which is 7.23 and 11.05 here.
         assert!((z(share(100, 1000), share(140, 1000)) - 2.69).abs() < 0.01);
         assert!((z(share(100, 1000), share(150, 1000)) - 3.32).abs() < 0.01);
     }

@@ -14,15 +14,15 @@ use std::sync::Arc;
 pub enum Key {
     /// The name of the thread or, if it has none, of its process.
     Comm,
-    /// The process.
+    /// The process that the sample was taken in.
     Pid,
-    /// The thread.
+    /// The thread that the sample was taken in.
     Tid,
-    /// The CPU.
+    /// The CPU that the sample was taken on.
     Cpu,
     /// The file that contains the code, or the kernel or JIT code.
     Module,
-    /// The function.
+    /// The function of the frame.
     Function,
     /// Who owns the code: kernel, native, inlined, JIT.
     Kind,

@@ -8,9 +8,9 @@ use std::cmp::Reverse;
 pub struct Selection {
     /// Names of spans to ignore, such as an interpreter's frames, which enclose other spans.
     pub exclude: Vec<NameNo>,
-    /// Only slices that end after this time.
+    /// Only select slices that end after this time. `None`: no limit.
     pub from: Option<i64>,
-    /// Only slices that start before this time.
+    /// Only select slices that start before this time. `None`: no limit.
     pub to: Option<i64>,
 }
 
