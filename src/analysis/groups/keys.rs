@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// A property to group samples by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// The name of the thread or, if it has none, of its process.
+    /// The name of the thread or process.
     Comm,
     /// The process that the sample was taken in.
     Pid,

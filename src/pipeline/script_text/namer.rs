@@ -53,8 +53,8 @@ impl<'m, 'data> Namer<'m, 'data> {
         let Some(process) = asked.filter(|_| wanted.markers <= markers) else { return Answer::NotLoaded };
         let at = self.map.lookup_address(wanted.pid, wanted.addr, wanted.time);
         let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else {
-            // A forked child may run its parent's program at one time and its own at another. An address without code at
-            // this time may therefore have code at another.
+            // A forked child may run its parent's program at one time and its own at another. An address without code
+            // at this time may therefore have code at another.
             let never = process.forked.is_none() && self.map.lookup(wanted.pid, at, None).is_none();
             return Answer::Unknown(if never { ALWAYS } else { moment(wanted.time.unwrap_or(UNTIMED)) });
         };
