@@ -1,5 +1,5 @@
-//! Categories of code, as users see them: who owns the code and, for JIT code, which tier produced it. They determine
-//! colors in pictures, groups in tables, and the categories of formats that have some.
+//! Categories of code as users see them: who owns the code (kernel, native, JIT) and, for JIT code, which tier produced
+//! it. They determine colors in flame graphs, groups in tables, and the categories of formats that have categories.
 
 use crate::model::stacks::{Frame, FrameKind, Profile};
 use crate::model::tier::Tier;
@@ -25,14 +25,14 @@ pub enum Category {
     Unknown,
 }
 
-/// The names of a kind of code. All outputs take them from here.
+/// One kind of code and its names. All outputs take the names from here.
 struct Sort {
     kind: FrameKind,
-    /// The category; for JIT code, without a tier.
+    /// The category of this kind; for JIT code, the one without a tier.
     category: Category,
-    /// The name in jitgraft's JSON.
+    /// The keyword in jitgraft's JSON.
     key: &'static str,
-    /// The name in legends, tables and everything else for people.
+    /// The name for people, in legends and tables.
     name: &'static str,
 }
 
@@ -60,14 +60,14 @@ impl Sort {
 }
 
 impl FrameKind {
-    /// The name of the kind in jitgraft's JSON.
+    /// The keyword for this kind of code in jitgraft's JSON.
     pub fn key(self) -> &'static str {
         Sort::of(self).key
     }
 }
 
 impl Tier {
-    /// The tier with this name in files.
+    /// Finds the tier with this name, as spelled in files. `None` if there is none.
     pub fn named(name: &str) -> Option<Self> {
         if let Some(Category::Jit(tier)) = Category::named(name) { tier } else { None }
     }
@@ -102,12 +102,13 @@ impl Category {
         }
     }
 
-    /// The category of a kind of code; for JIT code, without a tier.
+    /// The category for a kind of code; for JIT code, the one without a tier.
     pub fn of_kind(kind: FrameKind) -> Self {
         Sort::of(kind).category
     }
 
-    /// The category with this name. Names of tiers stand for JIT code of that tier.
+    /// Finds the category with this name. The name of a tier means JIT code of that tier. `None` if there is no such
+    /// category.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|category| category.name() == name)
     }
@@ -118,7 +119,7 @@ impl Category {
         SORTS.iter().find(|sort| sort.category == category).map_or(FrameKind::Unknown, |sort| sort.kind)
     }
 
-    /// The category without the tier of JIT code.
+    /// The category with the tier removed, if it is JIT code with a tier.
     pub fn of_any_tier(self) -> Self {
         match self {
             Self::Jit(_) => Self::Jit(None),
@@ -131,12 +132,12 @@ impl Category {
         self.kind().is_jit()
     }
 
-    /// True if functions of this category have no names. Pictures hatch them.
+    /// True if functions of this category have no names. Flame graphs hatch them.
     pub fn is_unnamed(self) -> bool {
         matches!(self, Self::NativeUnnamed | Self::JitUnnamed | Self::Anonymous | Self::Unknown)
     }
 
-    /// True if the profile says which kinds of code its frames are.
+    /// True if the profile distinguishes kinds of code, such as kernel and JIT code.
     pub fn are_known(profile: &Profile) -> bool {
         let told = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
         profile.perf_names || profile.frames().any(|(_, frame)| told(frame.kind) || frame.tier.is_some())

@@ -1,27 +1,27 @@
 //! How much of an event's weight is in named functions and in JIT code. All outputs take these shares from here.
 //!
-//! A sample counts by its innermost frame and with its weight, as in tables and legends. JIT code counts with or
-//! without a name. Unnamed code in memory without a file counts as JIT code only if a JIT compiler is known to run in
-//! the process.
+//! Each sample counts with its weight for the code of its innermost frame, as in tables and legends. JIT code counts
+//! even if it has no name. Unnamed code in memory without a file counts as JIT code only if a JIT compiler is known to
+//! run in the process.
 
 use crate::analysis::category::Category;
 use crate::model::stacks::{Frame, FrameKind, Profile, Series, UNKNOWN, Weight};
 use std::fmt;
 
-/// An event's weight by innermost frame.
+/// The weight of an event's samples, by what their innermost frame is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CodeShares {
     /// The event's name.
     pub event: String,
-    /// All samples, including those without a frame.
+    /// The weight of all samples, including those without a stack.
     pub whole: u64,
-    /// Samples in named functions.
+    /// The weight of samples in named functions.
     pub named: u64,
-    /// Samples in JIT code.
+    /// The weight of samples in JIT code, named or not.
     pub jit: u64,
-    /// Samples in named JIT code.
+    /// The weight of samples in named JIT code.
     pub jit_named: u64,
-    /// Samples in unnamed code without a file ([`FrameKind::Anonymous`]).
+    /// The weight of samples in unnamed code in memory without a file ([`FrameKind::Anonymous`]).
     pub no_file: u64,
 }
 
@@ -31,7 +31,7 @@ impl CodeShares {
         Self { event: event.to_owned(), ..Self::default() }
     }
 
-    /// The shares of all samples of an event. Negative weights count by their amount.
+    /// Computes the shares of an event. Samples with negative weights count with the absolute value.
     pub fn count(profile: &Profile, series: &Series, weight: Weight) -> Self {
         let mut shares = Self::new(&series.name);
         for row in series.rows.iter().chain(&series.negative) {
@@ -41,8 +41,8 @@ impl CodeShares {
         shares
     }
 
-    /// Adds samples with this innermost frame, given by its kind and whether it has a name; `None` if there is no
-    /// frame.
+    /// Adds the weight of samples whose innermost frame is of this kind and has a name (true) or not. `None` stands for
+    /// samples without a stack.
     pub fn add(&mut self, innermost: Option<(FrameKind, bool)>, weight: u64) {
         add(&mut self.whole, weight);
         let Some((kind, has_name)) = innermost else { return };
@@ -61,7 +61,7 @@ impl CodeShares {
         }
     }
 
-    /// Adds the shares of another part of the same event.
+    /// Adds the weights of another part of the same event's samples.
     pub fn merge(&mut self, other: &Self) {
         add(&mut self.whole, other.whole);
         add(&mut self.named, other.named);
@@ -75,7 +75,8 @@ fn add(sum: &mut u64, weight: u64) {
     *sum = sum.saturating_add(weight);
 }
 
-/// False also for names like `[libc.so.6]` in inputs from other tools, which call unnamed functions after their module.
+/// True if the frame has a name of its own. Names like `[libc.so.6]` don't count: other tools name unnamed functions
+/// after their module.
 fn has_name(profile: &Profile, frame: &Frame) -> bool {
     let name = profile.name_of(frame.name);
     let is_bracketed = !profile.perf_names && name.starts_with(b"[") && name.ends_with(b"]");

@@ -1,9 +1,9 @@
 //! Judges changes between two profiles of a program.
 //!
-//! Sampled profiles are compared by shares of the whole, with a test for chance
-//! ([`significance`](crate::analysis::significance)). If every call was measured, each change is real, and amounts are
-//! compared instead of shares. Sums of an unknown number of samples aren't judged, unless the user says how much a
-//! sample weighs.
+//! Profiles made by sampling are compared by each function's share of the total, with a test whether chance explains
+//! the difference ([`significance`](crate::analysis::significance)). If every call was measured, each change is real,
+//! and absolute amounts are compared instead of shares. If the number of samples behind the weights is unknown, changes
+//! aren't judged, unless the user says how much a sample weighs.
 
 use crate::analysis::groups::Sum;
 use crate::analysis::significance::{Share, is_significant};
@@ -13,57 +13,58 @@ use std::num::NonZeroU64;
 /// Options for comparing two profiles.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CompareOptions {
-    /// True if only functions with exactly the same name correspond to each other.
+    /// Pair functions of the two profiles only if their names are exactly the same.
     pub exact_names: bool,
-    /// The weight of a sample, for inputs that don't say it.
+    /// The weight of one sample, for inputs that don't state the number of samples. `None` if the user didn't say.
     pub sample_weight: Option<NonZeroU64>,
 }
 
-/// On what basis changes are judged.
+/// The evidence on which changes are judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Evidence {
-    /// Numbers of samples, with a test for chance.
+    /// Numbers of samples, which are tested for chance.
     Samples,
-    /// Amounts: everything was measured.
+    /// Exact amounts: every call was measured.
     Exact,
-    /// None: changes aren't judged.
+    /// No evidence: changes aren't judged.
     Nothing,
 }
 
-/// What happened to a function or group.
+/// How a function or group changed from the earlier to the later profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     /// It only occurs in the later profile.
     New,
     /// It only occurs in the earlier profile.
     Gone,
-    /// Its share grew by more than chance, or its measured amount grew.
+    /// Its share of the total grew by more than chance explains, or its exact amount grew.
     More,
-    /// Its share shrank by more than chance, or its measured amount shrank.
+    /// Its share of the total shrank by more than chance explains, or its exact amount shrank.
     Less,
-    /// Sampling alone could explain the difference.
+    /// The difference may be sampling noise.
     Noise,
-    /// The measured amount is the same.
+    /// The exact amount is the same.
     Same,
-    /// Unknown.
+    /// Not judged, because there is no evidence ([`Evidence::Nothing`]).
     Unjudged,
 }
 
-/// Two profiles of the same event.
+/// The basis for comparing an event in two profiles.
 #[derive(Debug, Clone, Copy)]
 pub struct Comparison {
-    /// On what basis changes are judged.
+    /// The evidence on which changes are judged.
     pub evidence: Evidence,
-    /// The sum of the earlier profile.
+    /// The event's total in the earlier profile.
     pub before: Sum,
-    /// The sum of the later profile.
+    /// The event's total in the later profile.
     pub after: Sum,
-    /// The weight of a sample in each profile, if the user stated it.
+    /// The weight of one sample in the earlier and in the later profile. `None` if the input states the number of
+    /// samples, or if the user didn't give a weight.
     pub one: [Option<NonZeroU64>; 2],
 }
 
 impl Evidence {
-    /// The name in the page.
+    /// The keyword for this evidence on the page of `view`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Samples => "samples",
@@ -74,7 +75,7 @@ impl Evidence {
 }
 
 impl Change {
-    /// The word in tables; empty if unknown.
+    /// The word for this change in tables; empty if not judged.
     pub fn word(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -87,14 +88,14 @@ impl Change {
         }
     }
 
-    /// True if something is known to have changed.
+    /// True if the change is known to be real: not noise, and not unjudged.
     pub fn is_real(self) -> bool {
         matches!(self, Self::New | Self::Gone | Self::More | Self::Less)
     }
 }
 
 impl Comparison {
-    /// Prepares to compare two events.
+    /// Prepares the comparison of an event in an earlier and a later profile.
     pub fn new(before: &Series, after: &Series, weight: Weight, options: CompareOptions) -> Self {
         let stated = |series: &Series| options.sample_weight.filter(|_| series.counting == Counting::Unknown);
         let one = [stated(before), stated(after)];
@@ -110,7 +111,7 @@ impl Comparison {
         Self { evidence, before: whole(before, weight), after: whole(after, weight), one }
     }
 
-    /// Judges a function or group with these sums.
+    /// Judges how a function or group changed, given its weight and sample count in both profiles.
     pub fn change(&self, before: Sum, after: Sum) -> Change {
         let presence = match (before.is_zero(), after.is_zero()) {
             (true, false) => Some(Change::New),
@@ -142,7 +143,7 @@ impl Comparison {
         }
     }
 
-    /// By how many percent the total grew; `None` if it was zero.
+    /// By how many percent the event's total grew; negative if it shrank. `None` if it was zero.
     pub fn growth(&self) -> Option<f64> {
         let (before, after) = (self.before.weight as f64, self.after.weight as f64);
         (before != 0.0).then(|| 100.0 * (after - before) / before.abs())
@@ -180,7 +181,7 @@ mod tests {
     fn what_was_measured_is_judged_by_amount() {
         let exact = compare([Counting::Exact; 2], CompareOptions::default());
         assert_eq!(exact.evidence, Evidence::Exact);
-        // Its share of the total fell by half.
+        // The function's share of the total fell by half.
         assert_eq!(exact.change(sum(100, 1), sum(100, 1)), Change::Same);
         assert_eq!(exact.change(sum(100, 1), sum(101, 1)), Change::More);
         assert_eq!(exact.change(sum(100, 1), sum(99, 1)), Change::Less);
@@ -201,7 +202,7 @@ mod tests {
             let unknown = compare(counting, CompareOptions::default());
             assert_eq!(unknown.change(sum(0, 0), sum(1_000_000, 1_000_000)), Change::Unjudged, "{counting:?}");
         }
-        // The user says that a sample weighs 1,000.
+        // The user says that a sample weighs 1,000 units.
         let stated = CompareOptions { sample_weight: NonZeroU64::new(1000), ..CompareOptions::default() };
         let known = compare([Counting::Unknown; 2], stated);
         assert_eq!(known.change(sum(100_000, 100_000), sum(200_000, 200_000)), Change::Noise);

@@ -3,28 +3,28 @@
 use crate::model::stacks::{Profile, Row, Track};
 use crate::model::{Nanos, Pid, Tid};
 
-/// A condition for samples. An empty list allows everything.
+/// Which samples to keep. A sample must satisfy every list; an empty list allows everything.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
-    /// Names of processes or threads.
+    /// Allowed names of processes or threads.
     pub comm: Vec<Vec<u8>>,
-    /// Process IDs.
+    /// Allowed process IDs.
     pub pid: Vec<Pid>,
-    /// Thread IDs.
+    /// Allowed thread IDs.
     pub tid: Vec<Tid>,
-    /// CPUs.
+    /// Allowed CPU numbers.
     pub cpu: Vec<u32>,
-    /// Time ranges; a sample must be in one of them.
+    /// Allowed time ranges; a sample must be in one of them.
     pub time: Vec<TimeRange>,
 }
 
-/// A time range within a recording. As in perf, both ends belong to it, except that ranges given in percent don't
-/// overlap.
+/// A time range within a recording. As in perf, start and end both belong to the range. Only for samples, the end of a
+/// range in percent belongs to the next range, so that such ranges don't overlap.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TimeRange {
-    /// `None`: from the first sample.
+    /// The start. `None` means the time of the first sample.
     pub from: Option<Bound>,
-    /// `None`: to the last sample.
+    /// The end. `None` means the time of the last sample.
     pub to: Option<Bound>,
 }
 
@@ -37,7 +37,7 @@ pub enum Bound {
     Percent(f64),
 }
 
-/// A [`Filter`] with its times resolved for a certain recording.
+/// A [`Filter`] with the time ranges converted to absolute times of one recording.
 #[derive(Debug, Clone)]
 pub struct PlacedFilter<'a> {
     filter: &'a Filter,
@@ -45,17 +45,17 @@ pub struct PlacedFilter<'a> {
 }
 
 impl Filter {
-    /// Resolves the filter for a recording whose samples are between these times.
+    /// Converts the time ranges for a recording whose samples are from `first` to `last`.
     pub fn place(&self, first: Nanos, last: Nanos) -> PlacedFilter<'_> {
         PlacedFilter { filter: self, times: self.time.iter().map(|range| range.sample_times(first, last)).collect() }
     }
 
-    /// True if samples need times to be judged.
+    /// True if the filter has time ranges, so that a sample's time must be known.
     pub fn asks_time(&self) -> bool {
         !self.time.is_empty()
     }
 
-    /// Removes rows that the filter rejects.
+    /// Removes the rows of the profile that the filter rejects.
     pub fn apply(&self, profile: &mut Profile) {
         if *self == Self::default() {
             return;
@@ -76,7 +76,7 @@ impl Filter {
 }
 
 impl TimeRange {
-    /// The times of the range in a recording from `first` to `last`.
+    /// The absolute start and end of the range, in a recording whose samples are from `first` to `last`.
     pub fn times(&self, first: Nanos, last: Nanos) -> (Nanos, Nanos) {
         let from = self.from.map_or(Nanos(0), |bound| bound.time(first, last));
         let to = self.to.map_or(Nanos(u64::MAX), |bound| bound.time(first, last));
@@ -93,7 +93,7 @@ impl TimeRange {
 }
 
 impl Bound {
-    /// The time in a recording from `first` to `last`.
+    /// The absolute time of this end of a range, in a recording whose samples are from `first` to `last`.
     fn time(self, first: Nanos, last: Nanos) -> Nanos {
         match self {
             Self::At(time) => time,
@@ -106,12 +106,12 @@ impl Bound {
 }
 
 impl PlacedFilter<'_> {
-    /// True if the filter allows this thread.
+    /// True if the filter allows samples of this thread.
     pub fn track(&self, track: &Track) -> bool {
         self.comm(&track.comm) && self.pid(track.pid) && self.tid(track.tid) && self.cpu(track.cpu)
     }
 
-    /// True if the filter allows this name.
+    /// True if the filter allows this process or thread name.
     pub fn comm(&self, comm: &[u8]) -> bool {
         self.filter.comm.is_empty() || self.filter.comm.iter().any(|wanted| wanted == comm)
     }
@@ -137,7 +137,7 @@ impl PlacedFilter<'_> {
     }
 }
 
-/// True if the list is empty or contains the value.
+/// True if the list is empty or contains the value. `None` is an unknown value, which only an empty list allows.
 fn is_allowed<T: PartialEq>(list: &[T], value: Option<T>) -> bool {
     list.is_empty() || value.is_some_and(|value| list.contains(&value))
 }

@@ -1,9 +1,9 @@
-//! Reads call trees that a text lists line by line, each function with its depth.
+//! Reads call trees from text with one function per line, where indentation shows the depth.
 
 use super::named_frames::{NamedFrames, StatedFrame};
 use crate::model::stacks::{Profile, Row, StackId, TrackId};
 
-/// Turns lines into stacks.
+/// Turns lines of an indented call tree into stacks.
 #[derive(Debug, Default)]
 pub struct IndentedTree {
     named: NamedFrames,
@@ -11,8 +11,8 @@ pub struct IndentedTree {
 }
 
 impl IndentedTree {
-    /// The stack for a line: a function in a module, at a depth that starts at 0. `None` if the previous line is too
-    /// far up in the tree to be its caller.
+    /// The stack of the next line: a function in a module, at this depth (0 for outermost). `None` if the line is more
+    /// than one level deeper than the previous one, so that its caller is missing.
     pub fn at(&mut self, depth: usize, function: &[u8], module: &[u8], profile: &mut Profile) -> Option<StackId> {
         let frame = self.named.frame(profile, StatedFrame { function, module, ..StatedFrame::default() });
         if depth > self.open.len() {
@@ -25,7 +25,7 @@ impl IndentedTree {
     }
 }
 
-/// Computes self weights from inclusive weights by subtracting those of the callees.
+/// Computes self weights from inclusive weights, by subtracting the weights of callees.
 #[derive(Debug, Default)]
 pub struct OwnWeights {
     open: Vec<OpenNode>,
@@ -40,7 +40,7 @@ struct OpenNode {
 }
 
 impl OwnWeights {
-    /// Takes the next function, with its inclusive weight.
+    /// Adds the next function in the order of lines, with its inclusive weight in `row`.
     pub fn next(&mut self, depth: usize, row: Row, profile: &mut Profile, series: usize) {
         self.end(depth, profile, series);
         if let Some(caller) = self.open.last_mut() {
@@ -49,7 +49,7 @@ impl OwnWeights {
         self.open.push(OpenNode { depth, stack: row.stack, track: row.track, own: row.weight });
     }
 
-    /// Ends all functions at this depth or deeper, and adds their self weights to the profile.
+    /// Completes all open functions at this depth or deeper, and adds rows with their self weights to the profile.
     pub fn end(&mut self, depth: usize, profile: &mut Profile, series: usize) {
         while let Some(OpenNode { stack, track, own, .. }) = self.open.pop_if(|open| open.depth >= depth) {
             if own > 0 {

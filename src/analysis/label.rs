@@ -1,4 +1,4 @@
-//! Spells a frame as a single string, for folded stacks and flame graphs.
+//! Spells a frame as a single string (its label), for folded stacks and flame graphs.
 //!
 //! Names from perf are spelled as in inferno-collapse-perf, so that the outputs of both tools can be compared and
 //! merged:
@@ -21,30 +21,30 @@ use crate::analysis::named_frames::kind_of_unnamed;
 use crate::model::stacks::{Frame, FrameKind, Profile, TRUNCATED, Track, UNKNOWN};
 use std::borrow::Cow;
 
-/// What to append to names.
+/// What to append to the labels of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Annotate {
-    /// The process ID on the outermost frame: `comm-pid`.
+    /// The process ID, on the outermost frame: `comm-pid`.
     pub pid: bool,
-    /// Process and thread ID on the outermost frame: `comm-pid/tid`.
+    /// Process and thread ID, on the outermost frame: `comm-pid/tid`.
     pub tid: bool,
-    /// `_[k]` for kernel functions.
+    /// The mark `_[k]` on kernel functions.
     pub kernel: bool,
-    /// `_[j]` for JIT code.
+    /// The mark `_[j]` on JIT code.
     pub jit: bool,
-    /// `_[i]` for inlined calls.
+    /// The mark `_[i]` on inlined calls.
     pub inline: bool,
-    /// Addresses for unknown functions.
+    /// The address on functions without a name.
     pub addrs: bool,
 }
 
-/// Which names are shortened like in inferno-collapse-perf.
+/// Which function names are shortened as in inferno-collapse-perf: without argument lists, for example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tidied {
-    /// Names of native functions, for folded stacks.
+    /// Names of native functions. For folded stacks.
     #[default]
     Native,
-    /// All names, as inferno itself would draw them.
+    /// All names. For output that should look exactly like inferno's.
     All,
     /// No names.
     Nothing,
@@ -60,7 +60,7 @@ impl Tidied {
     }
 }
 
-/// Which property of a thread becomes the outermost frame.
+/// Which property of the thread is added to stacks as the outermost frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum By {
     /// The name of the process or thread.
@@ -72,18 +72,20 @@ pub enum By {
     Tid,
     /// The CPU, followed by the name.
     Cpu,
-    /// None: stacks start with their own frames.
+    /// No property: stacks start with their own outermost frame.
     Nothing,
 }
 
-/// The extra outermost frames that identify the thread, outermost first; empty if it has no name and ID.
+/// The labels of the frames that identify a thread, outermost first, to be added on the outer side of its stacks. Empty
+/// if the thread has neither name nor ID, or if neither `by` nor `annotate` asks for them.
 pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
     let mut roots = Vec::new();
     if let (By::Cpu, Some(cpu)) = (by, track.cpu) {
         roots.push(format!("cpu {cpu}"));
     }
     let comm = String::from_utf8_lossy(&track.comm);
-    // Keep the names that async-profiler gives threads, so that they are recognized again.
+    // Keep async-profiler's names of threads (`[main tid=1234]`), so that they are recognized when our output is read
+    // again.
     let mut root = if tid_of_thread(&track.comm).is_some() { comm.into_owned() } else { comm.replace(' ', "_") };
     let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
     if by == By::Nothing && !annotate.pid && !annotate.tid {
@@ -108,12 +110,12 @@ fn format_id(id: Option<i32>) -> String {
     }
 }
 
-/// True if Java's spelling rules apply to a process with this name.
+/// True if names are spelled by Java's rules in a process with this name.
 pub fn is_java(comm: &[u8]) -> bool {
     comm.starts_with(b"java")
 }
 
-/// The label of a frame.
+/// The label of a frame. `java`: spell names by Java's rules.
 pub fn label(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate, tidied: Tidied) -> String {
     let name = profile.name_of(frame.name);
     if name == UNKNOWN {
@@ -135,7 +137,7 @@ fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
         FrameKind::Inlined if annotate.inline => INLINED,
         _ => return label,
     };
-    // Names from other tools may have the mark already.
+    // A name from another tool may already end with the mark.
     if label.ends_with(suffix) { label } else { label + suffix }
 }
 
@@ -160,12 +162,13 @@ fn tidy(name: &str, java: bool) -> String {
     printable(class.unwrap_or(name).to_owned())
 }
 
-/// Replaces characters that separate frames or lines.
+/// Replaces characters that folded stacks use to separate frames (`;`) or lines.
 fn printable(label: String) -> String {
     if label.contains([';', '\n', '\r']) { label.replace(';', ":").replace(['\n', '\r'], " ") } else { label }
 }
 
-/// Splits a mark such as `_[k]` off a label, and returns the kind of code that it means; `None` without a mark.
+/// Splits a mark such as `_[k]` off a label. Returns the name and the kind of code that the mark stands for; `None` if
+/// there is no mark.
 pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     let (name, mark) = label.split_last_chunk()?;
     match mark {
@@ -178,8 +181,8 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     }
 }
 
-/// The kind of code for a label without a mark. An unnamed function has its module's kind, except for the kernel, whose
-/// functions would have a mark.
+/// The kind of code of a label without a mark. The label of an unnamed function is its module, which determines the
+/// kind. The kernel's functions always have a mark, so the result is never the kernel.
 pub fn unmarked(label: &[u8]) -> FrameKind {
     if let Some((_, kind)) = ASYNC_PROFILERS_OWN.iter().find(|(own, _)| own.as_bytes() == label) {
         return *kind;
@@ -218,8 +221,8 @@ const ASYNC_PROFILERS_OWN: [(&str, FrameKind); 20] = [
     ("[unknown_nmethod]", FrameKind::Unknown),
 ];
 
-/// The thread ID in the outermost frame of async-profiler's option `-t`: `[main tid=1234]`, or `[tid=1234]` for a thread
-/// without a name.
+/// The thread ID in the outermost frame that async-profiler's option `-t` adds: `[main tid=1234]`, or `[tid=1234]` for
+/// a thread without a name. `None` for other labels.
 pub fn tid_of_thread(label: &[u8]) -> Option<i32> {
     let thread = label.strip_prefix(b"[")?.strip_suffix(b"]")?;
     let tid = match thread.strip_prefix(b"tid=") {
@@ -239,14 +242,15 @@ fn is_thread_property(label: &[u8]) -> bool {
     }
 }
 
-/// The module in the label of an unnamed function: `libc.so.6` in `[libc.so.6]` or `[libc.so.6 <1f>]`.
+/// The module in the label of an unnamed function: `libc.so.6` in `[libc.so.6]` or `[libc.so.6 <1f>]`. `None` for other
+/// labels.
 fn module_in(label: &[u8]) -> Option<&[u8]> {
     let module = label.strip_prefix(b"[")?.strip_suffix(b"]")?;
     let addr = module.strip_suffix(b">").and_then(|_| memchr::memmem::rfind(module, b" <"));
     Some(addr.map_or(module, |addr| &module[..addr])).filter(|_| label != TRUNCATED)
 }
 
-/// The name without its argument list, which starts at the first parenthesis outside of all brackets.
+/// A function name without its argument list, which starts at the first parenthesis outside of all brackets.
 fn without_arguments(name: &str) -> &str {
     let mut depth = 0i32;
     let bytes = name.as_bytes();
@@ -268,7 +272,7 @@ fn without_arguments(name: &str) -> &str {
     name
 }
 
-/// The label of an unknown function: `[libc.so.6]`, or `[unknown]` without a module.
+/// The label of a function without a name: its module as in `[libc.so.6]`, or `[unknown]` if that isn't known either.
 pub fn unnamed(profile: &Profile, frame: &Frame) -> String {
     unknown(profile, frame, false)
 }
@@ -278,8 +282,8 @@ pub fn unnamed_at(profile: &Profile, frame: &Frame, annotate: Annotate) -> Strin
     unknown(profile, frame, annotate.addrs)
 }
 
-/// The function's whole name, for writers that have room for it. An unknown function is spelled as in [`label`], but
-/// without its address: with it, each address would look like a function of its own.
+/// The full name of a function, for formats that store names separately. A function without a name is spelled as in
+/// [`label`], but never with its address: otherwise each address would look like a function of its own.
 pub fn function<'a>(profile: &'a Profile, frame: &Frame) -> Cow<'a, str> {
     function_name(profile.name_of(frame.name), frame.module.map(|module| profile.name_of(module)))
 }

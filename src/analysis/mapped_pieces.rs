@@ -1,8 +1,8 @@
-//! Gives addresses in memory to frames, for formats whose mappings have addresses (pprof, OTLP). The program's own file
-//! comes first, as readers of these formats expect.
+//! Converts file offsets of frames to memory addresses, for formats in which mappings and locations have addresses
+//! (pprof, OTLP). The mapping of the program's own file comes first, as readers of these formats expect.
 //!
-//! Processes share frames, so that each piece of a file can only have one address here: that of the first process that
-//! mapped it.
+//! In a [`Profile`], all processes share frames. Each mapped part of a file can therefore only have one address here:
+//! the one in the first process that mapped it.
 
 use crate::model::about::{MappedRange, Module};
 use crate::model::stacks::{Frame, NameId, Profile};
@@ -11,16 +11,16 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// A location as such formats describe it.
+/// The location of a frame as pprof and OTLP describe it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The mapping's ID, from 1; 0 for none.
+    /// The ID of the mapping that contains the location, starting at 1; 0 for none.
     pub mapping: u64,
-    /// The address in the process that the mapping belongs to.
+    /// The memory address in the process to which the mapping belongs.
     pub address: u64,
 }
 
-/// A mapping as such formats list it.
+/// A mapping as pprof and OTLP list it.
 #[derive(Debug, Clone)]
 pub struct Piece<'p> {
     /// The file's path, or the name of what was mapped instead of a file.
@@ -29,26 +29,28 @@ pub struct Piece<'p> {
     pub module: Option<&'p Module>,
     /// The file's build ID in hexadecimal digits, if known.
     pub build: Option<Cow<'p, [u8]>>,
-    /// Its address range, if known.
+    /// The range of memory addresses and where it starts in the file, if known.
     pub range: Option<MappedRange>,
 }
 
-/// A module, the build ID in its frames, and the index of its mapping (`None` if unknown).
+/// Identifies a mapping: a module, the build ID of its frames, and the mapping's index within the module (`None` if
+/// unknown).
 type PieceKey = (Option<NameId>, Option<NameId>, Option<usize>);
 
-/// The mappings of a profile. They get IDs when they are first used.
+/// The mappings of a profile. Each gets an ID when it is first used.
 #[derive(Debug, Default)]
 pub struct MappedPieces {
     numbers: FxHashMap<PieceKey, u64>,
-    /// For modules that have been used: which mapping contains each file offset.
+    /// For each module used so far, an index to find the mapping that contains a file offset.
     shown: FxHashMap<NameId, RangeIndex>,
 }
 
-/// File offsets from which on the first mapping that contains them is the given one.
+/// Pairs of a file offset and the mapping that contains this and all following offsets up to the next pair; `None` if
+/// no mapping does. A mapping is given by its index within the module, the first one if several overlap.
 type RangeIndex = Vec<(u64, Option<usize>)>;
 
 impl MappedPieces {
-    /// Starts with the program's own file, so that it gets ID 1. `add` is called with each mapping that gets an ID.
+    /// Assigns ID 1 to the program's own file, if known. Calls `add` for each mapping that gets an ID.
     pub fn new<'p>(profile: &'p Profile, add: &mut dyn FnMut(Piece<'p>)) -> Self {
         let mut pieces = Self::default();
         let program = profile.about.program_module();
@@ -61,7 +63,7 @@ impl MappedPieces {
         pieces
     }
 
-    /// The location of a frame.
+    /// The location of a frame. Calls `add` if the frame's mapping hasn't had an ID so far.
     pub fn place<'p>(&mut self, profile: &'p Profile, frame: &Frame, add: &mut dyn FnMut(Piece<'p>)) -> Place {
         let addr = frame.addr.unwrap_or(0);
         let Some(module) = frame.module else { return Place { mapping: 0, address: addr } };
@@ -80,7 +82,7 @@ impl MappedPieces {
         self.shown.clear();
     }
 
-    /// The first mapping of a module that contains this file offset.
+    /// Finds the first mapping of a module that contains this file offset: its index within the module and its range.
     fn piece(&mut self, profile: &Profile, module: NameId, offset: u64) -> Option<(usize, MappedRange)> {
         let ranges = &module_of(profile, module)?.mapped;
         let index = self.shown.entry(module).or_insert_with(|| index_of(ranges));
@@ -108,7 +110,7 @@ impl MappedPieces {
     }
 }
 
-/// Converts an address to a file offset. Addresses outside of the mapping stay as they are.
+/// Converts a memory address to a file offset. Addresses outside of the mapped range are returned unchanged.
 pub fn place_in_file(address: u64, mapped: Range<u64>, file_offset: u64) -> u64 {
     if mapped.contains(&address) { file_offset.saturating_add(address - mapped.start) } else { address }
 }

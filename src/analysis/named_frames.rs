@@ -13,7 +13,7 @@ use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// What a file says about a frame. Empty strings and zeros mean that it doesn't say.
+/// What a file says about a frame. Empty strings and zeros stand for what it doesn't say.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct StatedFrame<'a> {
     /// The function's name as the file spells it.
@@ -38,14 +38,14 @@ pub struct StatedFrame<'a> {
     pub tier: Option<Tier>,
 }
 
-/// Creates frames from what files say.
+/// Creates frames from what files say about them.
 #[derive(Debug, Default)]
 pub struct NamedFrames {
     tiers: Tiers,
 }
 
 impl NamedFrames {
-    /// Interns the frame in the profile.
+    /// Adds the frame to the profile, unless the profile already has it.
     pub fn frame(&mut self, profile: &mut Profile, stated: StatedFrame<'_>) -> FrameId {
         let StatedFrame { function, module, .. } = stated;
         let is_named = is_name(function, module);
@@ -54,7 +54,7 @@ impl NamedFrames {
             stated.kind.unwrap_or_else(|| kind_of_function(module))
         } else {
             match stated.kind {
-                // Files from older versions of jitgraft don't have kinds for unnamed code.
+                // Files that older versions of jitgraft wrote don't state kinds for unnamed code.
                 None | Some(FrameKind::User | FrameKind::Unknown) => kind_of_unnamed(module),
                 Some(kind) => kind.unnamed(),
             }
@@ -81,12 +81,13 @@ impl NamedFrames {
     }
 }
 
-/// Interns a name; `None` if it is empty.
+/// Interns a name in the profile; `None` if the name is empty.
 fn intern_if_known(profile: &mut Profile, name: &[u8]) -> Option<NameId> {
     if name.is_empty() { None } else { Some(profile.name(name)) }
 }
 
-/// The frames of locations, by location ID. A location is a function together with the calls inlined in it.
+/// Frames by location ID, for formats like pprof. A location is a code address: a function, and possibly calls inlined
+/// there.
 ///
 /// Samples refer to locations, and a location may have any number of lines. A small file could therefore produce an
 /// enormous number of frames, so that number is limited.
@@ -96,23 +97,24 @@ pub struct LocationFrames {
     frames: Vec<FrameId>,
     /// For each location, the range of its frames in `frames`.
     ranges: FxHashMap<u64, Range<usize>>,
-    /// What messages call the input.
+    /// What error messages call the input.
     owner: &'static str,
-    /// How many more frames samples may have.
+    /// How many more frames the samples of this input may have.
     left: u64,
 }
 
-/// The maximum number of frames per byte of input. A reference to a location takes at least one byte, and nobody has
-/// seen more than a hundred calls inlined at one place.
+/// The maximum number of frames per byte of input. A sample's reference to a location takes at least one byte, and
+/// nobody has seen more than a hundred calls inlined at one address.
 pub(crate) const FRAMES_PER_BYTE: u64 = 100;
 
 impl LocationFrames {
-    /// Starts without locations, for an input of this size.
+    /// Starts without any locations. `bytes` is the size of the input, which limits the number of frames.
     pub fn new(owner: &'static str, bytes: usize) -> Self {
         Self { frames: Vec::new(), ranges: FxHashMap::default(), owner, left: FRAMES_PER_BYTE * bytes as u64 }
     }
 
-    /// Adds a location: its functions, innermost first, or the frame `whole` if no function is known.
+    /// Adds a location with its functions, innermost first. If no function is known, the location gets the frame
+    /// `whole`.
     pub fn add<'a>(
         &mut self,
         number: u64,
@@ -133,8 +135,8 @@ impl LocationFrames {
         self.ranges.insert(number, start..self.frames.len());
     }
 
-    /// Builds the stack of these locations, innermost first. Fails if a location doesn't exist or the limit is
-    /// exceeded.
+    /// Builds the stack of a sample from its locations, innermost first. Fails if a location doesn't exist or if the
+    /// samples have too many frames.
     pub fn stack(&mut self, locations: &[u64], profile: &mut Profile) -> Result<Option<StackId>> {
         let mut stack = None;
         for number in locations.iter().rev() {
@@ -160,7 +162,7 @@ fn is_name(function: &[u8], module: &[u8]) -> bool {
     !function.is_empty() && function != UNKNOWN && !is_module && address(function).is_none()
 }
 
-/// The address that a file uses as a name.
+/// The address, if a file uses an address (`0x1f3a`) as a function's name.
 fn address(function: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(function.strip_prefix(b"0x")?).ok()?;
     if !digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
@@ -169,7 +171,7 @@ fn address(function: &[u8]) -> Option<u64> {
     u64::from_str_radix(digits, 16).ok()
 }
 
-/// The kind of code of a named function.
+/// The kind of code of a named function, derived from its module.
 fn kind_of_function(module: &[u8]) -> FrameKind {
     match Backing::of(module) {
         Backing::Unnamed => FrameKind::User,
@@ -179,8 +181,9 @@ fn kind_of_function(module: &[u8]) -> FrameKind {
     }
 }
 
-/// The kind of code of an unnamed function. Memory without a file doesn't reveal what runs there. Neither does the name
-/// of a perf map, because perf shows all such memory under the name of the perf map that would cover it.
+/// The kind of code of an unnamed function, derived from its module. Memory without a file doesn't reveal what runs
+/// there. A perf map as the module doesn't either, because perf attributes all such memory to the perf map that would
+/// name it.
 pub fn kind_of_unnamed(module: &[u8]) -> FrameKind {
     match Backing::of(module) {
         Backing::Unnamed => FrameKind::Unknown,

@@ -1,9 +1,9 @@
-//! Tells apart functions that have the same name but start elsewhere.
+//! Tells apart functions that have the same name but start at different source locations.
 
 use crate::model::backing::base_name;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Where a function starts.
+/// The source location where a function starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StartPlace<'a> {
     /// The source file.
@@ -14,7 +14,7 @@ pub struct StartPlace<'a> {
     pub column: u32,
 }
 
-/// How much of a location to show.
+/// How much of a source location to show.
 #[derive(Clone, Copy)]
 enum Shown {
     Line,
@@ -56,25 +56,26 @@ pub fn places_of_namesakes<'a>(
     functions.map(|(name, start)| Some(start?.text(*shown.get(name)?))).collect()
 }
 
-/// True if these parts of the starts differ.
+/// True if all `starts` are shown as different texts when only this much of them is shown.
 fn tells_apart(shown: Shown, starts: &FxHashSet<Option<StartPlace<'_>>>) -> bool {
     let texts: FxHashSet<Option<String>> = starts.iter().map(|start| start.map(|start| start.text(shown))).collect();
     texts.len() == starts.len()
 }
 
-/// True for the names that JavaScript profilers give functions without a name.
+/// True for the names that JavaScript profilers give to anonymous functions.
 pub fn is_anonymous(name: &str) -> bool {
     name.is_empty() || name.starts_with("(anonymous") || name.starts_with("<anonymous")
 }
 
-/// The system name for a function without a name, for formats that have the line where a function starts but not the
-/// column: several may start on the same line. `None` for functions with a name or an unknown start.
+/// The system name for an anonymous function: name, line and column. It is for formats that have the line where a
+/// function starts but not the column, since several functions may start on the same line. `None` for functions with a
+/// name or an unknown start.
 /// [`column_in_system_name`] reverses it.
 pub fn system_name(name: &str, line: u32, column: u32) -> Option<String> {
     (line > 0 && column > 0 && is_anonymous(name)).then(|| format!("{name}:{line}:{column}"))
 }
 
-/// The column in such a system name; 0 if it has none.
+/// The column in a name written by [`system_name`]; 0 for other names.
 pub fn column_in_system_name(system_name: &[u8], name: &[u8], line: u32) -> u32 {
     let rest = system_name.strip_prefix(name).and_then(|rest| rest.strip_prefix(format!(":{line}:").as_bytes()));
     rest.and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok()).unwrap_or(0)

@@ -1,12 +1,12 @@
 //! Pairs the functions of two profiles, even if their names differ from run to run.
 //!
-//! Functions are paired in three steps: by exact name, then ignoring addresses, then ignoring numbers that are specific
-//! to a run ([`run_names`](crate::runtimes::run_names)). In each step, directories and lines only decide between
-//! functions that are otherwise equal: editing code above a function or building in another directory doesn't make it a
-//! new function. An unknown module or file in one of the profiles doesn't tell functions apart: if only one function on
-//! the other side fits, they are paired. If several functions are left on both sides, those in the same file are paired
-//! in the order of their lines; others by their callers and callees, then in the order of numbers in their names. A
-//! function has at most one partner, so that two lambdas of a class stay two.
+//! Functions are paired in three steps: by exact name, then ignoring addresses in names, then ignoring numbers in names
+//! that differ from run to run ([`run_names`](crate::runtimes::run_names)). In each step, directories and lines only
+//! decide between functions that are otherwise equal: editing code above a function or building in another directory
+//! doesn't make it a new function. An unknown module or file in one of the profiles doesn't tell functions apart: if
+//! only one function on the other side fits, they are paired. If several functions are left on both sides, those in the
+//! same file are paired in the order of their lines; others by their callers and callees, then in the order of numbers
+//! in their names. A function has at most one partner, so that two lambdas of a class stay two.
 
 use crate::model::backing::base_name;
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, NameId, Profile, UNKNOWN};
@@ -16,11 +16,11 @@ use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// If a side has more functions of the same name than this, they are paired in order, because comparing each with each
+/// If more functions than this have the same name in one profile, they are paired in order. Comparing each with each
 /// would take too long.
 const MOST_COMPARED: usize = 64;
 
-/// What to ignore in names in one of the steps of pairing functions.
+/// What to ignore in names, in the three steps of pairing functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Step {
     Exact,
@@ -37,31 +37,31 @@ struct FunctionKey {
     is_jit: bool,
 }
 
-/// A function, prepared for comparison.
+/// A function of a profile, prepared for comparison.
 #[derive(Debug)]
 struct Function<'p> {
     key: FunctionKey,
     name: &'p [u8],
     /// The module's file name; `[JIT]` for JIT code, whose module is named after the process.
     module: &'p [u8],
-    /// The path of its source file; empty if unknown.
+    /// The path of the function's source file; empty if unknown.
     path: Cow<'p, [u8]>,
-    /// The line and column where it starts; 0 if unknown.
+    /// The line and column where the function starts; 0 if unknown.
     line: u32,
     column: u32,
-    /// The function's name, without a source location that may be part of it.
+    /// The function's name without any source location in it.
     stem: Cow<'p, str>,
 }
 
-/// The functions of a profile.
+/// All functions of a profile.
 struct Functions<'p> {
     profile: &'p Profile,
     list: Vec<Function<'p>>,
-    /// The function of each frame.
+    /// For each frame ID, the index of its function.
     by_frame: Vec<u32>,
 }
 
-/// The weights of a function's callers and callees, by hash of their names.
+/// The weights of a function's callers and callees, by side and by a hash of their names.
 type Neighbors = FxHashMap<(Side, u64), u64>;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -101,7 +101,7 @@ pub fn align(before: &Profile, after: &Profile, exact_names: bool) -> Profile {
     })
 }
 
-/// The partner of each function of the earlier profile, if it has one.
+/// For each function of the earlier profile, the index of its partner in the later one; `None` if it has none.
 fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Option<usize>> {
     let mut pairs = Pairs { partners: vec![None; old.list.len()], is_taken: vec![false; new.list.len()] };
     pairs.add_identical(old, new);
@@ -133,7 +133,7 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
     pairs.partners
 }
 
-/// Functions of both profiles that may be partners, as indexes in their lists.
+/// Functions that may be paired with each other, as indexes into the lists of both profiles.
 #[derive(Debug, Default)]
 struct Candidates {
     earlier: Vec<usize>,
@@ -141,7 +141,7 @@ struct Candidates {
 }
 
 impl Candidates {
-    /// True if comparing each with each would take too long.
+    /// True if comparing each earlier function with each later one would take too long.
     fn are_too_many(&self) -> bool {
         self.earlier.len().max(self.later.len()) > MOST_COMPARED
     }
@@ -149,9 +149,9 @@ impl Candidates {
 
 /// The pairs found so far.
 struct Pairs {
-    /// By function of the earlier profile.
+    /// For each function of the earlier profile, its partner in the later one, if found.
     partners: Vec<Option<usize>>,
-    /// By function of the later profile.
+    /// For each function of the later profile, whether it has a partner.
     is_taken: Vec<bool>,
 }
 
@@ -161,14 +161,15 @@ impl Pairs {
         self.is_taken[new] = true;
     }
 
-    /// Pairs the first with the first, the second with the second, and so on.
+    /// Pairs the first of both lists with each other, then the second, and so on. The rest of the longer list stays
+    /// unpaired.
     fn add_in_order(&mut self, old: &[usize], new: &[usize]) {
         for (old, new) in old.iter().zip(new) {
             self.add(*old, *new);
         }
     }
 
-    /// Groups the functions without a partner by a key.
+    /// Groups the functions that have no partner yet by a key.
     fn group_unpaired<'f, K: Ord>(
         &self,
         old: &'f Functions<'_>,
@@ -189,8 +190,8 @@ impl Pairs {
         groups
     }
 
-    /// Pairs functions that agree in everything. Only done if most functions of that name agree: otherwise an edit may
-    /// have moved a function to the line where another one was.
+    /// Pairs functions that agree in everything, including lines. Only done if most functions of that name have such a
+    /// partner: otherwise, an edit may have moved a function to the line where another one used to be.
     fn add_identical(&mut self, old: &Functions<'_>, new: &Functions<'_>) {
         let new_indexes: FxHashMap<_, usize> =
             new.list.iter().enumerate().map(|(index, function)| (function.identity(), index)).collect();
@@ -215,7 +216,7 @@ impl Pairs {
     }
 
     /// Pairs functions with the same name (ignoring what `step` ignores) whose modules and files don't contradict each
-    /// other: an unknown module or file agrees with any. Both must have exactly one such candidate.
+    /// other: an unknown module or file fits any. A pair is only made if each of the two is the other's only candidate.
     fn add_partly_known(&mut self, old: &Functions<'_>, new: &Functions<'_>, step: Step) {
         for group in self.group_unpaired(old, new, |function| function.comparable_name(step)).into_values() {
             if group.are_too_many() {
@@ -232,13 +233,13 @@ impl Pairs {
         }
     }
 
-    /// Pairs functions with equal name and module that are in the same file, in the order of their lines. Returns those
-    /// that are left, sorted by file and line.
+    /// Pairs functions of a group with the same source file, in the order of their lines. Functions in a group have the
+    /// same name and module. Returns those that are left, sorted by file and line.
     fn add_by_path(&mut self, old: &Functions<'_>, new: &Functions<'_>, group: Candidates) -> Candidates {
         let Candidates { mut earlier, mut later } = group;
         earlier.sort_by_cached_key(|index| old.list[*index].order());
         later.sort_by_cached_key(|index| new.list[*index].order());
-        // Functions in the same file are in the same order in both profiles, even if their lines changed.
+        // Functions of a file are assumed to be in the same order in both profiles, even if their lines changed.
         let mut by_path = BTreeMap::<&[u8], Candidates>::new();
         for &index in &earlier {
             by_path.entry(&old.list[index].path).or_default().earlier.push(index);
@@ -250,8 +251,8 @@ impl Pairs {
             && by_path.len() == 2
             && by_path.values().all(|file| file.earlier.is_empty() || file.later.is_empty());
         if has_moved && old.have_lines(&earlier) {
-            // All functions of one profile are in one path, and all of the other in another: the same file in another
-            // directory.
+            // In each profile, all functions of the group are in one file, but the paths differ: it is the same file in
+            // another directory.
             self.add_in_order(&earlier, &later);
             return Candidates::default();
         }
@@ -266,7 +267,8 @@ impl Pairs {
         Candidates { earlier, later }
     }
 
-    /// Pairs the most similar functions first: by directories, line, callers and callees, then by their order.
+    /// Pairs the most similar functions first. Similarity counts directories, then lines, then callers and callees,
+    /// then the order.
     fn add_most_similar(
         &mut self,
         old: &Functions<'_>,
@@ -307,20 +309,21 @@ impl Pairs {
     }
 }
 
-/// The only index in the list for which `fits` is true. `None` if there are several.
+/// The only element of `indexes` for which `fits` is true. `None` if there is none or more than one.
 fn find_only(indexes: &[usize], fits: impl Fn(usize) -> bool) -> Option<usize> {
     let mut fitting = indexes.iter().copied().filter(|index| fits(*index));
     let first = fitting.next()?;
     fitting.next().is_none().then_some(first)
 }
 
-/// The number of path components that two paths have in common, counted from the end.
+/// How many components two paths have in common, counted from their ends.
 fn common_ending(one: &[u8], other: &[u8]) -> usize {
     let parts = |path| <[u8]>::rsplit(path, |byte: &u8| matches!(byte, b'/' | b'\\'));
     parts(one).zip(parts(other)).take_while(|(one, other)| one == other).count()
 }
 
-/// How similar two functions' callers and callees are, from 0 to 8. Finer differences would be chance.
+/// Compares the callers and callees of two functions: 0 (nothing in common) to 8 (same weights). Finer differences
+/// would be chance.
 fn similarity(one: &Neighbors, other: &Neighbors) -> u32 {
     let mut common = 0.0;
     for side in [Side::Caller, Side::Callee] {
@@ -367,42 +370,43 @@ impl<'p> Function<'p> {
         }
     }
 
-    /// What functions must have in common to be paired in this step: everything but directories and lines.
+    /// The key that functions must have in common to be paired in this step. It ignores directories and lines.
     fn group(&self, step: Step) -> (&[u8], &[u8], String) {
         (self.module, file_name(&self.path), self.comparable_name(step).into_owned())
     }
 
-    /// True if the module and the file name agree as far as both are known. Lines and directories may differ.
+    /// True if module and file name of both functions are equal, or unknown for one of them. Lines and directories are
+    /// ignored.
     fn agrees_with(&self, other: &Self) -> bool {
         self.name != UNKNOWN
             && may_be_equal(self.module, other.module)
             && may_be_equal(file_name(&self.path), file_name(&other.path))
     }
 
-    /// The name without what the step ignores.
+    /// The function's name without what this step ignores.
     fn comparable_name(&self, step: Step) -> Cow<'_, str> {
         let name = match step {
             Step::Exact => Cow::Borrowed(&*self.stem),
             Step::WithoutAddresses => without_addresses(&self.stem),
             Step::WithoutRunNumbers => without_run_numbers(&self.stem),
         };
-        // A name that consists only of an address identifies nothing.
+        // If a name consists only of an address, nothing that identifies the function is left.
         let has_letters = name.replace("0x", "").contains(char::is_alphabetic);
         if has_letters { name } else { Cow::Borrowed(&self.stem) }
     }
 
-    /// Equal for functions that agree in everything.
+    /// A key that is only equal for functions that agree in everything: name, files, line and column.
     fn identity(&self) -> (&[u8], &[u8], &[u8], u32, u32) {
         (self.module, self.name, &self.path, self.line, self.column)
     }
 
-    /// Sort key: the order in which functions were written in a file, or numbered by a runtime.
+    /// The sort key for pairing in order: functions are in the order of the source file, or as numbered by the runtime.
     fn order(&self) -> (Vec<u8>, u32, u32, Vec<u64>, Vec<u8>) {
         (self.path.to_vec(), self.line, self.column, numbers(self.name), self.name.to_vec())
     }
 }
 
-/// True if two names are equal or one is unknown.
+/// True if two names are equal or one of them is empty (unknown).
 fn may_be_equal(one: &[u8], other: &[u8]) -> bool {
     one.is_empty() || other.is_empty() || one == other
 }
@@ -425,7 +429,7 @@ fn file_name(path: &[u8]) -> &[u8] {
 }
 
 impl<'p> Functions<'p> {
-    /// True if the lines of all these functions are known.
+    /// True if the start lines of all these functions are known.
     fn have_lines(&self, indexes: &[usize]) -> bool {
         indexes.iter().all(|index| self.list[*index].line > 0)
     }
@@ -446,7 +450,7 @@ impl<'p> Functions<'p> {
         Self { profile, list, by_frame }
     }
 
-    /// The callers and callees of these functions.
+    /// The weights of callers and callees for each of the `wanted` functions.
     fn neighbors(&self, wanted: impl Iterator<Item = usize>, step: Step) -> FxHashMap<usize, Neighbors> {
         let mut found: FxHashMap<usize, Neighbors> = wanted.map(|function| (function, Neighbors::default())).collect();
         let mut weights = vec![0u64; self.profile.stack_count()];
@@ -457,7 +461,8 @@ impl<'p> Functions<'p> {
             }
         }
         let hashes: Vec<u64> = self.list.iter().map(|function| hash_of(&function.comparable_name(step))).collect();
-        // A callee's ID is larger than its caller's, so it has its total weight when it is visited.
+        // Visit callees before callers: a callee's stack ID is larger, so its total weight is complete when it is
+        // visited.
         for (stack, (parent, frame)) in self.profile.stacks().enumerate().collect::<Vec<_>>().into_iter().rev() {
             let Some(parent) = parent else { continue };
             let weight = weights[stack];
@@ -489,7 +494,7 @@ mod tests {
     use super::*;
     use crate::model::stacks::{Row, Track, Unit};
 
-    /// A profile of JIT functions, given as stacks (names separated by `|`, outermost first) with weights.
+    /// Builds a profile of JIT functions from stacks (names separated by `|`, outermost first) and their weights.
     fn profile(stacks: &[(&str, u64)]) -> Profile {
         let mut profile = Profile::new();
         let (series, track) = (profile.series_named("e", Unit::Samples), profile.track(Track::default()));
@@ -505,7 +510,7 @@ mod tests {
         profile
     }
 
-    /// The names in the first profile after aligning it with the second.
+    /// The names of the functions in `before` after it was aligned with `after`.
     fn aligned(before: &[(&str, u64)], after: &[(&str, u64)], exact_names: bool) -> Vec<String> {
         let aligned = align(&profile(before), &profile(after), exact_names);
         let innermost = |row: &Row| aligned.frame_of(aligned.frames_up(row.stack).next().unwrap()).name;
@@ -522,8 +527,8 @@ mod tests {
             [other_one, other_two]
         );
         assert_eq!(aligned(&[(one, 80), (two, 17)], &[(other_two, 80), (other_one, 17)], true), [one, two]);
-        // Names of JDK 21 contain no numbers. Callees distinguish the lambdas, even if they were created in another
-        // order.
+        // In JDK 21, these names contain addresses instead of numbers. Callees tell the lambdas apart, even if they
+        // were created in another order.
         let (one, two) = ("L$$Lambda/0x00007f01e4000a08.f", "L$$Lambda/0x00007f01e4000c48.f");
         let before = [
             ("L$$Lambda/0x00007f01e4000a08.f|l$0", 80),
@@ -542,11 +547,11 @@ mod tests {
     fn lines_and_directories_make_no_new_function() {
         let names = aligned(&[("JS:*f /old/a.js:8:10", 1)], &[("JS:*f /new/lib/a.js:12:10", 1)], true);
         assert_eq!(names, ["JS:*f /new/lib/a.js:12:10"]);
-        // Two functions with the same name in a file. One of them moved to the line where the other one used to be.
+        // Two functions have the same name and file. One of them moved to the line where the other one used to be.
         let before = [("JS:* /a.js:10:1", 1), ("JS:* /a.js:20:1", 1)];
         let after = [("JS:* /a.js:20:1", 1), ("JS:* /a.js:30:1", 1)];
         assert_eq!(aligned(&before, &after, false), ["JS:* /a.js:20:1", "JS:* /a.js:30:1"]);
-        // Two functions with the same name in two files.
+        // Two functions have the same name, in two files.
         let before = [("py::init:/x/a.py", 1), ("py::init:/x/b.py", 1)];
         let after = [("py::init:/y/b.py", 1), ("py::init:/y/a.py", 1)];
         assert_eq!(aligned(&before, &after, false), ["py::init:/y/a.py", "py::init:/y/b.py"]);

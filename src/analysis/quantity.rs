@@ -3,7 +3,7 @@
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Unit, Weight};
 
-/// Formats a weight with its unit.
+/// Formats a weight with its unit, or a number of samples: whichever `of` selects.
 pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
     match unit {
         _ if of == Weight::Samples => counted(weight, "sample"),
@@ -13,7 +13,8 @@ pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
     }
 }
 
-/// What a row stands for, as a word; `None` for costs, which are counted themselves.
+/// What the profile's rows are called, in the singular: `sample` or `span`. `None` if the rows are costs of recorded
+/// calls, which are exact amounts rather than samples.
 pub fn row_word(profile: &Profile) -> Option<&'static str> {
     match profile {
         _ if !profile.calls.is_empty() => None,
@@ -22,15 +23,15 @@ pub fn row_word(profile: &Profile) -> Option<&'static str> {
     }
 }
 
-/// Formats a count with a noun whose plural ends in `s`.
+/// Formats a number with a noun whose plural ends in `s`: `1 sample`, `2 samples`.
 pub fn counted(number: u64, word: &str) -> String {
     format!("{} {word}{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// Formats nanoseconds with three significant digits.
+/// Formats a duration given in nanoseconds, with three significant digits and a fitting unit.
 pub fn duration(nanos: u64) -> String {
     let units = [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "µs")];
-    // Switch to the larger unit where three digits would be rounded up to four.
+    // If rounding to three digits gives 1000 of a unit, the next larger unit is used.
     let unit = units.iter().find(|&&(unit, _)| u128::from(nanos) * 2000 >= unit * 1999);
     let Some(&(unit, name)) = unit else { return format!("{nanos} ns") };
     let number = nanos as f64 / unit as f64;
@@ -38,7 +39,7 @@ pub fn duration(nanos: u64) -> String {
     format!("{number:.decimals$} {name}")
 }
 
-/// Formats a number with digits in groups of three.
+/// Formats a number with commas between groups of three digits.
 pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);

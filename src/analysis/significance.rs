@@ -17,20 +17,21 @@
 //! sample with a long period is just as random as one with a short period. It doesn't account for other differences
 //! between two runs (machine load, other inputs). Counted data such as callgrind's instructions has no such noise.
 
-/// In standard deviations. Among a hundred unchanged functions, about one comparison in four reports a change (2.7 per
-/// 1,000). With a threshold of 2, each comparison would report five.
+/// The smallest significant difference, in standard deviations. At 3, chance alone makes 2.7 of 1,000 unchanged
+/// functions look changed: with a hundred functions, about one comparison in four reports a change. At 2, each
+/// comparison would report five.
 pub const THRESHOLD: f64 = 3.0;
 
-/// How many of a whole's samples are in a part of it.
+/// A part of a recording's samples, and the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
-    /// The samples of a function, stack or group.
+    /// The number of samples in the function, stack or group.
     pub part: u64,
-    /// All samples of the event.
+    /// The number of all samples of the event.
     pub whole: u64,
 }
 
-/// The greatest common divisor of two numbers; if one is 0, the other.
+/// The greatest common divisor of two numbers. If one is 0, it is the other.
 pub fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
     while b != 0 {
         (a, b) = (b, a % b);
@@ -43,23 +44,23 @@ pub fn is_significant(before: Share, after: Share) -> bool {
     z(before, after) > THRESHOLD
 }
 
-/// How many standard deviations two shares are apart.
+/// The absolute difference between two shares, in standard deviations; 0 if they can't be compared.
 fn z(before: Share, after: Share) -> f64 {
     let [n1, whole1, n2, whole2] = [before.part, before.whole, after.part, after.whole].map(|count| count as f64);
     let share = (n1 + n2) / (whole1 + whole2);
-    // Written so that it also holds if there are no samples and the share is NaN.
+    // This condition also rejects a share that is NaN because there are no samples.
     if !(whole1 > 0.0 && whole2 > 0.0 && share > 0.0 && share < 1.0) {
         return 0.0;
     }
     let expected1 = whole1 * share;
-    // The other three values deviate by the same amount, because the sums are fixed.
+    // In a 2×2 table with fixed sums, all four values differ from their expected values by the same amount.
     let apart = ((n1 - expected1).abs() - 0.5).max(0.0).copysign(n1 - expected1);
     let inside = term(expected1, apart) + term(whole2 * share, -apart);
     let outside = term(whole1 * (1.0 - share), -apart) + term(whole2 * (1.0 - share), apart);
     (2.0 * (inside + outside)).max(0.0).sqrt()
 }
 
-/// One of the four terms of the G-test.
+/// The contribution of one of the table's four cells to the G-test. `apart` is the difference from the expected value.
 fn term(expected: f64, apart: f64) -> f64 {
     let observed = expected + apart;
     if observed > 0.0 { observed * (observed / expected).ln() } else { 0.0 }
@@ -78,7 +79,7 @@ mod tests {
     fn the_threshold_is_three_standard_deviations() {
         assert!(!is_significant(share(100, 1000), share(140, 1000)));
         assert!(is_significant(share(100, 1000), share(150, 1000)));
-        // The square roots of 7.23 and 11.05.
+        // z is the square root of the G-test's statistic, which is 7.23 and 11.05 here.
         assert!((z(share(100, 1000), share(140, 1000)) - 2.69).abs() < 0.01);
         assert!((z(share(100, 1000), share(150, 1000)) - 3.32).abs() < 0.01);
     }
@@ -101,7 +102,7 @@ mod tests {
         assert!(!is_significant(share(7, 7), share(9, 9)));
     }
 
-    /// In two recordings of the same program, each sample is in the function with the same probability.
+    /// Each sample is in the function with the same probability in both recordings.
     #[test]
     fn two_recordings_of_one_program_rarely_differ() {
         let mut state = 1u64;

@@ -1,7 +1,7 @@
-//! Functions in which threads start. A stack whose outermost frame is one of them is complete.
+//! Functions in which threads start. A stack is complete if its outermost frame is one of them.
 
-/// Functions without a caller, or with only such functions as callers: those of libc, the kernel, and languages with
-/// their own runtime.
+/// Names of functions that no other function calls, or that only such functions call: those of libc, of the kernel, and
+/// of languages with their own runtime.
 pub const START_FUNCTIONS: &[&[u8]] = &[
     b"main",
     b"_start",
@@ -26,14 +26,14 @@ pub const START_FUNCTIONS: &[&[u8]] = &[
     b"runtime.mcall",
     b"runtime.systemstack",
     b"runtime.systemstack.abi0",
-    // Like the two before, runs on a stack of its own.
+    // Like `mcall` and `systemstack` above, this function runs on a separate stack.
     b"runtime.morestack",
     b"runtime.morestack.abi0",
     b"execute_native_thread_routine", // libstdc++
-    // Erlang processes have stacks of their own, which end like this.
+    // Erlang processes have separate stacks, whose outermost function is this one.
     b"erts_beamasm:normal_exit/0",
     b"$erts_beamasm:normal_exit/0",
-    // Kernel threads, and the code in which a CPU starts; the name depends on the kernel's release.
+    // Where kernel threads start, and where a CPU starts. The names depend on the kernel's release.
     b"ret_from_fork",
     b"ret_from_fork_asm",
     b"ret_from_kernel_thread",

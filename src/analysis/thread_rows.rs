@@ -1,7 +1,7 @@
-//! Groups an event's rows by thread and sorts them by time, for formats that show threads.
+//! Groups an event's rows by thread and sorts them by time, for formats that have one timeline per thread.
 //!
-//! A thread that was renamed (by exec or by itself) or that ran on several CPUs has several tracks. They are combined
-//! under its last name.
+//! A thread that was renamed (by exec or by itself), or that ran on several CPUs if these are kept apart, has several
+//! tracks. They are combined into one thread with the last name.
 
 use crate::model::stacks::{Profile, Row, Series, TrackId};
 use crate::model::units::{Pid, Tid};
@@ -15,14 +15,14 @@ pub struct ThreadRows<'p> {
     pub pid: Option<Pid>,
     /// The thread ID.
     pub tid: Option<Tid>,
-    /// Its last name.
+    /// The thread's last name.
     pub comm: &'p [u8],
     /// Sorted by time; rows without a time come last. Rows with the same time are in the profile's order.
     pub rows: Vec<&'p Row>,
 }
 
 impl ThreadRows<'_> {
-    /// True for a process's first thread.
+    /// True for a process's first thread, whose ID is the process ID.
     pub fn is_main(&self) -> bool {
         self.tid.is_none() || self.tid.map(|tid| tid.0) == self.pid.map(|pid| pid.0)
     }
@@ -55,7 +55,8 @@ pub fn threads<'p>(profile: &'p Profile, series: &'p Series) -> Vec<ThreadRows<'
     found
 }
 
-/// The median distance between consecutive samples of a thread, in nanoseconds; `None` if there are none.
+/// The median time between consecutive samples of a thread, in nanoseconds; `None` if no thread has two samples with
+/// times.
 pub fn middle_distance(threads: &[ThreadRows<'_>]) -> Option<u64> {
     let mut distances: Vec<u64> = Vec::new();
     for thread in threads {
@@ -72,14 +73,14 @@ enum ThreadKey {
     Track(TrackId),
 }
 
-/// The position of each process: parents before children, siblings in the order of their first samples.
+/// The position of each process in the output: parents before children, siblings in the order of their first samples.
 fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid, usize> {
     let mut brothers: BTreeMap<Option<Pid>, Vec<Pid>> = BTreeMap::new();
     let pids: FxHashSet<Pid> = threads.iter().filter_map(|thread| thread.pid).collect();
     let mut seen = FxHashSet::default();
     for pid in threads.iter().filter_map(|thread| thread.pid).filter(|pid| seen.insert(*pid)) {
         let parent = profile.about.processes.get(&pid).and_then(|life| life.parent);
-        // The parent of the first recorded process is the recorder, or unknown.
+        // A parent that wasn't recorded (such as the recorder itself), or that is unknown, doesn't count.
         let parent = parent.filter(|parent| *parent != pid && pids.contains(parent));
         brothers.entry(parent).or_default().push(pid);
     }
@@ -87,7 +88,7 @@ fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid
     let mut waiting: Vec<Pid> = brothers.get(&None).into_iter().flatten().rev().copied().collect();
     while let Some(pid) = waiting.pop() {
         let place = order.len();
-        // A process that is reached twice is its own ancestor.
+        // A process that is reached again is its own ancestor, which damaged input may claim.
         if order.insert(pid, place).is_none() {
             waiting.extend(brothers.get(&Some(pid)).into_iter().flatten().rev());
         }

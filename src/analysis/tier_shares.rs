@@ -2,17 +2,17 @@
 
 use crate::model::tier::Tier;
 
-/// Weights by tier. Nearly all code has a single tier, for which nothing is allocated: there is one of these for each
-/// node of a tree.
+/// Weights by tier. Most code has a single tier, which is stored without allocating, because each node of a tree has
+/// such a value.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TierShares {
     first: Option<(Option<Tier>, u64)>,
-    /// Weights of other tiers.
+    /// The weights of further tiers, as a linked list.
     others: Option<Box<Self>>,
 }
 
 impl TierShares {
-    /// Adds weight of a tier; `None` for code whose tier is unknown.
+    /// Adds weight to a tier; `None` stands for code whose tier is unknown.
     pub fn add(&mut self, tier: Option<Tier>, weight: u64) {
         match &mut self.first {
             None => self.first = Some((tier, weight)),
@@ -39,7 +39,7 @@ impl TierShares {
         self.weighty().nth(1).is_some()
     }
 
-    /// Text such as `optimised 81 %, baseline 19 %`; empty if no tier is known.
+    /// The tiers with their percentages, heaviest first: `optimised 81 %, baseline 19 %`. Empty if no tier is known.
     pub fn text(&self) -> String {
         let shares = self.heaviest_first();
         if shares.iter().all(|(tier, _)| tier.is_none()) {
@@ -52,7 +52,7 @@ impl TierShares {
     }
 }
 
-/// A small share isn't rounded to 0 %, nor a large one to 100 %.
+/// Formats a share from 0 to 1 as a percentage. Small shares aren't rounded down to 0 %, nor large ones up to 100 %.
 fn percent(share: f64) -> String {
     match (100.0 * share).round() {
         0.0 if share > 0.0 => "< 1 %".to_owned(),

@@ -1,4 +1,4 @@
-//! The data of an annotation, which `text` and `json` write.
+//! The data of an annotation: hot code with costs. `text` and `json` write it.
 
 use super::costs::{Cost, Costs};
 use crate::analysis::category::Category;
@@ -16,19 +16,19 @@ use std::sync::Arc;
 /// The hot code of a profile, with costs per instruction.
 #[derive(Debug)]
 pub struct Annotation {
-    /// What percentages are based on: the weights of the samples, or their number.
+    /// Which measure percentages are based on: the samples' weights or their number.
     pub weight: Weight,
-    /// The events with samples, or with costs in a callgrind file.
+    /// The events that have samples (in a callgrind file, that have costs).
     pub events: Vec<EventTotal>,
-    /// The time of the first sample; times in the output are relative to it. `None` for a callgrind file.
+    /// The time of the first sample. Times in the output are relative to it. `None` for a callgrind file.
     pub first: Option<Nanos>,
-    /// The functions of the listings, by name, hottest first.
+    /// The functions whose code is listed, grouped by name, hottest first.
     pub names: Vec<NameSummary>,
-    /// The total numbers of functions (by name) and of code ranges that have samples, whether listed or not.
+    /// How many functions (distinct names) and how many code ranges have samples, whether listed or not.
     pub all: (usize, usize),
-    /// The listed code of the functions, hottest first.
+    /// The listed code, hottest first.
     pub listings: Vec<Listing>,
-    /// The names of the hottest functions overall, for hints when the requested one isn't found.
+    /// The names of the hottest functions, for a hint if the requested function isn't found.
     pub hottest: Vec<Vec<u8>>,
 }
 
@@ -43,30 +43,30 @@ pub struct EventTotal {
     pub unit: Unit,
     /// The event's sum over all samples.
     pub total: Cost,
-    /// How exactly a sample's address says which instruction caused it.
+    /// How precisely the address of a sample identifies the instruction that caused it.
     pub precision: Precision,
 }
 
-/// How exactly a sample's address says which instruction caused it.
+/// How precisely the address of a sample identifies the instruction that caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
-    /// The processor recorded the instruction that caused the event, or one next to it. The value is `precise_ip` of
-    /// the event.
+    /// The processor recorded the instruction that caused the event, or one next to it. The value is the event's
+    /// `precise_ip`.
     Precise(u8),
-    /// A timer's interrupt: the address is the next instruction to execute.
+    /// A timer's interrupt. The address is that of the next instruction to execute.
     Timer,
     /// Costs are exact: callgrind counted every execution.
     Exact,
-    /// An interrupt of a hardware counter, which arrives some instructions after the one that caused the event.
+    /// The interrupt of a hardware counter, which arrives some instructions after the one that caused the event.
     Skids,
 }
 
-/// The costs of all code ranges that have the same function name. A function may be compiled several times.
+/// The total cost of all code ranges with the same function name. Runtimes may compile a function many times.
 #[derive(Debug)]
 pub struct NameSummary {
     /// The function's name.
     pub name: Vec<u8>,
-    /// The file of its hottest code range, or a placeholder such as `[kernel.kallsyms]`.
+    /// The file with its hottest code range, or a placeholder such as `[kernel.kallsyms]`; `None` if unknown.
     pub module: Option<Vec<u8>>,
     /// The cost of all code ranges of this name.
     pub costs: Costs,
@@ -74,12 +74,12 @@ pub struct NameSummary {
     pub codes: Vec<Costs>,
 }
 
-/// The code of a function: one compiled version, or several versions merged.
+/// The listed code of a function: one compiled version, or several versions merged.
 #[derive(Debug)]
 pub struct Listing {
     /// The function's name.
     pub name: Vec<u8>,
-    /// The file that the function is in, or a placeholder such as `[kernel.kallsyms]`.
+    /// The file with the function's code, or a placeholder such as `[kernel.kallsyms]`; `None` if unknown.
     pub module: Option<Vec<u8>>,
     /// The versions in this listing, hottest first. There is at least one.
     pub versions: Vec<Version>,
@@ -87,15 +87,15 @@ pub struct Listing {
     pub all_versions: usize,
     /// The cost of the versions in this listing.
     pub costs: Costs,
-    /// The inclusive costs that the input states, one for each of its names for this function. callgrind may name each
-    /// level of recursion separately.
+    /// The inclusive costs that the input states. There is one for each name that the input has for this function,
+    /// because callgrind may name each level of recursion separately.
     pub inclusive: Vec<Inclusive>,
     /// The code of the listing: instructions or source lines.
     pub code: Code,
 }
 
-/// The inclusive cost of a function as the input states it: the cost of all calls to it or, if there are none, its own
-/// cost plus that of its calls.
+/// The inclusive cost of a function as the input states it: the cost of all calls to the function. If there are none,
+/// its self cost plus the cost of its calls.
 #[derive(Debug, Clone)]
 pub struct Inclusive {
     /// The function's name in the input.
@@ -106,23 +106,23 @@ pub struct Inclusive {
     pub costs: Costs,
 }
 
-/// The calls from one place to one function, as the input states them.
+/// The calls from one instruction or source line to one function, as the input states them.
 #[derive(Debug, Clone)]
 pub struct Calls {
     /// The callee's name.
     pub callee: Vec<u8>,
     /// The callee's source file, if known.
     pub file: Option<Vec<u8>>,
-    /// The file that has the callee's code, if known.
+    /// The file with the callee's machine code, if known.
     pub module: Option<Vec<u8>>,
-    /// How often these calls were executed.
+    /// How often the calls were executed.
     pub count: u64,
-    /// The inclusive cost of these calls.
+    /// The inclusive cost of the callee in these calls.
     pub costs: Costs,
 }
 
 impl Calls {
-    /// Adds calls from other places. Calls to the same function are summed.
+    /// Adds calls made elsewhere to `all`. Calls to the same function are added up.
     pub(super) fn join(all: &mut Vec<Self>, others: &[Self]) {
         let mut places: FxHashMap<_, usize> =
             all.iter().enumerate().map(|(at, calls)| (calls.function(), at)).collect();
@@ -141,12 +141,12 @@ impl Calls {
         }
     }
 
-    /// The callee's name, source file and module, which together tell it from other functions of the same name.
+    /// What identifies the callee: its name, source file and module.
     fn function(&self) -> (Vec<u8>, Option<Vec<u8>>, Option<Vec<u8>>) {
         (self.callee.clone(), self.file.clone(), self.module.clone())
     }
 
-    /// The callee and the number of calls, in the style of callgrind_annotate.
+    /// The callee and the number of calls, as text in the style of callgrind_annotate.
     pub(super) fn label(&self) -> String {
         label(self.file.as_deref(), &self.callee, Some(self.count))
     }
@@ -167,8 +167,8 @@ fn label(file: Option<&[u8]>, name: &[u8], count: Option<u64>) -> String {
 }
 
 impl Listing {
-    /// Describes a version except for its cost: number, tier, file, process, address, and when it was written relative
-    /// to the first sample.
+    /// Describes a version except for its cost: number, tier, file, process, address, and when its code was written,
+    /// relative to `first` (the time of the first sample).
     pub(super) fn about(&self, version: &Version, first: Option<Nanos>) -> Vec<String> {
         let Version { number, category, pid, extent, loaded, .. } = *version;
         let mut parts = Vec::new();
@@ -191,28 +191,28 @@ impl Listing {
     }
 }
 
-/// One of the code ranges that a runtime compiled for a function.
+/// One compiled version of a function: a code range.
 #[derive(Debug, Clone)]
 pub struct Version {
     /// The version's rank by cost among all versions of the function, starting at 1.
     pub number: usize,
     /// The kind of code, and the compiler tier if the runtime states it.
     pub category: Category,
-    /// The process that executed this version last.
+    /// The process that was last sampled in this version.
     pub pid: Pid,
-    /// The version's address in the listing and its size in bytes; `None` if unknown.
+    /// The start address, as in the listing, and the size in bytes; `None` if unknown.
     pub extent: Option<(u64, u64)>,
-    /// When the runtime wrote the code. `None` if this is unknown, or for code from a file.
+    /// When the runtime wrote the code. `None` if unknown, and for code in a file.
     pub loaded: Option<Nanos>,
     /// The cost of the samples in this version.
     pub costs: Costs,
-    /// The calls that were inlined into this version. Only set if their addresses in the code are unknown.
+    /// The calls that were inlined into this version. Empty if their addresses in the code are known.
     pub expanded: Vec<ExpandedCall>,
     /// The BPF program that the code belongs to; `None` for other code.
     pub bpf: Option<BpfSource>,
 }
 
-/// The BPF program of a function. Several programs may have functions of the same name.
+/// The BPF program to which a function belongs. Several programs may have functions of the same name.
 #[derive(Debug, Clone)]
 pub struct BpfSource {
     /// The program's ID.
@@ -234,8 +234,8 @@ impl BpfSource {
 }
 
 impl Version {
-    /// The inlined calls as a tree, one per line, in the style of HotSpot's `PrintInlining`: the bytecode offset of the
-    /// call in its caller, and the callee's name.
+    /// The inlined calls as an indented tree in the style of HotSpot's `PrintInlining`. Each line has the bytecode
+    /// offset of the call in its caller and the callee's name.
     pub fn expansion(&self) -> impl Iterator<Item = String> {
         self.expanded.iter().map(|call| {
             let indent = "  ".repeat(call.depth as usize);
@@ -249,20 +249,20 @@ impl Version {
 pub enum Code {
     /// All instructions of the code, with their costs.
     Listed {
-        /// The address of the first byte: at run time for JIT code, otherwise as linked.
+        /// The address of the first byte: at run time for JIT code, otherwise as linked in its file.
         addr: u64,
         /// The machine code.
         bytes: Vec<u8>,
         /// The instructions in order.
         lines: Vec<Line>,
-        /// The source files to which the lines refer.
+        /// The source files that the lines refer to.
         files: Vec<SourceFile>,
     },
-    /// Only the source lines, with the cost of each.
+    /// Only source lines, with the cost of each. No instructions.
     SourceLines {
-        /// The source files to which the lines refer.
+        /// The source files that the lines refer to.
         files: Vec<SourceFile>,
-        /// Sorted by file and line. Code without a known line comes first.
+        /// Source lines sorted by file and line. Instructions without a known line come first.
         lines: Vec<SourceLineCosts>,
     },
     /// No code is available; the text says why.
@@ -283,15 +283,15 @@ pub struct SourceLineCosts {
 /// An instruction and its cost.
 #[derive(Debug)]
 pub struct Line {
-    /// Offset from the start of the function, in bytes.
+    /// The offset from the start of the function, in bytes.
     pub offset: u64,
-    /// Length in bytes.
+    /// The length of the instruction in bytes.
     pub len: u64,
-    /// The disassembly.
+    /// The instruction as assembly text.
     pub text: String,
     /// The cost of this instruction. `None` if it has no samples.
     pub costs: Option<Costs>,
-    /// The address that the instruction refers to, if any.
+    /// The address that the instruction refers to; `None` if it refers to none.
     pub target: Option<LineTarget>,
     /// The instruction's source line; `None` if unknown.
     pub source: Option<SourceLine>,
@@ -299,12 +299,12 @@ pub struct Line {
     pub calls: Vec<Calls>,
 }
 
-/// An address to which an instruction refers.
+/// An address that an instruction refers to, such as the target of a jump.
 #[derive(Debug, Clone)]
 pub struct LineTarget {
-    /// The address, in the same form as the listing's.
+    /// The address: at run time or as linked, like that of the listing.
     pub addr: u64,
-    /// Whether the instruction jumps to the address, calls it, accesses it, or merely contains it as an immediate
+    /// Whether the instruction jumps to the address, calls it, accesses data there, or only contains it as an immediate
     /// value.
     pub kind: TargetKind,
     /// What is at the address.
@@ -314,9 +314,9 @@ pub struct LineTarget {
 /// What is at the address of a [`LineTarget`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TargetPlace {
-    /// This offset in the same function.
+    /// An offset in the same function, in bytes.
     Inside(u64),
-    /// The function with this name, and the offset in it.
+    /// A function by name, and the offset in it in bytes.
     Function(Vec<u8>, u64),
     /// Unknown memory.
     Unknown,
@@ -336,21 +336,22 @@ pub struct SourceFile {
 pub enum SourceText {
     /// All lines of the file.
     File(Arc<[String]>),
-    /// Only the lines that belong to the code, by line number, as the compiler stored them in the recording.
+    /// Only lines of this code, by line number. The compiler stored them in the BPF program, and the recording contains
+    /// them.
     Recorded(BTreeMap<u32, String>),
 }
 
 /// A line of a source file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceLine {
-    /// Index into the files of its [`Code`].
+    /// An index into the files of the [`Code`] that the line belongs to.
     pub file: usize,
     /// The line number, starting at 1.
     pub line: u32,
 }
 
 impl Precision {
-    /// Describes the precision in a sentence, for text output.
+    /// A sentence about the precision, for text output.
     pub fn text(self) -> &'static str {
         match self {
             Self::Precise(_) => "Samples land on the instruction that the processor recorded for the event (precise).",
@@ -376,14 +377,14 @@ impl Precision {
     }
 }
 
-/// The words that the output uses for costs, which are either samples or exact counts.
+/// The words for costs in the output, which depend on whether costs are samples or exact counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Words {
-    /// What the cost of a function itself, without its callees, is called: `self samples` or `self costs`.
+    /// The name of a function's self cost: `self samples` or `self costs`.
     pub(crate) own: &'static str,
-    /// What costs in general are called: `samples` or `costs`.
+    /// The name of costs in general: `samples` or `costs`.
     pub(crate) any: &'static str,
-    /// The heading of the column with sample counts or costs.
+    /// The heading of the column with numbers of samples or exact costs.
     pub(crate) head: &'static str,
 }
 
@@ -393,7 +394,7 @@ impl Annotation {
         self.events.first().is_some_and(|event| event.precision == Precision::Exact)
     }
 
-    /// The words that the output uses for costs.
+    /// The words for this annotation's costs.
     pub(crate) fn words(&self) -> Words {
         match self.is_exact() {
             true => Words { own: "self costs", any: "costs", head: "count" },
@@ -401,8 +402,8 @@ impl Annotation {
         }
     }
 
-    /// The number of samples or, for exact costs, the cost in the first event, because costs of different events can't
-    /// be added.
+    /// The number to show for a cost: the number of samples. For exact costs, it is the cost in the first event, since
+    /// costs of different events can't be added.
     pub(crate) fn number(&self, costs: &Costs) -> u64 {
         match self.events.first().filter(|_| self.is_exact()) {
             Some(first) => costs.get(first.number).count,
@@ -419,12 +420,12 @@ impl Listing {
 }
 
 impl SourceFile {
-    /// A file with all its lines, or without text.
+    /// A source file: with all its lines, or with unknown text if `lines` is `None`.
     pub(super) fn new(name: &[u8], lines: Option<Arc<[String]>>) -> Self {
         Self { name: name.to_vec(), text: lines.map(SourceText::File) }
     }
 
-    /// The text of a line, if known.
+    /// The text of the line with this number, if known.
     pub fn line(&self, line: u32) -> Option<&str> {
         let text = match self.text.as_ref()? {
             SourceText::File(lines) => lines.get(usize::try_from(line).ok()?.checked_sub(1)?),

@@ -1,14 +1,14 @@
-//! Sums of samples, separately for each event.
+//! Sums of samples' costs, separately for each event.
 
 pub use crate::analysis::groups::Sum as Cost;
 use crate::model::stacks::Weight;
 
-/// One [`Cost`] per event, in the order of the events.
+/// One [`Cost`] for each event, by the event's index.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Costs(Vec<Cost>);
 
 impl Costs {
-    /// Adds the cost of a sample, or of several equal ones.
+    /// Adds to the cost of an event: one sample, or several equal ones.
     pub fn add(&mut self, event: usize, cost: Cost) {
         if self.0.len() <= event {
             self.0.resize(event + 1, Cost::default());
@@ -21,12 +21,12 @@ impl Costs {
         other.0.iter().enumerate().for_each(|(event, cost)| self.add(event, *cost));
     }
 
-    /// The cost in one event; zero if there is none.
+    /// The cost in the event with this index; zero if it has none.
     pub fn get(&self, event: usize) -> Cost {
         self.0.get(event).copied().unwrap_or_default()
     }
 
-    /// The sort key for heat: the first event decides, then the second, and so on.
+    /// The sort key for hottest first: the cost in the first event, then in the second, and so on.
     pub(super) fn heat(&self, weight: Weight) -> Vec<i64> {
         self.0.iter().map(|cost| cost.of(weight)).collect()
     }

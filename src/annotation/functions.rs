@@ -1,4 +1,4 @@
-//! Assigns samples to functions, with the cost of each address in them.
+//! Assigns samples to functions, and sums the cost of each address in a function.
 
 use super::costs::{Cost, Costs};
 use crate::analysis::category::Category;
@@ -26,7 +26,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// One compiled version of a function: a code range of JIT code, or a symbol of a file.
+/// One compiled version of a function: a code range of JIT code, or a symbol in a file.
 #[derive(Debug, Clone)]
 pub(super) struct Function {
     pub(super) name: Vec<u8>,
@@ -35,43 +35,43 @@ pub(super) struct Function {
     pub(super) place: CodePlace,
     /// The cost of all samples in the function.
     pub(super) costs: Costs,
-    /// The cost by offset in the function, in bytes.
+    /// The cost of each address, by its offset in the function in bytes.
     pub(super) at: BTreeMap<u64, Costs>,
-    /// The last sample in the function.
+    /// When and where the function was sampled last.
     pub(super) last: Moment,
 }
 
-/// All functions that have samples themselves, hottest first.
+/// All functions that have samples themselves (rather than only their callees), hottest first.
 #[derive(Debug)]
 pub(super) struct Functions {
     pub(super) list: Vec<Function>,
-    /// For each [`PlaceId`] of the recording, the function there, if it has samples.
+    /// For each [`PlaceId`] of the recording, the function and the offset there; `None` if no innermost frame is there.
     pub(super) of_place: Vec<Option<FunctionPlace>>,
 }
 
-/// An offset in a function.
+/// An offset in one of the functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct FunctionPlace {
-    /// Index into [`Functions::list`].
+    /// The function's index in [`Functions::list`].
     pub(super) function: usize,
-    /// Offset from the function's start, in bytes.
+    /// The offset from the function's start, in bytes.
     pub(super) offset: u64,
 }
 
 /// Where a function's machine code is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum CodePlace {
-    /// In a jitdump or another source.
+    /// In a jitdump or another source of JIT code.
     Jit(CodeId),
     /// In an ELF file, at these addresses as linked.
     File(DsoId, Range<u64>),
-    /// In the recording, which has the code of BPF programs.
+    /// In the recording itself: it contains the code of BPF programs.
     Bpf(BpfFunctionId),
     /// Not available; the text says why.
     Unknown(&'static str),
 }
 
-/// When and where a function was last sampled.
+/// The process, time, address and CPU mode of a function's last sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Moment {
     pub(super) pid: Pid,
@@ -89,13 +89,13 @@ struct PlaceKey {
     module: Option<Vec<u8>>,
 }
 
-/// An examined recording, and how to name its symbols.
+/// A symbolized recording, and the options with which its symbols were looked up.
 pub(super) struct Sampled<'a> {
     pub(super) examined: &'a Examined<'a>,
     pub(super) symbols: &'a SymbolOptions,
 }
 
-/// The cost of the samples at one place, and the last of them.
+/// The cost of all samples whose innermost frame is at one code location, and the last of these samples.
 #[derive(Debug, Clone, Default)]
 struct PlaceSum {
     costs: Costs,
@@ -105,11 +105,11 @@ struct PlaceSum {
     ip: Addr,
 }
 
-/// The time of samples without one: the end of the recording.
+/// The time that samples without a time get: after all others, so at the end of the recording.
 const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 impl Sampled<'_> {
-    /// Sums the samples by function. Places in the same code range or symbol belong to the same function.
+    /// Sums the samples by function. Code locations in the same code range or symbol belong to the same function.
     pub(super) fn functions(&self, weight: Weight, job: &Job, warnings: &mut Warnings) -> Functions {
         let linked = self.linked(job, warnings);
         let mut list: Vec<Function> = Vec::new();
@@ -132,7 +132,7 @@ impl Sampled<'_> {
         Functions { list, of_place }.sorted(weight)
     }
 
-    /// Sums the samples by the place of their innermost frame. The result is indexed by [`PlaceId`].
+    /// Sums the samples by the code location of their innermost frame, indexed by [`PlaceId`].
     fn sums(&self) -> Vec<PlaceSum> {
         let Samples { rows, chains, tracks, .. } = self.examined.samples;
         let mut sums = vec![PlaceSum::default(); chains.places().len()];
@@ -148,10 +148,11 @@ impl Sampled<'_> {
         sums
     }
 
-    /// A function with the place's name, module and category, but with its code unknown.
+    /// Creates a function with the name, module and category of a code location. Where its code is remains unknown.
     fn name(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
-        // The frames of a place are inlined calls first, then the function itself, whose name we want.
+        // The frames at a code location are the inlined calls and, as the last one, the function itself, whose name is
+        // needed.
         self.examined.named.each(place, |frame| {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
             let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
@@ -172,7 +173,7 @@ impl Sampled<'_> {
         }
     }
 
-    /// Sets where the function's code is. Returns the offset of the place in it.
+    /// Determines where the function's machine code is. Returns the offset of the code location in it, in bytes.
     fn locate(&self, place: &FrameLocation, linked: Option<&Linked>, function: &mut Function) -> u64 {
         match (place.location, linked) {
             (Location::Code(code, offset), _) => {
@@ -205,14 +206,14 @@ impl Sampled<'_> {
         self.examined.resolution.spaces.dsos().get(dso).kind
     }
 
-    /// The BPF function with this code, if the recording has it.
+    /// The BPF function whose code this is; `None` for other code, or if the recording doesn't contain it.
     fn bpf(&self, kind: DsoKind) -> Option<BpfFunctionId> {
         let DsoKind::KernelSymbol(Some(id)) = kind else { return None };
         let functions = &self.examined.resolution.survey.processes.bpf_functions;
         functions.get(id.0 as usize).filter(|function| !function.bytes.is_empty()).map(|_| id)
     }
 
-    /// Whether addresses in this file are file offsets or linked addresses.
+    /// Whether the recording's addresses in this file are file offsets or linked addresses.
     fn base(&self, dso: DsoId) -> Base {
         let Resolution { spaces, images, .. } = self.examined.resolution;
         match self.kind(dso) {
@@ -221,7 +222,8 @@ impl Sampled<'_> {
         }
     }
 
-    /// For each place in a file on this machine, its address as linked and the function there.
+    /// For each code location in a file that exists on this machine (by index): its address as linked, and the range of
+    /// the function there.
     fn linked(&self, job: &Job, warnings: &mut Warnings) -> FxHashMap<usize, Linked> {
         let mut by_file: BTreeMap<DsoId, Vec<(u64, usize)>> = BTreeMap::new();
         for (at, place) in self.examined.samples.chains.places().iter().enumerate() {
@@ -248,7 +250,7 @@ impl Sampled<'_> {
     }
 }
 
-/// Why the code of a mapping is not available.
+/// Explains why the code in a mapping of this kind is not available.
 fn missing(kind: DsoKind) -> &'static str {
     match kind {
         DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => "its file is missing, or is a different version",
@@ -277,7 +279,7 @@ impl Function {
 }
 
 impl Functions {
-    /// Sorts the functions by falling cost.
+    /// Sorts the functions, hottest first.
     fn sorted(mut self, weight: Weight) -> Self {
         let mut order: Vec<usize> = (0..self.list.len()).collect();
         order.sort_by_cached_key(|&at| Reverse(self.list[at].costs.heat(weight)));
@@ -290,18 +292,18 @@ impl Functions {
     }
 }
 
-/// A place in a file: its address as linked.
+/// A code location in a file on this machine, as linked.
 #[derive(Debug, Clone)]
 struct Linked {
     addr: u64,
-    /// The address range of the function there, if a symbol states it.
+    /// The address range of the function there; `None` if no symbol states it.
     extent: Option<Range<u64>>,
 }
 
-/// Places to be named that aren't those of samples, such as the targets of jumps and calls.
+/// Code locations that no sample has but that need names, such as the targets of jumps and calls.
 pub(super) type Places = Chains<FrameLocation>;
 
-/// Why JIT code from this source has no machine code.
+/// Explains why JIT code from this source has no machine code.
 pub(super) fn without_code(accounts: &[Account], origin: OriginId) -> &'static str {
     match accounts.get(origin.0 as usize).map(|account| account.kind) {
         Some(Kind::Log(_)) => "its log has names but no code; record with a jitdump",

@@ -17,17 +17,17 @@ use crate::records::perf_data::Event;
 use crate::resolve::symbols::SymbolOptions;
 use rustc_hash::FxHashMap;
 
-/// The hottest code, and which instruction each sample is at.
+/// The code of the hottest functions, and the instruction that each sample hit.
 #[derive(Debug)]
 pub struct HotCode {
-    /// The listings.
+    /// The listings of code, with costs.
     pub annotation: Annotation,
-    /// The instructions of each event's samples.
+    /// For each event, the instruction that each of its samples hit.
     pub spots: Vec<EventSpots>,
 }
 
-/// Selects functions according to the options and lists their code. `symbols` are the options with which the recording
-/// was named.
+/// Selects functions by the options, and lists their code. `symbols` must be the options with which the recording was
+/// symbolized.
 pub(crate) fn hot_code(
     examined: &Examined<'_>,
     options: &CodeOptions,
@@ -80,16 +80,17 @@ pub(super) fn pick(functions: &[Function], names: &Names, options: &CodeOptions)
     picked
 }
 
-/// Which functions the user asked for.
+/// Which functions the user asked for with a name or a pattern.
 enum WantedFunctions<'a> {
     All,
-    /// Only those with exactly this name.
+    /// Only functions with exactly this name.
     Name(&'a str),
     Regex(&'a FunctionPattern),
 }
 
 impl<'a> WantedFunctions<'a> {
-    /// An exact name, as copied from some output, selects only this function, even if it is also a regular expression.
+    /// If a function has exactly this name, only it is selected, even if the text is also a regular expression: the
+    /// user may have copied the name from some output.
     fn new(pattern: Option<&'a FunctionPattern>, functions: &[Function]) -> Self {
         let Some(pattern) = pattern else { return Self::All };
         let is_name = functions.iter().any(|function| printable(&function.name) == pattern.text.as_str());
@@ -105,7 +106,7 @@ impl<'a> WantedFunctions<'a> {
     }
 }
 
-/// The events with samples, and their totals.
+/// The events that have samples, with their totals.
 fn totals(examined: &Examined<'_>) -> Vec<EventTotal> {
     let events = &examined.resolution.survey.recording.events;
     let mut totals = vec![Cost::default(); events.len()];
@@ -123,7 +124,7 @@ fn totals(examined: &Examined<'_>) -> Vec<EventTotal> {
     sampled
 }
 
-/// Derives an event's unit and precision from its name and its attributes.
+/// Derives the unit and the precision of an event from its name and attributes.
 fn event_total(number: usize, total: Cost, event: &Event) -> EventTotal {
     let name = event.name.clone();
     let base = name.split([':', '/']).next().unwrap_or(&name);
@@ -137,16 +138,16 @@ fn event_total(number: usize, total: Cost, event: &Event) -> EventTotal {
     EventTotal { number, name, unit, total, precision }
 }
 
-/// An instruction in an annotation.
+/// An instruction that a sample hit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spot {
-    /// Index into the listings.
+    /// The index of the listing.
     pub listing: u32,
-    /// Index into the lines of that listing.
+    /// The index of the instruction in the listing's lines.
     pub line: u32,
 }
 
-/// The instructions of an event's samples.
+/// The instructions that the samples of one event hit.
 #[derive(Debug)]
 pub struct EventSpots {
     /// The name of the event.
@@ -156,7 +157,8 @@ pub struct EventSpots {
     pub rows: Vec<Option<Spot>>,
 }
 
-/// The instructions of all samples, by event, in the order of the recording's events (and of a profile's series).
+/// The instructions that all samples hit, by event, in the order of the recording's events (which is also the order of
+/// a profile's series).
 pub(super) fn spots(
     examined: &Examined<'_>,
     functions: &Functions,
@@ -181,7 +183,7 @@ pub(super) fn spots(
     events
 }
 
-/// The instruction at a place in a function. `None` if the function's listing has no such instruction.
+/// Finds the instruction at an offset in a function. `None` if the function's listing has no instruction there.
 fn find_spot(place: &FunctionPlace, listing: usize, listings: &[Listing]) -> Option<Spot> {
     let Code::Listed { lines, .. } = &listings[listing].code else { return None };
     let line = lines.partition_point(|line| line.offset + line.len <= place.offset);

@@ -15,10 +15,10 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 use std::io::Write;
 
-/// The version of the JSON output. It increases if a key is removed or changes its meaning.
+/// The version of the JSON format. It increases when a key is removed or changes its meaning.
 const VERSION: u64 = 1;
 
-/// Writes the annotation as one object.
+/// Writes the annotation as one JSON object.
 pub(crate) fn write(annotation: &Annotation, out: &mut dyn Write) -> crate::error::Result<()> {
     serde_json::to_writer(&mut *out, &AnnotationJson(annotation)).map_err(std::io::Error::from)?;
     Ok(writeln!(out)?)
@@ -61,7 +61,7 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-/// Addresses are strings, because many JSON readers can't represent 64-bit integers.
+/// Formats an address as a hexadecimal string, because many JSON readers can't represent 64-bit integers.
 fn hex(number: u64) -> String {
     format!("{number:#x}")
 }
@@ -88,7 +88,7 @@ struct ListingJson<'a> {
     listing: &'a Listing,
 }
 
-/// Fields are sorted by name, as in the other objects.
+/// Fields are written in alphabetical order, as in the other objects.
 impl Serialize for ListingJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { of, listing } = *self;
@@ -132,7 +132,7 @@ impl Serialize for ListingJson<'_> {
 }
 
 impl AnnotationJson<'_> {
-    /// Samples and weight by event name. Exact costs have only a weight.
+    /// An object with the samples and the weight of each event. For exact costs, only the weight.
     fn costs(&self, costs: &Costs) -> Value {
         let mut object = Map::new();
         for event in &self.0.events {
@@ -242,7 +242,7 @@ fn expanded_call(call: &ExpandedCall) -> Value {
     json!({ "function": text(&call.function), "depth": call.depth, "bytecode": call.bytecode })
 }
 
-/// Adds the file's index, the line and, if available, its text.
+/// Adds a source line to an object: the file's index, the line number, and the line's text if available.
 fn put_source(object: &mut Map<String, Value>, source: Option<SourceLine>, files: &[SourceFile]) {
     let Some(source) = source else { return };
     object.insert("file".into(), json!(source.file));

@@ -1,4 +1,4 @@
-//! Turns functions into listings: finds their machine code, disassembles it, and looks up its branch targets.
+//! Converts functions to listings: finds their machine code, disassembles it, and names jump targets.
 
 use super::annotated::{BpfSource, Code, Line, LineTarget, Listing, TargetPlace, Version};
 use super::costs::Costs;
@@ -20,7 +20,7 @@ use crate::resolve::symbols::image::Image;
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// When each code range was first loaded.
+/// For each piece of JIT code, when it was first loaded.
 fn loads(resolution: &Resolution<'_>) -> FxHashMap<CodeId, Nanos> {
     let mut loads = FxHashMap::default();
     for segment in resolution.sources.map.segments().iter().filter(|segment| segment.from.0 > 0) {
@@ -49,7 +49,7 @@ impl<'a> Lister<'a> {
         Self { resolution, syntax, symbols, names, loads: loads(resolution) }
     }
 
-    /// The listings of the `picked` functions, in the same order.
+    /// Makes the listings of the functions with the indexes `picked`, in this order.
     pub(super) fn listings(
         &self,
         picked: &[usize],
@@ -103,7 +103,7 @@ impl<'a> Lister<'a> {
         }
     }
 
-    /// The listing of one function, still without the names of its targets and without source lines.
+    /// The listing of one function, in which targets have no names and instructions no source lines yet.
     fn listing(&self, at: usize, function: &Function) -> Listing {
         let loaded = match function.place {
             CodePlace::Jit(code) => self.loads.get(&code).copied(),
@@ -167,8 +167,8 @@ impl<'a> Lister<'a> {
         Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }
     }
 
-    /// Names the addresses outside a function to which its instructions refer. They are looked up in the process, and
-    /// at the time, of the function's last sample.
+    /// Sets the names of addresses outside of a function to which its instructions refer. They are looked up in the
+    /// process of the function's last sample, and at its time.
     fn name_targets(
         &self,
         picked: &[usize],
@@ -196,8 +196,8 @@ impl<'a> Lister<'a> {
     }
 }
 
-/// Calls `each` for every target outside its function, with the function, the difference between run-time and listed
-/// addresses, the listed address, and where to store the result.
+/// Calls `each` for every target outside of its own function. Arguments: the function, the difference between the
+/// run-time address and the listed one, the listed address, and where to store the target's name.
 fn each_unknown_target(
     picked: &[usize],
     functions: &[Function],
@@ -208,7 +208,7 @@ fn each_unknown_target(
         let Code::Listed { addr, lines, .. } = &mut listing.code else { continue };
         let shift = functions[at].last.base.wrapping_sub(*addr);
         for target in lines.iter_mut().filter_map(|line: &mut Line| line.target.as_mut()) {
-            // An immediate value need not be an address.
+            // An immediate value may not be an address, so it is taken as it is.
             let shift = if target.kind == TargetKind::Immediate { 0 } else { shift };
             if !matches!(target.place, TargetPlace::Inside(_)) {
                 each(&functions[at], shift, target.addr, &mut target.place);
@@ -217,8 +217,8 @@ fn each_unknown_target(
     }
 }
 
-/// A listing of one version. `number` is its rank among `all_versions` versions of the function, and `loaded` is when
-/// its code was written.
+/// Creates the listing of one version of a function. `number` is its rank by cost among the function's `all_versions`
+/// versions, and `loaded` is when its code was written.
 pub(super) fn new_listing(
     function: &Function,
     number: usize,
@@ -244,8 +244,8 @@ pub(super) fn new_listing(
     }
 }
 
-/// The lines for `len` bytes of code at `addr`. `at` has the costs by offset; costs at an offset inside an instruction
-/// belong to that instruction.
+/// Converts `instructions`, which are `len` bytes of code at `addr`, to lines with costs. `at` has the costs by offset;
+/// costs at an offset inside an instruction count for that instruction.
 pub(super) fn lines(instructions: Vec<Instruction>, len: usize, addr: u64, at: &BTreeMap<u64, Costs>) -> Vec<Line> {
     let code_len = len as u64;
     let mut lines = Vec::with_capacity(instructions.len());
@@ -260,7 +260,7 @@ pub(super) fn lines(instructions: Vec<Instruction>, len: usize, addr: u64, at: &
     lines
 }
 
-/// What an instruction refers to, given the range of the code that it is in.
+/// Classifies what an instruction refers to: an offset in its own function, or an address that is still unknown.
 fn line_target(target: Target, code_addr: u64, code_len: u64) -> LineTarget {
     let offset = target.addr.wrapping_sub(code_addr);
     let place = if offset < code_len { TargetPlace::Inside(offset) } else { TargetPlace::Unknown };

@@ -17,7 +17,7 @@
 //! listings.
 //!
 //! `annotate` opens the recording through `recorded`. Callers that have already read a recording use `hot::hot_code`,
-//! which also returns the instruction of each sample.
+//! which also returns the instruction that each sample hit.
 
 mod annotated;
 mod costs;

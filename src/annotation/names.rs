@@ -8,18 +8,18 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// The code ranges of one name: indexes of functions, hottest first.
+/// A function name: the indexes of its code ranges in the list of functions, hottest first, and their total cost.
 #[derive(Debug, Default)]
 struct Name {
     codes: Vec<usize>,
     costs: Costs,
 }
 
-/// All names, by falling total cost of their code ranges.
+/// All function names, by falling total cost.
 #[derive(Debug)]
 pub(super) struct Names {
     list: Vec<Name>,
-    /// For each function, the index of its name and its index among that name's code ranges.
+    /// For each function, the index of its name, and its own index among the code ranges of that name.
     of: Vec<(usize, usize)>,
 }
 
@@ -46,7 +46,7 @@ impl Names {
         Self { list, of }
     }
 
-    /// The code ranges of each name.
+    /// For each name, the indexes of its functions, hottest first.
     pub(super) fn codes(&self) -> impl Iterator<Item = &[usize]> {
         self.list.iter().map(|name| &name.codes[..])
     }
@@ -56,7 +56,7 @@ impl Names {
         self.list.len()
     }
 
-    /// The rank of a function among the versions of its name, starting at 1, and the number of versions.
+    /// The rank of a function by cost among the versions of its name, starting at 1, and the number of these versions.
     pub(super) fn version(&self, function: usize) -> (usize, usize) {
         let (name, code) = self.of[function];
         (code + 1, self.list[name].codes.len())
@@ -64,13 +64,13 @@ impl Names {
 
     /// The names of the hottest functions, for a hint if the requested one isn't found.
     pub(super) fn hottest(&self, functions: &[Function]) -> Vec<Vec<u8>> {
-        /// Enough names for a hint.
+        /// How many names a hint lists.
         const HINTED: usize = 5;
         let names = self.list.iter().take(HINTED).filter_map(|name| name.codes.first());
         names.map(|&at| functions[at].name.clone()).collect()
     }
 
-    /// A summary of each name that these functions have, hottest first.
+    /// Summaries of the names of the functions with the indexes `picked`, hottest first.
     pub(super) fn summaries(&self, picked: &[usize], functions: &[Function]) -> Vec<NameSummary> {
         let names: BTreeSet<usize> = picked.iter().map(|&function| self.of[function].0).collect();
         names.into_iter().map(|name| self.list[name].summary(functions)).collect()

@@ -9,21 +9,22 @@ use regex::Regex;
 /// What to annotate, and how to show it.
 #[derive(Debug)]
 pub struct AnnotateOptions {
-    /// A recording or a callgrind file.
+    /// The file to read: a recording or a callgrind file.
     pub input: InPath,
     /// Where to write the listings.
     pub output: OutPath,
-    /// Which code to list.
+    /// Which code to list, and in which form.
     pub code: CodeOptions,
-    /// How to read a recording. Only the innermost frame of each stack is needed, as recorded.
+    /// How to read a recording. Reading can be limited to the innermost frame of each stack, because callers aren't
+    /// needed.
     pub recording: RecordingOptions,
-    /// How to group the listings.
+    /// Whether to merge versions of a function, or instructions of a line.
     pub told: CodeGrouping,
     /// Text or JSON.
     pub format: AnnotateFormat,
 }
 
-/// How to group the listings.
+/// How to combine listings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CodeGrouping {
     /// Merge all versions of a function into one listing.
@@ -32,17 +33,18 @@ pub struct CodeGrouping {
     pub by_line: bool,
 }
 
-/// Selects functions: the one with exactly this name or, if there is none, those whose names match.
+/// A name or regular expression that selects functions. If a function has exactly this name, only it is selected;
+/// otherwise, all whose names match.
 #[derive(Debug, Clone)]
 pub struct FunctionPattern {
-    /// The name as typed.
+    /// The text that the user typed.
     pub text: String,
-    /// The same as a regular expression. Text that isn't a valid expression is taken literally.
+    /// The text as a regular expression. If it isn't a valid one, it matches literally.
     pub regex: Regex,
 }
 
 impl FunctionPattern {
-    /// Parses what the user typed. Fails only if the expression is too large.
+    /// Parses what the user typed. Only fails if the regular expression is too large.
     pub fn new(text: &str) -> Result<Self, regex::Error> {
         let regex = Regex::new(text).or_else(|_| Regex::new(&regex::escape(text)))?;
         Ok(Self { text: text.to_owned(), regex })
@@ -52,15 +54,15 @@ impl FunctionPattern {
 /// Which code to list, and how.
 #[derive(Debug)]
 pub struct CodeOptions {
-    /// Only these functions. `None` means the hottest ones.
+    /// Only list functions that match. `None` means the hottest functions.
     pub function: Option<FunctionPattern>,
-    /// Maximum number of functions (with `by_name`) or code ranges to list. `None` means all.
+    /// The maximum number of functions (with `by_name`) or of code ranges to list. `None` means all.
     pub limit: Option<usize>,
-    /// List functions with all their code ranges. Otherwise each code range stands alone.
+    /// Select functions by name and list all their code ranges. Otherwise, each code range is selected on its own.
     pub by_name: bool,
-    /// Maximum number of code ranges per function, with `by_name`.
+    /// The maximum number of code ranges to list for each function, with `by_name`.
     pub codes: usize,
-    /// Which weight of the samples to sum.
+    /// Which measure to sum: the samples' weights or their number.
     pub weight: Weight,
     /// The assembly syntax.
     pub syntax: Syntax,
@@ -78,7 +80,7 @@ pub enum AnnotateFormat {
 /// The options for text output.
 #[derive(Debug, Clone, Copy)]
 pub struct TextOptions {
-    /// How many instructions to show before and after each one with samples. `None` means all.
+    /// How many instructions (or source lines) to show before and after each one that has costs. `None` means all.
     pub context: Option<usize>,
     /// The width of the terminal in columns. `None` means unlimited.
     pub width: Option<usize>,

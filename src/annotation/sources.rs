@@ -21,7 +21,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 
-/// Finds source lines, reading each file only once.
+/// Finds source lines and their text. Reads each file only once.
 pub(super) struct Sources<'a> {
     resolution: &'a Resolution<'a>,
     /// The source lines of the native code of all listings, sorted by address for each file. They are looked up
@@ -30,7 +30,8 @@ pub(super) struct Sources<'a> {
     texts: Texts,
 }
 
-/// The source line that starts at an offset in a function or, for native code, at an address as linked.
+/// The source line of the code that starts at `at`: an offset in a JIT function, or an address as linked for native
+/// code. Line 0 is unknown.
 struct CodeOrigin {
     at: u64,
     file: Vec<u8>,
@@ -92,8 +93,8 @@ impl<'a> Sources<'a> {
             let number = *numbers.entry(&origin.file).or_insert(files.len());
             if number == files.len() {
                 let text = match self.resolution.sources.maps.source_text(&origin.file) {
-                    // The source map has this file's text. If it doesn't, the file isn't read from disk, because a map
-                    // can name any file.
+                    // A source map has this file's text. If it hasn't, the file isn't read from disk either, because a
+                    // source map can name any file.
                     Some(authored) => self.texts.add_authored(&origin.file, authored),
                     None => self.texts.read(&origin.file),
                 };
@@ -103,7 +104,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// Takes lines and their text from the recording, since the file may have changed.
+    /// Takes lines and their texts from the recording's BTF, because the source file may have changed.
     fn add_bpf_lines(&self, id: BpfFunctionId, lines: &mut [Line], files: &mut Vec<SourceFile>) {
         let Some(function) = self.resolution.survey.processes.bpf_functions.get(id.0 as usize) else { return };
         let mut numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
@@ -127,7 +128,7 @@ impl<'a> Sources<'a> {
         }
     }
 
-    /// The reasons why existing texts were not shown.
+    /// Warnings that say why existing source files were not shown.
     pub(super) fn into_warnings(self) -> Warnings {
         self.texts.into_warnings()
     }
@@ -141,7 +142,7 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The source line of the innermost inlined function at each address.
+/// Finds the source line at each address. If calls are inlined there, it is that of the innermost one.
 fn find_lines(
     request: &Request,
     resolution: &Resolution<'_>,
@@ -161,20 +162,20 @@ fn find_lines(
     origins
 }
 
-/// The texts of source files, each read once.
+/// The texts of source files. Each file is read once.
 #[derive(Debug)]
 pub(super) struct Texts {
     known: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
     search: SearchOptions,
-    /// The reasons why existing texts were not shown.
+    /// Warnings about source files that exist but couldn't be read.
     warnings: Warnings,
-    /// Texts that need the user's permission, by reason: the first of them, and their number.
+    /// Source files that need the user's permission, by reason: the path of the first one, and their number.
     hidden: BTreeMap<&'static str, (PathBuf, u64)>,
 }
 
-/// Why a text is not shown.
+/// Why the text of a source file is not shown.
 enum Unshown {
-    /// Needs the user's permission (`--trust-sources`).
+    /// The user has to permit it (`--trust-sources`). With the file's path and the reason.
     Hidden(PathBuf, &'static str),
     Unreadable(Error),
 }
@@ -184,7 +185,7 @@ impl Texts {
         Self { known: FxHashMap::default(), search: search.clone(), warnings: Warnings::new(), hidden: BTreeMap::new() }
     }
 
-    /// The lines of a file, if it exists and may be shown.
+    /// The lines of a source file; `None` if it doesn't exist or may not be shown.
     pub(super) fn read(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
         if let Some(known) = self.known.get(name) {
             return known.clone();
@@ -204,7 +205,7 @@ impl Texts {
         self.known.entry(name.to_vec()).or_insert(text).clone()
     }
 
-    /// The lines of a file that a source map names, taken from the map itself.
+    /// The lines of a file that a source map names, as the source map contains them; `None` if it doesn't.
     fn add_authored(&mut self, name: &[u8], text: Option<&str>) -> Option<Arc<[String]>> {
         let known = self.known.entry(name.to_vec());
         known.or_insert_with(|| text.map(|text| text.lines().map(str::to_owned).collect())).clone()
@@ -220,9 +221,10 @@ impl Texts {
     }
 }
 
-/// Reads a source file. Its name is from the recording, which can't be trusted. So only regular files of limited size
-/// are opened. Root, who could read everything, only gets files that everybody can read. An archive is from another
-/// machine, so files of this machine aren't the ones that it names.
+/// Reads a source file; `None` if it doesn't exist. The name comes from the recording, which can't be trusted.
+/// Therefore, only regular files of limited size are opened. Root could read everything, so root only gets files that
+/// everybody can read. If the recording is in an archive, it is from another machine, and this machine's files aren't
+/// the ones that it names.
 fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
     let path_here = Path::new(OsStr::from_bytes(name)).to_owned();
@@ -272,7 +274,7 @@ mod tests {
         let said: Vec<String> = texts.into_warnings().iter().map(ToString::to_string).collect();
         assert!(said.len() == 1 && said[0].contains("(show it with --trust-sources)"), "{said:?}");
         assert_eq!(Texts::new(&search(true, true)).read(name).unwrap()[0], "private");
-        // A file in the archive belongs to the archive, even if its path is the same.
+        // The archive's copy of a file is shown even if its path is the same as that of a file here.
         let own = packed.join(here.strip_prefix("/").unwrap());
         std::fs::create_dir_all(own.parent().unwrap()).unwrap();
         std::fs::write(&own, "packed\n").unwrap();

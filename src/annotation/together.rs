@@ -1,4 +1,4 @@
-//! Regroups listings: merges the versions of a function, or reduces them to costs by source line.
+//! Combines listings: merges the versions of a function, or reduces listings to costs by source line.
 
 use super::annotated::{Calls, Code, Line, Listing, SourceFile, SourceLine, SourceLineCosts};
 use super::costs::Costs;
@@ -6,7 +6,7 @@ use super::options::CodeGrouping;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Regroups the listings. To be merged, listings of the same name must follow each other.
+/// Combines listings as the user asked for. Listings with the same function name must be adjacent.
 pub(super) fn regroup(listings: Vec<Listing>, how: CodeGrouping) -> Vec<Listing> {
     let mut listings = if how.merge { merge_versions(listings) } else { listings };
     if how.by_line {
@@ -19,7 +19,7 @@ pub(super) fn regroup(listings: Vec<Listing>, how: CodeGrouping) -> Vec<Listing>
     listings
 }
 
-/// Merges the listings of each name.
+/// Merges adjacent listings with the same function name.
 fn merge_versions(listings: Vec<Listing>) -> Vec<Listing> {
     let mut all: Vec<Vec<Listing>> = Vec::new();
     for listing in listings {
@@ -32,8 +32,8 @@ fn merge_versions(listings: Vec<Listing>) -> Vec<Listing> {
     all.into_iter().filter_map(merge).collect()
 }
 
-/// Merges versions into one listing: by instruction if all have the same machine code, otherwise by source line if any
-/// is known.
+/// Merges the versions of a function into one listing: by instruction if all have the same machine code, otherwise by
+/// source line. If no line is known, the listing says so instead of showing code. `None` if `codes` is empty.
 fn merge(codes: Vec<Listing>) -> Option<Listing> {
     let mut versions = Vec::new();
     let mut inclusive = Vec::new();
@@ -64,7 +64,7 @@ fn merge(codes: Vec<Listing>) -> Option<Listing> {
 const NO_LINES_TO_MERGE_BY: &str =
     "its compiled versions differ and have no source lines to merge by; leave out --merge to list each one";
 
-/// True if all have the same machine code.
+/// True if all versions have the same machine code.
 fn are_same(codes: &[Listing]) -> bool {
     let [first, others @ ..] = codes else { return true };
     others.is_empty()
@@ -78,7 +78,7 @@ fn machine_code(listing: &Listing) -> Option<&[u8]> {
     }
 }
 
-/// Adds the costs of another copy of the same code, instruction by instruction.
+/// Adds the costs of a version with the same machine code, instruction by instruction.
 fn join_lines(code: &mut Code, other: &Code) {
     let (Code::Listed { lines, .. }, Code::Listed { lines: others, .. }) = (code, other) else { return };
     for (line, other) in lines.iter_mut().zip(others) {
@@ -89,7 +89,7 @@ fn join_lines(code: &mut Code, other: &Code) {
     }
 }
 
-/// Sums costs by source line over several listings. The costs of a listing without code are assigned to no line.
+/// Sums costs by source line over several listings. Listings without code count for an unknown line.
 fn sum_by_line(codes: &[&Listing]) -> Code {
     let mut files: Vec<SourceFile> = Vec::new();
     let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
@@ -138,7 +138,7 @@ mod tests {
         costs
     }
 
-    /// Code with two instructions: the first in line `first` (or in none), the second in line 8.
+    /// Creates code with two instructions: the first in source line `first` (`None`: unknown), the second in line 8.
     fn code(number: usize, bytes: [u8; 2], first: Option<u32>, counts: [u64; 2]) -> Listing {
         let line = |offset: u64, line: Option<u32>, count: u64| Line {
             offset,

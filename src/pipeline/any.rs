@@ -26,39 +26,39 @@ use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 use std::path::Path;
 
-/// Besides recordings, the format whose JIT code is named with the help of files next to it.
+/// The name of callgrind's format. Its JIT code is named while it is read, by perf maps and jitdumps next to the input.
 const CALLGRIND: &str = "callgrind";
 
-/// What to load, and how.
+/// Options for loading inputs as a profile.
 #[derive(Debug, Clone, Default)]
 pub struct LoadOptions {
-    /// Events to keep, by name with or without modifiers; empty for all.
+    /// The events to keep, by name with or without modifiers; empty for all.
     pub event: Vec<String>,
-    /// Samples to keep.
+    /// The samples to keep.
     pub filter: Filter,
-    /// How much to find out about each frame.
+    /// How much to find out about each frame, such as addresses and source lines.
     pub detail: Detail,
-    /// Keep the mappings of modules even if neither addresses nor lines are kept.
+    /// Keep the mappings of modules even if the frames have neither addresses nor lines.
     pub keep_modules: bool,
     /// How to write names of JIT code.
     pub jit_names: Naming,
-    /// True if the user chose `jit_names`. Otherwise a writer's default takes precedence.
+    /// True if the user chose `jit_names`. If false, a writer may use its own default instead.
     pub asks_for_names: bool,
     /// Keep samples of different CPUs apart.
     pub by_cpu: bool,
     /// Keep rows of several inputs apart ([`Track::input`](crate::model::stacks::Track::input)).
     pub by_input: bool,
-    /// Add the last branches to stacks, on top of the callers.
+    /// Add the branches that the CPU recorded last to the stacks, on top of the callers.
     pub branch_stack: bool,
-    /// Maximum number of frames per stack in perf.data; `None` for no limit.
+    /// The maximum number of frames per stack when reading perf.data; `None` for no limit.
     pub max_stack: Option<usize>,
-    /// Where to find symbols of native code, and options for them.
+    /// Where to find symbols of native code, and how to use them.
     pub symbols: SymbolOptions,
     /// Where to find kernel symbols.
     pub kernel: KernelOptions,
     /// Where to find names of JIT code.
     pub sources: SourceOptions,
-    /// Options for readers of formats.
+    /// Options for the readers of other formats than recordings.
     pub read: ReadOptions,
 }
 
@@ -73,8 +73,8 @@ pub fn load<'a>(
     load_and_inspect(inputs.into(), keep, options, &mut |_, _, _| {}, job, outcome)
 }
 
-/// Like [`load`], and calls `inspect` once per recording, before its samples are merged. The sample rows that it sees
-/// become the rows of the profile's series, in the same order.
+/// Like [`load`], and calls `inspect` once per recording, before the recording's samples are merged. The rows that it
+/// sees become the rows of the profile's series, in the same order.
 pub(crate) fn load_and_inspect(
     inputs: JobInputs<'_>,
     keep: Keep,
@@ -98,7 +98,7 @@ pub(crate) fn load_and_inspect(
     Ok(profile)
 }
 
-/// Reports why the inputs have no samples. That is an error if a filter is the reason: the user asked for something
+/// Reports why the inputs have no samples. If a filter is the reason, that is an error: the user asked for something
 /// else, and an existing output file shouldn't be overwritten.
 pub(crate) fn report_no_samples(
     inputs: &[InPath],
@@ -116,7 +116,7 @@ pub(crate) fn report_no_samples(
     Ok(())
 }
 
-/// Explains why inputs have no samples. If that may be due to a filter, they are read again to say what the filter
+/// Explains why the inputs have no samples. If a filter may be the reason, reads them again to list what the filter
 /// could select instead.
 pub(crate) fn explain_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool, job: &Job) -> String {
     nothing_left::explain(filter, by_event, || {
@@ -131,7 +131,7 @@ pub(crate) fn explain_no_samples(inputs: &[InPath], filter: &Filter, by_event: b
     })
 }
 
-/// Reads one input after another and pushes its rows into a sink.
+/// Reads the inputs one after another, and pushes their rows into a sink.
 pub fn run<'a>(
     inputs: impl Into<JobInputs<'a>>,
     options: &LoadOptions,
@@ -171,7 +171,7 @@ fn run_and_inspect(
     Ok(())
 }
 
-/// Like [`run_and_inspect`], for inputs that are mostly small texts and read in groups.
+/// Like [`run_and_inspect`], for inputs most of which are small texts. These are read in groups.
 fn run_texts(
     first: Opened,
     inputs: &[InPath],
@@ -183,8 +183,8 @@ fn run_texts(
 ) -> Result<()> {
     let mut first = Some(first);
     let mut given = inputs.iter().map(|path| (path, first.take()));
-    // Inputs of another kind are opened again when it is their turn, because a group may have more inputs than can be
-    // open at once.
+    // A group may have more inputs than can be open at once, so inputs that aren't small texts are opened again when it
+    // is their turn.
     let read = |group| texts::read_texts(group, options.texts(), job, Ok, |path, _| Err(path));
     job.pool.stream(texts::groups(&mut given), read, |group| {
         for input in group {
@@ -208,7 +208,7 @@ fn run_texts(
     })
 }
 
-/// Reads one input, which has been opened, and pushes its rows into a sink.
+/// Reads an opened input, and pushes its rows into a sink.
 pub(super) fn run_one(
     opened: Opened,
     path: &InPath,
@@ -219,12 +219,12 @@ pub(super) fn run_one(
     outcome: &mut Outcome,
 ) -> Result<()> {
     match opened {
-        // Recordings are filtered before anything is symbolized.
+        // Recordings apply the filter themselves, before any address is symbolized.
         Opened::Whole(input) if matches!(input.format.read, Read::Addresses) => {
             recording::push(&input, &shown(path), &options.recording(), sink, inspect, job, outcome)
         }
         opened => {
-            // Sums have no times that could be filtered.
+            // Filtering by time requires single rows, because sums have no times.
             let keep = if options.filter.asks_time() { Keep::EachRow } else { sink.keep() };
             let mut profile = read_stacks(opened, path, keep, options, job, outcome)?;
             profile.check()?;
@@ -295,12 +295,12 @@ fn read_stacks(
 }
 
 impl LoadOptions {
-    /// The options for reading texts.
+    /// The options for reading small texts.
     pub(super) fn texts(&self) -> TextOptions<'_> {
         TextOptions { read: &self.read, filter: &self.filter, jit_names: self.jit_names.given }
     }
 
-    /// A function that demangles a name, if the options ask for it.
+    /// A function that demangles a name, or returns `None` for all names if the options don't ask for demangling.
     pub(super) fn readable(&self) -> Readable {
         if self.symbols.demangle { demangled::readable } else { |_| None }
     }
@@ -326,7 +326,7 @@ impl LoadOptions {
     }
 }
 
-/// The directory that contains the input.
+/// The directory of the input file; `None` for standard input.
 fn directory(path: &InPath) -> Option<&Path> {
     path.path()?.parent()
 }
@@ -335,7 +335,7 @@ fn unreadable(format: &Format) -> Error {
     Error::new(format!("{} has no stacks", format.name))
 }
 
-/// Removes events that weren't asked for. Fails if the profile lacks one that was.
+/// Removes the events that the user doesn't want. Fails if the profile lacks an event that the user named.
 pub(super) fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()> {
     if wanted.is_empty() {
         return Ok(());

@@ -1,8 +1,9 @@
-//! Maps names and lines of generated scripts to authored ones, in profiles that came with names.
+//! Replaces names and lines of generated scripts by those of the authored source, in profiles that other tools
+//! symbolized.
 //!
 //! Code that jitgraft symbolizes itself has authored names already, from the code map ([`crate::sources::SourceMaps`]).
-//! Other inputs contain V8's names as they are (`JS:*i /app.min.js:1:679` in folded stacks), or the function, script,
-//! line and column separately.
+//! Other inputs contain V8's names unchanged (`JS:*i /app.min.js:1:679` in folded stacks), or have function, script,
+//! line and column in separate fields.
 
 use super::job::Outcome;
 use crate::model::stacks::{ChangedFrame, Frame, Profile};
@@ -11,10 +12,11 @@ use crate::sources::{NativeFunctions, SourceMaps, SourceOptions, is_wasm_module}
 use rustc_hash::FxHashSet;
 use std::path::Path;
 
-/// How readers and profilers start the name of a function that has none.
+/// How the names of anonymous functions start in readers and profilers.
 const ANONYMOUS: &str = "(anonymous";
 
-/// Applies source maps to the profile's frames, if the user wants that. `beside` is the input's directory.
+/// Applies source maps to the profile's frames, if the user wants that. `beside` is the directory of the input, where
+/// source maps may be.
 pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Option<&Path>, outcome: &mut Outcome) {
     if !options.source_maps.is_on() {
         return;
@@ -25,13 +27,15 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
     native.add(names.into_iter());
     let maps = SourceMaps::find(functions, &native, &options.map_search(beside), &mut outcome.warnings);
     outcome.summary.extend(maps.remarks());
-    // Columns are only kept for source maps. Without them, frames that don't differ otherwise are merged.
+    // Columns are only kept for looking them up in source maps. Without columns, frames that are otherwise equal can be
+    // merged.
     if !maps.is_empty() || profile.frames().any(|(_, frame)| frame.column > 0) {
         profile.change_frames(|profile, frame| translate_frame(profile, frame, &maps));
     }
 }
 
-/// A frame's function as V8 would describe it, parsed from its name or taken from the frame's other fields.
+/// The function of a frame as V8 would describe it (script, line, column), from the frame's name or its other fields.
+/// `None` if it isn't a function of a script.
 fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName<'p>> {
     let name = profile.name_of(frame.name);
     let Some((line, column)) = start(profile, frame) else {
@@ -43,11 +47,12 @@ fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName
     Some(ScriptName { whole: name, head: "", function, script, line, column })
 }
 
-/// Line and column where a frame's function starts, if the profile has them apart from the name. For WebAssembly,
-/// SpiderMonkey puts the byte offset in the line, and V8 in the column.
+/// The line and column where a frame's function starts, from other fields than the name. `None` if unknown. For
+/// WebAssembly, SpiderMonkey stores the byte offset as the line, and V8 as the column.
 ///
-/// If only the frame itself has a column, that is used: profilers for Node.js put the function's start there instead of
-/// the executed position. If it is another position, the script reveals that, and it isn't used.
+/// If the start has no column but the frame has, the frame's column is used: profilers for Node.js store the start of
+/// the function there instead of the executed position. If it is the executed position after all, that shows when the
+/// script is examined, and it isn't used.
 fn start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
     match (frame.start.line, frame.start.column) {
         (line @ 1.., column @ 1..) => return Some((line, column)),
@@ -62,7 +67,7 @@ fn start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
     (frame.line > 0 && frame.column > 0).then_some((frame.line, frame.column))
 }
 
-/// The frame with the authored function, file and line. `None` if no source map has them.
+/// The frame with function, file and line of the authored source. `None` if no source map has them.
 fn translate_frame(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<ChangedFrame> {
     if let Some((name, place)) = maps.native(profile.name_of(frame.name)) {
         let (file, line) = place.map_or((None, frame.line), |place| (Some(place.file.into()), place.line));

@@ -1,5 +1,5 @@
-//! Demangles names in profiles that other programs have written: `_ZN3foo3barEi` becomes `foo::bar`, as in recordings
-//! that jitgraft symbolizes itself.
+//! Demangles names in profiles that were symbolized by other tools: `_ZN3foo3barEi` becomes `foo::bar`, as in
+//! recordings that jitgraft symbolizes itself.
 
 use crate::analysis::label::marked;
 use crate::model::stacks::Profile;
@@ -13,7 +13,7 @@ pub(super) fn apply(profile: &mut Profile) {
     }
 }
 
-/// True for names that look like mangled C++ or Rust. Mach-O adds an underscore.
+/// True if a name looks like a mangled C++ or Rust name, also with the underscore that Mach-O adds.
 fn may_be_mangled(name: &[u8]) -> bool {
     let name = &name[module_len(name)..];
     if is_rust_printed_as_cpp(bare(name)) {
@@ -24,7 +24,7 @@ fn may_be_mangled(name: &[u8]) -> bool {
     matches!(name.first(), Some(b'Z' | b'R'))
 }
 
-/// The demangled name; a suffix such as `_[k]` is kept. `None` if the name isn't mangled.
+/// The demangled name, still with its mark such as `_[k]`. `None` if the name isn't mangled.
 pub(super) fn readable(name: &[u8]) -> Option<String> {
     if !may_be_mangled(name) {
         return None;
@@ -35,17 +35,18 @@ pub(super) fn readable(name: &[u8]) -> Option<String> {
     Some(format!("{}{readable}{}", String::from_utf8_lossy(module), String::from_utf8_lossy(&name[bare.len()..])))
 }
 
-/// The length of the module and its separator in DTrace's notation (``libc.so.1`malloc``); 0 without a module.
+/// In DTrace's notation (``libc.so.1`malloc``), the length of the module including the separator; 0 if there is no
+/// module.
 fn module_len(name: &[u8]) -> usize {
     memchr::memchr(b'`', name).map_or(0, |separator| separator + 1)
 }
 
-/// A name without its suffix such as `_[k]`.
+/// A name without its mark such as `_[k]`.
 fn bare(name: &[u8]) -> &[u8] {
     marked(name).map_or(name, |(bare, _)| bare)
 }
 
-/// Demangles the names in folded stacks; `None` if none are mangled.
+/// Folded stacks with demangled names; `None` if no name is mangled.
 pub(super) fn lines(folded: &[u8]) -> Option<Vec<u8>> {
     let may_be = |beginning: &[u8]| memchr::memmem::find(folded, beginning).is_some();
     if !may_be(b"_Z") && !may_be(b"_R") && !may_be(b"::h") && !may_be(b"$LT$") && !may_be(b"$u7b$") {
@@ -57,7 +58,7 @@ pub(super) fn lines(folded: &[u8]) -> Option<Vec<u8>> {
         let end = memchr::memchr2(b';', b'\n', &folded[at..]).map_or(folded.len(), |len| at + len);
         let mut name = &folded[at..end];
         if folded.get(end) != Some(&b';') {
-            // The weight follows after the last name.
+            // A stack's last name is followed by a space and the weight.
             name = &name[..memchr::memrchr(b' ', name).unwrap_or(name.len())];
         }
         if may_be_mangled(name)
@@ -85,7 +86,7 @@ mod tests {
         assert_eq!(lines(b"main;Z;R_x 5\n"), None);
         let printed = lines(b"a::b::h0123456789abcdef 5\nVec$LT$T$GT$::f_[i];main::hello 1\n").unwrap();
         assert_eq!(String::from_utf8(printed).unwrap(), "a::b 5\nVec<T>::f_[i];main::hello 1\n");
-        // The demangled Rust type `[u8; 8]` contains a semicolon, which would separate frames.
+        // `[u8; 8]` in the demangled name contains a semicolon, which would separate frames.
         let array = lines(b"_RINvCs1234_7mycrate3fooAhj8_E 3\n").unwrap();
         assert!(!array.contains(&b';'), "{}", String::from_utf8_lossy(&array));
     }

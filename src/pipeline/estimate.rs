@@ -1,19 +1,19 @@
-//! The remark for stacks that were estimated from calls.
+//! Writes the remark about stacks that are estimated, because the input only recorded calls.
 
 use crate::analysis::call_graph::{CallGraph, Deviation};
 use crate::analysis::label;
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Weight};
 
-/// The largest deviation among all events.
+/// The largest deviation of an inclusive cost among all events.
 struct Largest<'p> {
     percent: f64,
     deviation: Deviation,
     event: &'p str,
 }
 
-/// A remark that the stacks are an estimate, and by how much their inclusive costs deviate from the recorded ones.
-/// `None` if the input recorded stacks.
+/// A remark that the stacks are estimated, and by how much their inclusive costs differ from the recorded ones. `None`
+/// if the input recorded stacks.
 pub(super) fn note(profile: &Profile) -> Option<String> {
     let mut outside = None;
     let mut inside = None;
@@ -47,7 +47,7 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
 }
 
 impl Largest<'_> {
-    /// `None` if the deviation is below 0.005%.
+    /// Describes the deviation for people; `None` if it is less than 0.005% of the event's total.
     fn describe(&self, profile: &Profile) -> Option<String> {
         if self.percent < 0.005 {
             return None;

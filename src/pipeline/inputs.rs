@@ -1,10 +1,10 @@
-//! The inputs of a job.
+//! The inputs that a job reads.
 
 use super::open::Opened;
 use crate::io::InPath;
 
-/// The inputs to read, in order. The first may already be open, because a command that has looked at standard input
-/// can't open it again.
+/// The inputs to read, in this order. The first one may already be open: if a command has looked at standard input, it
+/// can't be opened again.
 #[derive(Default)]
 pub struct JobInputs<'a> {
     pub(super) first: Option<Opened>,
@@ -12,7 +12,7 @@ pub struct JobInputs<'a> {
 }
 
 impl<'a> JobInputs<'a> {
-    /// Inputs of which the first may already be open.
+    /// Creates the list of inputs. `first` is the first of `paths` if that has already been opened.
     pub(crate) fn with_first(first: Option<Opened>, paths: &'a [InPath]) -> Self {
         Self { first, paths }
     }

@@ -1,4 +1,4 @@
-//! The context in which jobs run, and what they report at the end.
+//! What a job needs to run (threads, verbosity), and what it reports at the end.
 
 use crate::analysis::code_shares::CodeShares;
 use crate::error::{Error, Result, Warnings};
@@ -8,21 +8,21 @@ use crate::parallel::Pool;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 
-/// The context in which a job runs.
+/// What every job needs to run.
 #[derive(Debug)]
 pub struct Job {
     /// The worker threads.
     pub pool: Pool,
-    /// `-q`: no progress bar and no summary.
+    /// Option `-q`: print neither a progress bar nor a summary.
     pub quiet: bool,
-    /// `-v`: details on stderr.
+    /// Option `-v`: print details on stderr.
     pub verbose: bool,
-    /// `--strict`: fail on problems, if possible before anything is written.
+    /// Option `--strict`: fail if there are problems, if possible before anything is written.
     pub strict: bool,
 }
 
 impl Job {
-    /// A context that prints nothing and uses a thread per CPU.
+    /// For use as a library: prints nothing, and uses one thread per CPU.
     pub fn quiet() -> Result<Self> {
         Ok(Self { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false })
     }
@@ -31,30 +31,30 @@ impl Job {
 /// What a job reports at the end.
 #[derive(Debug, Default)]
 pub struct Outcome {
-    /// The warnings.
+    /// The warnings to print.
     pub warnings: Warnings,
     /// Failures that didn't stop the job.
     pub failed: Vec<Error>,
     /// Lines for stderr that summarize what was done.
     pub summary: Vec<String>,
-    /// Counts of named and unnamed frames, for recordings.
+    /// For recordings: how many frames have names, and how many haven't.
     pub frames: FrameCounts,
-    /// For each event, its weight by kind of code, for recordings.
+    /// For recordings: for each event, how its weight is divided among kinds of code.
     pub shares: Vec<CodeShares>,
-    /// The first recording with so few names that the user should look into it.
+    /// The first recording in which so few frames have names that the user should look into it.
     pub lacking: Option<PathBuf>,
-    /// True if a finding should be reflected in the exit status, as the user asked.
+    /// True if the exit status should say that something was found, because the user asked for that.
     pub found: bool,
     /// Why there were no samples; `None` if there were some.
     pub no_samples: Option<String>,
-    /// How the program that the job ran ended. jitgraft then exits in the same way.
+    /// How the program that the job started ended; `None` if it started none. jitgraft exits in the same way.
     pub ended: Option<Ended>,
-    /// Remarks that stacks are an estimate, to be shown with any output of stacks.
+    /// Remarks that stacks are estimates, to be shown with any output that contains stacks.
     pub estimates: Vec<String>,
 }
 
 impl Outcome {
-    /// Adds the frame counts of a recording.
+    /// Adds the counts of named and unnamed frames of a recording.
     pub fn count_frames(&mut self, counts: FrameCounts, recording: &Path) {
         self.frames += counts;
         if counts.lacks_names() {
@@ -62,7 +62,7 @@ impl Outcome {
         }
     }
 
-    /// Adds the weights by kind of code of a recording. Events with the same name are added up.
+    /// Adds a recording's weights by kind of code. Events with the same name are added up.
     pub fn count_code(&mut self, shares: Vec<CodeShares>) {
         let known = self.shares.iter().enumerate().map(|(at, shares)| (shares.event.clone(), at));
         let mut places: FxHashMap<String, usize> = known.collect();

@@ -1,4 +1,4 @@
-//! Reads line-based formats: reads blocks of whole lines ahead, and converts them to stacks in parallel.
+//! Reads line-based formats: cuts the text into blocks of whole lines, and converts the blocks to stacks in parallel.
 
 use super::job::Job;
 use super::readers::{AddedParts, HasProfile, Readers};
@@ -9,14 +9,14 @@ use crate::io::Stream;
 use crate::model::stacks::Profile;
 use std::io::Read;
 
-/// Bytes per block. Small enough for a CPU's cache, and large enough that handing it over takes little time compared to
-/// reading it. A few blocks per thread are in memory.
+/// The size of a block in bytes: small enough for a CPU's cache, large enough that passing it to another thread takes
+/// little time compared to parsing it. A few blocks per thread are in memory.
 pub(super) const BLOCK: usize = 1 << 19;
 
-/// How many bytes are examined to find out how to read the lines.
+/// How many bytes at the start of a text are examined to decide how its lines are read.
 pub(super) const HEAD: usize = 1 << 16;
 
-/// Reads a text into a profile.
+/// Reads a text in a line-based format into a profile.
 pub(super) fn read(
     input: Box<dyn Read + Send>,
     open: OpenLines,
@@ -40,8 +40,8 @@ pub(super) fn read(
     Ok(readers.into_profile(parts, warnings))
 }
 
-/// Cuts the input into blocks of about `size` bytes that consist of whole lines. Calls `make` with the position and
-/// contents of each block, in parallel, and `take` with the results, in order.
+/// Cuts the input into blocks of whole lines, each about `size` bytes. Calls `make` in parallel with the offset and
+/// contents of each block, and `take` with the results, in order.
 pub(super) fn each_block<T: Send>(
     input: Box<dyn Read + Send>,
     size: usize,
@@ -57,7 +57,7 @@ pub(super) fn each_block<T: Send>(
         made
     };
     let first = blocks.next();
-    // Don't start threads for inputs that fit in one block, since there may be many.
+    // Don't start threads for an input that fits in one block: there may be many such inputs.
     match first {
         Some(first) if blocks.ended => take(make(first)),
         first => job.pool.each(first.into_iter().chain(&mut blocks), make, take),
@@ -74,23 +74,23 @@ impl HasProfile for Box<dyn ReadLines> {
     }
 }
 
-/// A block of whole lines.
+/// A block of whole lines of a text.
 struct LineBlock {
     bytes: Vec<u8>,
-    /// Its position in the text.
+    /// The offset of the block in the text, in bytes.
     at: u64,
 }
 
-/// Cuts a text into blocks of whole lines.
+/// An iterator that cuts a text into blocks of whole lines.
 struct LineBlocks<'a> {
     input: Box<dyn Read + Send>,
-    /// How many bytes to read at once.
+    /// The size of a block in bytes.
     size: usize,
-    /// Buffers of blocks that have been processed.
+    /// Buffers of processed blocks, for reuse.
     buffers: &'a Spare<Vec<u8>>,
-    /// The beginning of a line that has been read but not returned.
+    /// The start of a line, of which the rest hasn't been read yet. It belongs to the next block.
     rest: Vec<u8>,
-    /// How many bytes have been returned.
+    /// How many bytes of the text have been returned in blocks.
     at: u64,
     ended: bool,
     failed: Option<Error>,

@@ -1,4 +1,4 @@
-//! Expands directories and lists to the files in them, for thousands of inputs.
+//! Expands directories and lists of paths to the files in them, for commands that read thousands of inputs.
 //!
 //! The user didn't type the names of these files. Therefore they are opened through [`crate::io::door`]: only regular
 //! files are read, and symbolic links that somebody else may have created aren't followed.
@@ -16,12 +16,12 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub(crate) struct Expanded {
     pub(crate) inputs: Vec<InPath>,
-    /// The errors for directories that could not be read.
+    /// Errors for directories that could not be read.
     pub(crate) unread: Vec<Error>,
 }
 
-/// Replaces each directory by the files in it, sorted by name, and each `@FILE` by the paths that the file lists (`@-`:
-/// standard input).
+/// Replaces each directory by the files in it, sorted by name, and each `@FILE` by the paths that this file lists (`@-`
+/// reads the list from standard input).
 pub(crate) fn expand(inputs: &[InPath]) -> Result<Expanded> {
     let mut expanded = Expanded::default();
     for input in inputs {
@@ -50,7 +50,7 @@ impl Expanded {
         Ok(())
     }
 
-    /// Adds a file or everything in a directory. A directory of `perf record` is a single input.
+    /// Adds an input: a file, or everything in a directory. A directory that `perf record` wrote is a single input.
     fn add(&mut self, input: InPath) {
         if !input.is_directory() || input.join("data").is_file() {
             self.inputs.push(input);
@@ -68,8 +68,8 @@ impl Expanded {
     }
 }
 
-/// A file in a directory. If the directory itself was found by expansion, both are below the directory that the user
-/// typed.
+/// The input for a file in a directory. `below` is the directory that the user typed, even if `directory` was itself
+/// found in it.
 fn inside(directory: &InPath, below: &Arc<Path>, name: OsString) -> InPath {
     match directory {
         InPath::Found(_) => directory.join(name),
@@ -77,9 +77,9 @@ fn inside(directory: &InPath, below: &Arc<Path>, name: OsString) -> InPath {
     }
 }
 
-/// The sorted names of a directory's inputs. Hidden files, and those that start with `_` like data engines' own files
-/// (`_SUCCESS`), are skipped. So are jitdumps, perf maps and logs, which belong to the recordings next to them, and
-/// links to directories, which could lead back here.
+/// The sorted names of the inputs in a directory. Skips hidden files, and files that start with `_`, which data engines
+/// write for themselves (`_SUCCESS`). Also skips jitdumps, perf maps and logs, because they belong to the recordings
+/// next to them, and links to directories, because they could lead back here.
 fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
     let path = shown(directory);
     let is_input = |name: &OsStr| {
@@ -98,14 +98,14 @@ fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// The byte order mark of a list that an editor on Windows wrote.
+/// The byte order mark at the start of a list that an editor on Windows saved.
 const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
-/// One path per line, or paths that end with NUL as in the output of `find -print0`.
+/// The paths in a list: one per line, or separated by NUL as in the output of `find -print0`.
 fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {
     let end = if text.contains(&0) { 0 } else { b'\n' };
     text.split(move |&byte| byte == end).filter_map(move |line| {
-        // Lines may end with CR LF, as on Windows.
+        // Lines may end with CR LF if the list was written on Windows.
         let path = if end == b'\n' { line.strip_suffix(b"\r").unwrap_or(line) } else { line };
         (!path.is_empty()).then(|| Path::new(OsStr::from_bytes(path)))
     })

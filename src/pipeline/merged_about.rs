@@ -1,17 +1,18 @@
-//! Combines the facts about several profiles that are merged. Only what all of them agree on is kept.
+//! Combines the facts about profiles that are being merged (command, host, …). A fact is only kept if all profiles
+//! agree.
 
 use crate::model::Nanos;
 use crate::model::about::{About, Agreed, TimeExtent};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A mapped part of a module's file.
+/// A part of a module's file that was mapped.
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct MappedFilePiece {
     file_offset: u64,
     len: u64,
 }
 
-/// Collects the facts about the profiles.
+/// Collects facts about profiles, one profile after the other.
 #[derive(Debug, Default)]
 pub(super) struct MergedAbout {
     command: Agreed<Vec<Vec<u8>>>,
@@ -19,16 +20,17 @@ pub(super) struct MergedAbout {
     arch: Agreed<Vec<u8>>,
     os_release: Agreed<Vec<u8>>,
     pieces: FxHashMap<Vec<u8>, FxHashSet<MappedFilePiece>>,
-    /// The start of the earliest profile, on the wall clock.
+    /// The wall-clock time when the earliest profile started, in nanoseconds since 1970.
     began: Option<i128>,
-    /// The total duration of all profiles, in nanoseconds.
+    /// The sum of the durations of all profiles, in nanoseconds.
     sampled: Option<u64>,
     lost: u64,
 }
 
 impl MergedAbout {
-    /// Takes a profile's facts and removes what must not be merged in the usual way. The profile keeps its modules,
-    /// reduced to parts of files that no earlier profile had, because each process maps files at other addresses.
+    /// Adds the facts about a profile, and removes them from the profile, so that they aren't merged in the usual way.
+    /// The profile keeps its modules, but only those mapped parts of files that no earlier profile had: each process
+    /// maps files at other addresses.
     pub(super) fn take(&mut self, about: &mut About) {
         let About { command, host, arch, os_release, epoch, sampled, lost, modules, values, .. } =
             std::mem::take(about);
@@ -60,7 +62,8 @@ impl MergedAbout {
             arch: self.arch.into_option(),
             os_release: self.os_release.into_option(),
             epoch: self.began,
-            // Sums have no times. Let the clock start with the first profile and run for the total duration.
+            // A sum of profiles has no times. Let its clock start when the first profile started, and run for the total
+            // duration.
             sampled: sampled.map(|duration| TimeExtent { first: Nanos(0), last: Nanos(duration) }),
             lost: self.lost,
             modules: std::mem::take(&mut about.modules),

@@ -1,7 +1,7 @@
-//! Merges any number of inputs into one sum. Memory grows with the number of distinct stacks rather than of inputs.
-//! Inputs that can't be read are skipped and reported.
+//! Merges any number of inputs into one profile of sums. Memory grows with the number of distinct stacks rather than
+//! with the number of inputs. Inputs that can't be read are skipped and reported.
 //!
-//! Several threads read inputs, each input on a single thread; the results are added in the order of the inputs.
+//! Several threads read inputs, each input on a single thread. Results are added in the order of the inputs.
 
 use super::any::{LoadOptions, keep_events, report_no_samples, run};
 use super::inputs::JobInputs;
@@ -18,17 +18,18 @@ use crate::error::{Error, Result, Warning};
 use crate::io::InPath;
 use crate::model::stacks::{Keep, Profile, Sampling, Series, Track, Weight};
 
-/// The maximum number of warnings to show; `-v` shows all.
+/// The maximum number of warnings to show. With `-v`, all are shown.
 const MOST_WARNINGS: usize = 20;
 
-/// The first input that could be opened, and its index. Kept because standard input can only be opened once.
+/// The first input that could be opened, and its index. It is kept open, because standard input can only be opened
+/// once.
 pub(crate) struct FirstInput {
     at: usize,
     opened: Opened,
 }
 
 impl FirstInput {
-    /// Opens inputs until one succeeds.
+    /// Opens inputs in order until one succeeds. `None` if none can be opened.
     pub(crate) fn open(inputs: &[InPath], job: &Job) -> Option<Self> {
         for (at, path) in inputs.iter().enumerate() {
             if let Ok(opened) = Opened::open(path, job) {
@@ -38,14 +39,15 @@ impl FirstInput {
         None
     }
 
-    /// The format of the input.
+    /// The format of this input.
     pub(crate) fn format(&self) -> &'static Format {
         self.opened.format()
     }
 }
 
-/// Reads all inputs that can be read into one profile of sums. Of each row's thread, only what rows are distinguished
-/// `by` is kept, because IDs from one machine mean nothing on another.
+/// Reads all inputs, skipping those that can't be read, and adds them up in one profile. Rows are kept apart by a
+/// property of their thread (`by`), and other properties are dropped, because IDs from one machine mean nothing on
+/// another.
 pub(crate) fn load_merged(
     inputs: &[InPath],
     first: Option<FirstInput>,
@@ -78,7 +80,7 @@ pub(crate) fn load_merged(
     Ok((profile, outcome))
 }
 
-/// Reads an input that isn't a small text.
+/// Reads an input that isn't a small text, and adds up its rows.
 fn read_one(path: &InPath, opened: Opened, options: &LoadOptions, job: &Job) -> InputSums {
     let mut sink = Whole::new(Keep::Sums, options.jit_names);
     let mut outcome = Outcome::default();
@@ -90,10 +92,10 @@ fn read_one(path: &InPath, opened: Opened, options: &LoadOptions, job: &Job) -> 
     InputSums { profile, outcome }
 }
 
-/// The merged profile so far.
+/// The merged profile, to which inputs are being added.
 struct MergedSum {
     by: By,
-    /// Names were already converted when each input was read.
+    /// The sum of the inputs so far. Its names of JIT code were already converted when each input was read.
     sum: Profile,
     about: MergedAbout,
     outcome: Outcome,
@@ -160,7 +162,7 @@ impl MergedSum {
     }
 }
 
-/// Keeps only the fields of a track that rows are distinguished by, and the thread's name.
+/// A copy of a track with only the thread's name and what rows are kept apart by.
 fn reduce_track(track: &Track, by: By) -> Track {
     let mut kept = Track { comm: track.comm.clone(), ..Track::default() };
     match by {
@@ -172,7 +174,8 @@ fn reduce_track(track: &Track, by: By) -> Track {
     kept
 }
 
-/// The longer of two periods, as when pprof merges profiles. If they aren't both periods, the first one that is known.
+/// Combines how two profiles were sampled: the longer period, as when pprof merges profiles. If they aren't both
+/// periods, the first one that is known.
 fn merge_samplings(one: Option<Sampling>, other: Option<Sampling>) -> Option<Sampling> {
     match (one, other) {
         (Some(Sampling::Period(one)), Some(Sampling::Period(other))) => Some(Sampling::Period(one.max(other))),
@@ -180,13 +183,13 @@ fn merge_samplings(one: Option<Sampling>, other: Option<Sampling>) -> Option<Sam
     }
 }
 
-/// The error for an input that was skipped.
+/// Converts the error of an input to the error that reports it as skipped.
 fn skipped_input(error: Error) -> Error {
     let warning = error.into_warning();
     Warning { message: format!("skipped: {}", warning.message), ..warning }.into_error()
 }
 
-/// The error if no input could be read.
+/// The error to return if no input could be read.
 fn all_skipped(skipped: Vec<Error>) -> Error {
     let count = skipped.len();
     match skipped.into_iter().next() {

@@ -1,4 +1,4 @@
-//! Recognizes inputs that aren't profiles but may be mistaken for one, and says what the user should do.
+//! Recognizes files that aren't profiles but were given as one by mistake, and says what the user should do instead.
 
 use crate::contract::format::Read;
 use crate::error::Error;
@@ -7,17 +7,18 @@ use crate::io;
 use crate::records::{jitdump, perf_map};
 use std::path::Path;
 
-/// The message about an input in a known format that isn't a profile, and what to do. The format is recognized by its
-/// first bytes.
+/// For a known kind of file that isn't a profile, recognized by its first bytes: a message about it, and what the user
+/// should do. `None` for other files.
 fn known_message(head: &[u8]) -> Option<(&'static str, &'static str)> {
     let (_, message, remedy) = KNOWN.iter().find(|(recognizes, ..)| recognizes(head))?;
     Some((message, remedy))
 }
 
-/// Extensions of output files. An input with one of these was probably meant as the output.
+/// Extensions of output files. If an input doesn't exist and has one of these, the user probably meant it as the
+/// output.
 pub(crate) const OUTPUT_EXTENSIONS: &[&str] = &["svg", "html", "json", "folded", "txt", "csv", "gz", "pb"];
 
-/// The error for an input whose first bytes no format recognizes.
+/// The error for an input that isn't in any known format, judging by its first bytes.
 pub(crate) fn unknown_format(head: &[u8]) -> Error {
     if head.is_empty() {
         return Error::new("is empty");
@@ -35,7 +36,7 @@ pub(crate) fn unknown_format(head: &[u8]) -> Error {
     Error::new("is in an unknown format").with_remedy(Some(remedy))
 }
 
-/// Recognizes a kind of file, the message about it, and what to do.
+/// A kind of file: a function that recognizes its first bytes, a message about it, and what the user should do.
 type KnownFile = (fn(&[u8]) -> bool, &'static str, &'static str);
 
 const KNOWN: &[KnownFile] = &[
@@ -108,13 +109,14 @@ const KNOWN: &[KnownFile] = &[
 /// `ET_CORE` in <elf.h>.
 const ET_CORE: u8 = 4;
 
-/// The low byte of `e_type` for either byte order; relevant types are below 256.
+/// The type of an ELF file: the low byte of `e_type`, for either byte order. All types that matter are below 256.
+/// `None` for other files.
 fn elf_type(head: &[u8]) -> Option<u8> {
     let is_big = *head.strip_prefix(b"\x7fELF")?.get(1)? == 2;
     head.get(if is_big { 17 } else { 16 }).copied()
 }
 
-/// True if the text starts like this, ignoring case, leading whitespace and a byte order mark.
+/// True if a text starts with `with`, ignoring case, leading whitespace and a byte order mark.
 fn begins(head: &[u8], with: &[u8]) -> bool {
     let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
     head.get(..with.len()).is_some_and(|start| start.eq_ignore_ascii_case(with))
@@ -124,7 +126,7 @@ fn contains(head: &[u8], part: &[u8]) -> bool {
     memchr::memmem::find(&head[..head.len().min(4096)], part).is_some()
 }
 
-/// A suggestion for a directory that isn't a recording, if it contains one.
+/// For a directory that isn't a recording: suggests a recording in it, if there is one.
 pub(crate) fn suggest_recording(path: &Path) -> Option<String> {
     let inside = path.join("perf.data");
     io::is_there(&inside).then(|| format!("did you mean {}?", inside.display()))

@@ -1,24 +1,25 @@
-//! The path of a profile, the same for every job: open, detect the format, survey, read or symbolize, filter, merge.
+//! What every command does with a profile: open an input, detect its format, survey it, read or symbolize it, filter,
+//! merge.
 //!
 //! | file | contents |
 //! |---|---|
-//! | [`inputs`] | the inputs of a job, of which the first may already be open |
+//! | [`inputs`] | the inputs of a job; the first one may already be open |
 //! | [`open`] | opens and decompresses an input and detects its format |
-//! | `archive` | a recording and everything that names its code, in one file |
+//! | `archive` | archives of `jitgraft pack`: a recording with the files that name its code |
 //! | [`any`] | reads any input into rows of stacks and pushes them into a sink |
-//! | `authored` | applies source maps to inputs that came with names |
-//! | `demangled` | demangles names in inputs that came with names |
-//! | `mistaken`, `nothing_left` | hints about inputs that aren't profiles and filters that leave nothing |
+//! | `authored` | applies source maps to profiles that other tools symbolized |
+//! | `demangled` | demangles names in profiles that other tools symbolized |
+//! | `mistaken`, `nothing_left` | hints about files that aren't profiles, and about filters that leave no samples |
 //! | `listed`, `merging`, `texts`, `merged_about` | merge thousands of inputs, skipping those that can't be read |
-//! | [`sink`] | what a job does with rows: add them up, keep them in order, or pass them on in batches |
+//! | [`sink`] | what happens to rows that were read: add them up, keep them in order, or pass them on in batches |
 //! | `rows` | passes rows of any input to a writer as they are read |
 //! | `repack` | compresses an output like its input |
 //! | [`recording`] | reads perf.data and symbolizes its samples |
 //! | [`script_text`] | names frames in perf script's text, and reads it as stacks |
 //! | `lines`, `readers` | read blocks of a text in parallel and combine the results |
 //! | `running` | a running process: its command, mappings and files |
-//! | `sorted` | adds up folded stacks by sorting them, when nothing else is needed |
-//! | `spans` | hands inputs with time spans to the readers of their formats |
+//! | `sorted` | adds up folded stacks by sorting them, for outputs that need only sums |
+//! | `spans` | passes inputs with time spans to the readers of their formats |
 //! | `outputs` | writes one output per event |
 //! | [`table`] | writes rows of cells as text, CSV or JSON |
 

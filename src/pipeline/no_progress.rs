@@ -1,10 +1,10 @@
-//! Replaces the progress bar in builds without the command-line program.
+//! Stands in for the progress bar in builds without the command-line program.
 
 use super::job::Job;
 use std::fs::File;
 use std::io::Read;
 
-/// Shows nothing.
+/// A progress bar that is never shown.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress;
 

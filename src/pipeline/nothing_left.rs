@@ -1,4 +1,4 @@
-//! Says what a filter that leaves no samples could have selected.
+//! When a filter leaves no samples: says what it could have selected.
 
 use crate::analysis::filter::Filter;
 use crate::model::Nanos;
@@ -7,11 +7,11 @@ use crate::model::stacks::{Profile, Track};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// How many values to show per filter, those with the most samples first.
+/// How many values to list for each filter, those with the most samples first.
 const SHOWN: usize = 8;
 
-/// Explains why there are no samples. `unfiltered` returns all samples with as much detail as the filters look at, if
-/// the inputs can be read again.
+/// Explains why there are no samples. If the inputs can be read again, `unfiltered` returns all their samples, with the
+/// properties that filters look at.
 pub(super) fn explain(filter: &Filter, by_event: bool, unfiltered: impl FnOnce() -> Option<Profile>) -> String {
     if *filter == Filter::default() && !by_event {
         return "no samples were recorded".to_owned();
@@ -23,7 +23,7 @@ pub(super) fn explain(filter: &Filter, by_event: bool, unfiltered: impl FnOnce()
     format!("no samples match the filters; {}", alternatives.join("; "))
 }
 
-/// For each filter in use, what it could have selected.
+/// For each filter in use, a line with the values that it could have selected.
 fn list_alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
     let comm = |track: &Track| readable(&track.comm).into_owned();
     let mut alternatives = Vec::new();
@@ -49,7 +49,8 @@ fn list_alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
     alternatives
 }
 
-/// The values that the samples have for a filter, those with the most samples first.
+/// The values that samples have for a filter, those with the most samples first. `None` if samples have no such
+/// property.
 fn list_values(profile: &Profile, value_of: impl Fn(&Track) -> Option<String>) -> Option<String> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for row in profile.series.iter().flat_map(|series| &series.rows) {
@@ -70,7 +71,7 @@ fn list_values(profile: &Profile, value_of: impl Fn(&Track) -> Option<String>) -
     Some(format!("{}{more}", shown.join(", ")))
 }
 
-/// The time range of the samples.
+/// The time range of all samples, in words; `None` if they have no times.
 fn describe_times(profile: &Profile) -> Option<String> {
     let times = || profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     let first = times().min()?;

@@ -1,5 +1,5 @@
-//! Opens an input, unpacks it (gzip and zstd by their magic numbers, and archives of `jitgraft pack`), and detects its
-//! format from the contents.
+//! Opens an input, unpacks it, and detects its format from the contents. Recognizes gzip and zstd by their magic
+//! numbers, and archives that `jitgraft pack` made.
 
 use super::archive::{self, Packed};
 use super::job::Job;
@@ -19,22 +19,23 @@ use std::io::{Cursor, ErrorKind, Read, Seek};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// An input, unpacked.
+/// An input that has been read completely and unpacked.
 #[derive(Debug)]
 pub struct Input {
     /// The unpacked content.
     pub bytes: Bytes,
-    /// The format that recognized the content.
+    /// The format that was detected from the content.
     pub format: &'static Format,
-    /// Further streams of records, if the input is a directory of a recording (`perf record --threads`).
+    /// The other files with records, if the input is a recording's directory (`perf record --threads`); otherwise
+    /// `None`.
     pub streams: Option<Vec<StreamFile>>,
-    /// How it was packed, outermost layer first.
+    /// How the input was packed, outermost layer first. Empty if it wasn't.
     pub(crate) wrappings: Vec<Wrapping>,
-    /// The archive that contains it, if there is one.
+    /// The archive, if the input was one that `jitgraft pack` made.
     pub(crate) packed: Option<Packed>,
 }
 
-/// A file in a recording's directory that only contains records.
+/// A file with records only (`data.N`), in a recording's directory.
 #[derive(Debug)]
 pub struct StreamFile {
     /// The path.
@@ -43,19 +44,19 @@ pub struct StreamFile {
     pub bytes: Bytes,
 }
 
-/// How many bytes a format may examine to recognize itself.
+/// How many bytes of the content a format gets for recognizing itself.
 const HEAD: usize = 1 << 16;
 
-/// How many bytes to examine if that isn't enough, since the first line may be very long.
+/// How many bytes it gets if the first line is longer than [`HEAD`].
 const LONGEST_HEAD: usize = HEAD << 11;
 
-/// How many bytes to examine to recognize an archive: the name of its first file.
+/// How many bytes are needed to recognize an archive, by the name of its first file.
 const ARCHIVE_HEAD: usize = 512;
 
-/// A file in a recording's directory, whatever it contains.
+/// How files in a recording's directory are opened: their contents don't matter at that point.
 const PART: Kind = Kind { holes: |_| Some(Holes::Any), otherwise: "" };
 
-/// The maximum number of nested layers of compression. Also stops files that decompress to themselves.
+/// The maximum number of layers of compression. This also stops at files that decompress to themselves.
 const MAX_WRAPPINGS: usize = 4;
 
 impl Input {
@@ -67,7 +68,7 @@ impl Input {
         }
     }
 
-    /// Opens a recording's directory: `data` is a complete file, and every `data.N` only contains records.
+    /// Opens a recording's directory. Its file `data` is a complete recording; each `data.N` only contains records.
     pub(crate) fn open_directory(input: &InPath) -> Result<Self> {
         let path = &shown(input);
         let main = path.join("data");
@@ -85,7 +86,7 @@ impl Input {
         Ok(Self { streams: Some(streams), ..Self::from_unpacked(main, None)? })
     }
 
-    /// The recording in an archive.
+    /// Creates the input for the recording in an archive.
     fn from_archive(archive: Packed) -> Result<Self> {
         let main = Unpacked { bytes: archive.recording()?, wrappings: Vec::new() };
         let streams: Vec<_> = archive.streams().map(|(path, bytes)| StreamFile { path, bytes }).collect();
@@ -93,12 +94,12 @@ impl Input {
         Ok(Self { streams, packed: Some(archive), ..Self::from_unpacked(main, None)? })
     }
 
-    /// Stores the rest of an unpacked stream in a temporary file.
+    /// Reads the rest of an unpacked stream into a temporary file.
     pub(crate) fn from_stream(stream: Stream) -> Result<Self> {
         Self::from_unpacked(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() }, None)
     }
 
-    /// An input that has been read and unpacked. If the format isn't known, it is detected.
+    /// Creates an input from unpacked contents. Detects the format, unless it is known.
     fn from_unpacked(unpacked: Unpacked, known_format: Option<&'static Format>) -> Result<Self> {
         let Unpacked { bytes, wrappings } = unpacked;
         let format = match known_format {
@@ -112,7 +113,7 @@ impl Input {
     }
 }
 
-/// Opens a file of a recording's directory.
+/// Opens one of the files in a recording's directory.
 fn open_part(door: &Door<'_>, path: &Path) -> Result<Bytes> {
     match door.open(path, PART) {
         Some(opened) => Ok(opened?.bytes),
@@ -131,7 +132,7 @@ fn no_recording(path: &Path) -> Error {
     }
 }
 
-/// Paths of the streams in a recording's directory, sorted by number; there may be gaps.
+/// The paths of the files `data.N` in a recording's directory, sorted by number. There may be gaps in the numbers.
 fn stream_paths(door: Door<'_>, directory: &Path) -> Vec<PathBuf> {
     let mut streams: Vec<(u64, PathBuf)> = Vec::new();
     for (name, _) in door.entries(directory, |name| stream_number(name).is_some()) {
@@ -143,29 +144,29 @@ fn stream_paths(door: Door<'_>, directory: &Path) -> Vec<PathBuf> {
     streams.into_iter().map(|(_, path)| path).collect()
 }
 
-/// The number in `data.N`.
+/// The number in a file name of the form `data.N`; `None` for other names.
 fn stream_number(name: &OsStr) -> Option<u64> {
     name.to_str()?.strip_prefix("data.")?.parse().ok()
 }
 
-/// An input whose first bytes can be examined before it is decided how to read it.
+/// An input that is open and whose first bytes can be examined, before it is decided how to read it.
 pub(crate) enum PeekedInput {
-    /// A directory, of a recording or not.
+    /// A directory, whether it is a recording's or not.
     Directory(InPath),
-    /// Anything else.
+    /// A file, pipe or device.
     File(PeekedFile),
 }
 
-/// An open file, pipe or device from which nothing has been taken yet.
+/// A file, pipe or device that is open. Nothing has been taken from it yet.
 pub(crate) struct PeekedFile {
     /// The input from its start, not yet unpacked.
     stream: Stream,
-    /// The file behind the stream, if it is a regular file at its start.
+    /// The same file, if it is a regular file and was opened at its start. It can then be mapped into memory.
     regular: Option<File>,
     path: InPath,
-    /// The user that the file belongs to.
+    /// The ID of the user who owns the file.
     owner: u32,
-    /// How the input is packed, and its format, once detected.
+    /// Once detected: how the input is packed, and its format.
     known: Option<(Vec<Wrapping>, &'static Format)>,
 }
 
@@ -175,7 +176,7 @@ impl PeekedInput {
         Self::open_through(path, |file| Box::new(file))
     }
 
-    /// Like [`open`](Self::open); if the input is streamed, it is read through the reader that `wrap` returns.
+    /// Like [`open`](Self::open). If the input is read as a stream, it is read through the reader that `wrap` returns.
     pub(crate) fn open_through(path: &InPath, wrap: impl FnOnce(File) -> Box<dyn Read + Send>) -> Result<Self> {
         let Some(mut file) = io::open_stream(path)? else {
             return match path {
@@ -197,19 +198,20 @@ impl PeekedInput {
 }
 
 impl PeekedFile {
-    /// Returns the first bytes, not unpacked, without taking them. May return fewer if a pipe is slow.
+    /// Returns up to `most` bytes from the start, still packed, without taking them. There may be fewer if a pipe is
+    /// slow.
     pub(crate) fn peek(&mut self, most: usize) -> Result<&[u8]> {
         self.stream.peek(most)
     }
 
-    /// True if the first bytes are an archive's.
+    /// True if the input is an archive that `jitgraft pack` made, packed or not.
     pub(crate) fn is_archive(&mut self) -> Result<bool> {
         let head = self.stream.peek(HEAD)?;
         let may_be = wrapping(head).is_some() || archive::is_archive(head);
         Ok(may_be && archive::is_archive(&look_inside(head, ARCHIVE_HEAD).1))
     }
 
-    /// The unpacked stream, to be read once.
+    /// Returns the unpacked content as a stream, which can be read once.
     pub(crate) fn into_stream(self) -> Result<Stream> {
         let mut stream = self.stream;
         for _ in 0..MAX_WRAPPINGS {
@@ -219,8 +221,8 @@ impl PeekedFile {
         Ok(stream)
     }
 
-    /// How the input is packed, and its format, examining as few bytes as possible. Fails if the format is unknown.
-    /// `None` if the whole input must be unpacked to find out.
+    /// Detects how the input is packed and its format, from as few bytes as possible. `None` if all of the input must
+    /// be unpacked to find out. Fails if the format is unknown.
     fn format(&mut self) -> Result<Option<&(Vec<Wrapping>, &'static Format)>> {
         if self.is_archive()? {
             return Ok(None);
@@ -249,7 +251,7 @@ impl PeekedFile {
         }
     }
 
-    /// Reads and unpacks all of it. The format of a pipe is detected before waiting for the rest.
+    /// Reads and unpacks all of the input. For a pipe, the format is detected first, before waiting for the rest.
     pub(crate) fn into_whole(mut self) -> Result<Input> {
         if self.is_archive()? {
             let path = shown(&self.path);
@@ -274,16 +276,16 @@ impl PeekedFile {
     }
 }
 
-/// An opened input in the form that its format needs.
+/// An open input in the form that its format needs: all of it in memory, or a stream.
 pub(crate) enum Opened {
-    /// All of it.
+    /// An input that has been read completely.
     Whole(Input),
-    /// A stream, which may be larger than memory.
+    /// An input to be read as a stream, which may be larger than memory.
     Stream {
-        /// The input from its start, unpacked.
+        /// The unpacked content from its start.
         reader: Box<dyn Read + Send>,
         format: &'static Format,
-        /// True if the input can be opened again and isn't packed.
+        /// True if the input isn't packed and can be opened again.
         plain: bool,
     },
 }
@@ -296,7 +298,7 @@ impl Opened {
         }
     }
 
-    /// Reads all of it, for readers that need it more than once. An input that is packed or can't be opened again is
+    /// Reads all of the input, for readers that need it more than once. If it is packed or can't be opened again, it is
     /// copied to a temporary file.
     pub(crate) fn into_whole(self, path: &InPath) -> Result<Self> {
         Ok(match self {
@@ -308,7 +310,8 @@ impl Opened {
         })
     }
 
-    /// Opens an input, and reads all of it only if its format needs that. Streams show a progress bar.
+    /// Opens an input. It is only read completely if its format requires that. While a stream is read, a progress bar
+    /// is shown.
     pub(crate) fn open(path: &InPath, job: &Job) -> Result<Self> {
         let mut file = match PeekedInput::open_through(path, |file| Progress::for_reading(file, job).1)? {
             PeekedInput::Directory(directory) => return Input::open_directory(&directory).map(Self::Whole),
@@ -325,7 +328,7 @@ impl Opened {
     }
 }
 
-/// Ways in which an input may be packed, including text encodings that need conversion.
+/// A way in which an input may be packed: a compression, or a text encoding that must be converted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Wrapping {
     /// Compressed with gzip.
@@ -338,7 +341,7 @@ pub(crate) enum Wrapping {
     Utf16(ByteOrder),
 }
 
-/// An unpacked input.
+/// The unpacked content of an input, whose format may be unknown.
 struct Unpacked {
     bytes: Bytes,
     /// How it was packed, outermost layer first.
@@ -350,7 +353,7 @@ fn wrapping(bytes: &[u8]) -> Option<Wrapping> {
         [0x1f, 0x8b, ..] => Some(Wrapping::Gzip),
         [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(Wrapping::Zstd),
         [0xef, 0xbb, 0xbf, ..] => Some(Wrapping::Utf8Mark),
-        // UTF-32's byte order mark starts with UTF-16's.
+        // This is the byte order mark of UTF-32, which starts with that of UTF-16.
         [0xff, 0xfe, 0, 0, ..] => None,
         [0xff, 0xfe, ..] => Some(Wrapping::Utf16(ByteOrder::Little)),
         [0xfe, 0xff, ..] => Some(Wrapping::Utf16(ByteOrder::Big)),
@@ -358,7 +361,8 @@ fn wrapping(bytes: &[u8]) -> Option<Wrapping> {
     }
 }
 
-/// The bytes from which a format is detected; more if the first line is long.
+/// The bytes at the start of the content that are used to detect the format. More than [`HEAD`] if the first line is
+/// long.
 fn head_of(bytes: &[u8]) -> &[u8] {
     let head = &bytes[..bytes.len().min(HEAD)];
     if !is_one_line(head) {
@@ -369,7 +373,7 @@ fn head_of(bytes: &[u8]) -> &[u8] {
     &longer[..end]
 }
 
-/// True if the bytes contain no line break and no NUL.
+/// True if the bytes contain neither a line break nor NUL, so that the first line (of a text) may continue.
 fn is_one_line(head: &[u8]) -> bool {
     memchr::memchr2(b'\n', 0, head).is_none()
 }
@@ -383,7 +387,7 @@ fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
     {
         let mut inside = Vec::new();
         if let Ok(reader) = unwrap(Box::new(Cursor::new(start.into_owned())), &[one]) {
-            // The data ends somewhere in the middle, which is an error to the decoder but not here.
+            // The input ends where we stopped reading it. That is an error for the decoder, but not for us.
             let _ = reader.take(most as u64).read_to_end(&mut inside);
         }
         wrappings.push(one);
@@ -419,9 +423,9 @@ fn unwrap<'a>(mut reader: Box<dyn Read + Send + 'a>, wrappings: &[Wrapping]) -> 
 /// Converts UTF-16 to UTF-8.
 struct Utf16Reader<R> {
     reader: R,
-    /// `None` after the end of the input.
+    /// The decoder of UTF-16; `None` after the end of the input.
     decoder: Option<Utf16Decoder>,
-    /// Converted text, of which the first `taken` bytes have been returned.
+    /// Text converted to UTF-8. Its first `taken` bytes have been returned already.
     text: Vec<u8>,
     taken: usize,
 }
@@ -447,10 +451,10 @@ impl<R: Read> Read for Utf16Reader<R> {
     }
 }
 
-/// How many bytes to convert at once.
+/// How many bytes are converted at once.
 const UTF16_PIECE: usize = 1 << 16;
 
-/// Marks errors as coming from decompression, to distinguish them from errors of the output.
+/// Marks read errors as errors of decompression, so that they can be told apart from errors in writing the output.
 struct Unpacking<R> {
     reader: R,
     packing: &'static str,
@@ -459,7 +463,7 @@ struct Unpacking<R> {
 impl<R: Read> Read for Unpacking<R> {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.reader.read(buffer).map_err(|error| {
-            // If the input is packed twice, report the layer that is damaged.
+            // If the input is packed twice, this may be the other layer's error, which already says what is damaged.
             let is_reported = error.get_ref().is_some_and(|inner| inner.is::<Error>());
             if is_reported || error.kind() == ErrorKind::Interrupted {
                 return error;
@@ -481,7 +485,7 @@ pub(crate) fn empty(path: &InPath) -> Error {
     Error::new("is empty").with_remedy(remedy.map(str::to_owned))
 }
 
-/// Unpacks bytes; returns them unchanged if they aren't packed.
+/// Unpacks the content of an input, which is returned unchanged if it isn't packed.
 fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
     while wrappings.len() < MAX_WRAPPINGS {
@@ -497,8 +501,8 @@ fn decompression_error(packing: &str, error: std::io::Error) -> Error {
     Error::new(format!("cannot decompress ({packing})")).because(error)
 }
 
-/// Checks that all inputs but the first can be read, before work on the first starts. The last word on a command line
-/// is easily meant as the output.
+/// Before work on the first input starts, checks that all others can be read. In particular, the last path on a command
+/// line may have been meant as the output.
 pub(crate) fn check_further(inputs: &[InPath]) -> Result<()> {
     for path in inputs.iter().skip(1).filter_map(InPath::path) {
         check_one(path).map_err(|error| error.in_file(path))?;
@@ -520,12 +524,12 @@ fn check_one(path: &Path) -> Result<()> {
     if io::is_there(path) { Ok(()) } else { io::map_file(path).map(|_| ()) }
 }
 
-/// How messages refer to an input.
+/// The path of an input in messages.
 pub fn shown(path: &InPath) -> PathBuf {
     path.path().map_or_else(|| PathBuf::from("(standard input)"), Path::to_owned)
 }
 
-/// The input if the user names none: standard input if it is a pipe or a file, otherwise `perf.data`, like in perf.
+/// The input if the user names none: standard input if it is a pipe or a file, otherwise `perf.data`, as in perf.
 pub fn default_input() -> InPath {
     use std::os::fd::AsFd;
     if let Ok(stat) = rustix::fs::fstat(std::io::stdin().as_fd()) {

@@ -8,9 +8,9 @@ use crate::model::stacks::{Profile, Series};
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::{Path, PathBuf};
 
-/// Calls `write` for every event with samples. A single event goes to `to`. If there are several, each goes to a file
-/// next to it that has the event's name (`out.cycles.svg` for `out.svg`); on standard output, only the first is
-/// written. Creates several outputs before it writes the first one, up to a maximum of open files.
+/// Calls `write` for every event with samples. If there is only one, it is written to `to`. Each of several is written
+/// to a file next to it that has the event's name (`out.cycles.svg` for `out.svg`); on standard output, only the first
+/// is written. Outputs are created before the first is written, up to a maximum number of open files.
 pub(crate) fn each_event(
     profile: &Profile,
     to: &OutPath,
@@ -24,7 +24,7 @@ pub(crate) fn each_event(
             events.push((index, &series.name));
         }
     }
-    // Without samples, the writer reports that or writes an empty profile.
+    // If no event has samples, the writer gets the first one and reports that, or writes an empty profile.
     if events.is_empty() {
         events.push((0, ""));
     }
@@ -32,7 +32,7 @@ pub(crate) fn each_event(
     each_event_named(events, to, run, outcome, write)
 }
 
-/// Warns that an output can't contain an event's negative weights.
+/// Warns if an event has negative weights, which the output can't contain.
 pub(crate) fn report_negative(series: &Series, outcome: &mut Outcome) {
     if series.negative.is_empty() {
         return;
@@ -43,7 +43,7 @@ pub(crate) fn report_negative(series: &Series, outcome: &mut Outcome) {
     outcome.warnings.push(Warning::new(format!("{name}: left out {count} below zero (-{sum} in total)")));
 }
 
-/// Like [`each_event`], for events given by index and name.
+/// Like [`each_event`], for events given as pairs of index and name.
 pub(crate) fn each_event_named(
     mut events: Vec<(usize, &str)>,
     to: &OutPath,
@@ -60,7 +60,7 @@ pub(crate) fn each_event_named(
         outcome.warnings.push(Warning::new(message));
         events.truncate(1);
     }
-    /// Each one is an open file with a buffer.
+    /// The maximum number of outputs that are open at once, because each has a file and a buffer.
     const MOST_OPEN: usize = 32;
     let paths: Vec<OutPath> = match to {
         OutPath::Path(path) if events.len() > 1 => {
@@ -84,8 +84,8 @@ pub(crate) fn each_event_named(
     Ok(())
 }
 
-/// Converts names of events to words that are valid in file names. If several become the same word, all but the first
-/// get a number.
+/// Converts event names to distinct words that are valid in file names. If several become the same word, a number is
+/// appended to all but the first.
 fn distinct_words<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
     let mut taken = FxHashSet::default();
     let mut last = FxHashMap::<String, usize>::default();
@@ -104,13 +104,13 @@ fn distinct_words<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
 }
 
 fn word(event: &str) -> String {
-    /// File systems limit names to 255 bytes.
+    /// The maximum length of a word. File systems limit names to 255 bytes.
     const LONGEST: usize = 100;
     let replace_special = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     event.chars().take(LONGEST).map(replace_special).collect()
 }
 
-/// Inserts an event's word before the extension of a path.
+/// Inserts an event's word into a path, before the extension.
 fn event_path(path: &Path, word: &str) -> PathBuf {
     let mut name = path.file_stem().unwrap_or_default().to_os_string();
     name.push(".");

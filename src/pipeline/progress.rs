@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Don't show a bar for shorter jobs.
+/// How long a job must run before the bar is shown.
 const LONG: Duration = Duration::from_secs(1);
 
-/// A progress bar, which may be shared.
+/// A progress bar. Clones show the same bar.
 #[derive(Debug, Clone)]
 pub(crate) struct Progress(Arc<Bar>);
 
@@ -19,15 +19,15 @@ pub(crate) struct Progress(Arc<Bar>);
 struct Bar {
     bar: ProgressBar,
     begun: Instant,
-    /// How long to wait before showing the bar.
+    /// How long the job must have run before the bar is shown.
     patience: Duration,
-    /// True if stderr is a terminal and the length is known.
+    /// True if the bar may be shown: stderr is a terminal and the length is known.
     wanted: bool,
     shown: AtomicBool,
 }
 
 impl Progress {
-    /// A bar for this many bytes. It is shown only on a terminal, and only if the work takes long.
+    /// A bar for a job that processes `len` bytes. It is only shown on a terminal, and only if the job takes long.
     pub(crate) fn new(len: u64, job: &Job) -> Self {
         Self::shown_if(!job.quiet, len, job)
     }
@@ -37,13 +37,13 @@ impl Progress {
         let style = ProgressStyle::with_template("{msg:24} {wide_bar} {percent:>3} % {bytes_per_sec} {eta}");
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         let wanted = wanted && len > 0 && io::stderr().is_terminal();
-        // With `-v`, it is shown immediately.
+        // With `-v`, the bar is shown immediately.
         let patience = if job.verbose { Duration::ZERO } else { LONG };
         Self(Arc::new(Bar { bar, begun: Instant::now(), patience, wanted, shown: AtomicBool::new(false) }))
     }
 
-    /// A bar that advances while a file is read, and the reader to use. Not shown if the result goes to the terminal
-    /// too, or if the input isn't a regular file, because its length isn't known.
+    /// A bar that advances while `file` is read, and the reader through which to read it. It isn't shown if the output
+    /// goes to the terminal as well, or if the input isn't a regular file, because then its length is unknown.
     pub(crate) fn for_reading(file: File, job: &Job) -> (Self, Box<dyn Read + Send>) {
         let len = file.metadata().ok().filter(|about| about.is_file()).map_or(0, |about| about.len());
         let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), len, job);
@@ -54,19 +54,19 @@ impl Progress {
         (progress, reader)
     }
 
-    /// A bar for one of several passes over this many bytes.
+    /// A bar for one of several passes, which processes `len` bytes. `what` describes the pass.
     pub(crate) fn for_pass(len: u64, what: &'static str, job: &Job) -> Self {
         let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), len, job);
         progress.phase(what);
         progress
     }
 
-    /// Sets the text that describes the current phase.
+    /// Sets the text next to the bar that says what is being done.
     pub(crate) fn phase(&self, what: &'static str) {
         self.0.bar.set_message(what);
     }
 
-    /// Advances the bar.
+    /// Advances the bar by this many bytes.
     pub(crate) fn done(&self, bytes: u64) {
         let Bar { bar, begun, patience, wanted, shown } = &*self.0;
         bar.inc(bytes);
@@ -84,7 +84,7 @@ impl Drop for Bar {
     }
 }
 
-/// A file that advances the bar while being read.
+/// A reader that advances the bar by what is read from a file.
 struct ReadFile<F> {
     file: F,
     progress: Progress,

@@ -1,11 +1,12 @@
-//! Readers that share an input: each reads many parts of it, so that it looks up most things only once.
+//! Lets several readers share an input. Each reads many parts of it, so that it looks up most names and stacks only
+//! once.
 //!
 //! ```text
 //! blocks of the input ──▶ readers, each with its own tables ──▶ what each part adds to the tables ──▶ one profile
 //! ```
 //!
-//! Results are merged in the order of the parts. A reader must therefore only read parts in ascending order: what a
-//! part adds may refer to what its earlier parts added.
+//! Results are merged in the order of the parts. What a part adds may refer to what the same reader's earlier parts
+//! added. Therefore, each reader must read its parts in ascending order.
 
 use super::job::Job;
 use crate::error::{Skipped, Warnings};
@@ -13,28 +14,29 @@ use crate::model::stacks::{Keep, Part, Profile, Renumbered, Taken};
 use rustc_hash::FxHashMap;
 use std::sync::Mutex;
 
-/// A reader with more stacks than this isn't used any more, so that not all stacks are in memory twice.
+/// A reader that has more stacks than this is dropped after the current part. Otherwise, all stacks would be in memory
+/// twice.
 const MOST_STACKS: usize = 1 << 17;
 
-/// A reader with more names than this isn't used any more.
+/// A reader that has more names than this is dropped after the current part.
 const MOST_NAMES: usize = 1 << 16;
 
-/// Something with a profile that it reads into.
+/// Implemented by readers that read into a profile of their own.
 pub(super) trait HasProfile {
     fn profile(&mut self) -> &mut Profile;
 }
 
-/// The readers that aren't in use at the moment.
+/// The readers of an input that are idle at the moment.
 pub(super) struct Readers<'a, R> {
     new: &'a (dyn Fn() -> R + Sync),
-    /// True if a single reader reads the whole input, because there is only one thread.
+    /// True if a single reader reads the whole input, because there is only one thread. Its profile is then the result.
     only_one: bool,
     waiting: Mutex<Waiting<R>>,
 }
 
 struct Waiting<R> {
     readers: Vec<NumberedReader<R>>,
-    /// How many readers have been created.
+    /// How many readers have been created so far.
     made: usize,
 }
 
@@ -42,27 +44,27 @@ struct NumberedReader<R> {
     number: usize,
     reader: R,
     taken: Taken,
-    /// The start of the last part that it read.
+    /// The offset where the last part that it read starts.
     at: u64,
 }
 
-/// What reading a part added.
+/// What a reader added to its profile while reading a part of the input.
 pub(super) struct PartRead {
     reader: usize,
     part: Part,
-    /// True if the reader isn't used any more.
+    /// True if the reader has been dropped after this part.
     is_last: bool,
     skipped: Skipped,
 }
 
 impl<'a, R: HasProfile> Readers<'a, R> {
-    /// Starts without readers; `new` creates them.
+    /// Creates an empty pool; `new` is called to create readers when they are needed.
     pub(super) fn new(new: &'a (dyn Fn() -> R + Sync), job: &Job) -> Self {
         let waiting = Mutex::new(Waiting { readers: Vec::new(), made: 0 });
         Self { new, only_one: job.pool.threads() == 1, waiting }
     }
 
-    /// Reads a part that starts at this byte of the input.
+    /// Reads the part that starts at the offset `at` of the input, with any reader that may read it.
     pub(super) fn read(&self, at: u64, read: impl FnOnce(&mut R) -> Skipped) -> PartRead {
         let mut reader = self.take(at);
         let skipped = read(&mut reader.reader).moved(at);
@@ -75,9 +77,9 @@ impl<'a, R: HasProfile> Readers<'a, R> {
         PartRead { reader: number, part, is_last, skipped }
     }
 
-    /// A reader that hasn't read anything beyond this position; creates one if necessary.
+    /// Takes a reader that hasn't read anything beyond the offset `at` from the pool, or creates one.
     fn take(&self, at: u64) -> NumberedReader<R> {
-        // The lock is only poisoned if another worker panicked, and the thread scope will report that.
+        // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let number = match self.waiting.lock() {
             Ok(mut waiting) => {
                 if let Some(found) = waiting.readers.iter().position(|reader| self.only_one || reader.at <= at) {
@@ -91,7 +93,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
         NumberedReader { number, reader: (self.new)(), taken: Taken::default(), at }
     }
 
-    /// The merged profile.
+    /// The profile of the whole input. `parts` has the merged results of all parts.
     pub(super) fn into_profile(self, parts: AddedParts, warnings: &mut Warnings) -> Profile {
         warnings.extend(parts.skipped.into_warning());
         if self.only_one
@@ -104,7 +106,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
     }
 }
 
-/// Merges the results of parts, in their order.
+/// Merges the results of all parts, in the order of the parts.
 pub(super) struct AddedParts {
     profile: Profile,
     numbers: FxHashMap<usize, Renumbered>,
@@ -112,7 +114,7 @@ pub(super) struct AddedParts {
 }
 
 impl AddedParts {
-    /// Starts empty. `what` is the singular noun for things that are skipped.
+    /// Creates an empty profile to merge into. `what` is what skipped things are called in messages, in the singular.
     pub(super) fn new(what: &'static str, keep: Keep) -> Self {
         Self { profile: Profile::keeping(keep), numbers: FxHashMap::default(), skipped: Skipped::new(what) }
     }

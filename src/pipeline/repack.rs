@@ -1,4 +1,4 @@
-//! Compresses an output like its input.
+//! Compresses an output in the same way as its input was compressed.
 
 use super::open::Wrapping;
 use crate::error::Result;
@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Write};
 
-/// Writes through these layers of compression, outermost first.
+/// Calls `write` with an output that is compressed by these layers, outermost first.
 pub(crate) fn compress(
     wrappings: &[Wrapping],
     out: &mut dyn Write,
@@ -14,7 +14,7 @@ pub(crate) fn compress(
 ) -> Result<()> {
     match wrappings.split_first() {
         None => write(out),
-        // Text encodings aren't restored; the output is UTF-8.
+        // Text encodings aren't restored: the output is always UTF-8.
         Some((Wrapping::Utf8Mark | Wrapping::Utf16(_), inner)) => compress(inner, out, write),
         Some((Wrapping::Gzip, inner)) => {
             let mut gzip = GzEncoder::new(out, Compression::default());
@@ -35,7 +35,7 @@ pub(crate) fn compress(
 /// bytes should always be compressed to the same bytes.
 const BLOCK: usize = 1 << 16;
 
-/// Collects bytes into blocks for a compressor.
+/// Collects bytes into blocks of equal size for a compressor.
 struct Blocks<'o> {
     out: &'o mut dyn Write,
     block: Vec<u8>,
@@ -58,7 +58,7 @@ impl Write for Blocks<'_> {
         Ok(taken)
     }
 
-    /// Keeps an incomplete block.
+    /// Does nothing, because an incomplete block must not be passed on.
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! Passes the rows of any input to a writer as they are read.
+//! Passes the rows of any input to a writer while the input is being read.
 
 use super::any::{LoadOptions, report_no_samples, run_one};
 use super::job::{Job, Outcome};
@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 use std::io::{ErrorKind, Read};
 use std::sync::Arc;
 
-/// Passes rows of inputs to a writer, and keeps count.
+/// Passes the rows of inputs to a writer, and counts them.
 #[derive(Debug, Default)]
 pub(crate) struct RowsRead {
     rows: u64,
@@ -25,7 +25,7 @@ pub(crate) struct RowsRead {
 }
 
 impl RowsRead {
-    /// Reads an input and passes its rows to the writer.
+    /// Reads an input and passes its rows to the writer. `given` is what the user stated about the rows' origin.
     pub(crate) fn push(
         &mut self,
         (opened, path): (Opened, &InPath),
@@ -39,7 +39,8 @@ impl RowsRead {
             .map_err(|error| error.in_file(&shown(path)))
     }
 
-    /// Reports if there were no rows, and fails if an event that the user named didn't occur.
+    /// To be called after the last input. Reports if there were no rows at all, and fails if an event that the user
+    /// named didn't occur.
     pub(crate) fn finish(
         &self,
         inputs: &[InPath],
@@ -58,17 +59,17 @@ impl RowsRead {
 #[derive(Debug)]
 struct RowSink<'a> {
     read: &'a mut RowsRead,
-    /// What the user stated about all rows of any input.
+    /// What the user stated about the origin of all rows, whatever the input.
     given: RowOrigin,
     options: &'a LoadOptions,
     writer: &'a mut dyn RowWriter,
-    /// True if the writer has been told about a recording.
+    /// True if the description of a recording has been passed to the writer.
     has_begun: bool,
     /// True if the writer has received all rows of the last recording.
     has_ended: bool,
 }
 
-/// The rows of one recording, by event.
+/// The rows of one recording: a list for each event.
 type RecordingRows = Vec<Vec<Row>>;
 
 impl RowSink<'_> {
@@ -144,12 +145,12 @@ impl Sink for RowSink<'_> {
     }
 }
 
-/// Splits the rows of an input that contains several recordings, in order of appearance. Empty if the input is itself a
+/// For an input that contains several recordings, the rows of each, in order of appearance. Empty if the input is a
 /// single recording.
 fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRows)> {
     let mut recordings: Vec<(Arc<Recording>, RecordingRows)> = Vec::new();
     let mut indexes = FxHashMap::default();
-    // By track, the index of its recording.
+    // For each track, the index of its recording in the list.
     let mut by_track: Vec<Option<usize>> = Vec::new();
     for track in profile.tracks() {
         by_track.push(track.recording.as_ref().map(|recording| {
@@ -174,15 +175,15 @@ fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRo
     recordings
 }
 
-/// The description of the rows of one machine, for an input with several machines.
+/// For an input with rows from several machines, describes the recording of the rows from one of them.
 fn describe_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
     let times = rows.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     rows.about.sampled = times.map(TimeExtent::of_moment).reduce(TimeExtent::join);
     Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 
-/// The description of a recording. What the user stated (`given`) takes precedence over what the input says, except for
-/// what identifies the recording.
+/// Combines what an input says about its recording with what the user stated (`given`). The latter takes precedence,
+/// except for what identifies the recording.
 fn merge_descriptions(recorded: Recording, given: &Recording) -> Recording {
     Recording {
         input: recorded.input.or_else(|| given.input.clone()),
@@ -194,8 +195,8 @@ fn merge_descriptions(recorded: Recording, given: &Recording) -> Recording {
 }
 
 /// The SHA-1 of an input's unpacked contents, so that a compressed copy counts as the same input. For a file, it is
-/// what `sha1sum` prints; for a recording's directory, that of all its streams one after another. `None` for a stream
-/// that can only be read once.
+/// what `sha1sum` prints for the unpacked file. For a recording's directory, it covers all files with records, one
+/// after another. `None` for an input that can only be read once.
 pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String>> {
     let mut hash = Sha1::new();
     match (path, opened) {
@@ -211,7 +212,8 @@ pub(crate) fn input_hash(opened: &Opened, path: &InPath) -> Result<Option<String
     Ok(Some(hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()))
 }
 
-/// Hashes a file's contents up to the first error in unpacking; whoever reads the file reports that.
+/// Adds the contents of a file to a hash. Stops at the first error in unpacking, because whoever reads the file reports
+/// it.
 fn add_unpacked(path: &InPath, hash: &mut Sha1) -> Result<()> {
     let PeekedInput::File(looked) = PeekedInput::open(path)? else { return Ok(()) };
     let (mut reader, mut piece) = (looked.into_stream()?.into_reader(), vec![0; 1 << 18]);

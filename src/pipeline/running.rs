@@ -1,4 +1,4 @@
-//! Information about a running process from `/proc`.
+//! Reads facts about a running process from `/proc`.
 
 use crate::error::{Error, Result};
 use crate::io;
@@ -14,27 +14,27 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-/// A running process.
+/// A running process, as `/proc` describes it.
 #[derive(Debug)]
 pub(crate) struct RunningProcess {
     pub(crate) pid: Pid,
     pub(crate) comm: String,
-    /// The process ID in its own namespace.
+    /// The ID that the process has in its own PID namespace.
     pub(crate) inner: Pid,
-    /// Its command line.
+    /// The words of the command line.
     pub(crate) words: Vec<Vec<u8>>,
-    /// Environment variables that runtimes read, as they were when the process started. Never printed.
+    /// The environment variables that runtimes read, as they were when the process started. They must never be printed.
     pub(crate) environment: Environment,
     pub(crate) mappings: Vec<MappedNow>,
-    /// The root of its file system, as seen from outside.
+    /// The root of the process's file system, as a path that is valid outside of its namespace (`/proc/PID/root`).
     root: PathBuf,
-    /// The kernel's link to its executable.
+    /// The kernel's link to the executable of the process (`/proc/PID/exe`).
     program: PathBuf,
-    /// Its root directory, opened, if we are allowed to.
+    /// The opened root directory of the process; `None` if we may not open it.
     files: Option<Root>,
 }
 
-/// A line of `/proc/PID/maps`.
+/// A mapping of the process: a line of `/proc/PID/maps`.
 #[derive(Debug)]
 pub(crate) struct MappedNow {
     pub(crate) addresses: Range<u64>,
@@ -43,7 +43,7 @@ pub(crate) struct MappedNow {
 }
 
 impl RunningProcess {
-    /// Reads a process's directory in `/proc`.
+    /// Reads the facts about process `pid` from `dir`, its directory in `/proc`.
     pub(crate) fn read(pid: Pid, dir: &Path) -> Result<Self> {
         let read_file = |name: &str| io::of_system(&dir.join(name));
         let maps = read_file("maps").map_err(|error| {
@@ -57,7 +57,7 @@ impl RunningProcess {
         let status = read_file("status").unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
         let cmdline = read_file("cmdline").unwrap_or_default();
-        // The environment of other users' processes may not be readable.
+        // The environment of another user's process may not be readable.
         let environment = match read_file("environ") {
             Ok(bytes) => known_variables(&bytes),
             Err(_) => Environment::Unknown,
@@ -77,7 +77,7 @@ impl RunningProcess {
         })
     }
 
-    /// The runtimes of the process, according to the files that it mapped, or else the contents of its executable.
+    /// The runtimes in the process, judging by the files that it mapped. If these show none, judging by its executable.
     pub(crate) fn runtimes(&self) -> RuntimeSet {
         let mapped = RuntimeSet::from_files(self.mappings.iter().map(|map| &map.path[..]));
         if mapped != RuntimeSet::default() {
@@ -87,30 +87,30 @@ impl RunningProcess {
         object::File::parse(&bytes[..]).map_or(mapped, |file| RuntimeSet::from_elf(&file))
     }
 
-    /// The command that it was started with.
+    /// The command with which the process was started.
     pub(crate) fn command(&self) -> CommandLine<'_> {
         CommandLine { words: &self.words, environment: &self.environment }
     }
 
-    /// Its executable memory that no file backs.
+    /// The address ranges of executable memory that no file backs, which may contain JIT code.
     pub(crate) fn jit_memory(&self) -> impl Iterator<Item = &Range<u64>> {
         let is_jit = |map: &&MappedNow| map.executable && Backing::of(&map.path).may_hold_jit_code();
         self.mappings.iter().filter(is_jit).map(|map| &map.addresses)
     }
 
-    /// A path of the process, as seen from outside.
+    /// Converts a path of the process to one that is valid outside of its mount namespace.
     pub(crate) fn seen_from_here(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }
 
-    /// Opens one of the process's files and copies it, because the process may be writing to it. `None` if it doesn't
+    /// Opens a file of the process. It is copied, because the process may still be writing to it. `None` if it doesn't
     /// exist.
     pub(crate) fn open(&self, path: &Path, named: Named, force: bool) -> Option<Result<Opened>> {
         let door = Door { named, start: Start::Inside(self.files.as_ref()?), force };
         door.open(path, SOURCE).map(|opened| opened.map_err(|error| error.in_file(&self.seen_from_here(path))))
     }
 
-    /// The jitdumps that it has mapped so that perf records them.
+    /// The paths of jitdumps that the process has mapped. Runtimes do that to let perf record where the jitdump is.
     pub(crate) fn markers(&self) -> Vec<PathBuf> {
         let mut paths = Vec::new();
         for map in &self.mappings {
@@ -124,7 +124,7 @@ impl RunningProcess {
     }
 }
 
-/// The words of `/proc/PID/cmdline`, each of which ends with NUL.
+/// Splits the contents of `/proc/PID/cmdline` into words, each of which ends with NUL.
 fn split_command_line(cmdline: &[u8]) -> Vec<Vec<u8>> {
     let words = cmdline.strip_suffix(b"\0").unwrap_or(cmdline);
     if words.is_empty() {
@@ -133,7 +133,7 @@ fn split_command_line(cmdline: &[u8]) -> Vec<Vec<u8>> {
     words.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect()
 }
 
-/// Only the environment variables that runtimes read.
+/// Selects the environment variables that runtimes read from the contents of `/proc/PID/environ`.
 fn known_variables(bytes: &[u8]) -> Environment {
     let known: BTreeSet<&[u8]> = RUNTIMES.iter().flat_map(Runtime::variables).map(str::as_bytes).collect();
     let assignments = bytes.split(|&byte| byte == 0).filter_map(|word| {
@@ -145,7 +145,7 @@ fn known_variables(bytes: &[u8]) -> Environment {
 }
 
 impl MappedNow {
-    /// `START-END PERMISSIONS OFFSET DEVICE INODE PATH`
+    /// Parses a line of the form `START-END PERMISSIONS OFFSET DEVICE INODE PATH`. `None` if it isn't valid.
     fn parse(line: &[u8]) -> Option<Self> {
         let mut rest = line;
         let mut next_word = || {
@@ -158,7 +158,7 @@ impl MappedNow {
         let permissions = next_word()?;
         let _offset = next_word()?;
         let _device = next_word()?;
-        // If there is no path, the line may end right after the inode.
+        // If there is no path, the line may end directly after the inode.
         let _inode = next_word();
         let path = if rest.first().is_some_and(u8::is_ascii_digit) { &[] } else { rest };
         Some(Self {

@@ -1,4 +1,4 @@
-//! Sinks for the rows of inputs: into a sum, in order, or passed on in batches.
+//! Sinks, which receive the rows of inputs. A sink may add them up, keep them in order, or pass them on in batches.
 
 use crate::error::Result;
 use crate::model::stacks::{Frame, FrameKind, Keep, Profile, Track};
@@ -6,72 +6,72 @@ use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 
-/// Takes the rows of all inputs, in order.
+/// Receives the rows of all inputs, in order.
 pub trait Sink {
-    /// Whether rows should be added up before the sink gets them.
+    /// Whether the sink wants single rows, or sums of equal ones.
     fn keep(&self) -> Keep;
 
-    /// True if rows should come in batches, so that those of a recording needn't all be in memory.
+    /// True if the sink wants rows in batches, so that the rows of a recording needn't all be in memory.
     fn in_batches(&self) -> bool {
         false
     }
 
-    /// Takes all rows of an input or a batch of them, in a profile with the tables that they refer to. Rows that the
-    /// sink leaves there are dropped.
+    /// Receives all rows of an input, or a batch of them, in a profile that has the tables to which they refer. Rows
+    /// that the sink leaves in the profile are dropped.
     fn take(&mut self, rows: &mut Profile) -> Result<()>;
 
-    /// Called after the last rows of an input, with the final tables.
+    /// Called after the last rows of an input. `_tables` are the final tables of the input.
     fn end(&mut self, _tables: &Profile) -> Result<()> {
         Ok(())
     }
 }
 
-/// How to write names of JIT code, depending on where they come from.
+/// How to write names of JIT code. That may differ for names that jitgraft looked up and names from inputs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Naming {
-    /// For names that jitgraft looked up (perf.data, perf script's text).
+    /// How to write names that jitgraft looked up itself (perf.data, perf script's text).
     pub resolved: JitNames,
-    /// For names that came with the input, as in folded stacks.
+    /// How to write names that the input already had, as in folded stacks.
     pub given: JitNames,
 }
 
 impl From<JitNames> for Naming {
-    /// The same for all names.
+    /// Writes all names in the same way, wherever they come from.
     fn from(names: JitNames) -> Self {
         Self { resolved: names, given: names }
     }
 }
 
 impl Naming {
-    /// How to write names in this profile.
+    /// How to write the names of JIT code in this profile.
     pub(crate) fn for_profile(self, profile: &Profile) -> JitNames {
         if profile.perf_names { self.resolved } else { self.given }
     }
 }
 
-/// Collects all rows in one profile, as sums or in order.
+/// A sink that collects all rows in one profile, as sums or in order.
 #[derive(Debug)]
 pub struct Whole {
     profile: Profile,
     keep: Keep,
     naming: Naming,
     is_empty: bool,
-    /// The index of the next input, if rows of different inputs are kept apart.
+    /// The index of the next input, if rows of different inputs are kept apart; otherwise `None`.
     input: Option<u32>,
 }
 
 impl Whole {
-    /// Creates one without rows.
+    /// Creates an empty sink that doesn't distinguish inputs.
     pub fn new(keep: Keep, naming: Naming) -> Self {
         Self { profile: Profile::keeping(keep), keep, naming, is_empty: true, input: None }
     }
 
-    /// Like [`new`](Self::new), but keeps rows of different inputs apart.
+    /// Like [`new`](Self::new), but rows of different inputs are kept apart.
     pub fn by_input(keep: Keep, naming: Naming) -> Self {
         Self { input: Some(0), ..Self::new(keep, naming) }
     }
 
-    /// The profile with all rows.
+    /// Returns the profile with all rows.
     pub fn into_profile(self) -> Profile {
         self.profile
     }
@@ -123,12 +123,13 @@ fn renaming(readable: &ReadableNames) -> impl for<'n> Fn(&Frame, &'n [u8]) -> Co
     }
 }
 
-/// Passes on single rows in batches. Memory grows with the number of distinct stacks, not of samples.
+/// A sink that passes on single rows in batches. Memory grows with the number of distinct stacks, not with that of
+/// samples.
 #[derive(Debug)]
 pub struct Batches<F> {
     /// The maximum number of rows per batch.
     pub len: NonZeroUsize,
-    /// Called with every batch.
+    /// Called with every batch: a profile that has the batch's rows, and all stacks to which they refer.
     pub each: F,
 }
 

@@ -1,4 +1,4 @@
-//! Adds up an input of folded stacks by sorting, for outputs that need only the sums.
+//! Adds up folded stacks by sorting their lines, for outputs that need only the sums.
 
 use super::any::LoadOptions;
 use super::demangled;
@@ -12,18 +12,18 @@ use crate::contract::format::{Read, SortLines, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::io::{InPath, Stream};
 
-/// The result of opening an input.
+/// What became of an input that might be added up by sorting.
 pub(crate) enum Sorted<S> {
-    /// The sums.
+    /// The sums of its stacks.
     Sums(S),
-    /// The input, if it isn't a text that can be added up this way.
+    /// The opened input, to be read in another way, because it isn't a text that can be added up by sorting.
     Other(Opened),
 }
 
-/// Bytes that a worker sorts at once.
+/// How many bytes of text a worker sorts at once.
 const BLOCK: usize = 1 << 20;
 
-/// Opens an input and adds it up, if it is a text of folded stacks.
+/// Opens an input. If it is a text of folded stacks, adds them up by sorting. `demangles`: names should be demangled.
 pub(crate) fn open(path: &InPath, demangles: bool, job: &Job, outcome: &mut Outcome) -> Result<Sorted<Runs>> {
     let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
     let (reader, sort) = match opened {
@@ -64,7 +64,7 @@ fn sums(text: Box<dyn std::io::Read + Send>, sort: SortLines, demangles: bool, j
     Ok((runs, all_skipped))
 }
 
-/// Opens an input and adds up the folded lines of each event, if it is perf script's text.
+/// Opens an input. If it is perf script's text, adds up the folded lines of each event.
 pub(crate) fn open_lines(
     path: &InPath,
     options: &WriteOptions,

@@ -1,4 +1,4 @@
-//! Hands inputs that contain time spans to the readers of their formats.
+//! Passes inputs that contain time spans to the readers of their formats.
 
 use super::job::Job;
 use super::open::Opened;
@@ -7,7 +7,7 @@ use crate::contract::spans::{Done, SpanBytes, SpanInput, TakeOutputs, Task, Work
 use crate::error::Result;
 use crate::parallel::Pool;
 
-/// Calls a format's reader with an opened input and the job's threads.
+/// Calls `reader` with an opened input and the worker threads of the job.
 pub(crate) fn read_spans<T>(opened: Opened, job: &Job, reader: impl FnOnce(SpanInput<'_>) -> Result<T>) -> Result<T> {
     let workers = &job.pool;
     match opened {

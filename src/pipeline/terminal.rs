@@ -1,19 +1,20 @@
-//! Escapes text that is written to a terminal. Files and pipes get the original bytes.
+//! Escapes control characters in text that is written to a terminal. Files and pipes get the text unchanged.
 
 use crate::error::{Error, Result};
 use crate::io::Output;
 use crate::model::printable::{printable, without_middle};
 use std::io::{self, Write};
 
-/// The error for output that must not go to a terminal.
+/// The error if output that isn't text (`what`) would go to a terminal.
 pub(crate) fn refuse_terminal(what: &str) -> Error {
     Error::usage(format!("refusing to write {what} to a terminal; redirect the output or use -o FILE"))
 }
 
-/// On a terminal, lines and tab-separated columns of more bytes lose their middle. Stacks of a thousand frames fit.
+/// The maximum length in bytes of a line, or of a column between tabs, on a terminal. The middle of longer ones is left
+/// out. A stack of a thousand frames fits.
 const LONGEST: usize = 1 << 16;
 
-/// Writes text to an output. If that is a terminal, lines are escaped.
+/// Writes text to an output. If the output is a terminal, control characters are escaped.
 pub(crate) fn write_text<T>(out: &mut Output, write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
     if !out.is_terminal() {
         return write(out);
@@ -24,7 +25,7 @@ pub(crate) fn write_text<T>(out: &mut Output, write: impl FnOnce(&mut dyn Write)
     Ok(result)
 }
 
-/// Escapes lines, and columns between tabs, as they are completed.
+/// A writer that escapes each line, column by column, when the line is complete.
 struct PrintableLines<'a, W: Write + ?Sized> {
     out: &'a mut W,
     line: Vec<u8>,
@@ -62,7 +63,8 @@ impl<W: Write + ?Sized> Write for PrintableLines<'_, W> {
         Ok(bytes.len())
     }
 
-    /// Keeps an incomplete line, because an incomplete character looks like an invalid one.
+    /// Flushes what has been escaped. An incomplete line isn't escaped yet: it may end within a character, which would
+    /// look invalid.
     fn flush(&mut self) -> io::Result<()> {
         self.out.flush()
     }

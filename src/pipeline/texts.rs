@@ -1,5 +1,5 @@
-//! Reads many small inputs, several per worker. Small folded stacks are concatenated and read as one text, so that the
-//! fixed cost per text matters less, and one sum is merged instead of many.
+//! Reads many small inputs, several at once per worker. Small folded stacks are concatenated and read as one text: that
+//! reduces the fixed cost per input, and there is one sum to merge instead of many.
 
 use super::job::{Job, Outcome};
 use super::lines::HEAD;
@@ -13,17 +13,17 @@ use crate::runtimes::jit_names::JitNames;
 use std::io::{Cursor, Read as _};
 use std::ops::Range;
 
-/// An input, which may have been opened already.
+/// The path of an input, and the opened input if it has been opened already.
 pub(super) type Given<'a> = (&'a InPath, Option<Opened>);
 
-/// The sums of an input, or of several that were read as one text.
+/// The sums of one input, or of several inputs that were read as one text.
 pub(super) struct InputSums {
-    /// The sums, or why there are none.
+    /// The profile with the sums, or the error because of which there is none.
     pub(super) profile: Result<Profile>,
     pub(super) outcome: Outcome,
 }
 
-/// Options for reading texts.
+/// Options for reading small texts.
 #[derive(Clone, Copy)]
 pub(super) struct TextOptions<'a> {
     pub(super) read: &'a ReadOptions,
@@ -32,15 +32,15 @@ pub(super) struct TextOptions<'a> {
     pub(super) jit_names: JitNames,
 }
 
-/// The total size of inputs that one worker reads together. Larger inputs are read separately, so that all workers have
-/// something to do. Each worker holds this much text in memory.
+/// The total size in bytes of the inputs that a worker reads as one text. Larger inputs are read separately, so that
+/// all workers are busy. Each worker holds this much text in memory.
 const TOGETHER: u64 = 2 << 20;
 
-/// The capacity for a group, whose last input may start just before the limit. Unused capacity doesn't take physical
-/// memory.
+/// The capacity of a worker's buffer in bytes. A group's last input may start just before the limit, so this is twice
+/// as large. Unused capacity doesn't take physical memory.
 const ROOM: usize = 2 * TOGETHER as usize;
 
-/// Divides inputs into groups, in order.
+/// Divides inputs into groups that a worker reads at once. The order stays the same.
 pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl Iterator<Item = Vec<Given<'a>>> {
     std::iter::from_fn(move || {
         let mut group = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl It
     })
 }
 
-/// An input of unknown size ends its group.
+/// The size of an input in bytes. If it is unknown, the result is so large that the input ends its group.
 fn size_of(path: &InPath) -> u64 {
     match path {
         InPath::Stdin => TOGETHER,
@@ -63,8 +63,8 @@ fn size_of(path: &InPath) -> u64 {
     }
 }
 
-/// Reads a group of inputs. Adjacent folded stacks are added up in a single sum, to which `summed` is applied; `other`
-/// handles any other input.
+/// Reads a group of inputs. Adjacent folded stacks are added up in one sum, which `summed` converts to a result;
+/// `other` reads any other input.
 pub(super) fn read_texts<'a, T>(
     group: Vec<Given<'a>>,
     options: TextOptions<'_>,
@@ -82,7 +82,7 @@ pub(super) fn read_texts<'a, T>(
             Ok(Some(opened)) => other(path, opened),
             Err(error) => summed(InputSums { profile: Err(error.in_file(&shown(path))), outcome: Outcome::default() }),
         };
-        // Results stay in the order of the inputs.
+        // Add the text collected so far first, so that results are in the order of the inputs.
         texts.flush();
         all.extend(texts.sums.drain(..).map(&summed));
         all.push(result);
@@ -92,8 +92,8 @@ pub(super) fn read_texts<'a, T>(
     all
 }
 
-/// True if the inputs, of which `first` has been opened, should be read in groups because they are small texts to be
-/// added up. They may be opened twice.
+/// True if the inputs should be read in groups, because they are small texts to be added up. `first` is the first
+/// input, already open. Inputs may then be opened twice.
 pub(super) fn are_small_texts(first: &Opened, inputs: &[InPath], options: TextOptions<'_>, keep: Keep) -> bool {
     keep == Keep::Sums
         && may_join(options)
@@ -102,26 +102,26 @@ pub(super) fn are_small_texts(first: &Opened, inputs: &[InPath], options: TextOp
         && inputs.iter().all(InPath::is_file)
 }
 
-/// True if inputs may be concatenated. They may not if names are shortened, which depends on the other names of the
-/// same input, or if samples are filtered by time.
+/// True if inputs may be concatenated. That isn't possible if names are shortened, because that depends on the other
+/// names in the same input, or if samples are filtered by time.
 fn may_join(options: TextOptions<'_>) -> bool {
     options.jit_names == JitNames::Raw && !options.filter.asks_time()
 }
 
-/// Folded stacks that have been collected but not parsed, and the sums of those before.
+/// Folded stacks that were concatenated but not parsed yet, and the sums of those parsed before.
 struct FoldedTexts<'a, 'o> {
     options: TextOptions<'o>,
-    /// The format that they have in common, and its reader.
+    /// The name of the format of the concatenated inputs, and its reader.
     read: Option<(&'static str, OpenLines)>,
     text: Vec<u8>,
-    /// Which range of the text comes from which input.
+    /// For each input, the range of its bytes in the text.
     places: Vec<(&'a InPath, Range<usize>)>,
     sums: Vec<InputSums>,
 }
 
 impl<'a> FoldedTexts<'a, '_> {
-    /// Adds an input to the text. Returns it if it has to be read separately, because its lines depend on each other or
-    /// because it is large.
+    /// Appends an input to the text. If the input must be read separately, because it is large or its lines depend on
+    /// each other, it is returned unread.
     fn take(&mut self, path: &'a InPath, opened: Opened) -> Result<Option<Opened>> {
         let Opened::Stream { mut reader, format, plain } = opened else { return Ok(Some(opened)) };
         let is_plain = match format.read {
@@ -149,8 +149,8 @@ impl<'a> FoldedTexts<'a, '_> {
         Ok(None)
     }
 
-    /// Parses the collected text. If any lines are skipped, parses each input separately to find out which file they
-    /// are in.
+    /// Parses the text collected so far. If lines had to be skipped, each input is parsed separately, to report the
+    /// file that they are in.
     fn flush(&mut self) {
         let (text, places) = (std::mem::take(&mut self.text), std::mem::take(&mut self.places));
         let Some((_, read)) = self.read.filter(|_| !places.is_empty()) else { return };

@@ -1,5 +1,5 @@
-//! Writers in the table of formats: finds them by name, determines what they need to be loaded, and writes one output
-//! or one per event.
+//! Finds the writer of a format by name, determines the load options that it needs, and writes one output, or one per
+//! event.
 
 use super::any::LoadOptions;
 use super::job::Outcome;
@@ -13,7 +13,7 @@ use crate::io::{OutPath, Output, Run};
 use crate::model::stacks::Profile;
 use crate::runtimes::jit_names::JitNames;
 
-/// Writes a profile to one output, or to one per event if the format requires that.
+/// Writes a profile in the format of a writer: to one output, or to one output per event if the format requires that.
 pub(crate) fn write(
     profile: &Profile,
     writer: &Writer,
@@ -37,7 +37,8 @@ pub(crate) fn write(
     }
 }
 
-/// The load options for a writer: everything that it needs, and its default for names unless the user chose one.
+/// The options for loading inputs for a writer: loads everything that the writer needs. Names of JIT code are written
+/// by the writer's default unless the user chose otherwise.
 pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
     let usual = Naming { resolved: writer.jit_names, given: JitNames::Raw };
     LoadOptions {
@@ -48,7 +49,7 @@ pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions 
     }
 }
 
-/// Finds the writer of the format with this name.
+/// Finds the writer of the format with this name. Fails if there is none.
 pub(crate) fn writer(name: &str) -> Result<Writer> {
     let writer = find_format(name).and_then(|format| format.write);
     writer.ok_or_else(|| Error::usage(format!("no output format named {name}; choose one of {}", writable())))

@@ -2,7 +2,7 @@
 
 use crate::model::lists::Lists;
 
-/// Marks a function that hasn't been visited.
+/// The `low` value of a function that hasn't been visited yet.
 const NEW: u32 = u32::MAX;
 
 /// Returns a cycle number for each function. Functions have the same number if each calls the other, directly or not; a
@@ -37,9 +37,9 @@ pub(super) fn cycles(callees: &Lists<u32>) -> Vec<u32> {
 
 struct Search {
     cycle: Vec<u32>,
-    /// For each function, the earliest visit that is known to be in the same cycle.
+    /// For each function, the earliest visit (by visiting order) that is known to be in the same cycle.
     low: Vec<u32>,
-    /// Functions whose cycle isn't complete, with the order in which they were visited.
+    /// Visited functions whose cycle isn't complete yet: function ID and position in the visiting order.
     open: Vec<(u32, u32)>,
     entered: u32,
     cycles: u32,
@@ -59,7 +59,8 @@ impl Search {
 
     fn leave(&mut self, function: u32, above: Option<u32>) {
         let low = self.low[function as usize];
-        // The function is the first of its cycle, and all later ones in `open` belong to it.
+        // The function was visited first in its cycle, and all functions visited since (at the end of `open`) belong to
+        // it.
         let first = self.open.partition_point(|(_, entered)| *entered < low);
         if self.open.get(first).is_some_and(|(first, _)| *first == function) {
             self.open.drain(first..).for_each(|(function, _)| self.cycle[function as usize] = self.cycles);

@@ -1,40 +1,43 @@
-//! Measures how far stacks that were estimated from calls deviate from these calls.
+//! Measures the error of estimated stacks: some inputs only record calls, and stacks are estimated from them. Inclusive
+//! costs computed from these stacks may deviate from the recorded ones.
 
 use super::CallGraph;
 use crate::analysis::groups::{Step, Sum, Walk};
 use crate::model::stacks::{Frame, FrameId, Profile, Series, Weight};
 use rustc_hash::FxHashMap;
 
-/// The largest differences between functions' inclusive costs in stacks and in the recorded calls.
+/// The largest differences between a function's inclusive cost in the estimated stacks and in the recorded calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Deviations {
-    /// Among functions that never call themselves, directly or not.
+    /// The largest difference among functions that never call themselves, directly or not; `None` if there are no such
+    /// functions.
     pub outside_cycles: Option<Deviation>,
-    /// Among functions in cycles. If the input doesn't distinguish levels of recursion, the recorded inclusive cost
-    /// counts a recursion again at each level; here it is limited to the total cost.
+    /// The largest difference among recursive functions; `None` if there are none. If the input doesn't distinguish
+    /// levels of recursion, the recorded inclusive cost includes a recursion again at each level, so it is capped at
+    /// the total cost of the event.
     pub in_cycles: Option<Deviation>,
 }
 
-/// The difference between a function's two inclusive costs.
+/// A function, and the difference between its inclusive costs in stacks and in recorded calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Deviation {
     /// The function.
     pub frame: FrameId,
-    /// The absolute difference.
+    /// The absolute difference, in the event's unit.
     pub cost: u64,
 }
 
 impl CallGraph {
-    /// Compares the calls with the stacks of the same event.
+    /// Compares inclusive costs in the recorded calls with those in the estimated stacks of the same event.
     pub fn deviations(&self, profile: &Profile, series: &Series) -> Deviations {
         let (totals, cycles) = (totals(profile, series), self.cycles());
         let whole = self.functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.own));
         let mut found = Deviations::default();
-        // A deeper level of recursion is part of its function's first level.
+        // Compare only the first level of each recursion: in stacks, its cost contains the deeper levels.
         let first_levels =
             self.functions.iter().zip(&cycles).filter(|(function, _)| function.frame == function.in_stacks);
         for (function, cycle) in first_levels {
-            // Calls to a thread's first function may cost less than the function itself.
+            // For a thread's first function, the recorded calls to it may cost less than the function did.
             let stated = function.total.max(function.with_calls).min(whole);
             let deviation = Deviation { frame: function.frame, cost: stated.abs_diff(totals[function.frame.index()]) };
             let largest = if cycle.is_some() { &mut found.in_cycles } else { &mut found.outside_cycles };
@@ -46,7 +49,7 @@ impl CallGraph {
     }
 }
 
-/// The inclusive cost of each frame in stacks; recursion counts once.
+/// For each frame ID, the inclusive cost of its function in stacks. A recursive function counts once per stack.
 fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
     let mut walk = Walk::new(profile);
     for (row, weight) in series.signed_rows(Weight::Period) {

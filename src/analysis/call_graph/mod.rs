@@ -25,14 +25,16 @@ pub struct CallGraph {
 pub struct GraphFunction {
     /// The function.
     pub frame: FrameId,
-    /// The frame that stacks contain instead, where levels of recursion aren't distinguished.
+    /// The frame for this function in stacks. Differs from `frame` if the input has a separate function for each level
+    /// of recursion, but stacks don't.
     pub in_stacks: FrameId,
-    /// The self cost.
+    /// The self cost: without calls to other functions.
     pub own: i64,
-    /// The inclusive cost.
+    /// The inclusive cost: of all calls to the function, or `with_calls` if nobody calls it.
     pub total: i64,
-    /// The self cost plus the cost of its calls. Exceeds the inclusive cost if the calls to it aren't all recorded: for
-    /// a thread's first function, or for one that was running when recording began.
+    /// The self cost plus the inclusive cost of all calls that the function makes. This is more than the inclusive cost
+    /// if some calls to the function weren't recorded, as for a thread's first function, or for one that was already
+    /// running when recording began.
     pub with_calls: i64,
 }
 
@@ -49,7 +51,7 @@ pub struct Edge {
     pub cost: i64,
 }
 
-/// A function's costs while being summed.
+/// A function's costs while threads are summed.
 #[derive(Debug, Clone, Copy)]
 struct FunctionSums {
     frame: FrameId,
@@ -60,14 +62,14 @@ struct FunctionSums {
     is_called: bool,
 }
 
-/// The index of a series in the list that contains it.
+/// The index of `series` in `list`, compared by memory address; `None` if it isn't an element of the list.
 fn place_in(list: &[Series], series: &Series) -> Option<usize> {
     let at = std::ptr::from_ref(series).addr().checked_sub(list.as_ptr().addr())? / size_of::<Series>();
     list.get(at).filter(|own| std::ptr::eq(*own, series)).map(|_| at)
 }
 
-/// The index of an event among those of a thread. `likely` is tried first, because there may be thousands of threads,
-/// and usually a thread's events are the profile's in the same order.
+/// The index of the event `name` among a thread's events. `likely`, the event's index in the profile, is tried first:
+/// there may be thousands of threads, and most list their events in the profile's order.
 fn find_event(calls: &ThreadCalls, name: &str, likely: Option<usize>) -> Option<usize> {
     if let Some(index) = likely
         && calls.events.get(index).is_some_and(|event| *event == name)
@@ -78,8 +80,8 @@ fn find_event(calls: &ThreadCalls, name: &str, likely: Option<usize>) -> Option<
 }
 
 impl CallGraph {
-    /// The call graph of an event. `None` if the recorded calls don't account for the whole profile: there are none, or
-    /// stacks of other inputs were added.
+    /// Builds the call graph of an event. `None` if the recorded calls don't add up to the event's total: the input
+    /// records no calls, or stacks from other inputs were merged in.
     pub fn from_series(profile: &Profile, series: &Series) -> Option<Self> {
         let own_place = place_in(&profile.series, series);
         let mut threads: Vec<(&ThreadCalls, usize)> = Vec::new();
@@ -126,7 +128,7 @@ impl CallGraph {
     }
 }
 
-/// A call graph while being built.
+/// A call graph while threads are being added to it.
 #[derive(Debug, Default)]
 struct Gathered {
     functions: Vec<FunctionSums>,

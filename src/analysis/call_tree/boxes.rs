@@ -6,28 +6,28 @@ use crate::analysis::namesakes::{StartPlace, places_of_namesakes};
 use crate::analysis::tier_shares::TierShares;
 use crate::model::stacks::TRUNCATED;
 
-/// A box: the horizontal range and depth of one or several nodes.
+/// A box of a flame graph: its horizontal range and depth. It shows one node of the tree, or several merged ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placed {
-    /// The box's node, or the first one if several nodes share the box. 0 is the root, which is at the bottom.
+    /// The box's node, or the first of several merged ones. Node 0 is the root, which is drawn at the bottom.
     pub node: u32,
     /// The label of the box, to be looked up with [`CallTree::name`]; `None` for the root.
     pub label: Option<u32>,
     /// The number of boxes between this one and the bottom of the flame graph; 0 for the root.
     pub depth: u32,
-    /// The left edge, which is the weight of everything to the left of the box.
+    /// The left edge: the total weight of everything to the left of the box.
     pub start: u64,
     /// The right edge: `start` plus the weight of the box.
     pub end: u64,
 }
 
 impl CallTree {
-    /// The number of labels. IDs run from 0.
+    /// The number of labels. Label IDs are `0..label_count()`.
     pub fn label_count(&self) -> usize {
         self.labels.len()
     }
 
-    /// The number of nodes. IDs run from 0.
+    /// The number of nodes. Node IDs are `0..node_count()`.
     pub fn node_count(&self) -> usize {
         self.nodes.len()
     }
@@ -42,8 +42,8 @@ impl CallTree {
         self.labels[label as usize].start.as_ref().map(LabelStart::place)
     }
 
-    /// For each label, the source location where its function starts, if another function has the same name but starts
-    /// elsewhere; otherwise `None`.
+    /// For each label, its function's start location (`db.py:10`) if another function in the tree has the same name;
+    /// otherwise `None`.
     pub fn places_of_namesakes(&self) -> Vec<Option<String>> {
         places_of_namesakes((0..self.labels.len() as u32).map(|label| (self.name(label), self.start(label))))
     }
@@ -78,15 +78,16 @@ impl CallTree {
         self.nodes.children(ROOT)
     }
 
-    /// All boxes that weigh at least `narrow`. Parents come before their children, and siblings are sorted by name.
+    /// Lays out all boxes that weigh at least `narrow`. Parents come before their children, and siblings are sorted by
+    /// name.
     pub fn boxes(&self, narrow: u64) -> Vec<Placed> {
         let mut boxes = Vec::new();
         self.each_box(narrow, &self.ranks(FrameLabel::clone), |placed, _| boxes.push(placed));
         boxes
     }
 
-    /// Like [`boxes`](Self::boxes), but JIT functions of the same name share a box, whatever their tier; each box comes
-    /// with the share of each tier. This doesn't create another tree, because most of the tree is too narrow for boxes.
+    /// Like [`boxes`](Self::boxes), but JIT functions of the same name share a box, whatever their tier. Each box comes
+    /// with its weight by tier. No merged tree is built for this, because most nodes are too narrow to be drawn.
     pub fn boxes_merging_tiers(&self, narrow: u64) -> Vec<(Placed, TierShares)> {
         let mut boxes = Vec::new();
         self.each_box(narrow, &self.ranks(FrameLabel::of_any_tier), |placed, nodes| {
@@ -101,7 +102,7 @@ impl CallTree {
         boxes
     }
 
-    /// The rank of each label when sorted by name. Labels for which `shown` returns equal labels share a rank.
+    /// For each label, its rank when sorted by name. Labels that `shown` maps to the same label get the same rank.
     fn ranks(&self, shown: impl Fn(&FrameLabel) -> FrameLabel) -> Vec<u32> {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(shown).zip(0..).collect();
         order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));
@@ -160,7 +161,7 @@ impl FrameLabel {
     }
 }
 
-/// True for the label that stands for the missing outermost frames of a truncated stack. It sorts after all siblings.
+/// True for the label that replaces the missing outermost frames of a truncated stack. It sorts after all siblings.
 fn is_cut(label: &FrameLabel) -> bool {
     label.text.as_bytes() == TRUNCATED
 }

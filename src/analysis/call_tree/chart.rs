@@ -1,9 +1,9 @@
 //! Lays out stacks over time, thread by thread, as a flame chart.
 //!
-//! A sample shows what ran at its time. It covers the time since the thread's previous sample if that isn't too long:
-//! at most the sample's own weight if the unit is time, otherwise at most the usual distance between samples, and half
-//! of that in addition because timers are sometimes late. If the previous sample is longer ago, the thread was idle in
-//! between, within the functions that both samples have in common:
+//! A sample shows what its thread was running at that time. Its box covers the time since the thread's previous sample,
+//! but not more than the usual time between samples (or than the sample's own weight, if the unit is time). Half of
+//! that is tolerated in addition because timers are sometimes late. If the previous sample is longer ago, the thread
+//! was idle in between, within the functions that both samples have in common:
 //!
 //! ```text
 //! samples        z  y  y           x
@@ -22,14 +22,14 @@ use std::collections::BTreeMap;
 /// A flame chart: the boxes of all threads over a common time axis.
 #[derive(Debug)]
 pub struct Chart {
-    /// Contains the labels of the boxes.
+    /// The call tree that has the labels of the boxes.
     pub tree: CallTree,
-    /// One lane per thread, busiest thread first; then by process and thread ID.
+    /// One lane per thread: the busiest first, equally busy ones by process and thread ID.
     pub lanes: Vec<Lane>,
-    /// The start of the time axis, in nanoseconds on the profile's clock. `None` if the rows have no times; they are
-    /// then laid out in their order, each as wide as its weight.
+    /// The time at the left end of the axis, in nanoseconds on the profile's clock. `None` if the rows have no times:
+    /// they are then laid out one after the other, each as wide as its weight.
     pub begin: Option<u64>,
-    /// The length of the axis, in nanoseconds or units of weight.
+    /// The length of the axis in nanoseconds; without times, in units of weight.
     pub length: u64,
     /// The number of samples that were left out because they have no time although others do.
     pub left_out: u64,
@@ -40,12 +40,12 @@ pub struct Chart {
 pub struct Lane {
     /// The thread's name and IDs; empty if unknown.
     pub name: String,
-    /// From left to right, parents before their children. `start` and `end` count from the start of the axis, and
-    /// `depth` from the thread's outermost function. Idle time is a box without a label.
+    /// The boxes from left to right, parents before their children. `start` and `end` are relative to the start of the
+    /// axis; `depth` is 0 for the thread's outermost function. Idle time is a box without a label.
     pub boxes: Vec<Placed>,
 }
 
-/// The range on the axis that a row covers.
+/// The part of the axis that a row of the profile covers.
 #[derive(Debug, Clone, Copy)]
 struct RowExtent {
     node: u32,
@@ -81,7 +81,7 @@ impl Chart {
         };
         let mut nodes = nodes.into_iter();
         let mut extents_by_lane: Vec<(&LaneKey, Vec<RowExtent>)> = Vec::new();
-        // Without times, where the next row starts.
+        // If rows have no times: where the next row starts.
         let mut end = 0;
         for (key, rows) in &by_lane {
             let mut extents: Vec<RowExtent> = Vec::with_capacity(rows.len());
@@ -114,8 +114,8 @@ impl Chart {
 }
 
 impl RowExtent {
-    /// The range of a sample that covers at most this much time. `before` is the end of the thread's previous sample;
-    /// 0 if there is none.
+    /// The range of a sample that was taken at `time` and covers at most `covers` nanoseconds. `before` is the end of
+    /// the thread's previous sample; 0 if there is none.
     fn in_time(node: u32, time: u64, covers: u64, before: u64) -> Self {
         // Timers are sometimes late. A gap slightly longer than what a sample covers isn't idle time.
         let follows = before > 0 && time.saturating_sub(before) <= covers.saturating_add(covers / 2);
@@ -124,13 +124,13 @@ impl RowExtent {
     }
 }
 
-/// What distinguishes lanes and determines their order.
+/// Identifies a lane. Its order decides between equally busy lanes.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct LaneKey {
     pid: Option<i32>,
     tid: Option<i32>,
     name: String,
-    /// The number of frames that only identify the thread.
+    /// The number of outermost frames that only identify the thread.
     roots: usize,
 }
 
@@ -143,7 +143,7 @@ impl LaneKey {
     }
 }
 
-/// The median distance between consecutive samples of a thread.
+/// The median time between consecutive samples of a thread, in nanoseconds.
 fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
     let mut distances: Vec<u64> = Vec::new();
     for rows in lanes {
@@ -176,7 +176,7 @@ fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Ve
         let start = extent.start - begin;
         let end = extent.end - begin;
         if last_end < extent.start {
-            // Idle time.
+            // The thread was idle between the two samples.
             boxes.push(Placed { node: ROOT, label: None, depth: shared as u32, start: last_end - begin, end: start });
         }
         for &node in &path[shared..] {
@@ -199,7 +199,7 @@ mod tests {
     use crate::model::stacks::{Frame, FrameKind, Track};
     use crate::model::{Nanos, Pid, Tid};
 
-    /// Samples given as (thread, time, stack), one per millisecond, in the profile's order.
+    /// Builds a profile of samples given as (thread, time in milliseconds, stack), in this order.
     fn profile(samples: &[(i32, u64, &str)], unit: Unit) -> Profile {
         let mut profile = Profile::new();
         let series = profile.series_named("e", unit);

@@ -1,7 +1,7 @@
 //! A tree of the labels in one event's stacks, with self and total weights. Folded stacks and flame graphs are written
 //! from it.
 //!
-//! Stacks that are spelled the same share a node, even if they differ in addresses or lines. Each distinct stack of the
+//! Stacks with the same labels share a node, even if they differ in addresses or lines. Each distinct stack of the
 //! profile is placed in the tree once; then weights are added up per node.
 
 mod boxes;
@@ -19,21 +19,21 @@ use crate::model::prefix_tree::PrefixTree;
 use rustc_hash::FxHashMap;
 use std::cmp::{Ordering, Reverse};
 
-/// How stacks are spelled and arranged.
+/// How stacks are labeled and arranged in a call tree.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spelling {
-    /// Which property of a thread becomes the outermost frame.
+    /// Which property of the thread (name, ID, CPU) is added as the outermost frame.
     pub by: By,
-    /// What to append to names.
+    /// What to append to the names of frames, such as marks for JIT code.
     pub annotate: Annotate,
-    /// Which names to shorten.
+    /// Which names of functions to shorten.
     pub tidied: Tidied,
-    /// True if the innermost frames are at the root and callers above them.
+    /// True for a reversed tree: innermost frames at the root, their callers above them.
     pub reversed: bool,
-    /// Distinguish frames of different categories even if they are spelled the same.
+    /// True if frames of different categories are kept apart even if their labels are equal.
     pub by_category: bool,
-    /// Distinguish functions that start elsewhere even if they are spelled the same. Not for folded stacks, which only
-    /// contain names.
+    /// True if functions that start at different source locations are kept apart even if their labels are equal. False
+    /// for folded stacks, which only contain names.
     pub by_start: bool,
 }
 
@@ -42,20 +42,21 @@ pub struct Spelling {
 pub struct CallTree {
     labels: Vec<FrameLabel>,
     label_ids: FxHashMap<FrameLabel, u32>,
-    /// By label. The first node is the root.
+    /// All nodes by label. The first one is the root.
     nodes: PrefixTree<u32>,
-    /// Self weight of each node; below, its total weight.
+    /// The self weight of each node. The next field has the total weights.
     own: Vec<u64>,
     total: Vec<u64>,
 }
 
-/// The text for a frame, and what else distinguishes frames.
+/// A label: the text for a frame, and what else distinguishes frames with the same text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct FrameLabel {
     text: String,
-    /// Where the function starts; `None` if unknown or not wanted ([`Spelling::by_start`]).
+    /// Where the function starts; `None` if unknown, or if starts aren't distinguished ([`Spelling::by_start`]).
     start: Option<LabelStart>,
-    /// `None` if not wanted ([`Spelling::by_category`]), and for frames that identify a process or thread.
+    /// `None` if categories aren't distinguished ([`Spelling::by_category`]), and for frames that identify a process or
+    /// thread.
     category: Option<Category>,
 }
 
@@ -66,7 +67,7 @@ struct LabelStart {
     column: u32,
 }
 
-/// The root of the tree, which has no label.
+/// The node ID of the root, which has no label.
 const ROOT: u32 = 0;
 const NO_LABEL: u32 = u32::MAX;
 
@@ -77,14 +78,14 @@ impl CallTree {
         Self { labels: Vec::new(), label_ids: FxHashMap::default(), nodes, own: Vec::new(), total: Vec::new() }
     }
 
-    /// The sum of all weights.
+    /// The weight of the whole tree.
     pub fn total(&self) -> u64 {
         self.total.first().map_or(0, |total| *total)
     }
 
-    /// Calls `stack` for every stack with self weight, its labels joined by `;`, in the byte order of these lines.
-    /// Nodes that weigh less than `narrow` are omitted: their weight is added to their caller's self weight. For
-    /// outermost frames, it counts as their own.
+    /// Calls `stack` with each stack that has self weight: its labels joined by `;`, and the self weight. Stacks come
+    /// in the byte order of their texts. A node whose total weight is less than `narrow` is omitted, and its weight is
+    /// added to the self weight of its caller. Outermost frames have no caller, so they are never omitted.
     pub fn stacks<E>(&self, narrow: u64, mut stack: impl FnMut(&str, u64) -> Result<(), E>) -> Result<(), E> {
         let (children, order) = (self.children(), LineOrder::of(&self.labels));
         let mut path = String::new();
@@ -104,8 +105,8 @@ impl CallTree {
         Ok(())
     }
 
-    /// Pushes the steps for siblings so that they are popped in the order of their lines: `a` before `a b` before
-    /// `a;c`, because `;` sorts after the space.
+    /// Pushes the steps for sibling nodes so that they are popped in the byte order of their output lines. For example,
+    /// `a` comes before `a b` and `a b` before `a;c`, because a space sorts before `;`.
     fn queue(
         &self,
         nodes: &[u32],
@@ -117,8 +118,8 @@ impl CallTree {
     ) {
         let first = todo.len();
         for &node in nodes {
-            // The weight of an omitted node is added to its caller. An outermost frame has no caller, so its weight
-            // would get lost.
+            // An omitted node's weight is added to its caller. An outermost frame has no caller, and omitting it would
+            // lose its weight.
             let total = self.total[node as usize];
             if total == 0 || total < narrow && self.parent(node) != ROOT {
                 continue;
@@ -162,7 +163,7 @@ impl CallTree {
         self.labels.get(self.nodes.get(node).1 as usize).map_or("", |label| &label.text)
     }
 
-    /// The root is its own parent.
+    /// The parent of a node. The root is its own parent.
     fn parent(&self, node: u32) -> u32 {
         self.nodes.get(node).0.unwrap_or(ROOT)
     }
@@ -196,7 +197,8 @@ impl CallTree {
         })
     }
 
-    /// Computes total weights. A parent's ID is smaller than its children's, so a single backward pass is enough.
+    /// Computes total weights from self weights. A parent's ID is smaller than its children's, so one backward pass is
+    /// enough.
     fn sum(&mut self) {
         self.total = self.own.clone();
         for at in (1..self.total.len()).rev() {
@@ -212,11 +214,11 @@ impl CallTree {
     }
 }
 
-/// The order of siblings' lines, by label.
+/// The order in which siblings' lines are output, by label ID.
 struct LineOrder {
-    /// Rank of the line that ends with the label.
+    /// Rank of the line that ends with the label: the node's own line.
     own: Vec<u32>,
-    /// Rank of lines that continue after the label.
+    /// Rank of the lines in which `;` follows the label: the lines of its callees.
     entered: Vec<u32>,
 }
 
@@ -238,7 +240,7 @@ impl LineOrder {
     }
 }
 
-/// A label and the character that follows it in a line, if any.
+/// A label as it occurs in a line: at the end (`None`), or followed by `;`.
 struct LineEnd<'a> {
     label: &'a [u8],
     end: Option<u8>,
@@ -250,15 +252,15 @@ impl LineEnd<'_> {
     fn cmp(&self, other: &Self) -> Ordering {
         let shared = self.label.len().min(other.label.len());
         let behind = |line: &Self| line.label[shared..].iter().copied().chain(line.end).next();
-        // What follows the labels only matters if one is a prefix of the other.
+        // The characters after the labels only matter if one label is a prefix of the other.
         self.label[..shared].cmp(&other.label[..shared]).then_with(|| behind(self).cmp(&behind(other)))
     }
 }
 
 enum TreeStep {
-    /// Output a node's own line: the node, the length of its caller's line, and the weight.
+    /// Output the line for a node's self weight: the node, the length of its caller's line in bytes, and the weight.
     Own(u32, usize, u64),
-    /// Visit a node's children: the node, and the length of its caller's line.
+    /// Visit a node's children: the node, and the length of its caller's line in bytes.
     Enter(u32, usize),
 }
 

@@ -1,4 +1,4 @@
-//! Places a profile's stacks in a tree of labels.
+//! Builds call trees: finds or creates the node of each stack of a profile.
 
 use super::{CallTree, FrameLabel, LabelStart, NO_LABEL, ROOT, Spelling};
 use crate::analysis::category::Category;
@@ -6,11 +6,11 @@ use crate::analysis::label::{is_java, label, roots};
 use crate::model::stacks::{Frame, FrameId, FunctionStart, Profile, Row, Series, StackId, TrackId, UNKNOWN, Weight};
 use rustc_hash::FxHashMap;
 
-/// Means "no root".
+/// Stored for a stack that hasn't been placed below any root.
 const NO_ROOT: u32 = u32::MAX;
 
 impl CallTree {
-    /// Builds the tree of one event.
+    /// Builds the call tree of one event.
     pub fn new(profile: &Profile, series: &Series, weight: Weight, spelling: Spelling) -> Self {
         let (mut tree, places) = Placing::new(profile, spelling).place(series.rows.iter());
         tree.own = vec![0; tree.nodes.len()];
@@ -22,8 +22,8 @@ impl CallTree {
         tree
     }
 
-    /// Calls `stack` for each sample of an event in the order of time, with its weight. Consecutive samples with equal
-    /// stacks are merged. For flame charts.
+    /// Calls `stack` for each sample of an event in time order, with the sample's weight. Consecutive samples with
+    /// equal stacks are merged into one call. Used for flame charts.
     pub fn in_time(
         profile: &Profile,
         series: &Series,
@@ -62,16 +62,18 @@ impl LabelStart {
     }
 }
 
-/// Places each distinct stack of a profile in a [`CallTree`] once.
+/// Finds or creates the [`CallTree`] node of each distinct stack of a profile.
 pub(super) struct Placing<'a> {
     profile: &'a Profile,
     spelling: Spelling,
     tree: CallTree,
-    /// The label of each frame: without and with Java's spelling rules.
+    /// For each frame, its label ID: without Java's naming rules, and with them.
     spelled: [Vec<u32>; 2],
-    /// For each stack, the root below which it was last placed, and its node. Only used if there are several roots.
+    /// For each stack, the root below which it was last placed, and its node there. Only used if there are several
+    /// roots.
     placed: Vec<(u32, u32)>,
-    /// Each root's labels, and whether Java's spelling rules apply. Tracks that are spelled the same share a root.
+    /// For each root, the labels of the frames that identify the thread, and whether Java's naming rules apply. Tracks
+    /// with the same labels share a root.
     roots: Vec<(Box<[u32]>, bool)>,
     root_ids: FxHashMap<Box<[u32]>, u32>,
     root_of: FxHashMap<TrackId, u32>,
@@ -92,8 +94,8 @@ impl<'a> Placing<'a> {
         }
     }
 
-    /// Builds the tree and returns the node of each row. Rows are placed root by root, so that it is enough to remember
-    /// the nodes of one root at a time.
+    /// Builds the tree and returns the node of each row. Rows are processed root by root, so that nodes need to be
+    /// remembered for one root at a time only.
     pub(super) fn place<'r>(mut self, rows: impl Iterator<Item = &'r Row>) -> (CallTree, Vec<u32>) {
         let mut wanted: Vec<(u32, usize, Option<StackId>)> = Vec::new();
         for (at, row) in rows.enumerate() {
@@ -112,7 +114,7 @@ impl<'a> Placing<'a> {
         (self.tree, places)
     }
 
-    /// The node of a stack below a root, if it has been placed.
+    /// The node of a stack below `root`; `None` if it hasn't been placed there yet.
     fn placed(&self, root: u32, stack: StackId) -> Option<u32> {
         let (below, node) = self.placed[stack.index()];
         (below == root).then_some(node)
@@ -136,8 +138,8 @@ impl<'a> Placing<'a> {
         root
     }
 
-    /// Places these stacks and all their callers below the only root. One pass is enough because a caller's ID is
-    /// smaller.
+    /// Adds these stacks and all their callers below `root`, the only one, and returns the node of each stack. One pass
+    /// is enough because a caller's stack ID is smaller than its callees'.
     fn hang_all(&mut self, root: u32, stacks: impl Iterator<Item = Option<StackId>> + Clone) -> Vec<u32> {
         let profile = self.profile;
         let mut wanted = vec![false; profile.stack_count()];
@@ -157,7 +159,7 @@ impl<'a> Placing<'a> {
     }
 
     fn hang(&mut self, root: u32, stack: Option<StackId>) -> u32 {
-        // Go up to the nearest caller that has been placed, then down again.
+        // Go up to the nearest caller that already has a node, then add the missing nodes on the way down.
         let mut down = Vec::new();
         let mut at = stack;
         let mut node = loop {

@@ -1,4 +1,4 @@
-//! Derives trees from trees: with tiers merged, functions renamed, or starting at certain functions.
+//! Derives a call tree from another one: merges tiers, renames functions, or starts at certain functions.
 
 use super::{CallTree, FrameLabel, ROOT};
 
@@ -8,7 +8,7 @@ impl CallTree {
         self.relabel(FrameLabel::of_any_tier)
     }
 
-    /// A tree with other names. Siblings whose names become equal are merged.
+    /// A copy of the tree in which `name` has replaced every label. Siblings whose labels become equal are merged.
     pub fn rename(&self, name: impl Fn(&str) -> String) -> Self {
         self.relabel(|label| FrameLabel { text: name(&label.text), ..label.clone() })
     }
@@ -19,8 +19,8 @@ impl CallTree {
         self.rehung(tree, |tree, parent, old| Some(tree.child(parent.unwrap_or(ROOT), labels[old as usize])))
     }
 
-    /// A tree of the callees of these functions. In each stack, the outermost of them becomes the root; stacks without
-    /// any are omitted.
+    /// A tree whose outermost frames are calls to `functions`, with their callees. If a stack contains several of these
+    /// functions, it starts at the outermost one; stacks without any are left out.
     pub fn based_at(&self, functions: &[String]) -> Self {
         let mut tree = Self::new_empty();
         let labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(old.clone())).collect();
@@ -31,8 +31,9 @@ impl CallTree {
         })
     }
 
-    /// Builds a tree by moving every node to where `place` says. Its arguments are the tree being built, the parent's
-    /// new node (`None` for the root) and the label; `None` omits the node. Parents come before their children.
+    /// Builds a tree by moving every node of this one. `place` gets the tree being built, the parent's new node (`None`
+    /// for the root) and the node's label. It returns the new node, or `None` to leave the node out. Parents are moved
+    /// before their children.
     fn rehung(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Self {
         let mut became: Vec<Option<u32>> = vec![None; self.nodes.len()];
         tree.own = vec![0; self.nodes.len()];

@@ -1,4 +1,4 @@
-//! Keys for grouping samples, and the values that frames and threads have for them.
+//! Keys for grouping samples (function, module, thread, …), and the values of these keys for each frame and thread.
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
@@ -14,17 +14,17 @@ use std::sync::Arc;
 pub enum Key {
     /// The name of the thread or process.
     Comm,
-    /// The process.
+    /// The process that the sample was taken in.
     Pid,
-    /// The thread.
+    /// The thread that the sample was taken in.
     Tid,
-    /// The CPU.
+    /// The CPU that the sample was taken on.
     Cpu,
-    /// The file or other object that contains the code.
+    /// The file that contains the code, or the kernel or JIT code.
     Module,
-    /// The function.
+    /// The function of the frame.
     Function,
-    /// The owner of the code: kernel, native, inlined, JIT.
+    /// Who owns the code: kernel, native, inlined, JIT.
     Kind,
     /// Like [`Kind`](Self::Kind), with JIT code divided by tier.
     Tier,
@@ -43,62 +43,63 @@ pub enum Value {
     Text(Arc<str>),
 }
 
-/// How to distinguish functions without a name.
+/// How to group functions without a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unnamed {
-    /// All of a module are the same function, named `[module]`, as in folded stacks.
+    /// All unnamed functions of a module form one group, named `[module]`, as in folded stacks.
     #[default]
     ByModule,
-    /// Each address is a function, as in perf report.
+    /// Each address is a group of its own, as in perf report.
     ByAddress,
 }
 
-/// The values of those keys that depend on the frame, or of those that depend on the thread. Distinct combinations
-/// (parts) have IDs.
+/// The values of the keys that depend on frames, or of those that depend on threads. Each distinct combination of
+/// values is called a part and has an ID.
 #[derive(Debug, Clone)]
 struct ValueParts {
     keys: Vec<Key>,
-    /// The values of all parts, one part after the other.
+    /// The values of all parts, one part after the other, each in the order of `keys`.
     values: Vec<Value>,
-    /// The function of each part, if grouping by function: different functions may have the same name.
+    /// For each part, its function if grouping by function: different functions may have the same name. Otherwise
+    /// `None`.
     functions: Vec<Option<Function>>,
     count: u32,
     numbers: InternedNumbers,
-    /// The part of each frame, or of each track.
+    /// For each frame, or for each track, the ID of its part.
     of: Vec<u32>,
 }
 
-/// Assigns groups to the frames and threads of a profile.
+/// Assigns each frame and each thread of a profile to its part of a group's key.
 #[derive(Debug, Clone)]
 pub struct Grouping {
-    /// Where to find the value of each key.
+    /// For each key, where its value is stored: in the frame's or in the thread's part.
     places: Vec<ValuePlace>,
     frames: ValueParts,
     tracks: ValueParts,
 }
 
-/// The index of a key's value within a part.
+/// Where a key's value is stored: the index among the values of the thread's or of the frame's part.
 #[derive(Debug, Clone, Copy)]
 enum ValuePlace {
     OfTrack(usize),
     OfFrame(usize),
 }
 
-/// The names of a profile as text, converted once.
+/// The names of a profile converted to text. Each is converted once.
 struct SpelledNames<'p> {
     profile: &'p Profile,
     texts: Vec<Option<Arc<str>>>,
 }
 
 impl Key {
-    /// True if the thread determines the value, false if the frame does.
+    /// True if the key's value depends on the thread, false if it depends on the frame.
     fn is_of_track(self) -> bool {
         matches!(self, Self::Comm | Self::Pid | Self::Tid | Self::Cpu)
     }
 }
 
 impl Value {
-    /// The text; empty for numbers and missing values.
+    /// The value as text; empty for numbers and unknown values.
     pub fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
@@ -113,7 +114,7 @@ impl ValueParts {
         Self { keys, values, functions, count: 0, numbers: InternedNumbers::default(), of }
     }
 
-    /// Adds the next frame or track, and assigns it a part.
+    /// Adds the key values of the next frame or track, and assigns it a part.
     fn push(&mut self, function: Option<Function>, value: impl FnMut(Key) -> Value) {
         let first = self.values.len();
         self.values.extend(self.keys.iter().copied().map(value));
@@ -145,7 +146,7 @@ impl ValueParts {
 }
 
 impl Grouping {
-    /// Examines every frame and thread of the profile once.
+    /// Computes the key values of every frame and thread of the profile.
     pub fn new(profile: &Profile, keys: &[Key], unnamed: Unnamed) -> Self {
         let (of_track, of_frame): (Vec<Key>, Vec<Key>) = keys.iter().partition(|key| key.is_of_track());
         let (mut frames, mut tracks) = (ValueParts::new(of_frame), ValueParts::new(of_track));
@@ -167,32 +168,32 @@ impl Grouping {
         Self { places: keys.iter().filter_map(&mut place).collect(), frames, tracks }
     }
 
-    /// True if groups only depend on the thread. A sample then belongs to its thread's group whatever its frames are.
+    /// True if no key depends on frames: a sample's group then depends on its thread only, not on its stack.
     pub(super) fn is_of_tracks_only(&self) -> bool {
         self.frames.keys.is_empty()
     }
 
-    /// The frame part of each frame.
+    /// For each frame of the profile, its frame part ID.
     pub fn of_frames(&self) -> &[u32] {
         &self.frames.of
     }
 
-    /// The number of frame parts. IDs run from 0.
+    /// The number of frame parts. IDs are `0..frame_parts()`.
     pub fn frame_parts(&self) -> usize {
         self.frames.count as usize
     }
 
-    /// The thread part of each track.
+    /// For each track of the profile, its thread part ID.
     pub(super) fn of_tracks(&self) -> &[u32] {
         &self.tracks.of
     }
 
-    /// The number of thread parts. IDs run from 0.
+    /// The number of thread parts. IDs are `0..track_parts()`.
     pub(super) fn track_parts(&self) -> usize {
         self.tracks.count as usize
     }
 
-    /// The values of the group with these parts, one per key.
+    /// The values of the group that consists of a thread part and a frame part, one value per key.
     pub(super) fn values(&self, track: u32, frame: Option<u32>) -> impl DoubleEndedIterator<Item = &Value> {
         let tracks = self.tracks.values(track);
         let frames = frame.map(|frame| self.frames.values(frame)).unwrap_or_default();
@@ -203,12 +204,13 @@ impl Grouping {
     }
 
     /// The function of a frame part (which stands for all frames with the same key values). `None` if the function has
-    /// no name, or if no key is the function.
+    /// no name, or if not grouping by function.
     pub fn function(&self, part: u32) -> Option<Function> {
         self.frames.functions[part as usize]
     }
 
-    /// For each frame part, where its function starts, if other functions have the same name but start elsewhere.
+    /// For each frame part, the start location of its function (`db.py:10`) if other functions have the same name;
+    /// otherwise `None`.
     pub fn places_of_namesakes(&self, profile: &Profile) -> Vec<Option<String>> {
         let functions = self.frames.functions.iter().map(|function| {
             let Some(Function { name, start, .. }) = function else { return ("", None) };
@@ -261,7 +263,7 @@ impl SpelledNames<'_> {
     }
 }
 
-/// A name as text. Names that aren't UTF-8 are escaped, so that different names stay different.
+/// A name as text. Bytes that aren't UTF-8 are escaped, so that different names stay different.
 fn text_of(name: &[u8]) -> Cow<'_, str> {
     std::str::from_utf8(name).map_or_else(|_| printable(name), Cow::Borrowed)
 }
@@ -271,7 +273,7 @@ pub fn kind(category: Category) -> &'static str {
     category.of_any_tier().name()
 }
 
-/// A source location; line 0 means that only the file is known.
+/// A source location as `file:line`, or only the file if the line is 0 (unknown).
 pub(super) fn line(file: Cow<'_, str>, line: u32) -> String {
     if line == 0 { file.into_owned() } else { format!("{file}:{line}") }
 }

@@ -6,34 +6,35 @@ use crate::analysis::category::Category;
 use crate::model::stacks::{FrameId, NameId, Profile, Row, Series, Weight};
 use rustc_hash::FxHashMap;
 
-/// A group and its weights.
+/// A group of samples with its self and total weight.
 #[derive(Debug, Clone)]
 pub struct Group {
-    /// The thread part of the group's key; [`Group::values`] returns the whole key.
+    /// The ID of the thread part of the group's key values. [`Group::values`] returns all of them.
     pub(super) track: u32,
-    /// The frame part of the group's key; `None` if no key depends on frames.
+    /// The ID of the frame part of the group's key values; `None` if no key depends on frames.
     pub frame: Option<u32>,
     /// Self weight.
     pub own: Sum,
     /// Total weight.
     pub total: Sum,
-    /// The categories of the group's frames, by self weight.
+    /// The group's self weight by category of code.
     pub categories: CategoryShares,
-    /// The source location with most of the self weight; if there is no self weight, the location of the first frame.
+    /// The source location (file, line) with most of the self weight or, without self weight, that of the first frame.
+    /// `None` if no frame has a known location.
     pub place: Option<(NameId, u32)>,
 }
 
-/// Self weight by category. Nearly always there is only one.
+/// Self weight by category of code. Nearly all groups have only one category, which is stored without allocating.
 #[derive(Debug, Clone, Default)]
 pub struct CategoryShares {
     first: Option<(Category, u64)>,
     others: Vec<(Category, u64)>,
 }
 
-/// Self weight by source location. Many functions have only one.
+/// Self weight by source location (file, line). Many functions have only one location.
 #[derive(Debug, Default)]
 struct LineShares {
-    /// The first location. Its weight is `None` if no sample has it as its innermost frame.
+    /// The first location seen, with its weight. The weight is `None` if it was no sample's innermost frame.
     first: Option<((NameId, u32), Option<u64>)>,
     others: Option<Box<FxHashMap<(NameId, u32), u64>>>,
 }
@@ -45,12 +46,13 @@ struct GatheredGroup {
     total: Sum,
     categories: CategoryShares,
     lines: LineShares,
-    /// The number of frames of this group in the stack being added. The total weight must count only once per stack.
+    /// The number of frames in the stack being added that belong to this group. If it is more than one (recursion), the
+    /// total weight still counts once.
     open: u32,
 }
 
 impl Group {
-    /// A group of a single function with known weights. The sample counts equal the weights.
+    /// A group for a single function whose weights are known, as in call graphs. Sample counts are set to the weights.
     pub fn of_function(profile: &Profile, grouping: &Grouping, function: FrameId, own: i64, total: i64) -> Self {
         let frame = profile.frame_of(function);
         let [own, total] = [own, total].map(|weight| Sum { weight, count: weight.unsigned_abs() });
@@ -60,12 +62,12 @@ impl Group {
         Self { track: 0, frame: Some(grouping.of_frames()[function.index()]), own, total, categories, place }
     }
 
-    /// The group's values, one per key of the grouping.
+    /// The group's values of the grouping's keys, one per key.
     pub fn values<'g>(&self, grouping: &'g Grouping) -> impl DoubleEndedIterator<Item = &'g Value> {
         grouping.values(self.track, self.frame)
     }
 
-    /// The source location with most of the self weight, as text.
+    /// The source location with most of the self weight as `file:line`; `None` if unknown.
     pub fn source(&self, profile: &Profile) -> Option<String> {
         self.place.map(|(file, at)| line(String::from_utf8_lossy(profile.name_of(file)), at))
     }
@@ -109,7 +111,8 @@ impl LineShares {
         }
     }
 
-    /// The heaviest location. If several are equally heavy, the one whose file was named first.
+    /// The location with the most weight. Of equally heavy ones, the one with the lowest name ID of its
+    /// file, that is, whose file was interned first.
     fn heaviest(self) -> Option<(NameId, u32)> {
         let others = self.others.into_iter().flat_map(|lines| lines.into_iter());
         let all = self.first.into_iter().chain(others.map(|(place, weight)| (place, Some(weight))));
@@ -146,14 +149,14 @@ pub fn groups(profile: &Profile, series: &Series, weight: Weight, grouping: &Gro
     groups
 }
 
-/// A row of the profile, and the weight that it adds to its groups.
+/// A row of the profile with its weight and sample count.
 #[derive(Clone, Copy)]
 struct WeighedRow<'r> {
     row: &'r Row,
     sum: Sum,
 }
 
-/// The group of all rows of a thread, including samples without a stack.
+/// Sums all rows of a thread part into one group, including samples without a stack.
 fn sum_track(track: u32, rows: &[WeighedRow<'_>]) -> Group {
     let mut sum = Sum::default();
     rows.iter().for_each(|row| sum += row.sum);
@@ -217,7 +220,7 @@ mod tests {
 
     const FUNCTIONS: &[Key] = &[Key::Module, Key::Function];
 
-    /// A thread, its functions with lines, and a weight.
+    /// A thread, its stack as pairs of function and line, and the weight.
     type Stack<'a> = (&'a str, &'a [(&'a str, u32)], u64);
 
     fn profile(stacks: &[Stack<'_>]) -> Profile {
@@ -331,7 +334,7 @@ mod tests {
         assert_eq!(shares, [(Category::Inlined, 9), (Category::Native, 1)]);
     }
 
-    /// Used to take quadratic time because every stack visited all its callers again.
+    /// A regression test: visiting all callers again for each stack took quadratic time.
     #[test]
     fn deep_stacks_are_gone_through_once() {
         let mut profile = Profile::new();

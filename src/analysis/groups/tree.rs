@@ -1,4 +1,4 @@
-//! Trees of groups: whole stacks, the callees of a function, or its callers.
+//! Trees of groups: whole stacks, the callees of chosen functions, or their callers.
 
 use super::keys::Grouping;
 use super::walk::{Step, Sum, Walk};
@@ -6,14 +6,16 @@ use crate::model::prefix_tree::PrefixTree;
 use crate::model::stacks::{Profile, Series, StackId, Weight};
 use rustc_hash::FxHashSet;
 
-/// Where a tree starts and in which direction it grows.
+/// Which frames are the roots of a tree, and whether it grows towards callees or callers.
 #[derive(Debug, Clone, Copy)]
 pub enum Roots<'a> {
-    /// At the outermost frames, towards callees.
+    /// Roots are the outermost frames, children are callees.
     Stacks,
-    /// At these groups, towards callees. If a stack contains several of them, the outermost counts.
+    /// Roots are these groups (frame part IDs), children are callees. If a stack contains several of them, it starts at
+    /// the outermost.
     Callees(&'a FxHashSet<u32>),
-    /// At these groups, towards callers. If a stack contains several of them, the outermost counts.
+    /// Roots are these groups (frame part IDs), children are callers. If a stack contains several of them, it starts at
+    /// the outermost.
     Callers(&'a FxHashSet<u32>),
 }
 
@@ -45,7 +47,8 @@ impl GroupTree {
         tree
     }
 
-    /// Adds the part of each stack from the outermost frame for which `begins` is true to the innermost frame.
+    /// Adds a part of each stack: from the outermost frame whose group `begins` accepts to the innermost frame. Stacks
+    /// without such a frame are skipped.
     fn add_callees(&mut self, walk: &mut Walk<'_>, begins: impl Fn(u32) -> bool, part_of: impl Fn(StackId) -> u32) {
         let mut path: Vec<u32> = Vec::new();
         walk.run(|walk, step| match step {
@@ -97,7 +100,8 @@ impl GroupTree {
         node
     }
 
-    /// Computes total weights. A parent's ID is smaller than its children's, so a single backward pass is enough.
+    /// Computes total weights from self weights. A parent's ID is smaller than its children's, so one backward pass is
+    /// enough.
     fn sum(&mut self) {
         self.total.clone_from(&self.own);
         for node in (0..self.total.len()).rev() {
@@ -108,7 +112,7 @@ impl GroupTree {
         }
     }
 
-    /// The number of nodes. IDs run from 0.
+    /// The number of nodes. Node IDs are `0..len()`.
     pub fn len(&self) -> usize {
         self.nodes.len()
     }
@@ -123,12 +127,12 @@ impl GroupTree {
         self.nodes.get(node).0
     }
 
-    /// The node's group: a frame part of the [`Grouping`].
+    /// The group of a node, as a frame part ID of the [`Grouping`].
     pub fn part(&self, node: u32) -> u32 {
         self.nodes.get(node).1
     }
 
-    /// The self weight of a node. In a tree of callers, the weight of stacks that have no further caller.
+    /// The self weight of a node. In a tree of callers, this is the weight of stacks that end at this caller.
     pub fn own(&self, node: u32) -> Sum {
         self.own[node as usize]
     }

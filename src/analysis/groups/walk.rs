@@ -1,5 +1,5 @@
-//! Visits all stacks that have weight, callers before callees. The work is proportional to the number of stacks,
-//! however deep they are.
+//! Visits all stacks of a profile that have weight, callers before callees. Common callers are visited once, so the
+//! time is proportional to the number of stacks and doesn't depend on their depth.
 
 use crate::model::stacks::{Profile, StackId, Weight};
 use std::ops::AddAssign;
@@ -7,7 +7,7 @@ use std::ops::AddAssign;
 /// A weight and a number of samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Sum {
-    /// The weight in the event's unit; negative if more is released than acquired, such as memory.
+    /// The weight in the event's unit. It may be negative: for example, if more memory was freed than allocated.
     pub weight: i64,
     /// The number of samples.
     pub count: u64,
@@ -26,7 +26,7 @@ impl Sum {
         self == Self::default()
     }
 
-    /// Returns the number that `weight` selects.
+    /// Returns the weight or the count, as `weight` selects.
     pub fn of(self, weight: Weight) -> i64 {
         match weight {
             Weight::Period => self.weight,
@@ -34,7 +34,7 @@ impl Sum {
         }
     }
 
-    /// The percentage of a whole; 0 if the whole is 0.
+    /// This as a percentage of `whole`; 0 if `whole` is 0.
     pub fn percent_of(self, whole: Self, weight: Weight) -> f64 {
         match whole.of(weight) {
             0 => 0.0,
@@ -45,7 +45,7 @@ impl Sum {
 
 const NONE: u32 = u32::MAX;
 
-/// What is known about a stack during a walk.
+/// The data of one stack during a walk.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     own: Sum,
@@ -63,26 +63,26 @@ const UNLISTED: Node = Node {
     is_listed: false,
 };
 
-/// Walks over the stacks of a profile that have been given weight. Can be reused for one set of rows after another.
+/// Walks over those stacks of a profile to which weight was added. Can be reused: each run clears the weights.
 #[derive(Debug)]
 pub struct Walk<'a> {
     profile: &'a Profile,
     nodes: Vec<Node>,
-    /// Stacks with weight, and all their callers.
+    /// The IDs of stacks with weight and of all their callers.
     listed: Vec<u32>,
 }
 
 /// A step of the walk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Enter a stack; its callers have been entered and not left.
+    /// Enter a stack, whose callers are all entered at this point.
     Enter(StackId),
-    /// Leave a stack; all its callees have been left.
+    /// Leave a stack, whose callees have all been left.
     Leave(StackId),
 }
 
 impl<'a> Walk<'a> {
-    /// Starts without any weight.
+    /// Starts a walk in which no stack has weight yet.
     pub fn new(profile: &'a Profile) -> Self {
         Self { profile, nodes: vec![UNLISTED; profile.stack_count()], listed: Vec::new() }
     }
@@ -98,15 +98,15 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The self and total weight of a stack. The total is only known during [`run`](Self::run).
+    /// The self and total weight of a stack. The total is only valid during [`run`](Self::run).
     pub fn sums(&self, stack: StackId) -> (Sum, Sum) {
         let node = &self.nodes[stack.index()];
         (node.own, node.total)
     }
 
-    /// Visits all stacks with weight. Afterwards, no stack has any.
+    /// Enters and leaves all stacks that have weight, callers before callees, then clears all weights.
     pub fn run(&mut self, mut step: impl FnMut(&Self, Step)) {
-        // A caller's ID is smaller than its callees'.
+        // Sort by ID: a caller's ID is smaller than its callees'.
         self.listed.sort_unstable();
         let mut at = self.link();
         while at != NONE {
@@ -119,7 +119,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Leaves a stack, and callers whose last callee it was. Returns the next sibling to enter, or `NONE`.
+    /// Leaves the stack `at`, and then each caller whose last callee has been left. Returns the next sibling to enter,
+    /// or `NONE` at the end.
     fn leave(&self, mut at: u32, step: &mut impl FnMut(&Self, Step)) -> u32 {
         loop {
             step(self, Step::Leave(StackId(at)));
@@ -131,7 +132,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Adds up total weights and links siblings in the order of their IDs. Returns the first stack without a caller.
+    /// Computes total weights and links siblings in ID order. Returns the first stack without a caller.
     fn link(&mut self) -> u32 {
         let mut first_root = NONE;
         for &at in self.listed.iter().rev() {

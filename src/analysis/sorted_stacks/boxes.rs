@@ -1,4 +1,4 @@
-//! Lays out sorted stacks as the boxes of a flame graph, in one pass.
+//! Lays out sorted stacks as the boxes of a flame graph, in one pass over them.
 
 use super::sorts::Sorts;
 use super::{Runs, keys};
@@ -12,22 +12,22 @@ use std::ops::Range;
 pub struct Boxes {
     /// Parents come before their children; siblings are sorted by name. The first box is the root.
     pub boxes: Vec<StackBox>,
-    /// The names of all boxes as sort keys, one after the other.
+    /// The names of all boxes, one after the other, in the form that frames have in sort keys.
     names: Vec<u8>,
-    /// Self weight by category; empty if no name has a mark.
+    /// The self weight of each category; empty if no name in the input has a mark such as `_[k]`.
     pub own: FxHashMap<Category, u64>,
 }
 
 /// A box of a flame graph.
 #[derive(Debug, Clone)]
 pub struct StackBox {
-    /// The number of boxes below it.
+    /// The number of boxes between this one and the root; 0 for the root.
     pub depth: u32,
-    /// Left edge: the weight of everything to the left.
+    /// The left edge: the weight of everything to the left of the box.
     pub start: u64,
-    /// Right edge: `start` plus the box's weight.
+    /// The right edge: `start` plus the box's weight.
     pub end: u64,
-    /// The category according to its name; `None` if no name in the input has a mark.
+    /// The category according to the mark after the name; `None` if no name in the input has a mark.
     pub category: Option<Category>,
     name: Range<usize>,
 }
@@ -46,26 +46,26 @@ impl Boxes {
     }
 }
 
-/// The boxes that are still growing: a stack's frames that may be shared with the next one.
+/// The state of the pass: boxes that may still grow, because the next stack may share these frames.
 struct Pile {
     narrow: u64,
-    /// The root first.
+    /// The growing boxes, the root first.
     open: Vec<OpenBox>,
     boxes: Vec<StackBox>,
     names: Vec<u8>,
     sorts: Sorts,
-    /// The last stack. It is placed when the next one shows which of its frames are shared.
+    /// The previous stack. Its frames become boxes when the next stack shows which of them are shared.
     last: Vec<u8>,
     weight: Option<u64>,
 }
 
 struct OpenBox {
-    /// Where its name ends in the stack.
+    /// Where the frame's name ends in the stack's key.
     end: usize,
-    /// Its index in `boxes`.
+    /// The index of the box in `boxes`.
     at: usize,
     total: u64,
-    /// Left edge of the next box on top of it.
+    /// The left edge of the next box on top of this one.
     next: u64,
 }
 
@@ -77,7 +77,7 @@ impl Pile {
         Self { narrow, open, boxes, names, sorts: Sorts::default(), last: Vec::new(), weight: None }
     }
 
-    /// Takes the next stack, whose key has this many bytes in common with the previous one.
+    /// Takes the next stack. Its key has the first `shared` bytes in common with the previous one.
     fn push(&mut self, shared: usize, key: &[u8], weight: u64) {
         let frames = self.weight.and_then(|_| shared_frames(&self.last, key, shared));
         self.place(frames);
@@ -87,10 +87,12 @@ impl Pile {
         self.weight = Some(weight);
     }
 
-    /// Places the last stack, given where its frames that are shared with the next one end.
+    /// Adds the boxes of the previous stack. `shared` is where the last frame that it shares with the next stack ends;
+    /// `None` if they share no frame.
     fn place(&mut self, shared: Option<usize>) {
         let Some(weight) = self.weight.take() else { return };
-        // The frames that no other stack shares are as wide as this stack.
+        // Frames that no other stack shares are exactly as wide as this stack. If that is too narrow, they get no
+        // boxes.
         self.open_up_to(if weight < self.narrow { shared } else { Some(self.last.len()) });
         let (is_own, top) = (self.top_end() == Some(self.last.len()), self.top());
         top.total = top.total.saturating_add(weight);
@@ -107,12 +109,12 @@ impl Pile {
         &mut self.open[last]
     }
 
-    /// Where the open frames end in the stack; `None` if only the root is open.
+    /// Where the topmost growing box's name ends in the stack's key; `None` if only the root is growing.
     fn top_end(&self) -> Option<usize> {
         self.open[1..].last().map(|open| open.end)
     }
 
-    /// Opens boxes for those frames of the last stack that end at or before `end`.
+    /// Opens boxes for those frames of the previous stack that end at or before `end`.
     fn open_up_to(&mut self, end: Option<usize>) {
         let Some(last_end) = end.filter(|_| end > self.top_end()) else { return };
         let first = self.top_end().map_or(0, |end| end + 1);
@@ -129,7 +131,8 @@ impl Pile {
         }
     }
 
-    /// Closes the topmost box, and removes it if it is too narrow. All boxes on top of it have been removed then.
+    /// Completes the topmost box, and removes it if it is too narrow. All boxes on top of it were removed before in
+    /// that case.
     fn close(&mut self) {
         let Some(OpenBox { at, total, .. }) = self.open.pop() else { return };
         let one = &mut self.boxes[at];
@@ -153,8 +156,8 @@ impl Pile {
     }
 }
 
-/// Where the last common frame of two stacks ends, given how many bytes they have in common; `None` if they share no
-/// frame.
+/// Given that two stacks have `shared` bytes in common, returns where the last frame that they share ends. `None` if
+/// they share no frame.
 fn shared_frames(one: &[u8], other: &[u8], shared: usize) -> Option<usize> {
     let ends = |stack: &[u8]| stack.get(shared).is_none_or(|byte| *byte == keys::END);
     if ends(one) && ends(other) { Some(shared) } else { memchr::memrchr(keys::END, &other[..shared]) }

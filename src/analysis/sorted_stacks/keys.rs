@@ -4,21 +4,21 @@
 //! bytes are less than `;`. In a key, frames are separated by 0, which is less than any other byte; bytes of names
 //! below the line break, which no name contains, are increased by one.
 //!
-//! One frame sorts after all its siblings: the mark for missing outermost frames, if it is where such stacks have it
-//! (outermost, or on top of the process). A byte that no text contains precedes it.
+//! One frame sorts after all its siblings: the label for missing outermost frames, if it is the outermost frame or
+//! directly on top of the process. In a key, it is preceded by a byte that occurs in no text.
 
 use crate::model::stacks::TRUNCATED;
 use std::borrow::Cow;
 
-/// Separates frames in a key.
+/// The byte between two frames of a key.
 pub(super) const END: u8 = 0;
 
 pub(super) const SEPARATOR: u8 = b';';
 
-/// Precedes the frame that sorts last.
+/// The byte before the frame that sorts after all its siblings.
 const LAST: u8 = 0xff;
 
-/// Appends the key of a folded stack, which contains no line break.
+/// Appends the sort key of a folded stack to `keys`. The stack must not contain line breaks.
 pub(super) fn push(stack: &[u8], keys: &mut Vec<u8>) {
     let key = |&byte: &u8| if byte == SEPARATOR { END } else { byte + u8::from(byte < b'\n') };
     let behind_process = || memchr::memchr(SEPARATOR, stack).map(|end| end + 1);
@@ -31,7 +31,7 @@ pub(super) fn push(stack: &[u8], keys: &mut Vec<u8>) {
     keys.extend(rest.iter().map(key));
 }
 
-/// The name that a frame's key stands for.
+/// Converts a frame's part of a key back to the frame's name.
 pub(super) fn name(key: &[u8]) -> Cow<'_, str> {
     let key = key.strip_prefix(&[LAST]).filter(|name| *name == TRUNCATED).unwrap_or(key);
     if key.iter().all(|byte| *byte > b'\n') {

@@ -1,6 +1,6 @@
-//! Merges several sorted runs with a tournament of their next stacks. Each stack remembers how many bytes it has in
-//! common with the last stack that was output. Of two stacks, the one with more bytes in common comes first. Only if
-//! both have the same number are bytes compared, and only from there on.
+//! Merges several sorted runs with a tournament: the first stacks of all runs compete for being output next. For each
+//! stack, it is known how many bytes it has in common with the stack output last. The one with more bytes in common
+//! sorts first. Only if both have the same number are bytes compared, starting after the common ones.
 
 use super::run::{Run, RunReader, RunWriter, shared_len};
 
@@ -11,8 +11,8 @@ pub(super) fn merged(runs: &[Run]) -> Run {
     run.finished()
 }
 
-/// Calls `each` for every distinct stack of the runs in order: the number of bytes that its key has in common with the
-/// previous one, the key, and the total weight.
+/// Calls `each` for every distinct stack of all runs, in key order, with: the number of bytes that its key has in
+/// common with the previous key, the key, and the total weight.
 pub(super) fn each(runs: &[Run], mut each: impl FnMut(usize, &[u8], u64)) {
     let mut merge = Merge::new(runs);
     let (mut key, mut shared, mut weight) = (Vec::new(), 0, None);
@@ -37,15 +37,15 @@ pub(super) fn each(runs: &[Run], mut each: impl FnMut(usize, &[u8], u64)) {
     }
 }
 
-/// A loser tree.
+/// A tournament in the form of a loser tree: a binary tree whose inner nodes store who lost there.
 struct Merge<'r> {
     readers: Vec<RunReader<'r>>,
-    /// The loser at each node, from 1 on; the overall winner is at 0. A loser's `shared` refers to the stack that it
-    /// lost to.
+    /// For each inner node, from index 1 on, the reader that lost there. Index 0 has the overall winner. A loser's
+    /// `shared` is its common length with the stack to which it lost.
     nodes: Vec<usize>,
 }
 
-/// No reader has reached the node yet.
+/// Marks a node that no reader has reached yet.
 const NOBODY: usize = usize::MAX;
 
 impl<'r> Merge<'r> {
@@ -61,14 +61,14 @@ impl<'r> Merge<'r> {
         self.readers.get(*self.nodes.first()?).filter(|reader| !reader.ended)
     }
 
-    /// Advances the reader that won.
+    /// Moves the winning reader to its next stack, and plays its matches again.
     fn advance(&mut self) {
         let winner = self.nodes[0];
         self.readers[winner].advance();
         self.play(winner);
     }
 
-    /// Lets a reader compete at all nodes up to the root; whoever wins at a node goes on.
+    /// Plays a reader's matches on the way to the root. At each node, the winner goes on and the loser stays.
     fn play(&mut self, reader: usize) {
         let mut winner = reader;
         let mut node = (reader + self.readers.len()) / 2;
@@ -87,14 +87,16 @@ impl<'r> Merge<'r> {
         self.nodes[0] = winner;
     }
 
-    /// True if `one` sorts before `other`. Updates the loser's `shared` to refer to the winner.
+    /// True if the stack of reader `one` sorts before that of `other`. Sets the loser's `shared` to its common length
+    /// with the winner.
     fn beats(&mut self, one: usize, other: usize) -> bool {
         let (a, b) = (&self.readers[one], &self.readers[other]);
         if a.ended || b.ended {
             return b.ended;
         }
         if a.shared != b.shared {
-            // The loser has as much in common with the winner as with the last stack, so its `shared` stays.
+            // The loser's common length with the winner is the same as with the stack output last, so its `shared`
+            // needn't change.
             return a.shared > b.shared;
         }
         let shared = a.shared + shared_len(&a.key[a.shared..], &b.key[a.shared..]);

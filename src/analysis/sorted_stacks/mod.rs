@@ -24,16 +24,16 @@ pub use boxes::{Boxes, StackBox};
 pub use run::{Run, Unsorted, shared_len};
 pub use speller::Speller;
 
-/// Sorted runs. They are merged when they get large, so that memory grows with the number of distinct stacks rather
-/// than of all stacks.
+/// Sorted runs of stacks. They are merged whenever they get large, so that memory grows with the number of distinct
+/// stacks rather than with the number of all stacks.
 #[derive(Debug)]
 pub struct Runs {
     runs: Vec<Run>,
-    /// The runs are merged when they reach this many bytes.
+    /// The total size in bytes at which runs are merged.
     most: usize,
 }
 
-/// Runs with fewer bytes in total aren't merged.
+/// The minimum of `most`: runs that are smaller in total aren't merged.
 const MOST: usize = 16 << 20;
 
 impl Default for Runs {
@@ -52,7 +52,8 @@ impl Runs {
         }
         self.runs = vec![merge::merged(&self.runs)];
         let after = self.size();
-        // If nearly all stacks are distinct, merging saves nothing and costs as much as before, so merge less often.
+        // If nearly all stacks are distinct, merging saves little memory and has to process all of them again, so do it
+        // less often.
         let factor = if after > before / 2 { 16 } else { 2 };
         self.most = MOST.max(after * factor);
     }
@@ -71,7 +72,8 @@ impl Runs {
         self.runs.iter().fold(0, |sum, run| sum.saturating_add(run.total()))
     }
 
-    /// For runs of lines: calls `line` with each distinct line and its weight, in byte order, until one call fails.
+    /// Calls `line` with each distinct line and its weight, in byte order, until a call fails. Only for runs whose keys
+    /// are lines.
     pub fn lines<E>(&self, mut line: impl FnMut(&[u8], u64) -> Result<(), E>) -> Result<(), E> {
         let mut taken = Ok(());
         self.each(|_, text, weight| {
@@ -82,8 +84,8 @@ impl Runs {
         taken
     }
 
-    /// Calls `each` for every distinct stack in the order of keys: the number of bytes that its key has in common with
-    /// the previous one, the key, and its weight.
+    /// Calls `each` for every distinct stack in key order, with: the number of bytes that its key has in common with
+    /// the previous key, the key, and its weight.
     fn each(&self, each: impl FnMut(usize, &[u8], u64)) {
         merge::each(&self.runs, each);
     }
@@ -106,7 +108,7 @@ mod tests {
     }
 
     proptest::proptest! {
-        /// No matter how stacks are divided into runs, and whether runs have been merged.
+        /// Holds however stacks are divided into runs, and whether or not runs have been merged.
         #[test]
         fn each_stack_comes_once_with_its_sum(texts in vec(vec(("[ab]{1,4}", 0..9u64), 0..20), 0..9), most in 0..200usize) {
             let (mut runs, mut unsorted) = (Runs { most, ..Runs::default() }, Unsorted::default());
@@ -131,7 +133,7 @@ mod tests {
             unsorted.push(b"main;f", 1);
             unsorted.push(b"main;g", 1);
             runs.push(unsorted.sorted());
-            // `MOST` takes effect after the first merge.
+            // A limit below `MOST` only has an effect until the first merge.
             runs.most = 100;
         }
         assert!(runs.size() < 200, "{runs:?}");

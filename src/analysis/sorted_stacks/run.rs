@@ -1,16 +1,17 @@
-//! Sorted stacks in compressed form: the length of the common prefix with the previous stack, the rest, and the weight.
+//! Sorted stacks in compressed form. Each has the length of the key's common prefix with the previous one, the rest of
+//! the key, and the weight.
 
 use super::keys;
 use prost::encoding::{decode_varint, encode_varint};
 
-/// Stacks with weights, in any order.
+/// Stacks with weights, in the order in which they were added.
 #[derive(Debug, Default)]
 pub struct Unsorted {
     keys: Vec<u8>,
     stacks: Vec<Weighed>,
 }
 
-/// A stack: a range of `keys`, and its weight.
+/// A stack in [`Unsorted`]: the range of its key in `keys`, and its weight.
 #[derive(Debug, Clone, Copy)]
 struct Weighed {
     start: usize,
@@ -19,14 +20,15 @@ struct Weighed {
 }
 
 impl Unsorted {
-    /// Adds a stack, given as names of frames separated by `;`, outermost first.
+    /// Adds a stack given as folded text: names of frames separated by `;`, outermost first.
     pub fn push(&mut self, stack: &[u8], weight: u64) {
         let start = self.keys.len();
         keys::push(stack, &mut self.keys);
         self.stacks.push(Weighed { start, end: self.keys.len(), weight });
     }
 
-    /// Adds a stack whose key is the folded line itself, so that it sorts like the line: labels joined by `;`.
+    /// Adds a stack given as labels, outermost first. Its key is the labels joined by `;`, so that stacks sort like the
+    /// lines of folded text.
     pub fn push_line<'l>(&mut self, labels: impl Iterator<Item = &'l [u8]>, weight: u64) {
         let start = self.keys.len();
         for label in labels {
@@ -40,7 +42,7 @@ impl Unsorted {
         }
     }
 
-    /// Sorts the stacks, adds up equal ones, and leaves this list empty.
+    /// Sorts the stacks and adds up the weights of equal ones. Leaves this list empty.
     pub fn sorted(&mut self) -> Run {
         let keys = &self.keys;
         let key = |of: &Weighed| &keys[of.start..of.end];
@@ -86,12 +88,12 @@ impl Run {
         self.total
     }
 
-    /// The size in bytes.
+    /// The size of the compressed stacks in bytes.
     pub(super) fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// A reader that is at the first stack.
+    /// A reader that is positioned at the first stack.
     pub(super) fn reader(&self) -> RunReader<'_> {
         let mut reader = RunReader { rest: &self.bytes, shared: 0, key: Vec::new(), weight: 0, ended: false };
         reader.advance();
@@ -104,12 +106,12 @@ pub(super) struct RunWriter {
 }
 
 impl RunWriter {
-    /// Reserves this many bytes.
+    /// An empty run with `room` bytes reserved.
     pub(super) fn new(room: usize) -> Self {
         Self { run: Run { bytes: Vec::with_capacity(room), total: 0 } }
     }
 
-    /// Appends a stack whose key has this many bytes in common with the previous one.
+    /// Appends a stack, whose key has the first `shared` bytes in common with the previous one.
     pub(super) fn push(&mut self, shared: usize, key: &[u8], weight: u64) {
         let rest = &key[shared..];
         let bytes = &mut self.run.bytes;
@@ -130,23 +132,23 @@ impl RunWriter {
 #[derive(Debug)]
 pub(super) struct RunReader<'r> {
     rest: &'r [u8],
-    /// The length of the common prefix with a stack that the caller decides on; after [`advance`](Self::advance), the
-    /// run's previous stack.
+    /// How many bytes the current stack's key has in common with another key. After [`advance`](Self::advance), that is
+    /// the run's previous key; callers may then choose another one.
     pub(super) shared: usize,
     pub(super) key: Vec<u8>,
     pub(super) weight: u64,
-    /// True after the last stack.
+    /// True once the reader is beyond the last stack.
     pub(super) ended: bool,
 }
 
 impl RunReader<'_> {
-    /// Goes to the next stack; `shared` then refers to the previous one.
+    /// Moves to the next stack. `shared` is then its common length with the previous one.
     pub(super) fn advance(&mut self) {
         if self.rest.is_empty() {
             self.ended = true;
             return;
         }
-        // A run is always complete, so reading can't fail.
+        // We wrote the run ourselves and it is complete, so decoding can't fail.
         let mut number = || decode_varint(&mut self.rest).unwrap_or(0);
         let (shared, len, weight) = (number() as usize, number() as usize, number());
         let (new, rest) = self.rest.split_at(len);
@@ -156,7 +158,7 @@ impl RunReader<'_> {
     }
 }
 
-/// The length of the common prefix in bytes.
+/// The number of bytes at the start that `a` and `b` have in common.
 pub fn shared_len(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(a, b)| a == b).count()
 }

@@ -1,4 +1,4 @@
-//! Self weights by category, according to the marks after names.
+//! Self weights by category of code, according to the marks after names (`_[k]`).
 
 use super::keys;
 use crate::analysis::category::Category;
@@ -7,24 +7,24 @@ use crate::model::stacks::FrameKind;
 use crate::runtimes::{RuntimeSet, tier};
 use rustc_hash::FxHashMap;
 
-/// The last byte of a mark.
+/// The last byte of a mark such as `_[k]`.
 const MARK_END: u8 = b']';
 
-/// Self weights by category.
+/// Sums of self weight by category of code.
 #[derive(Debug, Default)]
 pub(super) struct Sorts {
     marked: FxHashMap<Category, u64>,
-    /// Categories of unnamed functions without a mark, which their module determines ([`unmarked`]).
+    /// Weights of unnamed functions without a mark, by the category that their module determines ([`unmarked`]).
     unnamed: FxHashMap<Category, u64>,
-    /// The weight of other names without a mark; `None` if there are none.
+    /// The weight of all other names without a mark, which are native code; `None` if there are no such names.
     native: Option<u64>,
-    /// Categories of JIT functions by label, because looking up the tier takes time.
+    /// A cache of the categories of JIT functions by label, because determining the tier takes time.
     jit: FxHashMap<Box<[u8]>, Category>,
 }
 
 impl Sorts {
-    /// Takes the frames of a stack that haven't been counted for a previous stack. Adds the weight to the category of
-    /// the last frame; categories of the others are recorded with no weight.
+    /// Takes the frames of a stack that it doesn't share with the previous stack. The weight is added to the category
+    /// of the innermost frame. Categories of the others get an entry with weight 0.
     pub(super) fn count(&mut self, frames: &[u8], weight: u64) {
         let (mut told, mut is_leaf) = (0, false);
         for end in memchr::memchr_iter(MARK_END, frames).map(|at| at + 1) {
@@ -49,7 +49,7 @@ impl Sorts {
         }
     }
 
-    /// The category that the mark after the name (such as `_[k]`) gives a frame; `None` if it has no mark.
+    /// The category of a frame with a mark such as `_[k]`; `None` if it has no mark.
     fn marked_category(&mut self, frame: &[u8]) -> Option<Category> {
         match marked(frame)? {
             (_, FrameKind::Jit) => Some(self.jit.get(frame).copied().unwrap_or_else(|| self.look_up(frame))),
@@ -57,7 +57,7 @@ impl Sorts {
         }
     }
 
-    /// The category of a frame without a mark, from its module.
+    /// The category of a frame without a mark. Unnamed functions are labeled with their module, which determines it.
     fn by_module(frame: &[u8]) -> Category {
         Category::of_kind(unmarked(keys::name(frame).as_bytes()))
     }
@@ -69,13 +69,13 @@ impl Sorts {
         Category::Jit(tier)
     }
 
-    /// The category of a frame, from its mark or else from its module. `None` if no frame of the input has a mark: the
-    /// input then doesn't tell kinds of code apart.
+    /// The category of a frame, by its mark or, without one, by its module. `None` if no frame of the input has a mark,
+    /// because the input then doesn't distinguish kinds of code.
     pub(super) fn of(&mut self, frame: &[u8]) -> Option<Category> {
         (!self.marked.is_empty()).then(|| self.marked_category(frame).unwrap_or_else(|| Self::by_module(frame)))
     }
 
-    /// Self weight by category; empty if no frame has a mark.
+    /// The self weight of each category; empty if no frame in the input has a mark.
     pub(super) fn own(self) -> FxHashMap<Category, u64> {
         let mut own = self.marked;
         if own.is_empty() {

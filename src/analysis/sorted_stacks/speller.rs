@@ -6,30 +6,32 @@ use crate::model::stacks::{FrameId, Profile, Row, TrackId, Weight};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Writes stacks as lines. Caches the labels of a profile's frames and tracks, so it must only be used for one profile.
+/// Writes stacks as lines. Caches the labels of frames and tracks, so each `Speller` must only be used for a single
+/// profile.
 #[derive(Debug)]
 pub struct Speller {
     by: By,
     annotate: Annotate,
     tidied: Tidied,
-    /// All labels, one after the other.
+    /// All cached labels, one after the other.
     text: Vec<u8>,
-    /// For each frame, its label in `text`, without and with Java's spelling rules; empty if not yet spelled.
+    /// For each frame, the range of its label in `text`: without Java's naming rules, and with them. Empty ranges
+    /// haven't been spelled yet.
     labels: [Vec<Range<usize>>; 2],
-    /// For each track, the text that precedes its frames, and whether Java's spelling rules apply.
+    /// For each track, the text on the outer side of its stacks, and whether Java's naming rules apply to their frames.
     roots: FxHashMap<TrackId, (Vec<u8>, bool)>,
     /// The frames of the current stack, innermost first.
     frames: Vec<FrameId>,
 }
 
 impl Speller {
-    /// Creates one with empty caches.
+    /// Creates a speller with empty caches.
     pub fn new(by: By, annotate: Annotate, tidied: Tidied) -> Self {
         let (text, labels, frames) = (Vec::new(), [Vec::new(), Vec::new()], Vec::new());
         Self { by, annotate, tidied, text, labels, roots: FxHashMap::default(), frames }
     }
 
-    /// Adds the stacks of these rows to `lines`.
+    /// Adds the stacks of `rows` to `lines`, with their weights.
     pub fn spell(&mut self, profile: &Profile, rows: &[Row], weight: Weight, lines: &mut Unsorted) {
         self.labels.iter_mut().for_each(|labels| labels.resize(profile.frame_count(), 0..0));
         for row in rows {

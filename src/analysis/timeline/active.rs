@@ -1,8 +1,9 @@
 //! Active time: charges each moment to the one track that was running.
 //!
-//! Walks backwards through the starts and ends of all tracks' calls. The interval between two consecutive edges belongs
-//! to the track of one of them (the owner), and is charged to the innermost open call on that track, or to nothing if
-//! no call is open. The sum therefore never exceeds the time from the first to the last edge.
+//! Walks backwards in time through the starts and ends (edges) of all tracks' calls. The interval between two
+//! consecutive edges belongs to the track of one of them, its owner. It is charged to the innermost open call on that
+//! track, or to nothing if no call is open there. The sum therefore never exceeds the time from the first to the last
+//! edge.
 //!
 //! ```text
 //!   track 1   |--- a ------------------------------|
@@ -10,24 +11,24 @@
 //!   owner     none    2    2    1                       (of the next edge)
 //! ```
 //!
-//! At the same time, ends come before starts; ends are in file order and starts outermost first. An end that is later
-//! than one already passed counts at the time of that one. (Threads that wait for the file's lock are written slightly
-//! late.)
+//! Of edges at the same time, ends come before starts; ends are in file order, and starts outermost first. If an end is
+//! later than an end that the walk has already passed, it counts at the time of that one. (This happens because threads
+//! that wait for the file's lock are written slightly late.)
 
 use super::Owner;
 use std::collections::BinaryHeap;
 
-/// Track and lane of an edge.
+/// The track and the lane of an edge.
 pub(super) type Place = (usize, usize);
 
-/// The state of the walk.
+/// The state of the backward walk.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     owner: Owner,
-    /// Starts of all open calls. The latest comes first; among equal ones, the one opened last.
+    /// The starts of all open calls. The latest is on top; of equal ones, that of the call opened last.
     begins: BinaryHeap<(u64, u64, Place)>,
     opened: u64,
-    /// Time and place of the previous edge, that is, the next later one.
+    /// Time, track and lane of the edge visited last, which is the next later one.
     last: Option<(u64, Place)>,
 }
 
@@ -36,29 +37,29 @@ impl Edges {
         Self { owner, ..Self::default() }
     }
 
-    /// The latest start of an open call, if it is not before `time`.
+    /// The latest start of an open call: time, track and lane. `None` if it is earlier than `time`.
     #[inline]
     pub(super) fn begin_from(&self, time: u64) -> Option<(u64, Place)> {
         self.begins.peek().filter(|(begin, ..)| *begin >= time).map(|&(begin, _, place)| (begin, place))
     }
 
-    /// Passes the start that [`Edges::begin_from`] returned. Returns the length of the interval after it, and the place
-    /// to charge.
+    /// Visits the start that [`Edges::begin_from`] returned. Returns the length of the interval between it and the next
+    /// later edge, and the track and lane to charge. `None` if the length is 0.
     #[inline]
     pub(super) fn pass_begin(&mut self) -> Option<(u64, Place)> {
         let (begin, _, place) = self.begins.pop()?;
         self.pass(begin, place)
     }
 
-    /// Remembers the start of a call that was opened.
+    /// Adds the start of a call whose end has been visited.
     #[inline]
     pub(super) fn open(&mut self, start: u64, place: Place) {
         self.opened += 1;
         self.begins.push((start, self.opened, place));
     }
 
-    /// Passes an edge: a start, or the end of a call that is opened afterwards. Returns the length of the interval
-    /// after it, and the place to charge; `None` if its length is 0.
+    /// Visits an edge: a start, or the end of a call that is opened afterwards. Returns the length of the interval
+    /// between it and the next later edge, and the track and lane to charge. `None` if the length is 0.
     #[inline]
     pub(super) fn pass(&mut self, time: u64, place: Place) -> Option<(u64, Place)> {
         let (later, later_place) = self.last.unwrap_or((time, place));

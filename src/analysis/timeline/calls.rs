@@ -1,4 +1,4 @@
-//! Adds up self time per call path and track.
+//! Adds up the self time of calls, by call path and track.
 
 use super::active::Edges;
 use super::lanes::{Lanes, Span};
@@ -10,40 +10,41 @@ use crate::model::stacks::{Counting, Frame, FrameKind, Profile, Row, StackId, Tr
 use crate::model::texts::TextList;
 use rustc_hash::FxHashMap;
 
-/// A function's name, as an index into the reader's list of names.
+/// The name of a function, as an index into the reader's list of names.
 pub type Label = u32;
 
-/// The name for outermost calls shorter than [`CallOptions::min_duration`], which have no caller that their time could
-/// be added to.
+/// The name under which outermost calls shorter than [`CallOptions::min_duration`] are added up. They have no caller to
+/// which their time could be added.
 const SHORTER: &[u8] = b"[shorter]";
 
 const SHORTER_LABEL: Label = Label::MAX;
 
-/// Adds up calls. They must come in the order of descending ends, callers before callees.
+/// Adds up the self time of calls. Calls must be added in the order of descending ends, callers before callees.
 #[derive(Debug)]
 pub struct CallSums {
     options: CallOptions,
     tracks: Vec<OneTrack>,
     edges: Option<Edges>,
     tree: SpanTree,
-    /// The times at which calls ran; `None` if nobody asked for them or there are too many.
+    /// The intervals in which calls themselves ran; `None` if they weren't asked for or if there are too many.
     stretches: Option<Stretches>,
-    /// Overlaps counted in sums that were joined to these.
+    /// The number of overlaps in sums that were added by [`CallSums::join`].
     joined_overlaps: u64,
 }
 
-/// The calls of each track that are open at some moment.
+/// For each track, the calls that are open at a certain moment, outermost first.
 #[derive(Debug, Clone)]
 pub struct OpenCalls(Vec<Vec<(Span, OpenSpan)>>);
 
-/// Intervals in which calls themselves ran, and not their callees.
+/// A list of intervals in which calls themselves ran rather than their callees, up to a maximum length.
 #[derive(Debug)]
 struct Stretches {
     most: usize,
     list: Vec<SelfTime>,
 }
 
-/// An interval in which a call itself ran. The first interval of a call counts it.
+/// An interval in which a call itself ran rather than its callees. `calls` is 1 in one interval of each call, otherwise
+/// 0.
 #[derive(Debug, Clone, Copy)]
 struct SelfTime {
     node: u32,
@@ -59,27 +60,27 @@ struct OneTrack {
     carry: Carry,
 }
 
-/// An open call: its node and its self time so far.
+/// An open call: its node in the tree of call paths, and its self time so far.
 #[derive(Debug, Clone, Copy)]
 struct OpenSpan {
     node: u32,
     own: u64,
-    /// False if the call was so short that it was merged into its caller.
+    /// False if the call is so short that it is merged into its caller.
     counts: bool,
     start: u64,
-    /// Self time has been recorded back to this time; calls are processed backwards in time.
+    /// Calls are processed backwards in time; self time has been recorded from here to the end of the call.
     told: u64,
 }
 
-/// Call paths. The top level consists of the tracks by number, the levels below of functions.
+/// All call paths. The top level has the tracks (by number), the levels below have functions.
 #[derive(Debug, Default)]
 struct SpanTree {
     paths: PrefixTree<Label>,
-    /// Sums by path.
+    /// The sums of each call path, by its ID in `paths`.
     sums: Vec<PathSum>,
 }
 
-/// The sums of a call path.
+/// The self time and the number of calls of a call path.
 #[derive(Debug, Clone, Copy, Default)]
 struct PathSum {
     weight: u64,
@@ -87,7 +88,7 @@ struct PathSum {
 }
 
 impl OpenCalls {
-    /// The number of open calls.
+    /// The number of open calls, over all tracks.
     pub fn count(&self) -> usize {
         self.0.iter().map(Vec::len).sum()
     }
@@ -127,7 +128,8 @@ impl SpanTree {
         let calls = u64::from(open.counts);
         Stretches::push(stretches, SelfTime { node: open.node, start: open.start, end: open.told, calls });
         if !open.counts {
-            // Merged into its caller or `[shorter]`. It isn't a call of its own, so sampling doesn't apply.
+            // This call was merged into its caller or into `[shorter]`. It doesn't count as a call, so it isn't sampled
+            // either.
             self.add(open.node, open.own, 0);
         } else if sampling == Sampling::All {
             self.add(open.node, open.own, 1);
@@ -138,26 +140,27 @@ impl SpanTree {
 }
 
 impl CallSums {
-    /// Starts without any calls.
+    /// Creates sums without any calls.
     pub fn new(options: CallOptions) -> Self {
         let edges = match options.clock {
             Clock::Wall => None,
             Clock::Active(owner) => Some(Edges::new(owner)),
         };
-        // Sampled calls stand for others, and active time consists of many pieces, so neither has intervals of its own.
+        // Intervals aren't available if calls are sampled, because a kept call stands for others. Nor for active time,
+        // in which a call consists of too many pieces.
         let has_places = options.clock == Clock::Wall && options.sampling == Sampling::All;
         let stretches = options.timed.filter(|_| has_places).map(|most| Stretches { most, list: Vec::new() });
         Self { options, tracks: Vec::new(), edges, tree: SpanTree::default(), stretches, joined_overlaps: 0 }
     }
 
-    /// Adds a track and returns its number; numbers run from 0.
+    /// Adds a track and returns its number. Tracks are numbered from 0.
     pub fn track(&mut self) -> usize {
         let root = self.tree.child(None, self.tracks.len() as u32);
         self.tracks.push(OneTrack { lanes: Lanes::default(), root, carry: Carry::default() });
         self.tracks.len() - 1
     }
 
-    /// Adds a call. It must not end after the call added before.
+    /// Adds a call on a track. It must not end later than the call added before.
     #[inline]
     pub fn call(&mut self, track: usize, label: Label, mut span: Span) {
         if let Some(within) = self.options.within {
@@ -187,7 +190,7 @@ impl CallSums {
             None => {
                 if let Some((_, caller)) = lanes.top(lane) {
                     caller.own = caller.own.saturating_sub(duration);
-                    // A short call counts as its caller's time and doesn't interrupt it.
+                    // A short call counts as its caller's time and doesn't interrupt the caller.
                     if !short {
                         let stretch = SelfTime { node: caller.node, start: span.end, end: caller.told, calls: 0 };
                         Stretches::push(stretches, stretch);
@@ -208,12 +211,12 @@ impl CallSums {
         tracks[track].lanes.open(lane, span, open);
     }
 
-    /// Passes all starts that are after the end of `next`.
+    /// For active time: visits all starts that are later than the end of `next`, and closes their calls.
     fn pass_begins(&mut self, track: usize, next: Span) {
         let Self { options, tracks, edges, tree, stretches, .. } = self;
         let Some(edges) = edges else { return };
         while let Some((begin, (at, lane))) = edges.begin_from(next.end) {
-            // A call of length zero at the start of its caller: the caller is still open.
+            // A call with length zero at the start of its caller: the caller must stay open.
             let caller = at == track && begin == next.start;
             if caller {
                 break;
@@ -227,27 +230,28 @@ impl CallSums {
         }
     }
 
-    /// The number of calls that overlapped another call on their track without being nested in it.
+    /// The number of calls that overlap another call of their track without being nested in it.
     pub fn overlaps(&self) -> u64 {
         self.tracks.iter().map(|track| track.lanes.overlaps()).sum::<u64>() + self.joined_overlaps
     }
 
-    /// True if the sums of parts can be joined ([`CallSums::join`]): the options must be such that a call's sums depend
-    /// only on its callers and callees.
+    /// True if these options allow adding up parts of the input separately and joining them ([`CallSums::join`]). That
+    /// requires that a call's sums depend only on its callers and callees.
     pub fn can_be_joined(options: &CallOptions) -> bool {
         let CallOptions { within, clock, sampling, min_duration: _, timed } = options;
         within.is_none() && *clock == Clock::Wall && *sampling == Sampling::All && timed.is_none()
     }
 
-    /// The calls that are currently open; `None` if any calls overlapped without being nested.
+    /// The calls that are open now; `None` if any calls overlapped without being nested, or if open calls aren't
+    /// nested.
     pub fn open_calls(&self) -> Option<OpenCalls> {
         let chains = self.tracks.iter().map(|track| Some(track.lanes.chain()?.to_vec()));
         (self.overlaps() == 0).then(|| chains.collect::<Option<_>>().map(OpenCalls)).flatten()
     }
 
-    /// Adds the sums of the part that continues this one. That part was started with the calls `begun` open. `None` if
-    /// these aren't the calls that are open here. `tracks` and `labels` translate numbers of the other part; a track
-    /// that isn't here yet has the next free number.
+    /// Adds the sums of `later`, which continues this part of the input and was started with the calls `begun` open.
+    /// Returns `None` if other calls are open at the end of this part. `tracks` and `labels` map the later part's
+    /// numbers to numbers here; a track that doesn't exist here yet is mapped to the next free number.
     pub fn join(mut self, mut later: Self, begun: &OpenCalls, tracks: &[usize], labels: &[Label]) -> Option<Self> {
         let OpenCalls(open) = self.open_calls()?;
         later.close_all();
@@ -284,8 +288,8 @@ impl CallSums {
                 return None;
             }
             for (at, (span, call)) in open.iter().enumerate() {
-                // Its callees in this part are not part of its self time in the other one, except for the next call in
-                // the chain, which was known there, too.
+                // The later part didn't know the callees in this part and counted their time as this call's self time.
+                // It only knew the next open call in the chain.
                 let inner = open.get(at + 1).map_or(0, |(inner, _)| inner.duration());
                 let called = span.duration().checked_sub(call.own)?.checked_sub(inner)?;
                 let sum = &mut self.tree.sums[call.node as usize];
@@ -303,10 +307,11 @@ impl CallSums {
         }
     }
 
-    /// Converts the sums to a profile. `tracks` and `labels` are indexed by number; `series` is the name of the event.
+    /// Converts the sums to a profile. `tracks` has the thread of each track number, and `labels` the name of each
+    /// label. `series` is the name of the event.
     pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
-        // The last argument is a span that starts at time 0. No time is negative, so every start that is still queued is
-        // handled. After that, only calls that never ended are open.
+        // Visit all remaining starts: a span at time 0 is before all of them, since no time is negative. Afterwards,
+        // only calls that never ended are open.
         self.pass_begins(usize::MAX, Span { start: 0, end: 0 });
         self.close_all();
         for OneTrack { carry, .. } in &mut self.tracks {
@@ -376,7 +381,7 @@ mod tests {
     use super::super::Owner;
     use super::*;
 
-    /// Adds up calls given as (track, label, start, end) in file order; returns sorted lines.
+    /// Adds up calls given as (track, label, start, end) in file order. Returns one line per call path, sorted.
     fn sums(options: CallOptions, calls: &[(usize, u32, u64, u64)]) -> Vec<String> {
         let mut sums = CallSums::new(options);
         for _ in 0..=calls.iter().map(|call| call.0).max().unwrap() {
@@ -424,7 +429,7 @@ mod tests {
     fn active_time_belongs_to_one_track_at_a_time() {
         let calls = [(1, 1, 4, 8), (0, 0, 0, 20), (1, 2, 22, 24)];
         let next = CallOptions { clock: Clock::Active(Owner::Next), ..CallOptions::default() };
-        // 0-4 ends with a start on track 1, on which nothing is open; likewise 20-22.
+        // 0-4 ends with a start on track 1, where no call is open; so does 20-22.
         assert_eq!(sums(next, &calls), ["0:a 12 1", "1:b 4 1", "1:c 2 1"]);
         let previous = CallOptions { clock: Clock::Active(Owner::Previous), ..CallOptions::default() };
         assert_eq!(sums(previous, &calls), ["0:a 4 1", "1:b 4 1", "1:c 2 1"]);
@@ -443,7 +448,7 @@ mod tests {
         let timed = CallOptions { timed: Some(7), ..CallOptions::default() };
         let times = ["0:a 1 0", "0:a 2 0", "0:a 2 1", "0:a;b 1 1", "0:a;b 1 1", "0:a;b 2 0", "0:a;b;c 1 1"];
         assert_eq!(sums(timed, NESTED), times);
-        // With more intervals than the limit, rows are sums.
+        // If there are more intervals than the limit, each row is a sum.
         let fewer = CallOptions { timed: Some(6), ..CallOptions::default() };
         assert_eq!(sums(fewer, NESTED), sums(CallOptions::default(), NESTED));
         let overlapping = [(0, 0, 0, 10), (0, 1, 5, 15)];

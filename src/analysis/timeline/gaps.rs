@@ -1,16 +1,16 @@
-//! Finds gaps between spans, and selects slices.
+//! Finds gaps between the spans of a timeline.
 
 use super::slices::{NameNo, Slice, Timeline};
 use std::cmp::Reverse;
 
-/// Selects slices.
+/// Which slices of a timeline to look at.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
-    /// Names of enclosing spans that don't count themselves, such as an interpreter's frames.
+    /// Names of spans to ignore, such as an interpreter's frames, which enclose other spans.
     pub exclude: Vec<NameNo>,
-    /// Only slices that end after this time.
+    /// Only select slices that end after this time. `None`: no limit.
     pub from: Option<i64>,
-    /// Only slices that start before this time.
+    /// Only select slices that start before this time. `None`: no limit.
     pub to: Option<i64>,
 }
 
@@ -21,29 +21,29 @@ impl Selection {
         self.from.is_none_or(|from| slice.end() > from) && self.to.is_none_or(|to| slice.start < to)
     }
 
-    /// True for selected slices that are outermost on their track.
+    /// True if the slice is selected and no other span on its track encloses it.
     #[inline]
     pub fn is_outermost(&self, slice: &Slice) -> bool {
         slice.depth == 0 && !self.exclude.contains(&slice.name) && self.overlaps(slice)
     }
 }
 
-/// The time between two consecutive spans; negative if they overlap.
+/// The gap between two consecutive spans.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gap {
-    /// When the earlier span ended.
+    /// The time at which the earlier span ended.
     pub start: i64,
-    /// The time until the next span starts.
+    /// The time from there to the start of the later span; negative if they overlap.
     pub duration: i64,
-    /// Index of the slice before the gap.
+    /// The index of the slice before the gap.
     pub after: usize,
-    /// Index of the slice after the gap.
+    /// The index of the slice after the gap.
     pub before: usize,
 }
 
 impl Timeline {
-    /// The gaps between selected outermost spans of all tracks, longest first. A gap is negative where spans on
-    /// different tracks overlap.
+    /// The gaps between consecutive outermost spans that are selected, over all tracks, longest first. Where spans on
+    /// different tracks overlap, a gap is negative.
     pub fn gaps(&self, selection: &Selection) -> Vec<Gap> {
         let mut spans: Vec<(usize, &Slice)> = self.slices.iter().enumerate().collect();
         spans.retain(|(_, slice)| slice.duration > 0 && selection.is_outermost(slice));

@@ -31,14 +31,14 @@ impl Span {
     }
 }
 
-/// The open intervals of a track, each with a value of the caller's.
+/// The open intervals of a track by lane. Each has a value that the caller attached to it.
 #[derive(Debug)]
 pub struct Lanes<T> {
     lanes: Vec<Vec<(Span, T)>>,
     innermost: Innermost,
-    /// Candidates for empty lanes, lowest first; some may be in use again.
+    /// Lanes that may be empty, lowest first. Some may be in use again.
     empty: BinaryHeap<Reverse<usize>>,
-    /// The number of nonempty lanes.
+    /// The number of lanes that have open intervals.
     used: usize,
     overlaps: u64,
 }
@@ -50,13 +50,13 @@ impl<T> Default for Lanes<T> {
     }
 }
 
-/// The starts of the innermost intervals of all lanes, as a tree without pointers, for skipping lanes that are
-/// irrelevant for an interval. Lane N is node `lanes` + N, and the parent of node N is node N / 2.
+/// A search tree over the lanes, with the starts of their innermost intervals, for skipping lanes that don't matter for
+/// a new interval. It is stored as an array: lane N is node `lanes` + N, and the parent of node N is node N / 2.
 #[derive(Debug)]
 struct Innermost {
-    /// The number of leaves, a power of two.
+    /// The number of leaves (lanes in use or not), which is a power of two.
     lanes: usize,
-    /// The earliest and the latest start below each node.
+    /// For each node, the earliest and the latest start of all lanes below it.
     begins: Vec<(u64, u64)>,
 }
 
@@ -92,7 +92,8 @@ impl Innermost {
             .for_each(|(lane, (begin, _))| self.set(lane, Some(begin)));
     }
 
-    /// The first lane from `lane` on whose innermost interval may contain `span` or may start after it.
+    /// The first lane, starting at `lane`, whose innermost interval may contain `span` or may start after its end.
+    /// `None` if there is no such lane.
     #[inline]
     fn next(&self, lane: usize, span: Span) -> Option<usize> {
         let may = |node: usize| {
@@ -104,7 +105,7 @@ impl Innermost {
             return None;
         }
         while !may(node) {
-            // Go to the next node on the right: the parent's sibling if this one is a right child.
+            // Go to the next subtree on the right: a right child must go up first.
             while node % 2 == 1 {
                 node /= 2;
             }
@@ -131,7 +132,8 @@ impl<T> Lanes<T> {
             loop {
                 match self.lanes[lane].last() {
                     Some((top, _)) if top.contains(span) => return lane,
-                    // It starts at or after the end of the new interval, so the new one precedes it.
+                    // This interval starts at or after the new one's end, so the new one precedes it and it can be
+                    // closed.
                     Some((top, _)) if top.start >= span.end => self.close(lane).into_iter().for_each(&mut closed),
                     _ => break,
                 }
@@ -142,7 +144,7 @@ impl<T> Lanes<T> {
         self.lane_beside()
     }
 
-    /// The first empty lane.
+    /// Finds the first empty lane, or adds one.
     fn lane_beside(&mut self) -> usize {
         while let Some(&Reverse(lane)) = self.empty.peek() {
             if self.lanes[lane].is_empty() {
@@ -159,13 +161,13 @@ impl<T> Lanes<T> {
         lane
     }
 
-    /// The innermost open interval of a lane.
+    /// The innermost open interval of a lane and its value; `None` if the lane is empty.
     #[inline]
     pub fn top(&mut self, lane: usize) -> Option<&mut (Span, T)> {
         self.lanes[lane].last_mut()
     }
 
-    /// Opens an interval in the lane that [`Lanes::place`] returned for it.
+    /// Opens an interval. `lane` must be what [`Lanes::place`] returned for it.
     #[inline]
     pub fn open(&mut self, lane: usize, span: Span, value: T) {
         self.used += usize::from(self.lanes[lane].is_empty());
@@ -173,7 +175,7 @@ impl<T> Lanes<T> {
         self.innermost.set(lane, Some(span.start));
     }
 
-    /// Closes the innermost open interval of a lane and returns its value.
+    /// Closes the innermost open interval of a lane and returns its value; `None` if the lane is empty.
     pub fn close(&mut self, lane: usize) -> Option<T> {
         let (_, value) = self.lanes[lane].pop()?;
         let next = self.lanes[lane].last().map(|(span, _)| span.start);
@@ -185,7 +187,7 @@ impl<T> Lanes<T> {
         Some(value)
     }
 
-    /// The open intervals, outermost first; `None` if they aren't all nested in each other.
+    /// All open intervals, outermost first. `None` if they aren't all nested in each other.
     pub fn chain(&self) -> Option<&[(Span, T)]> {
         let [first, others @ ..] = &self.lanes[..] else { return None };
         others.iter().all(Vec::is_empty).then_some(first)
@@ -196,7 +198,7 @@ impl<T> Lanes<T> {
         self.lanes[lane].len()
     }
 
-    /// Closes all intervals, innermost first.
+    /// Closes all intervals, innermost first. `closed` gets their values.
     pub fn finish(&mut self, mut closed: impl FnMut(T)) {
         for lane in 0..self.lanes.len() {
             while let Some(value) = self.close(lane) {
@@ -205,7 +207,7 @@ impl<T> Lanes<T> {
         }
     }
 
-    /// The number of intervals that got another lane because they overlapped an open one without being nested in it.
+    /// The number of intervals that overlapped an open one without being nested in it, and therefore got another lane.
     pub fn overlaps(&self) -> u64 {
         self.overlaps
     }
@@ -250,7 +252,7 @@ mod tests {
                 assert_eq!(lanes.overlaps() - overlapped, u64::from(beside));
                 lanes.open(found, span, name);
                 slow[found].push((span, name));
-                // The clock for active time closes intervals itself.
+                // Closes an interval from outside, as is done for active time.
                 if lane < lanes.lanes.len() && name % 3 == 0 {
                     assert_eq!(lanes.close(lane), slow[lane].pop().map(|(_, name)| name));
                 }

@@ -28,56 +28,57 @@ pub use tally::Tally;
 
 use std::collections::BTreeMap;
 
-/// How calls are measured.
+/// Which time counts as a call's time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Clock {
-    /// From start to end, independently for each track.
+    /// All time from the call's start to its end, independently for each track.
     #[default]
     Wall,
-    /// Only while the call's track was running: for tracks that take turns on one CPU. Each interval between two
-    /// consecutive starts or ends, of any track, belongs to one track.
+    /// Only the time during which the call's track was running, for tracks that take turns on one CPU. Each interval
+    /// between two consecutive starts or ends of calls, on any track, belongs to one track.
     Active(Owner),
 }
 
-/// Which track an interval between two edges belongs to. When execution switched tracks wasn't recorded.
+/// To which track an interval between two edges (starts or ends of calls) belongs. Recordings don't say when execution
+/// switched from one track to another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Owner {
-    /// The track of the edge at its end, which it must have been running to reach.
+    /// The track of the edge at the end of the interval: it must have been running to get there.
     #[default]
     Next,
-    /// The track of the edge at its start, which was running then.
+    /// The track of the edge at the start of the interval: it was running then.
     Previous,
 }
 
-/// How intervals become stacks.
+/// How to convert intervals to stacks.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct CallOptions {
-    /// Only this time range counts; calls that extend beyond it are cut.
+    /// Only count this time range, and cut calls that extend beyond it. `None`: all time.
     pub within: Option<Span>,
-    /// How calls are measured.
+    /// Which time counts as a call's time.
     pub clock: Clock,
-    /// Which calls stand for others.
+    /// Which calls to keep, standing for others that are dropped.
     pub sampling: Sampling,
-    /// Shorter calls are merged into their caller.
+    /// Merge shorter calls into their callers; in the recording's unit.
     pub min_duration: u64,
-    /// If there are at most this many rows, each row is an interval in which a call itself ran. `None`: rows are sums.
-    /// Only available for wall time without sampling.
+    /// If there are at most this many intervals in which calls themselves ran, make a row of each. Otherwise, and if
+    /// `None`, rows are sums per stack. Only available for wall time without sampling.
     pub timed: Option<usize>,
 }
 
-/// The totals of a label, as the recorder's own tools show them. In rustc's profiles, labels are queries with caches.
-/// Times are in the recording's unit.
+/// The totals of all calls with the same label, as the recorder's own tools show them. In rustc's profiles, labels are
+/// queries, whose results are cached. Times are in the recording's unit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LabelTotals {
-    /// Time without callees.
+    /// The time without callees.
     pub self_time: i64,
-    /// Time from start to end; recursive calls count again.
+    /// The time from start to end; a recursive call counts again.
     pub time: i64,
-    /// How often it ran.
+    /// The number of calls.
     pub count: u64,
-    /// How often its result was cached.
+    /// How often the result of a query was taken from the cache.
     pub cache_hits: u64,
-    /// How often a query's result wasn't cached, or an activity ran.
+    /// How often the result of a query wasn't in the cache, or how often an activity ran.
     pub cache_misses: u64,
     /// Time spent waiting for another thread that computes the same result.
     pub blocked: i64,
@@ -90,9 +91,9 @@ pub struct LabelTotals {
 /// The totals of a whole recording.
 #[derive(Debug, Clone, Default)]
 pub struct LabelSummary {
-    /// By label.
+    /// The totals of each label.
     pub labels: BTreeMap<Vec<u8>, LabelTotals>,
-    /// Sizes of artifacts, by name.
+    /// The size of each artifact in bytes, by its name.
     pub artifacts: BTreeMap<Vec<u8>, u64>,
     /// The time from each thread's first start to its last end, summed over threads.
     pub total: u64,

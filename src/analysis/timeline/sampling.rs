@@ -1,7 +1,7 @@
-//! Sampling of calls: keeps one of many, which reduces the number of stacks without changing the total.
+//! Keeps one of many calls, which stands for the others. This reduces the number of stacks without changing the total.
 
-/// Which calls stand for others. Sampling isn't random: the weight since the last kept call is carried over to the next
-/// one, and at the end to the last call, so that the total of each track stays exact.
+/// Which calls to keep. This isn't random: the weight of dropped calls is added to the next kept one, and at the end of
+/// a track to its last call. The total of each track therefore stays exact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sampling {
     /// Keep every call.
@@ -9,11 +9,11 @@ pub enum Sampling {
     All,
     /// Keep one in this many calls.
     Calls(u64),
-    /// Keep a call whenever this much time has accumulated since the last one.
+    /// Keep a call whenever the calls since the last kept one have accumulated this much time.
     Time(u64),
 }
 
-/// What a track carries over to its next kept call.
+/// The weight and number of a track's dropped calls, which the next kept call gets.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Carry {
     weight: u64,
@@ -22,7 +22,8 @@ pub(super) struct Carry {
 }
 
 impl Sampling {
-    /// Takes a finished call. Returns the weight and number of calls to add to its node if it is kept.
+    /// Takes a finished call. If the call is kept, returns the weight and number of calls to add to its node; otherwise
+    /// `None`.
     #[inline]
     pub(super) fn take(self, carry: &mut Carry, node: u32, weight: u64) -> Option<(u64, u64)> {
         carry.weight += weight;
@@ -38,7 +39,7 @@ impl Sampling {
 }
 
 impl Carry {
-    /// What is left at the end, and the node of the last call, which gets it.
+    /// What remains at the end of a track, for the node of its last call. `None` if nothing remains.
     pub(super) fn into_rest(self) -> Option<Rest> {
         let node = self.last?;
         if self.weight == 0 && self.calls == 0 {
@@ -48,7 +49,7 @@ impl Carry {
     }
 }
 
-/// Calls of a thread that were still skipped when it ended.
+/// Calls that were dropped at the end of a track, and the node that gets their weight.
 pub(super) struct Rest {
     pub(super) node: u32,
     pub(super) weight: u64,

@@ -1,4 +1,5 @@
-//! Spans and instants with their nesting depth, as in a trace viewer, for answering questions about a trace.
+//! A trace's spans and instants with their nesting depth, as a trace viewer shows them, for answering questions about
+//! the trace.
 
 use super::calls::CallSums;
 use super::lanes::{Lanes, Span};
@@ -9,19 +10,19 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// An ID of a name in [`SliceNames`].
+/// The ID of a name in [`SliceNames`].
 pub type NameNo = u32;
 
-/// Means "no name".
+/// The ID for "no name".
 pub const NO_NAME: NameNo = NameNo::MAX;
 
 /// The name shown for spans without one.
 pub const UNNAMED: &str = "[unnamed]";
 
-/// The duration of a span that never ended.
+/// Stored as the duration of a span that never ended.
 pub const UNFINISHED: i64 = -1;
 
-/// Interned names.
+/// The interned names of a trace.
 #[derive(Debug, Default, Clone)]
 pub struct SliceNames {
     texts: Texts<NameNo>,
@@ -55,7 +56,7 @@ impl SliceNames {
     }
 }
 
-/// A span or an instant.
+/// A span or an instant of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
     /// The start in nanoseconds on its thread's clock; may be negative.
@@ -64,33 +65,34 @@ pub struct Slice {
     pub duration: i64,
     /// The slice's name, as an ID in [`Timeline::names`].
     pub name: NameNo,
-    /// The action that the slice's arguments state, as an ID in [`Timeline::names`]; [`NO_NAME`] if they state none.
+    /// The action that is stated in the slice's arguments, as an ID in [`Timeline::names`]; [`NO_NAME`] if there is
+    /// none.
     pub sub: NameNo,
     /// The thread that the slice started on, as an index into [`Timeline::tracks`].
     pub track: u32,
-    /// The ID-based track that the slice belongs to; 0 for the thread's own track.
+    /// The track with an ID of its own (async track) that the slice belongs to; 0 for the thread's own track.
     pub lane: u32,
-    /// The number of spans around the slice on its track.
+    /// The number of spans around the slice on its track; 0 for an outermost span.
     pub depth: u16,
     /// Whether it is a span or an instant.
     pub kind: SliceKind,
-    /// Offset in the file of the event that starts it.
+    /// The offset in the file of the event that starts the slice.
     pub origin: u64,
 }
 
 /// The kind of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SliceKind {
-    /// A span on its thread's own track.
+    /// A span on the track of its thread.
     Span,
-    /// A span on a track identified by an ID.
+    /// A span on a track that is identified by an ID rather than a thread (async track).
     Async,
     /// An event without a duration.
     Instant,
 }
 
 impl Slice {
-    /// When the slice ended. An unfinished span counts as ending just before it starts, as in trace viewers.
+    /// The time when the slice ended. An unfinished span gets a time just before its start, as in trace viewers.
     #[inline]
     pub fn end(&self) -> i64 {
         self.start.saturating_add(self.duration)
@@ -101,29 +103,29 @@ impl Slice {
         if self.duration == UNFINISHED { i64::MAX } else { self.end() }
     }
 
-    /// Sort key for slices of a thread: enclosing slices come first.
+    /// The sort key for the slices of a thread: by start, enclosing slices before those inside of them.
     #[inline]
     fn outer_first(&self) -> (i64, Reverse<i64>) {
         (self.start, Reverse(self.end_or_never()))
     }
 }
 
-/// The open slices of a thread while computing depths.
+/// The slices of a thread that are open while depths are computed.
 #[derive(Debug, Default, Clone)]
 struct Nesting {
-    /// Start and end of each open slice, outermost first.
+    /// The start and end of each open slice, outermost first.
     around: Vec<(i64, i64)>,
     last: Option<(i64, Reverse<i64>)>,
 }
 
 impl Nesting {
-    /// Sets the depth of the next slice. True if it overlaps another slice without being nested in it; its depth is
-    /// then 0.
+    /// Sets the depth of the next slice. Returns true if the slice overlaps another one without being nested in it; its
+    /// depth is then 0.
     #[inline]
     fn place(&mut self, slice: &mut Slice) -> bool {
         let end = slice.end_or_never();
         self.last = Some(slice.outer_first());
-        // Instants at the same time count as nested.
+        // Instants at the same time count as nested in each other.
         while let Some(&(begun, over)) = self.around.last()
             && (over < slice.start || (over == slice.start && begun < over))
         {
@@ -139,37 +141,41 @@ impl Nesting {
     }
 }
 
-/// Everything that a trace says about time.
+/// The spans and instants of a trace, and their threads.
 #[derive(Debug, Default, Clone)]
 pub struct Timeline {
     /// All names of slices, actions and arguments.
     pub names: SliceNames,
-    /// The threads that [`Slice::track`] refers to.
+    /// The threads and other tracks, as [`Slice::track`] refers to them.
     pub tracks: Vec<Track>,
-    /// The slices, in the order of their starting events in the file. [`Timeline::sort`] sorts them by start time.
+    /// All slices, in the order in which the file has the events that start them. [`Timeline::sort`] sorts them by
+    /// start time.
     pub slices: Vec<Slice>,
-    /// For each requested argument, the slices that have it: the slice's index, and the argument's text as a name.
+    /// For each argument that the reader was asked to look for, the slices that have it: the index of the slice, and
+    /// the argument's value as an ID in `names`.
     pub by_arg: Vec<Vec<(u32, NameNo)>>,
-    /// True if Miri wrote the trace. Its interpreted calls (`frame`, `step`) are on a separate ID-based track each,
+    /// True if Miri wrote the trace. Each of its interpreted calls (`frame`, `step`) is on an async track of its own,
     /// although they call each other.
     pub is_miri: bool,
-    /// How many events don't nest properly.
+    /// The number of events that don't nest properly or lack a time.
     pub oddities: Oddities,
 }
 
-/// The names of the spans for what Miri interprets.
+/// The names of the spans of code that Miri interprets.
 pub const MIRI_FRAMES: [&str; 2] = ["frame", "step"];
 
 /// How many events of a trace don't nest properly or can't be placed in time.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Oddities {
-    /// The number of ends that closed a span while other spans were open inside of it; those ended at the same time.
+    /// The number of end events that closed a span while other spans were open inside of it. These ended at the same
+    /// time.
     pub misplaced_ends: u64,
-    /// The number of ends without an open span.
+    /// The number of end events without an open span.
     pub unmatched_ends: u64,
-    /// The number of complete spans that overlap another span of their thread without being nested in it.
+    /// The number of complete spans (with start and duration) that overlap another span of their thread without being
+    /// nested in it.
     pub overlaps: u64,
-    /// The number of events that were written so much later than others of their thread that they couldn't be sorted.
+    /// The number of events that the file has so long after later events of their thread that they couldn't be sorted.
     pub late: u64,
     /// The number of events without a time.
     pub timeless: u64,
@@ -180,15 +186,16 @@ pub struct Oddities {
 }
 
 impl Timeline {
-    /// Sorts the slices by start time; equal ones keep the file's order.
+    /// Sorts the slices by start time. Slices with equal times stay in file order.
     pub fn sort(&mut self) {
         if !self.slices.is_sorted_by_key(|slice| slice.start) {
             self.slices.sort_by_key(|slice| slice.start);
         }
     }
 
-    /// Computes the depths of slices on these threads from their times. Of slices with equal times, the first is the
-    /// outer one. Spans that overlap another one without being nested get depth 0 and are counted.
+    /// Computes the depths of all slices of some threads from their times; `threads` says for each thread whether it is
+    /// one of them. Of slices with equal times, the first is the outer one. Spans that overlap another one without
+    /// being nested get depth 0 and are counted in `oddities`.
     pub fn nest(&mut self, threads: &[bool]) {
         if let Some(overlaps) = self.nest_in_order(threads) {
             self.oddities.overlaps += overlaps;
@@ -209,8 +216,8 @@ impl Timeline {
         }
     }
 
-    /// Like [`nest`](Self::nest), if the slices of each thread are already sorted, outer ones first. Returns the number
-    /// of overlapping spans; `None` if the slices aren't sorted.
+    /// Like [`nest`](Self::nest), but requires that each thread's slices are sorted, outer ones first. Returns the
+    /// number of spans that overlap without being nested; `None` if the slices aren't sorted.
     fn nest_in_order(&mut self, threads: &[bool]) -> Option<u64> {
         let mut nesting = vec![Nesting::default(); threads.len()];
         let mut overlaps = 0;
@@ -239,10 +246,11 @@ impl Timeline {
         self.slices.iter().filter(|slice| slice.duration == UNFINISHED).count() as u64
     }
 
-    /// Converts spans to stacks. Spans on a thread's own track are nested by time. So are the spans of one ID, which
-    /// stay separate from the thread and from other IDs. Only Miri's interpreted calls, each of which has an ID of its
-    /// own, are nested into their thread, whose track shows what Miri did while it interpreted a function. If `only`
-    /// isn't empty, spans with other names are omitted. `label` returns the name to show for a span.
+    /// Converts spans to stacks. Spans on a thread's own track are nested by time. Spans on an async track (with an ID)
+    /// are nested by time as well, apart from the thread and from other IDs. There is an exception for Miri: its
+    /// interpreted calls, each of which has an ID of its own, are nested into their thread, whose track shows what Miri
+    /// did while it interpreted a function. If `only` isn't empty, spans with other names are left out. `label` returns
+    /// the name to show for a span.
     pub fn stacks(&self, options: CallOptions, only: &[NameNo], label: impl Fn(&Slice) -> NameNo) -> Stacked {
         let spans = self.spans_by_end(|slice| only.is_empty() || only.contains(&slice.name));
         let frames: Vec<NameNo> = match self.is_miri {
@@ -261,7 +269,8 @@ impl Timeline {
         for &(span, index) in &spans {
             let slice = &self.slices[index as usize];
             let (thread, row) = match slice.kind {
-                // Row 1 is for interpreted calls that don't nest properly in their thread.
+                // Row 1 of a thread is for interpreted calls that don't nest properly in it; row 0 is the thread
+                // itself.
                 SliceKind::Async if is_frame(slice) => (slice.track, u32::from(is_mixed_up[slice.track as usize])),
                 SliceKind::Async => {
                     let (thread, row) = rows[slice.lane as usize];
@@ -278,8 +287,8 @@ impl Timeline {
         let overlaps = sums.overlaps();
         let series = if options.clock == Clock::Wall { "wall-time" } else { "active-time" };
         let mut profile = sums.into_profile(&tracks, self.names.texts.list(), series, Unit::Nanos);
-        // So far, times count from the first start. They are shifted back unless it is negative, because a profile has
-        // no negative times.
+        // At this point, times count from the first start. Restore the original times, unless the first start is
+        // negative, because a profile has no negative times.
         let first = u64::try_from(first).unwrap_or(0);
         for time in profile.series.iter_mut().flat_map(|series| &mut series.rows).filter_map(|row| row.time.as_mut()) {
             time.0 = time.0.saturating_add(first);
@@ -287,15 +296,15 @@ impl Timeline {
         Stacked { profile, overlaps }
     }
 
-    /// For each ID-based track, the thread that it started on and a row of that thread. Tracks that share a row don't
-    /// overlap, so that there are only as many rows as simultaneous operations.
+    /// For each async track, the thread where it started, and the number of a row in that thread. Async tracks that
+    /// don't overlap in time share a row, so that there are only as many rows as simultaneous operations.
     fn async_rows(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<(u32, u32)> {
-        /// An ID-based track.
+        /// An async track (identified by an ID).
         #[derive(Clone, Copy)]
         struct AsyncTrack {
-            /// `None` if no span is on it.
+            /// The thread where it started; `None` if the track has no spans.
             thread: Option<u32>,
-            /// From its first start to its last end.
+            /// From the track's first start to its last end.
             extent: Span,
         }
         let is_operation = |slice: &Slice| slice.kind == SliceKind::Async && !is_frame(slice);
@@ -306,7 +315,8 @@ impl Timeline {
             let slice = &self.slices[index as usize];
             if is_operation(slice) {
                 let AsyncTrack { thread, extent } = &mut tracks[slice.lane as usize];
-                // Nested spans may have started on other threads; they belong to the operation.
+                // Spans inside of others may have started on other threads, but the outermost span determines the
+                // operation's thread.
                 if slice.depth == 0 || thread.is_none() {
                     *thread = Some(slice.track);
                 }
@@ -319,7 +329,7 @@ impl Timeline {
         }
         order.sort_unstable();
         let mut rows = vec![(0, 0); count];
-        // The times at which the rows of the current thread become free, earliest first.
+        // For each row of the current thread, when it becomes free; earliest first.
         let mut free: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
         let mut current_thread = None;
         for (thread, start, index) in order {
@@ -328,7 +338,7 @@ impl Timeline {
                 current_thread = Some(thread);
             }
             let row = match free.peek() {
-                // An empty span at the end of another one would be nested in it.
+                // Use `<`: an empty span directly at the end of another one would be nested in it.
                 Some(&Reverse((end, row))) if end < start => {
                     free.pop();
                     row
@@ -341,7 +351,7 @@ impl Timeline {
         rows
     }
 
-    /// The self time of each slice on its track; 0 for instants and unfinished spans.
+    /// For each slice, its self time on its track; 0 for instants and unfinished spans.
     pub fn own_times(&self) -> Vec<i64> {
         let track = |slice: &Slice| (slice.track, if slice.kind == SliceKind::Async { slice.lane } else { 0 });
         let mut order: Vec<u32> = Vec::new();
@@ -374,8 +384,8 @@ impl Timeline {
         own
     }
 
-    /// Spans by descending end, outer ones first, each with its index. Unfinished spans end with their thread. Times
-    /// count from the first start.
+    /// The wanted spans with their slice indexes, by descending end, outer ones first. Unfinished spans get the end of
+    /// their thread. Times are relative to the first start.
     fn spans_by_end(&self, is_wanted: impl Fn(&Slice) -> bool) -> Vec<(Span, u32)> {
         let (first, _) = self.bounds();
         let mut thread_ends = vec![first; self.tracks.len()];
@@ -396,8 +406,8 @@ impl Timeline {
         spans
     }
 
-    /// For each thread, whether interpreted calls overlap other spans without being nested. They are then kept out of
-    /// its stacks.
+    /// For each thread, whether its interpreted calls (Miri) overlap other spans without being nested. If so, they must
+    /// be kept out of the thread's stacks.
     fn find_mixed_up(&self, spans: &[(Span, u32)], is_frame: impl Fn(&Slice) -> bool) -> Vec<bool> {
         let mut lanes: Vec<Lanes<()>> = self.tracks.iter().map(|_| Lanes::default()).collect();
         for &(span, index) in spans {

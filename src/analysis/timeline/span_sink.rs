@@ -1,11 +1,11 @@
-//! Passes spans as spans from a reader to a writer, through a selection.
+//! Passes time spans from a reader to a writer without converting them to stacks; a sink selects spans on the way.
 //!
 //! ```text
 //! reader ── SpanHead ──→ sink wants it? ── SpanRecord ──→ sink ──→ SpanWriter
 //! ```
 //!
-//! A reader offers one span after the other to a [`SpanSink`]. Collecting everything that a file says about a span
-//! takes time and is only done for spans that the sink wants.
+//! A reader offers each span to a [`SpanSink`] as a [`SpanHead`]. Only if the sink wants it does the reader collect
+//! everything that the file says about the span, because that takes time.
 
 use super::slices::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINISHED};
 use crate::error::Result;
@@ -21,27 +21,27 @@ pub struct SpanFile<'a> {
     pub first: i64,
     /// The end of the file's last span, in nanoseconds.
     pub last: i64,
-    /// The wall-clock time of the file's time 0, in nanoseconds since 1970. `None` if times should be passed on
+    /// The wall-clock time of the file's time 0, in nanoseconds since 1970. `None` means that times are passed on
     /// unchanged.
     pub since_1970: Option<u64>,
-    /// ID and name of the process, for files that only contain one and don't say so in an event.
+    /// ID and name of the file's only process, for formats whose events don't contain the process.
     pub process: Option<(i64, &'a str)>,
-    /// The threads; empty if they only turn up along the way.
+    /// The threads of the file; empty if threads only become known while reading.
     pub threads: &'a [Track],
 }
 
-/// What is known about a span before it is read completely. Filters decide by this.
+/// What is known about a span before all of it is read. Filters select spans by this.
 #[derive(Debug, Clone, Copy)]
 pub struct SpanHead<'a> {
-    /// Number of the thread within the file.
+    /// The number of the thread within the file.
     pub thread_no: u32,
     /// The thread that the span runs on.
     pub thread: &'a Track,
-    /// Number of the name within the file.
+    /// The number of the name within the file.
     pub name_no: NameNo,
     /// The span's name; empty if it has none.
     pub name: &'a [u8],
-    /// The action, if the span has one and may be named after it.
+    /// The action that the span's arguments state, if the span may be named after it.
     pub sub: Option<&'a [u8]>,
     /// The start in nanoseconds.
     pub start: i64,
@@ -78,7 +78,7 @@ pub struct SpanRecord<'a> {
 }
 
 impl<'a> SpanRecord<'a> {
-    /// A record that only contains what the head contains.
+    /// Creates a record with what the head contains and nothing else.
     pub fn from_head(head: &SpanHead<'a>) -> Self {
         let &SpanHead { thread, name, start, duration, .. } = head;
         Self {
@@ -94,14 +94,14 @@ impl<'a> SpanRecord<'a> {
     }
 }
 
-/// A process or thread. Some files have names instead of IDs.
+/// A process or thread: its ID or, in files without IDs, its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NumberOrName<'a> {
     Number(i64),
     Name(Cow<'a, [u8]>),
 }
 
-/// The ID of a track, in JSON notation.
+/// The ID of an async track, as the JSON of a trace has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SpanId<'a> {
     /// The number, or the string without its quotes.
@@ -110,27 +110,27 @@ pub struct SpanId<'a> {
     pub is_text: bool,
     /// True if the ID is only unique within its process.
     pub is_local: bool,
-    /// The scope of the ID, if any: equal IDs in different scopes identify different tracks.
+    /// The scope of the ID, if the file states one. Equal IDs in different scopes are different tracks.
     pub scope: Option<&'a [u8]>,
 }
 
 /// The arguments of a span.
 #[derive(Debug, Clone, Copy)]
 pub enum Arguments<'a> {
-    /// The arguments as pairs of name and value, both as text.
+    /// Pairs of an argument's name and its value, both as text.
     Texts(&'a [(&'a [u8], &'a [u8])]),
-    /// A JSON object including its braces; empty for none.
+    /// A JSON object with its braces, as in the file; empty if there are no arguments.
     Json(&'a [u8]),
 }
 
-/// An event that isn't a span.
+/// An event of a trace that isn't a span, such as a counter.
 #[derive(Debug, Clone, Copy)]
 pub struct OtherEvent<'a> {
     /// The kind of event.
     pub kind: OtherKind,
     /// The time in nanoseconds, if it has one.
     pub time: Option<i64>,
-    /// The event as the JSON object in the trace.
+    /// The JSON object of the event, as in the file.
     pub json: &'a [u8],
 }
 
@@ -145,13 +145,13 @@ pub enum OtherKind {
     Unknown,
 }
 
-/// Receives spans.
+/// Selects spans and receives those that it selected.
 pub trait SpanSink: Debug {
-    /// Starts a file. Events that aren't spans may precede it.
+    /// Called at the start of a file. Events that aren't spans may come before this.
     fn file(&mut self, file: &SpanFile<'_>) -> Result<()>;
     /// True if the sink wants this span. Called once for each span.
     fn wants(&mut self, head: &SpanHead<'_>) -> bool;
-    /// Receives a span that is wanted. Callers come before callees.
+    /// Receives a span for which [`wants`](Self::wants) returned true. Callers come before callees.
     fn span(&mut self, head: &SpanHead<'_>, record: &SpanRecord<'_>) -> Result<()>;
     /// Receives an event that isn't a span.
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()>;
@@ -171,12 +171,13 @@ pub trait SpanWriter: Debug {
     fn finish(&mut self) -> Result<()>;
 }
 
-/// Passes a span to a sink.
+/// A callback that passes a complete span to a sink.
 pub type TellSpan<'t> = dyn FnMut(&SpanRecord<'_>) -> Result<()> + 't;
 
 impl Timeline {
-    /// Passes the spans to a sink by start time, outer spans first. For each span that the sink wants, `complete` gets
-    /// what the timeline knows about the span. It adds what else the file says and passes the result on.
+    /// Passes the timeline's spans to a sink, by start time and outer spans first. For each span that the sink wants,
+    /// `complete` is called with what the timeline knows about it. It adds what else the file says about the span and
+    /// passes the record on.
     pub fn tell(
         &mut self,
         sink: &mut dyn SpanSink,
@@ -194,7 +195,7 @@ impl Timeline {
         Ok(())
     }
 
-    /// Indices of the slices that the sink wants, in output order.
+    /// The indexes of the slices that the sink wants, in output order.
     fn find_wanted(&self, sink: &mut dyn SpanSink) -> Vec<u32> {
         let mut wanted: Vec<u32> = Vec::new();
         for (index, slice) in (0..).zip(&self.slices) {
@@ -210,7 +211,7 @@ impl Timeline {
         wanted
     }
 
-    /// What is known about a slice before the rest of its record is read.
+    /// The head of a slice, by which the sink decides whether it wants the slice.
     fn head(&self, slice: &Slice) -> SpanHead<'_> {
         SpanHead {
             thread_no: slice.track,

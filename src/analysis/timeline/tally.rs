@@ -1,6 +1,7 @@
 //! Statistics of durations: number, sum, extremes and standard deviation.
 
-/// Adds up durations exactly; two tallies can be merged.
+/// Count, sum, minimum, maximum and variance of durations. Sums are exact integers, so that tallies can be merged in
+/// any order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tally {
     /// The number of durations.

@@ -26,11 +26,11 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// The costs in a callgrind file, and everything needed to find the code at their addresses.
+/// The costs in a callgrind file, and everything needed to find the machine code that caused them.
 pub(super) struct Booked<'a, 'data> {
     pub(super) costs: &'a InstructionCosts,
     pub(super) loaded: &'a Loaded<'data>,
-    /// Machine code that a runtime wrote to files of its own, next to its perf map.
+    /// The machine code of JIT functions that a runtime wrote to separate files, next to its perf map.
     pub(super) raw: &'a FxHashMap<CodeId, &'a [u8]>,
     pub(super) objects: &'a Objects,
     pub(super) images: &'a Images<'a>,
@@ -40,16 +40,16 @@ pub(super) struct Booked<'a, 'data> {
 /// What a callgrind file states about a function in addition to its costs.
 #[derive(Debug, Default)]
 pub(super) struct Stated {
-    /// The source line of each instruction, by its offset in the function. The file is an index into the profile's
-    /// files.
+    /// The source line of each instruction, by the instruction's offset in the function. The line's file is an index
+    /// into the files of the callgrind file.
     pub(super) lines: BTreeMap<u64, SourceLine>,
-    /// The calls of each instruction, by its offset in the function.
+    /// The calls that each instruction makes, by the instruction's offset in the function.
     pub(super) calls: BTreeMap<u64, Vec<Calls>>,
-    /// The inclusive costs that the profile states for the function.
+    /// The inclusive costs that the callgrind file states for this function.
     pub(super) inclusive: Vec<Inclusive>,
 }
 
-/// The address ranges of functions in files. The key is an address in the function.
+/// Address ranges of functions in files, as linked, by file and an address in the function.
 type Extents = FxHashMap<(DsoId, u64), Range<u64>>;
 
 /// What identifies a function: its code, name and module.
@@ -58,14 +58,15 @@ type FunctionKey = (CodePlace, Vec<u8>, Option<Vec<u8>>);
 /// callgrind's placeholder for an unknown file, and for memory that no file backs.
 const UNKNOWN_FILE: &[u8] = b"???";
 
-/// The function at an address, and the address's offset in it. The function may be one that wasn't seen before.
+/// A function at an address, and the offset of the address in it. Costs are added to the function with the same key, if
+/// there is already one.
 struct FirstAddress {
     function: Function,
     offset: u64,
 }
 
 impl<'a> Booked<'a, '_> {
-    /// All functions with costs, hottest first, and what the profile states about each.
+    /// All functions that have costs, hottest first, and what the callgrind file states about each.
     pub(super) fn functions(
         &self,
         options: &AnnotateOptions,
@@ -85,7 +86,7 @@ impl<'a> Booked<'a, '_> {
                 add(&mut list[number], offset, instruction);
             }
         }
-        // Calls and inclusive costs are only kept for functions that have costs themselves.
+        // Calls and inclusive costs are only kept for functions that have self costs.
         let place = |costed: &CostedFunction, addr: u64| {
             let FirstAddress { function, offset } = self.find(costed, addr, &extents);
             numbers.get(&key(&function)).map(|number| (*number, offset))
@@ -116,8 +117,8 @@ impl<'a> Booked<'a, '_> {
         Some(file).filter(|file| *file != UNKNOWN_FILE).cloned()
     }
 
-    /// Calls with the callee's name. A callee in JIT code, which callgrind can't name, gets the name of the code at its
-    /// address.
+    /// Converts calls, and names the callee. callgrind can't name JIT code; such a callee gets the name of the code at
+    /// its address.
     fn calls(&self, calls: &CostedCalls) -> Calls {
         let stated = &self.costs.stated[calls.callee];
         let costed = &self.costs.functions[stated.function];
@@ -132,7 +133,7 @@ impl<'a> Booked<'a, '_> {
         }
     }
 
-    /// Looks up the address ranges of all functions with costs, in the files that are on this machine.
+    /// Looks up the address range of each function with costs, in files that exist on this machine.
     fn extents(&self, options: &AnnotateOptions, job: &Job, warnings: &mut Warnings) -> Extents {
         let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
         for function in &self.costs.functions {
@@ -150,8 +151,8 @@ impl<'a> Booked<'a, '_> {
         all
     }
 
-    /// Finds the function at an address whose cost callgrind assigned to `costed`: in the file that was mapped there,
-    /// otherwise in JIT code.
+    /// Finds the function at an address for which callgrind recorded costs in `costed`. Looks in the file that was
+    /// mapped there, otherwise in JIT code.
     fn find(&self, costed: &CostedFunction, addr: u64, extents: &Extents) -> FirstAddress {
         let Some(dso) = self.objects.number(&costed.object) else {
             return self.jit(addr).unwrap_or_else(|| {
@@ -162,8 +163,8 @@ impl<'a> Booked<'a, '_> {
         let (place, offset) = match (self.images.get(dso), extents.get(&(dso, addr))) {
             (_, Some(extent)) => (CodePlace::File(dso, extent.clone()), addr - extent.start),
             (Some(image), None) => {
-                // If a function jumps into JIT code, callgrind books that code on it, so its block contains addresses
-                // of JIT code.
+                // If a function jumps into JIT code, callgrind assigns the cost of that code to the function. Addresses
+                // of JIT code then occur among those of the function.
                 let is_outside = code(image, addr..addr.saturating_add(1)).is_none();
                 if let Some(found) = is_outside.then(|| self.jit(addr)).flatten() {
                     return found;
@@ -175,7 +176,7 @@ impl<'a> Booked<'a, '_> {
         FirstAddress { function: self.function(&costed.name, Some(&costed.object), FrameKind::User, place), offset }
     }
 
-    /// The JIT code at an address. `None` if no source has any there.
+    /// The JIT code at an address; `None` if no source of JIT code has any there.
     fn jit(&self, addr: u64) -> Option<FirstAddress> {
         let hit = self.loaded.map.lookup(self.pid, Addr(addr), None)?;
         let piece = self.loaded.map.code(hit.code);
@@ -188,12 +189,12 @@ impl<'a> Booked<'a, '_> {
         Some(FirstAddress { function, offset: hit.offset })
     }
 
-    /// The machine code of a JIT function, if known.
+    /// The machine code of a JIT function; `None` if unknown.
     pub(super) fn jit_bytes(&self, id: CodeId) -> Option<&'a [u8]> {
         self.loaded.map.code(id).bytes.or_else(|| self.raw.get(&id).copied())
     }
 
-    /// A function without costs yet.
+    /// Creates a function that has no costs yet.
     fn function(&self, name: &[u8], module: Option<&[u8]>, kind: FrameKind, place: CodePlace) -> Function {
         Function {
             name: if name.is_empty() { UNKNOWN } else { name }.to_vec(),
@@ -220,7 +221,8 @@ fn add((function, stated): &mut (Function, Stated), offset: u64, instruction: &C
     }
 }
 
-/// The cost of an instruction. Exact costs use the cost as the count as well.
+/// Converts a callgrind file's costs of an instruction. Costs are exact, so each is also stored as the number of
+/// samples.
 fn costs_of(costs: &[u64]) -> Costs {
     let mut sum = Costs::default();
     for (event, &cost) in costs.iter().enumerate() {
@@ -229,7 +231,7 @@ fn costs_of(costs: &[u64]) -> Costs {
     sum
 }
 
-/// The files that `ob=` lines name.
+/// The object files that the `ob=` lines of a callgrind file name.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     pub(super) dsos: Dsos,
@@ -237,8 +239,8 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// A name without a directory refers to a file next to the profile. The command `callgrind` names its own object
-    /// like this.
+    /// Interns all object files. A name without a directory is that of a file in `beside`, the callgrind file's
+    /// directory, where `jitgraft callgrind` writes its own object.
     pub(super) fn new(costs: &InstructionCosts, beside: Option<&Path>) -> Self {
         let mut objects = Self::default();
         let names = costs.functions.iter().map(|function| &function.object);
@@ -253,14 +255,14 @@ impl Objects {
         objects
     }
 
-    /// `None` for memory that no file backs.
+    /// The ID of the object file with this name; `None` for memory that no file backs.
     pub(super) fn number(&self, name: &[u8]) -> Option<DsoId> {
         self.of.get(name).copied()
     }
 }
 
-/// The code at an address range as linked. Objects written by the command `callgrind` have only sections and no
-/// segments.
+/// The machine code at an address range as linked. Objects that `jitgraft callgrind` wrote have only sections and no
+/// segments, so both are tried.
 pub(super) fn code(image: &Image, extent: Range<u64>) -> Option<&[u8]> {
     image.loaded(extent.clone()).or_else(|| {
         let object = image.object().ok()?;

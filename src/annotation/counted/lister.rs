@@ -1,5 +1,5 @@
-//! Turns functions of a callgrind file into listings: disassembles their code, and adds branch targets, source lines
-//! and calls.
+//! Converts functions of a callgrind file to listings: disassembles their code, and adds jump targets, source lines and
+//! calls.
 
 use super::super::annotated::{Calls, Code, Listing, SourceFile, SourceLine, TargetPlace};
 use super::super::functions::{CodePlace, Function};
@@ -19,7 +19,7 @@ use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Makes listings of functions with counted costs.
+/// Makes listings of functions whose costs were counted by callgrind.
 pub(super) struct CountedLister<'a, 'data> {
     pub(super) booked: &'a Booked<'a, 'data>,
     pub(super) options: &'a AnnotateOptions,
@@ -33,17 +33,17 @@ struct FunctionBytes<'a> {
     of: CodeOf<'a>,
 }
 
-/// Tells how to decode the code: by the machine type, or by the ELF file that the code is from.
+/// What says how to decode machine code: a machine type, or the ELF file that contains the code.
 enum CodeOf<'a> {
     Machine(u16),
     File(&'a Image),
 }
 
-/// A function's name, and an offset in it.
+/// The name of a function, and an offset in it in bytes.
 type NamedOffset = (Vec<u8>, u64);
 
 impl<'a> CountedLister<'a, '_> {
-    /// The listings of the `picked` functions, in the same order.
+    /// Makes the listings of the functions with the indexes `picked`, in this order.
     pub(super) fn listings(
         &self,
         picked: &[usize],
@@ -69,7 +69,7 @@ impl<'a> CountedLister<'a, '_> {
         new_listing(function, number, all_versions, self.code(function), None)
     }
 
-    /// Finds a function's machine code. The error says why there is none.
+    /// Finds the machine code of a function. The error says why there is none.
     fn bytes(&self, function: &Function) -> Result<FunctionBytes<'a>, &'static str> {
         let found = match &function.place {
             CodePlace::Jit(id) => {
@@ -87,7 +87,7 @@ impl<'a> CountedLister<'a, '_> {
         found.filter(|found| !found.bytes.is_empty()).ok_or("the function has no bytes")
     }
 
-    /// Disassembles a function. Rejects code that can't be what was executed.
+    /// Disassembles a function. Rejects machine code that can't be what was executed.
     fn code(&self, function: &Function) -> Code {
         let FunctionBytes { bytes, addr, of } = match self.bytes(function) {
             Ok(found) => found,
@@ -101,8 +101,8 @@ impl<'a> CountedLister<'a, '_> {
         let lines = lines(instructions, bytes.len(), addr, &function.at);
         let starts: BTreeSet<u64> = lines.iter().map(|line| line.offset).collect();
         let strange = function.at.keys().filter(|offset| !starts.contains(offset)).count();
-        // Some addresses inside instructions are normal: code may jump over a `lock` prefix. More than a few mean that
-        // the code is a different one.
+        // A few costs at addresses inside an instruction are normal: code may jump over a `lock` prefix. More than a
+        // few mean that this isn't the code that ran.
         if strange > function.at.len() / 16 {
             return Code::Missing(format!(
                 "this is not the code that ran: {strange} of {} addresses with costs are not at the start of an \
@@ -113,7 +113,7 @@ impl<'a> CountedLister<'a, '_> {
         Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }
     }
 
-    /// Looks up the functions at addresses to which native code refers outside its own function.
+    /// For native code: finds the functions at addresses to which the code refers outside of its own function.
     fn targets(
         &self,
         picked: &[usize],
@@ -127,7 +127,7 @@ impl<'a> CountedLister<'a, '_> {
             let (CodePlace::File(dso, _), Code::Listed { lines, .. }) = (&functions[at].place, &listing.code) else {
                 continue;
             };
-            // An immediate value need not be an address.
+            // An immediate value may not be an address at all, so it isn't looked up.
             let targets = lines.iter().filter_map(|line| line.target.as_ref());
             let targets = targets.filter(|target| target.kind != TargetKind::Immediate);
             wanted.entry(*dso).or_default().extend(targets.map(|target| target.addr));
@@ -149,7 +149,7 @@ impl<'a> CountedLister<'a, '_> {
         named
     }
 
-    /// Names the addresses outside the function to which its instructions refer.
+    /// Sets the names of addresses outside of the function to which its instructions refer.
     fn name_targets(&self, function: &Function, listing: &mut Listing, named: &FxHashMap<(DsoId, u64), NamedOffset>) {
         let Code::Listed { lines, .. } = &mut listing.code else { return };
         let at = |addr: u64| match function.place {
@@ -169,7 +169,8 @@ impl<'a> CountedLister<'a, '_> {
         }
     }
 
-    /// Source lines from the profile or, for JIT code, from the jitdump. callgrind only knows lines of native code.
+    /// Adds source lines: those in the callgrind file or, for JIT code, which callgrind has no lines for, those of the
+    /// jitdump.
     fn add_sources(&self, function: &Function, stated: &Stated, listing: &mut Listing, texts: &mut Texts) {
         let Code::Listed { lines, files, .. } = &mut listing.code else { return };
         let of_dump = match function.place {
@@ -197,7 +198,7 @@ impl<'a> CountedLister<'a, '_> {
     }
 }
 
-/// Adds inclusive costs to the listing and calls to its instructions.
+/// Adds to a listing the inclusive costs, and the calls of each instruction.
 fn add_calls(stated: &Stated, listing: &mut Listing) {
     listing.inclusive.clone_from(&stated.inclusive);
     let Code::Listed { lines, .. } = &mut listing.code else { return };

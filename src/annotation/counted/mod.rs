@@ -1,9 +1,9 @@
 //! Annotates a callgrind file that has a cost for every instruction (`--dump-instr=yes`).
 //!
-//! Native code is read from the file that `ob=` names, JIT code from the sources that the command `callgrind` finds
-//! too. callgrind assigns JIT code to whichever function was last entered by a call. Here, each address belongs to the
-//! code that was there. Source lines are callgrind's own, or those of the jitdump. Calls and their inclusive costs are
-//! shown as callgrind states them.
+//! Native code is read from the file that an `ob=` line names. JIT code is read from the sources that `jitgraft
+//! callgrind` uses, too. callgrind assigns the cost of JIT code to the function in which the last call instruction
+//! arrived; here, each address belongs to the code that was there. Source lines are callgrind's own or those of the
+//! jitdump. Calls and their inclusive costs are shown as callgrind states them.
 
 mod functions;
 mod lister;
@@ -30,7 +30,7 @@ use functions::{Booked, Objects};
 use lister::CountedLister;
 use std::path::Path;
 
-/// Annotates the functions that the options request. Fails if the file has no costs per instruction.
+/// Annotates the functions that the options select. Fails if the file doesn't have costs per instruction.
 pub(crate) fn annotate(
     bytes: &[u8],
     options: &AnnotateOptions,
@@ -94,7 +94,7 @@ fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Wa
     Ok(costs)
 }
 
-/// The requested events that have any cost.
+/// The events that the user wants and that have any costs.
 fn events(costs: &InstructionCosts, functions: &[Function], wanted: &[String]) -> Vec<EventTotal> {
     let mut total = Costs::default();
     functions.iter().for_each(|function| total.join(&function.costs));

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-/// Maximum number of lanes. Jumps that don't fit are not drawn.
+/// The maximum number of lanes (columns for vertical lines). Jumps that don't fit are not drawn.
 const LANES: usize = 6;
 
-/// A jump between two of the shown rows.
+/// A jump between two of the shown rows, given by their indexes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Jump {
     pub(super) from: usize,
@@ -18,7 +18,7 @@ impl Jump {
     }
 }
 
-/// Draws all lanes for this many rows. All returned strings have the same width.
+/// Draws all jumps between this many rows. Returns one string per row; all have the same width.
 pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Vec<String> {
     let mut sorted = jumps.to_vec();
     sorted.sort_by_key(|jump| {
@@ -41,14 +41,14 @@ pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Vec<String> {
     let width = if lanes.is_empty() { 0 } else { lanes.len() + 1 };
     let mut grid = vec![vec![' '; width]; rows];
     for (at, lane) in lanes.iter().enumerate() {
-        // Lane 0 is the rightmost, next to the code.
+        // Lane 0 is drawn on the right, next to the code.
         let column = lanes.len() - 1 - at;
         lane.jumps.values().for_each(|jump| put(&mut grid, *jump, column));
     }
     grid.into_iter().map(String::from_iter).collect()
 }
 
-/// Jumps that share no row, by first row. A function may have a hundred thousand.
+/// The jumps in one lane, by their first row. They share no rows. A function may have a hundred thousand jumps.
 #[derive(Default)]
 struct Lane {
     jumps: BTreeMap<usize, Jump>,
@@ -66,7 +66,7 @@ impl Lane {
     }
 }
 
-/// Draws one jump into the grid, joining it with the lines that it crosses.
+/// Draws a jump into the grid of characters, and joins it with lines that it crosses.
 fn put(grid: &mut [Vec<char>], jump: Jump, column: usize) {
     let (top, bottom) = jump.span();
     for row in grid.iter_mut().take(bottom).skip(top + 1) {

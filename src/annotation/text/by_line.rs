@@ -6,7 +6,7 @@ use super::sheet::{Sheet, base_name};
 use crate::error::Result;
 use crate::model::printable::printable;
 
-/// Writes the lines with costs and, if the file is available, the lines around them.
+/// Writes the source lines that have costs and, if the file is available, the lines around them.
 pub(super) fn write(
     sheet: &mut Sheet<'_>,
     listing: &Listing,
@@ -56,8 +56,8 @@ fn write_file(
     Ok(())
 }
 
-/// The lines to show, ascending: those with costs, and up to `context` existing lines before and after each. Without
-/// `context`, all from the first to the last.
+/// The numbers of the lines to show, ascending: those with costs, and up to `context` lines of the file before and
+/// after each. If `context` is `None`, all lines from the first to the last one with costs.
 fn shown(hot: impl Iterator<Item = u32>, file: &SourceFile, context: Option<usize>) -> Vec<u32> {
     let mut shown: Vec<u32> = Vec::new();
     for line in hot {

@@ -16,8 +16,8 @@ use row::{Paint, Row};
 use sheet::{Sheet, amount, base_name, short};
 use std::io::Write;
 
-/// Maximum number of inlined calls that are shown per function. Usually those near the top of the tree matter, and a
-/// compiler may inline several hundred.
+/// The maximum number of inlined calls to show per function. A compiler may inline several hundred; usually, those near
+/// the top of the tree matter.
 const EXPANDED: usize = 40;
 
 /// Writes the whole annotation.
@@ -54,7 +54,7 @@ impl Sheet<'_> {
         }
     }
 
-    /// Writes the tree of inlined calls, if their addresses are unknown.
+    /// Writes the calls that were inlined into a version as a tree, if their addresses in the code are unknown.
     fn expansion(&mut self, version: &Version) -> Result<()> {
         let count = version.expanded.len();
         if count > 0 {
@@ -80,7 +80,7 @@ impl Sheet<'_> {
         parts.join(" · ")
     }
 
-    /// Writes the calls of an instruction or line, with their cost as a percentage of the whole.
+    /// Writes the calls that an instruction or line makes, with their cost as a percentage of the event's total.
     fn calls(&mut self, calls: &[Calls]) -> Result<()> {
         let blank = " ".repeat(self.annotation.events.len() * self.cost_width());
         for calls in calls {
@@ -90,7 +90,7 @@ impl Sheet<'_> {
         Ok(())
     }
 
-    /// The cost as a percentage of the whole, for each event with any cost.
+    /// For each event in which there are costs, the percentage of the event's total as text.
     fn shares(&self, costs: &Costs) -> Vec<String> {
         let mut shares = Vec::new();
         for event in &self.annotation.events {
@@ -135,7 +135,8 @@ impl Sheet<'_> {
         Ok(())
     }
 
-    /// Writes a function's row in the list: its costs, its name, and the numbers of its versions.
+    /// Writes a function's row in the summary: its costs, the number of its versions, its name, and the samples (or
+    /// exact cost) of each version.
     fn name(&mut self, name: &NameSummary) -> Result<()> {
         let (mut row, digits) = (Row::default(), self.digits() + 1);
         for event in &self.annotation.events {

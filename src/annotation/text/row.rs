@@ -4,7 +4,7 @@ use super::super::options::TextOptions;
 use crate::model::printable::readable;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// The color of a piece.
+/// The color of a piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Paint {
     Plain,
@@ -15,7 +15,7 @@ pub(super) enum Paint {
 }
 
 impl Paint {
-    /// The color for a percentage, with the same limits as perf.
+    /// The color for a percentage, by the same limits as in perf.
     pub(super) fn heat(percent: f64) -> Self {
         match percent {
             5.0.. => Self::Hot,
@@ -35,23 +35,23 @@ impl Paint {
     }
 }
 
-/// The pieces of a line.
+/// A line of text, as pieces with colors.
 #[derive(Debug, Default)]
 pub(super) struct Row(Vec<(String, Paint)>);
 
 impl Row {
-    /// Appends a piece. Control characters in it are made visible.
+    /// Appends a piece of text. Control characters are replaced by visible ones.
     pub(super) fn with(mut self, text: String, paint: Paint) -> Self {
         self.0.push((readable(text.as_bytes()).into_owned(), paint));
         self
     }
 
-    /// The width in terminal columns.
+    /// The width of all pieces in terminal columns.
     pub(super) fn width(&self) -> usize {
         self.0.iter().map(|(text, _)| text.width()).sum()
     }
 
-    /// The finished line, cut to the width of the terminal.
+    /// The finished line with color codes, cut to the width of the terminal.
     pub(super) fn finish(self, options: &TextOptions) -> String {
         let mut left = options.width.unwrap_or(usize::MAX);
         let mut line = String::new();
@@ -75,7 +75,7 @@ impl Row {
     }
 }
 
-/// Cuts the text to `most` columns. If anything was cut, the last one is `…`.
+/// Cuts the text to at most `most` terminal columns. If something is cut off, the last column is `…`.
 fn cut(text: &str, most: usize) -> String {
     if text.width() <= most {
         return text.to_owned();

@@ -1,4 +1,4 @@
-//! What all parts of the text need: writing lines, formatting columns of costs, and printing amounts.
+//! What all parts of the text output need: writing lines, formatting columns of costs, and formatting amounts.
 
 use super::super::annotated::{Annotation, EventTotal, Listing};
 use super::super::costs::Costs;
@@ -27,25 +27,26 @@ impl Sheet<'_> {
         self.row(Row::default().with(text, Paint::Plain))
     }
 
-    /// The width of the column for counts, enough for the largest one. Exact counts can be much larger than numbers of
-    /// samples.
+    /// The width of the column for numbers of samples or exact costs, in characters. Exact costs can be much larger
+    /// than numbers of samples.
     pub(super) fn digits(&self) -> usize {
         let largest = self.annotation.events.iter().map(|event| event.total.count).max().unwrap_or(0);
         largest.to_string().len().max(7)
     }
 
-    /// The width of the columns of one event.
+    /// The width of one event's columns (percentage and number) in characters.
     pub(super) fn cost_width(&self) -> usize {
         self.digits() + 9
     }
 
-    /// The percentage of the event's total, and the number of samples.
+    /// The percentage that the costs are of the event's total, and the number of samples.
     pub(super) fn share(&self, costs: &Costs, event: &EventTotal) -> (f64, u64) {
         let cost = costs.get(event.number);
         (cost.percent_of(event.total, self.annotation.weight), cost.count)
     }
 
-    /// For each event, the percentage of the function's cost and the number of samples.
+    /// The columns of costs: for each event, the percentage of the function's cost, and the number of samples. Blank
+    /// where there are no samples.
     pub(super) fn costs(&self, listing: &Listing, costs: Option<&Costs>) -> Row {
         let (mut row, digits) = (Row::default(), self.digits());
         for event in &self.annotation.events {
@@ -62,7 +63,7 @@ impl Sheet<'_> {
     }
 }
 
-/// A weight in its unit.
+/// Formats a weight with its unit.
 pub(super) fn amount(weight: u64, unit: &Unit) -> String {
     match unit {
         Unit::Nanos => format!("{:.3} s", weight as f64 / 1e9),
@@ -76,7 +77,7 @@ pub(super) fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// The first `most` characters of a text.
+/// The first `most` characters of the text.
 pub(super) fn short(text: &str, most: usize) -> String {
     text.chars().take(most).collect()
 }

@@ -8,10 +8,11 @@ use crate::error::Result;
 use crate::model::printable::printable;
 use crate::resolve::disasm::TargetKind;
 
-/// Maximum width of the disassembly column, so that a few long instructions don't push the source off the screen.
+/// The maximum width of the disassembly in characters, so that a few long instructions don't push source lines off the
+/// screen.
 const SOURCE_COLUMN: usize = 64;
 
-/// Writes the selected rows, and a marker for each gap.
+/// Writes the shown instructions as rows, and a marker for each gap between them.
 pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     let Code::Listed { addr, lines, files, .. } = &listing.code else { return Ok(()) };
     let shown = shown(lines, text.options.context);
@@ -49,7 +50,8 @@ fn gap(text: &mut Sheet<'_>, count: usize, digits: usize) -> Result<()> {
     text.row(Row::default().with(format!("{blank}⋮ {count} instruction{s} without {any}"), Paint::Dim))
 }
 
-/// The indexes of the lines to show: those with costs, and up to `context` before and after each.
+/// The indexes of the instructions to show: those with costs, and up to `context` before and after each. All if
+/// `context` is `None`.
 fn shown(lines: &[Line], context: Option<usize>) -> Vec<usize> {
     let Some(context) = context else { return (0..lines.len()).collect() };
     let mut shown = Vec::new();
@@ -66,7 +68,7 @@ fn shown(lines: &[Line], context: Option<usize>) -> Vec<usize> {
     shown
 }
 
-/// The jumps with both ends among the shown lines.
+/// The jumps whose both ends are among the shown instructions.
 fn jumps(lines: &[Line], shown: &[usize]) -> Vec<Jump> {
     let mut jumps = Vec::new();
     for (from, &line) in shown.iter().enumerate() {
@@ -82,7 +84,7 @@ fn jumps(lines: &[Line], shown: &[usize]) -> Vec<Jump> {
     jumps
 }
 
-/// The disassembly, with its target.
+/// The instruction as assembly text, with the name of what it refers to.
 fn instruction(line: &Line) -> String {
     let Some(target) = &line.target else { return line.text.clone() };
     let is_branch = matches!(target.kind, TargetKind::Jump | TargetKind::Call);

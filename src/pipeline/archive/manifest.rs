@@ -4,20 +4,20 @@ use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::path::{Component, Path};
 
-/// The archive's first file, by which it is recognized.
+/// The name of an archive's first file, by which archives are recognized.
 pub(super) const MARK: &str = "jitgraft-pack";
 
-/// The archive's second file.
+/// The name of an archive's second file: the manifest.
 pub(super) const MANIFEST: &str = "manifest.json";
 
-/// Archives with another version are rejected.
+/// The version of the manifest. Archives with another version are rejected.
 const VERSION: u32 = 1;
 
-/// The contents of an archive.
+/// The manifest: what an archive contains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
     version: u32,
-    /// A description of the recorded machine for people.
+    /// A description of the recorded machine, for people to read.
     pub(crate) machine: Option<String>,
     /// The recorded machine's host name.
     pub(crate) host: Option<String>,
@@ -25,19 +25,19 @@ pub(crate) struct Manifest {
     pub(crate) files: Vec<PackedFile>,
 }
 
-/// A file in an archive.
+/// A file in an archive, as the manifest describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PackedFile {
     /// Its path in the archive.
     pub(crate) path: String,
     pub(crate) role: Role,
-    /// The process that it belongs to, as recorded.
+    /// The process that the file belongs to, by its recorded ID; `None` if it belongs to none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) pid: Option<i32>,
     /// For ELF files: the build ID in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) build_id: Option<String>,
-    /// The modification time: seconds since 1970, and nanoseconds.
+    /// The modification time of the original file: seconds since 1970, and nanoseconds.
     pub(crate) modified: (i64, i64),
     /// The size in bytes.
     pub(crate) size: u64,
@@ -45,19 +45,19 @@ pub(crate) struct PackedFile {
     pub(crate) sha256: String,
 }
 
-/// The purpose of a file in an archive.
+/// What a file in an archive is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Role {
-    /// The recording; if that is a directory (`perf record --threads`), the main file in it (`data`).
+    /// The recording. If that is a directory (`perf record --threads`), its main file (`data`).
     Recording,
-    /// Another file of such a directory: what one of perf's threads wrote.
+    /// A further file of a recording that is a directory: the records that one of perf's threads wrote.
     Stream,
     Jitdump,
     PerfMap,
     /// A runtime's log or a core dump.
     Log,
-    /// An executable or library that was mapped.
+    /// An executable or library that the recorded processes had mapped.
     Program,
     /// Debugging information.
     Debug,
@@ -65,19 +65,19 @@ pub(crate) enum Role {
     Kallsyms,
     /// A script or its source map.
     Script,
-    /// Source text.
+    /// Source text of a script.
     Source,
 }
 
 impl Manifest {
-    /// A manifest of these files.
+    /// Creates a manifest that lists these files.
     pub(crate) fn new(machine: Option<String>, host: Option<String>, files: Vec<PackedFile>) -> Self {
         Self { version: VERSION, machine, host, files }
     }
 
     /// Parses a manifest and rejects anything that must not be unpacked.
     pub(super) fn parse(text: &[u8]) -> Result<Self> {
-        /// Only the version, to be checked before anything else.
+        /// Only the version, which is checked before the other fields are parsed.
         #[derive(Deserialize)]
         struct Versioned {
             version: u32,
@@ -95,9 +95,9 @@ impl Manifest {
     }
 
     fn check(&self) -> Result<()> {
-        /// More files than any recording needs.
+        /// The maximum number of files, which is more than any recording needs.
         const MOST_FILES: usize = 100_000;
-        /// The maximum total size of unpacked files.
+        /// The maximum total size of all files, unpacked.
         const MOST_BYTES: u64 = 64 << 30;
         let whole = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
         if self.files.len() > MOST_FILES || whole > MOST_BYTES {
@@ -111,7 +111,7 @@ impl Manifest {
     }
 }
 
-/// Rejects paths that lead out of the archive.
+/// Fails if a path would lead out of the archive.
 fn check_path(path: &str) -> Result<()> {
     let is_plain = |part| matches!(part, Component::Normal(_));
     let mut parts = Path::new(path).components();

@@ -1,5 +1,5 @@
-//! Archives: a recording together with everything that names its code, packed into one file on the recorded machine
-//! (`jitgraft pack`) and readable like a recording on any other.
+//! Archives: a recording and all files that are needed to name its code, packed into one file. `jitgraft pack` makes an
+//! archive on the recorded machine; any other machine can read it like a recording.
 //!
 //! ```text
 //! jitgraft-pack           identifies the archive
@@ -11,7 +11,7 @@
 //! kcore_dir/kallsyms      the kernel's symbols, if the user asked for them
 //! ```
 //!
-//! It is a tar file compressed with zstd. An archive isn't unpacked to a directory for reading
+//! An archive is a tar file compressed with zstd. For reading, it isn't unpacked to a directory
 //! ([`crate::io::Archive`]).
 
 mod manifest;

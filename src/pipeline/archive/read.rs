@@ -1,5 +1,5 @@
-//! Reads an archive. Anything that the manifest doesn't list, that differs from the manifest, or that isn't a regular
-//! file is an error. Of tar's extensions, only long names are supported.
+//! Reads archives. It is an error if a file isn't listed in the manifest, differs from the manifest, or isn't a regular
+//! file. Of tar's extensions, only long names are supported.
 
 use super::manifest::{MANIFEST, MARK, Manifest, PackedFile, Role};
 use crate::error::{Error, Result};
@@ -14,10 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tar::{Entries, Entry, EntryType};
 
-/// The directory that contains files by their recorded paths.
+/// The archive's directory with files of the recorded machine, by their absolute paths there.
 pub(crate) const ROOT: &str = "root";
 
-/// Maximum sizes in bytes of the manifest or mark, and of a file name.
+/// The maximum size in bytes of the manifest, of the first file, and of a file name.
 const LONGEST_TEXT: u64 = 64 << 20;
 const LONGEST_NAME: u64 = 1 << 13;
 
@@ -27,7 +27,7 @@ pub(crate) fn is_archive(start: &[u8]) -> bool {
     is_tar && start.strip_prefix(MARK.as_bytes()).is_some_and(|rest| rest.starts_with(&[0]))
 }
 
-/// Reads the archive with this path, which belongs to this user.
+/// Reads an archive. `path` is the file's path, and `owner` the ID of the user who owns the file.
 pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed> {
     let mut tar = tar::Archive::new(reader);
     let mut entries = PlainFiles(tar.entries().map_err(damaged)?.raw(true));
@@ -46,7 +46,7 @@ pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed>
     Ok(Packed { archive: archive.open(), manifest })
 }
 
-/// Extracts a file and checks it against the manifest.
+/// Extracts a file and checks it against its entry in the manifest.
 fn add(archive: &mut Archive, file: &PackedFile, entry: impl Read) -> Result<()> {
     let mut hashed = Hashed { reader: entry.take(file.size.saturating_add(1)), hash: Sha256::new(), size: 0 };
     archive.add(Path::new(&file.path), file.modified, &mut hashed)?;
@@ -74,7 +74,7 @@ fn damaged(error: io::Error) -> Error {
     Error::new("is a damaged archive (tar)").because(error)
 }
 
-/// The regular files in a tar file, with their names.
+/// An iterator over the regular files in a tar file, with their names.
 struct PlainFiles<'a, R: Read>(Entries<'a, R>);
 
 impl<'a, R: Read> PlainFiles<'a, R> {
@@ -94,7 +94,7 @@ impl<'a, R: Read> PlainFiles<'a, R> {
                         String::from_utf8(name()).map_err(|_| Error::new("contains a name that is not UTF-8"))?;
                     return Ok(Some((name, entry)));
                 }
-                // People may have repacked the archive, which adds directories.
+                // People may have repacked the archive, which adds entries for directories.
                 EntryType::Directory if entry.size() == 0 => long_name = None,
                 other => {
                     let (name, what) = (String::from_utf8_lossy(&name()).into_owned(), kind_of(other));
@@ -115,7 +115,7 @@ fn kind_of(entry: EntryType) -> &'static str {
     }
 }
 
-/// Counts and hashes the bytes that are read.
+/// A reader that counts and hashes the bytes that are read through it.
 struct Hashed<R> {
     reader: R,
     hash: Sha256,
@@ -131,7 +131,7 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-/// An open archive.
+/// An opened archive.
 #[derive(Debug, Clone)]
 pub(crate) struct Packed {
     archive: Arc<Archive>,
@@ -139,25 +139,25 @@ pub(crate) struct Packed {
 }
 
 impl Packed {
-    /// The recording's main file.
+    /// The main file of the recording.
     pub(crate) fn recording(&self) -> Result<Bytes> {
         self.bytes(Role::Recording).next().ok_or_else(|| Error::new("contains no recording"))
     }
 
-    /// The recording's further streams of records, in order.
+    /// The other files of the recording, which contain further streams of records, in order.
     pub(crate) fn streams(&self) -> impl Iterator<Item = (PathBuf, Bytes)> {
         let paths = self.of_role(Role::Stream).map(|file| self.archive.path().join(&file.path));
         paths.zip(self.bytes(Role::Stream))
     }
 
-    /// Adds the archive's files to the places where binaries are searched for, after those that the user named.
+    /// Lets binaries be searched for in the archive, after the directories that the user named.
     pub(crate) fn add_to_search(&self, search: &mut SearchOptions) {
         search.is_packed = true;
         search.symfs.push(self.archive.path().join(ROOT));
         search.debug_dirs.push(self.archive.path().to_owned());
     }
 
-    /// Adds the archive's jitdumps, perf maps and logs as sources for their processes.
+    /// Adds the archive's jitdumps, perf maps and logs to the sources of JIT code, each for its process.
     pub(crate) fn add_to_sources(&self, sources: &mut SourceOptions) {
         self.add_to_search(&mut sources.search);
         let SourceOptions { jitdump, perf_map, jit_log, .. } = sources;

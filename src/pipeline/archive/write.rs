@@ -6,10 +6,10 @@ use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use tar::{Builder, EntryType, Header};
 
-/// The contents of the first file, for people who unpack an archive.
+/// The contents of the archive's first file, for people who unpack the archive.
 const ABOUT: &[u8] = b"A recording of perf with all that names its code: jitgraft reads the archive as it is.\n";
 
-/// A part of a file's contents.
+/// A part of the contents of a file.
 #[derive(Debug, Clone)]
 pub(crate) enum Piece<'a> {
     /// These bytes.
@@ -26,7 +26,7 @@ impl Piece<'_> {
         }
     }
 
-    /// Calls `show` with all bytes, piece by piece.
+    /// Calls `show` with all bytes of this part, a bounded number at a time.
     pub(crate) fn each(&self, mut show: impl FnMut(&[u8])) {
         const ZEROS: [u8; 1 << 12] = [0; 1 << 12];
         match self {
@@ -47,12 +47,12 @@ impl Piece<'_> {
     }
 }
 
-/// Writes an archive. `contents` are the pieces of each file, in the manifest's order.
+/// Writes an archive. `contents` has the pieces of each file, in the order of the manifest.
 pub(crate) fn write(out: &mut dyn Write, manifest: &Manifest, contents: &[&[Piece<'_>]]) -> Result<()> {
     let mut zstd = zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
     let mut tar = Builder::new(&mut zstd);
     append(&mut tar, MARK, (0, ABOUT.len() as u64), ABOUT)?;
-    // The first file is compressed separately, so that an archive can be recognized by its first bytes.
+    // Compress the first file separately, so that archives can be recognized by their first bytes.
     tar.get_mut().flush()?;
     let listed = serde_json::to_vec_pretty(manifest).map_err(io::Error::from)?;
     append(&mut tar, MANIFEST, (0, listed.len() as u64), &listed[..])?;

@@ -1,5 +1,5 @@
-//! Names JIT code in a callgrind file that is read as stacks. Uses perf maps and jitdumps next to it, like `jitgraft
-//! callgrind`, but writes nothing.
+//! Names JIT code in a callgrind file that is being read as stacks. Uses the perf maps and jitdumps next to the file
+//! like `jitgraft callgrind`, but keeps the result in a temporary file.
 
 use super::names::CodeNames;
 use super::{pid_in_name, processes, stream};
@@ -16,10 +16,10 @@ use std::io::{BufWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// How many bytes are searched for the process ID.
+/// How many bytes at the start of the file are searched for the process ID.
 const HEAD: usize = 1 << 14;
 
-/// The file's contents, with names if there are any to add.
+/// A reader of the callgrind file's text: with names for JIT code if any are found, otherwise unchanged.
 pub(crate) fn with_names(
     reader: Box<dyn Read + Send>,
     path: &InPath,
@@ -48,7 +48,8 @@ pub(crate) fn with_names(
     Ok(Box::new(std::io::Cursor::new(named.unwrap_or(text))))
 }
 
-/// The file's contents with names; `None` if it has no unknown functions, or there are no names for them.
+/// Adds names to the text of a callgrind file. `None` if all its functions have names, or if there is no JIT code to
+/// name them with.
 fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warnings) -> Result<Option<Bytes>> {
     let index = stream::index(text, job)?;
     if index.unknown_functions().is_empty() {
@@ -68,10 +69,11 @@ fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warn
     spool.map().map(Some)
 }
 
-/// Shares of the cost below this percentage aren't reported.
+/// The smallest percentage of the cost that is reported.
 const LEAST: f64 = 1.0;
 
 /// A message that says how much of the first event's cost is in JIT code without names, and which command explains why.
+/// `None` if it is less than [`LEAST`] percent.
 pub(crate) fn report_unnamed(profile: &Profile, path: &Path) -> Option<String> {
     let series = profile.series.first()?;
     let CodeShares { whole, jit, jit_named, no_file, .. } = CodeShares::count(profile, series, Weight::Period);

@@ -1,5 +1,5 @@
-//! Determines how much of a callgrind file's cost is in JIT code, and which sources could name it. Makes the same two
-//! passes as `jitgraft callgrind`, but writes nothing.
+//! Determines how much of a callgrind file's cost is in JIT code, and how much of that could be named. Makes the same
+//! two passes as `jitgraft callgrind`, but writes nothing.
 
 use super::names::CodeNames;
 use super::stream::{self, NamedProfile};
@@ -13,22 +13,22 @@ use crate::sources::{Account, SourceOptions, find};
 use std::io::{Read, Seek};
 use std::path::Path;
 
-/// Cost in JIT code, for the first event.
+/// How much cost in JIT code could be named, for the first event of a callgrind file.
 #[derive(Debug)]
 pub(crate) struct Coverage {
-    /// The process, if the file or its name contains the ID.
+    /// The process, if its ID is in the file or in the file's name.
     pub(crate) pid: Option<Pid>,
-    /// The first word of the command line.
+    /// The program: the first word of the command line.
     pub(crate) program: Vec<u8>,
     /// The name of the event.
     pub(crate) event: Vec<u8>,
     /// True if costs are recorded per instruction address.
     pub(crate) has_instr: bool,
-    /// Self cost in memory without a file for which there are names.
+    /// The self cost in memory without a file (JIT code) for which sources have names.
     pub(crate) nameable: u64,
-    /// Self cost in memory without a file for which there are none.
+    /// The self cost in memory without a file for which no source has a name.
     pub(crate) unnameable: u64,
-    /// What became of each source.
+    /// What became of each source of JIT code, such as a perf map.
     pub(crate) accounts: Vec<Account>,
 }
 

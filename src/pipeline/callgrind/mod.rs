@@ -1,5 +1,4 @@
-//! Reads callgrind files: names their JIT code, makes two passes over the text, and determines how much of the cost has
-//! names.
+//! Names JIT code in callgrind files, in two passes over the text, and determines how much of the cost has names.
 
 mod beside;
 mod coverage;
@@ -14,11 +13,11 @@ use crate::model::process::{Process, Processes};
 use crate::model::{Nanos, Pid};
 use std::path::Path;
 
-/// `CLOCK_MONOTONIC` in time.h, which jitdumps are supposed to use.
+/// The value of `CLOCK_MONOTONIC` in time.h. Jitdumps should use this clock.
 const CLOCK_MONOTONIC: i32 = 1;
 
-/// The process of a callgrind file. callgrind has no clock, and only the order of a jitdump's times matters, so that
-/// any clock will do.
+/// The process of a callgrind file, for loading its sources of JIT code. callgrind has no clock, and only the order of
+/// times within a jitdump matters, so any clock will do.
 pub(crate) fn processes(pid: Pid) -> Processes {
     let mut processes = Processes::default();
     processes.clock.clockid = Some(CLOCK_MONOTONIC);
@@ -26,11 +25,12 @@ pub(crate) fn processes(pid: Pid) -> Processes {
     processes
 }
 
-/// Enough bytes for the header of a callgrind file, or of a report from another of valgrind's tools.
+/// How many bytes to read to have the whole header of a callgrind file, or of a report from another of valgrind's
+/// tools.
 pub(crate) const HEAD: u64 = 1 << 16;
 
-/// The process ID in a file name: the number after `.out.`, or else the last part that is a number, as in
-/// `x.callgrind.out.4711-02`.
+/// The process ID in a file name: the number after `.out.` or, if there is none, the last part that is a number, as in
+/// `x.callgrind.out.4711-02`. `None` if there is no number.
 pub(crate) fn pid_in_name(path: &Path) -> Option<i32> {
     let name = path.file_name()?.to_str()?;
     let parse_pid = |part: &str| part.split('-').next()?.parse().ok();

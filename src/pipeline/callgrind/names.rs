@@ -1,7 +1,7 @@
-//! The code map in the form that callgrind needs: by address only, without times, and with unique names.
+//! JIT code in the form that a callgrind file needs: by address only, without times, and with unique names.
 //!
-//! callgrind adds up costs over the whole run. If several pieces of code were at an address one after another, the last
-//! one gets all the cost. Such pieces are marked, so that costs in them can be counted.
+//! callgrind adds up costs over the whole run. If there was different code at an address in the course of the run, the
+//! last one gets all the cost. It is then marked as ambiguous, so that the cost in question can be counted.
 
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
@@ -14,13 +14,13 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 
-/// The JIT code of a process.
+/// The JIT code of a process at the end of the run, by address.
 #[derive(Debug)]
 pub(crate) struct CodeNames<'m, 'data> {
     map: &'m CodeMap<'data>,
-    /// Start addresses of the spans. Kept apart so that searches only touch these.
+    /// The start address of each span. Separate from the spans, so that a search touches less memory.
     starts: Vec<u64>,
-    /// Sorted by address, without overlaps.
+    /// The address ranges in which entries are visible, sorted and without overlaps.
     spans: Vec<CodeSpan>,
     entries: Vec<JitEntry<'data>>,
     object: Vec<u8>,
@@ -32,29 +32,30 @@ struct CodeSpan {
     entry: u32,
 }
 
-/// A function at an address.
+/// A piece of JIT code at an address. Code that was moved has an entry for each address.
 #[derive(Debug)]
 pub(crate) struct JitEntry<'data> {
-    /// Its code in the code map.
+    /// The ID of the code in the code map.
     pub(crate) id: CodeId,
-    /// The address of its first byte.
+    /// The address of the code's first byte.
     pub(crate) addr: u64,
-    /// Its name in the output.
+    /// The name of the function in the output.
     name: Cow<'data, [u8]>,
     file: &'data [u8],
-    /// True if other code was at its addresses before.
+    /// True if there was different code at some of its addresses before.
     ambiguous: bool,
 }
 
 impl<'m, 'data> CodeNames<'m, 'data> {
-    /// The code of `pid` at the end of the run. `object` is the name of the object file that the output puts the code
-    /// in.
+    /// Determines which code of process `pid` was in memory at the end of the run. `object` is the name of the object
+    /// file (`ob=`) to which the output attributes the code.
     pub(crate) fn new(map: &'m CodeMap<'data>, pid: Pid, object: Vec<u8>, pool: &Pool) -> Self {
         let mut painter = Painter::new(map);
         let (mut timed, untimed): (Vec<&Segment>, Vec<&Segment>) =
             map.segments().iter().filter(|segment| segment.pid == pid).partition(|segment| is_timed(segment));
-        // Paint untimed code first, because what has a time is more reliable. The map has no segments for untimed code
-        // that later entries hide, but it should be known that it existed.
+        // Code without a time goes first, so that more reliable code with a time replaces it. The map has no segments
+        // for untimed code that later entries of the same source hide, but that code must be taken into account as
+        // well.
         let untimed_origins: FxHashSet<OriginId> =
             untimed.iter().map(|segment| map.code(segment.code).origin).collect();
         let untimed_codes = codes(map).filter(|(_, code)| untimed_origins.contains(&code.origin));
@@ -85,17 +86,17 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         Self { map, starts, spans, entries, object }
     }
 
-    /// The code of an entry.
+    /// The code of an entry, from the code map.
     pub(crate) fn code(&self, entry: &JitEntry<'data>) -> Code<'data> {
         self.map.code(entry.id)
     }
 
-    /// True if there is no code at all.
+    /// True if the process has no JIT code.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// Entries that are at least partly visible, in the order of time.
+    /// The entries that later code doesn't hide completely, in the order of time.
     pub(crate) fn visible_entries(&self) -> impl Iterator<Item = &JitEntry<'data>> {
         let mut seen = vec![false; self.entries.len()];
         for span in &self.spans {
@@ -104,17 +105,17 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         self.entries.iter().zip(seen).filter(|(_, seen)| *seen).map(|(entry, _)| entry)
     }
 
-    /// True if other code was at the entry's addresses before.
+    /// True if there was different code at some of the entry's addresses before. `entry` is an index.
     pub(crate) fn is_ambiguous(&self, entry: usize) -> bool {
         self.entries.get(entry).is_some_and(|entry| entry.ambiguous)
     }
 
-    /// All code from one source in the source's order, whether or not it is still visible.
+    /// All code from a source in the source's order, including code that later code hides.
     pub(crate) fn codes_of_origin(&self, origin: OriginId) -> Vec<(CodeId, Code<'data>)> {
         codes(self.map).filter(|(_, code)| code.origin == origin).collect()
     }
 
-    /// The source file and line for an address.
+    /// The source file and line of the code at an address; `None` if unknown.
     pub(crate) fn source_line(&self, addr: u64) -> Option<(&'data [u8], u32)> {
         let entry = &self.entries[self.find(addr)?];
         let offset = addr.checked_sub(entry.addr)?;
@@ -135,7 +136,7 @@ fn codes<'data>(map: &CodeMap<'data>) -> impl Iterator<Item = (CodeId, Code<'dat
     (0..map.code_count()).map(|at| CodeId(at as u32)).map(|id| (id, map.code(id)))
 }
 
-/// True if the code has source lines.
+/// True if source lines of the code are known.
 fn has_lines(code: &Code<'_>) -> bool {
     code.lines.decode.is_some() || code.lines.positions.is_some()
 }
@@ -144,8 +145,8 @@ fn is_timed(segment: &Segment) -> bool {
     segment.from.0 != 0 || segment.until.0 != u64::MAX
 }
 
-/// The source file of a line. Converts `file:` URLs to paths, which source viewers expect. V8 overwrites the start of
-/// some file names, but repeats file, line and column in the function's name.
+/// Cleans up the source file of a line. Converts `file:` URLs to paths, which source viewers expect. V8 overwrites the
+/// start of some file names; these are taken from the function's name, which repeats file, line and column.
 fn source_file<'data>(code: &Code<'data>, file: &'data [u8]) -> &'data [u8] {
     let is_name = file.iter().any(|byte| b"/.:".contains(byte)) && file.iter().all(|byte| *byte >= b' ');
     let file = if is_name { file } else { file_in_name(code.name).unwrap_or(b"???") };
@@ -155,7 +156,7 @@ fn source_file<'data>(code: &Code<'data>, file: &'data [u8]) -> &'data [u8] {
     }
 }
 
-/// The file in `JS:*f /path/of.js:12:7`.
+/// The file in V8's name for a function, such as `JS:*f /path/of.js:12:7`. `None` for other names.
 fn file_in_name(name: &[u8]) -> Option<&[u8]> {
     let at = name.iter().position(|&byte| byte == b' ')?;
     let mut parts = name[at + 1..].rsplitn(3, |&byte| byte == b':');
@@ -166,14 +167,15 @@ fn file_in_name(name: &[u8]) -> Option<&[u8]> {
     (is_number(column) && is_number(line) && !file.is_empty()).then_some(file)
 }
 
-/// Paints pieces of code over each other, the last one on top.
+/// Determines which code is visible at the end of the run: later code hides earlier code at the same addresses.
 struct Painter<'m, 'data> {
     map: &'m CodeMap<'data>,
     entries: Vec<JitEntry<'data>>,
-    /// The first entry of each piece of code; below, further entries of code that was moved.
+    /// For each piece of code in the code map, its first entry, if any. `others` has further entries of code that was
+    /// moved, by code and address.
     first: Vec<Option<u32>>,
     others: FxHashMap<(u32, u64), u32>,
-    /// The visible ranges and their entries.
+    /// The visible address ranges, each with its entry.
     spans: RangeMap<u32>,
 }
 
@@ -188,7 +190,7 @@ impl<'m, 'data> Painter<'m, 'data> {
         }
     }
 
-    /// The address ranges of code that never moved.
+    /// The address ranges of code as it was loaded, without later moves. Adds an entry for each.
     fn ranges(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<EntryRange> {
         let mut ranges = Vec::with_capacity(self.entries.capacity());
         for (id, code) in codes {
@@ -201,7 +203,8 @@ impl<'m, 'data> Painter<'m, 'data> {
         ranges
     }
 
-    /// Paints a range of an entry over what is there.
+    /// Makes an entry's range visible, so that it hides earlier code there. Marks the entry as ambiguous if it hides
+    /// different code.
     fn paint(&mut self, EntryRange { start, end, entry }: EntryRange) {
         let map = self.map;
         let entries = &self.entries;
@@ -209,13 +212,14 @@ impl<'m, 'data> Painter<'m, 'data> {
         self.spans.insert(start..end, entry, |below| {
             let below = map.code(entries[below.value as usize].id);
             let code = map.code(entries[entry as usize].id);
-            // A perf map that lists the same code as the jitdump doesn't make it ambiguous.
+            // The same code in a perf map and in a jitdump doesn't make it ambiguous, so only code from the same source
+            // is compared.
             is_over_other |= below.origin == code.origin && below.name != code.name;
         });
         self.entries[entry as usize].ambiguous |= is_over_other;
     }
 
-    /// What is visible after painting, sorted by address.
+    /// The address ranges that are visible now, sorted by address.
     fn visible_ranges(&self) -> Vec<EntryRange> {
         let mut ranges = Vec::new();
         for Entry { start, end, value: entry, .. } in self.spans.iter() {
@@ -224,7 +228,7 @@ impl<'m, 'data> Painter<'m, 'data> {
         ranges
     }
 
-    /// The number of the entry for a piece of code at an address; adds it if it is new.
+    /// The index of the entry for a piece of code at an address. Adds the entry if it doesn't exist.
     fn entry(&mut self, id: CodeId, addr: u64) -> u32 {
         // Fewer than 2³², because each belongs to one of the code map's changes, which are numbered with 32 bits.
         let next = self.entries.len() as u32;
@@ -242,7 +246,7 @@ impl<'m, 'data> Painter<'m, 'data> {
     }
 }
 
-/// The address range where an entry is visible or was painted.
+/// An address range of an entry.
 #[derive(Debug, Clone, Copy)]
 struct EntryRange {
     start: u64,
@@ -250,17 +254,18 @@ struct EntryRange {
     entry: u32,
 }
 
-/// The ranges sorted by address, if none overlap, so that nothing has to be painted; otherwise `None`.
+/// The ranges sorted by address, if none overlap: then no code hides another. Otherwise `None`.
 fn sort_if_disjoint(ranges: &[EntryRange]) -> Option<Vec<EntryRange>> {
     let mut sorted = ranges.to_vec();
     sorted.sort_unstable_by_key(|range| range.start);
     sorted.is_sorted_by(|before, after| before.end <= after.start).then_some(sorted)
 }
 
-/// Makes names unique by appending the address at which a function was loaded. A function that is listed twice or was
-/// moved is still one function. Code that isn't visible keeps its name. `visible` are indexes of entries.
+/// Makes names unique: if several functions have the same name, the address where a function was loaded is appended. A
+/// function that is listed twice or was moved is still one function. `visible` are the indexes of visible entries; only
+/// these count as having the same name.
 fn make_names_unique(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], visible: impl Iterator<Item = u32>) {
-    // The first entry with each name, and the names that several functions have.
+    // The first entry with each name.
     let mut first: HashTable<u32> = HashTable::with_capacity(entries.len());
     let mut shared: FxHashSet<&[u8]> = FxHashSet::default();
     let hash = |name: &[u8]| FxBuildHasher.hash_one(name);
@@ -297,7 +302,7 @@ fn make_names_unique(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], visible: i
 
 impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
     fn find_range(&self, addr: u64) -> Covered {
-        // Most addresses are below all JIT code.
+        // A fast path, because most addresses are lower than all JIT code.
         let first = self.starts.first().copied().unwrap_or(u64::MAX);
         if addr < first {
             return Covered { range: 0..first, entry: None };
@@ -351,10 +356,10 @@ mod tests {
     use crate::model::{Addr, Nanos, Tid};
     use crate::resolve::code_map::CodeList;
 
-    /// Code from a source: time (if from a jitdump), name, address, size.
+    /// A piece of code in a source: time (`None` in a perf map), name, address, size.
     type Listed = (Option<u64>, &'static str, u64, u64);
 
-    /// The name at each address, with a `?` if other code was there before.
+    /// The name at each address, followed by `?` if there was different code before.
     fn names_at(sources: &[&[Listed]], addrs: &[u64]) -> Vec<String> {
         let list = |(origin, listed): (usize, &&[Listed])| -> CodeList<'static> {
             let load = |&(time, name, addr, size): &Listed| {
@@ -407,7 +412,7 @@ mod tests {
     fn the_same_code_listed_again_is_not_ambiguous() {
         let dump: &[Listed] = &[(Some(1), "f", 0x100, 0x40), (Some(2), "f", 0x100, 0x40)];
         assert_eq!(names_at(&[dump], &[0x110]), ["f"]);
-        // Erlang's perf map adds a dollar sign to the names in its jitdump. The jitdump is the better source.
+        // Erlang's perf map has the names of its jitdump with a dollar sign added. The jitdump is the better source.
         let (dump, map): (&[Listed], &[Listed]) =
             (&[(Some(1), "m:f/1", 0x100, 0x40)], &[(None, "$m:f/1", 0x100, 0x40), (None, "$m:g/1", 0x140, 0x40)]);
         assert_eq!(names_at(&[dump, map], &[0x110, 0x150]), ["m:f/1", "$m:g/1"]);

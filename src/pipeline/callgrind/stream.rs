@@ -1,4 +1,4 @@
-//! Makes both passes over a callgrind file. It is memory-mapped, because most of the output is copied from the input.
+//! Makes the two passes over a callgrind file. The file is memory-mapped, because most of the output is copied from it.
 
 use crate::error::Result;
 use crate::io::Bytes;
@@ -10,17 +10,17 @@ use crate::records::callgrind::{
 };
 use std::io::Write;
 
-/// The process ID, if it is in the file's header.
+/// The process ID in the header of a callgrind file; `None` if there is none.
 pub(crate) fn find_pid(text: &[u8]) -> Option<i32> {
     let mut index = FileIndex::default();
     index.append(scan_chunk(&chunks(text, START).next()?));
     index.header.pid
 }
 
-/// Bytes that contain the header.
+/// How many bytes at the start of the file contain the header.
 const START: usize = 1 << 14;
 
-/// First pass: collects what compressed names stand for.
+/// The first pass: collects the names that callgrind's compressed names (`(1)`) stand for.
 pub(crate) fn index<'a>(text: &'a Bytes, job: &Job) -> Result<FileIndex<'a>> {
     let progress = Progress::for_pass(text.len() as u64, "looking", job);
     let mut index = FileIndex::default();
@@ -36,7 +36,7 @@ pub(crate) fn index<'a>(text: &'a Bytes, job: &Job) -> Result<FileIndex<'a>> {
     Ok(index.finish())
 }
 
-/// The result of the second pass.
+/// The result of the second pass over a callgrind file.
 pub(crate) struct NamedProfile {
     /// Statistics for the summary.
     pub(crate) stats: RewriteStats,
@@ -44,7 +44,7 @@ pub(crate) struct NamedProfile {
     pub(crate) functions: usize,
 }
 
-/// Second pass: writes the file with names.
+/// The second pass: writes the file with names for JIT code.
 pub(crate) fn rewrite<'a>(
     text: &'a Bytes,
     index: &'a FileIndex<'a>,

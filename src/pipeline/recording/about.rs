@@ -1,4 +1,4 @@
-//! Collects facts about a recording: features, processes and their mappings.
+//! Collects the facts about a recording that a profile has: machine, command, processes and their mappings.
 
 use super::options::RecordingOptions;
 use super::resolution::Resolution;
@@ -13,7 +13,8 @@ use crate::resolve::dso::{Dso, DsoKind};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 
-/// Collects the facts. Modules are only included if addresses or lines are kept or the options ask for them.
+/// Collects the facts about a recording. Modules are only included if addresses or lines are kept, or if the options
+/// ask for them.
 pub(super) fn about(
     resolution: &Resolution<'_>,
     samples: &Samples,
@@ -55,7 +56,8 @@ fn life(process: &Process) -> ProcessLife {
     ProcessLife { parent, started, ended: process.exited }
 }
 
-/// Executable mappings of files, the vDSO and the kernel, by the name that frames have as their module.
+/// The modules of a recording, by the name that frames have as their module: files with executable mappings, the vDSO
+/// and the kernel.
 fn modules(resolution: &Resolution<'_>) -> BTreeMap<Vec<u8>, Module> {
     let mut modules: BTreeMap<Vec<u8>, Module> = BTreeMap::new();
     for (&pid, process) in &resolution.survey.processes.by_pid {
@@ -73,7 +75,7 @@ fn modules(resolution: &Resolution<'_>) -> BTreeMap<Vec<u8>, Module> {
     }
     for (id, image) in resolution.images.opened() {
         let dso = resolution.spaces.dsos().get(id);
-        // A copy of the same build elsewhere may be stripped and then has another hash.
+        // Don't use a copy of the file in another directory: it may be stripped, and then has a different hash.
         let is_its_file = dso.build_id.is_some() && image.path().as_os_str().as_bytes().ends_with(&dso.path);
         if let Some(module) =
             modules.get_mut(&dso.path).filter(|of| is_its_file && of.build_id.into_option() == dso.build_id)

@@ -1,4 +1,4 @@
-//! Frames from branch stacks (`perf record -b`, `--call-graph lbr`).
+//! Converts branch stacks (`perf record -b`, `--call-graph lbr`) to frames.
 
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr};
@@ -7,17 +7,18 @@ use linux_perf_event_reader::constants as abi;
 
 type BranchFrame = (CpuMode, FrameAddr);
 
-/// The maximum length of a call instruction in bytes.
+/// The maximum size of a call instruction in bytes.
 const LONGEST_CALL: u64 = 8;
-/// The maximum length of loops to look for, in branches. No CPU records two iterations of longer ones.
+/// The maximum length of a loop that is recognized, in branches. No CPU records enough branches for two iterations of a
+/// longer loop.
 const LONGEST_LOOP: usize = 64;
 
-/// Puts the branches on top of the callers (`frames`, innermost first), like `perf report --branch-history`: each
-/// branch becomes two frames, its target and its source. Loops appear only once. Callers whose calls are among the
-/// branches aren't repeated.
+/// Adds recorded branches to a stack (`frames`, innermost first), on the inner side of the callers, as `perf report
+/// --branch-history` does. Each branch becomes two frames: its target and its source. Repeated iterations of a loop are
+/// left out, and so are callers whose calls are among the branches.
 pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<BranchFrame>) {
     let mut branches: Vec<Branch> = branches.iter().collect();
-    // The newest branch led to the sampled instruction.
+    // The innermost frame is left out: the target of the newest branch, which led there, stands for it.
     let mut known = usize::from(!branches.is_empty() && !frames.is_empty());
     for branch in &branches {
         known += usize::from(frames.get(known).is_some_and(|frame| is_call(branch, frame.1.raw())));
@@ -28,12 +29,12 @@ pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<BranchFrame>)
     frames.splice(..known, history);
 }
 
-/// True if the branch is the call that returns to this address.
+/// True if the branch is a call that returns to the address `returns`.
 fn is_call(branch: &Branch, returns: Addr) -> bool {
     branch.from < returns && branch.from.0 >= returns.0.saturating_sub(LONGEST_CALL)
 }
 
-/// Keeps only the newest iteration of loops.
+/// Of each loop in the branches, keeps only the newest iteration.
 fn remove_loops(branches: &mut Vec<Branch>) {
     let same = |a: &Branch, b: &Branch| (a.from, a.to) == (b.from, b.to);
     let mut at = 1;
@@ -49,9 +50,9 @@ fn remove_loops(branches: &mut Vec<Branch>) {
     }
 }
 
-/// The call chain of a sample if its user part is a call stack that the CPU recorded (LBR); otherwise `None`.
+/// The frames of a sample whose user stack was recorded by the CPU as a stack of calls (LBR). `None` for other samples.
 ///
-/// The innermost frame is the target of the newest call. The other frames are call instructions rather than return
+/// The innermost user frame is the target of the newest call. The other user frames are call instructions, not return
 /// addresses.
 pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Option<impl Iterator<Item = BranchFrame>> {
     let branches = sample.branches.filter(|_| attr.branch_sample_type & abi::PERF_SAMPLE_BRANCH_CALL_STACK != 0)?;

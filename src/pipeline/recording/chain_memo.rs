@@ -1,10 +1,10 @@
-//! Remembers call chains that have been resolved, word by word. Programs return to the same stacks: in a long
-//! recording, most samples repeat an earlier call chain, and comparing all its words takes a tenth of the time of
-//! looking up each frame.
+//! Remembers call chains that have been resolved, so that a sample with the same chain needn't be resolved again.
+//! Programs return to the same stacks: in a long recording, most samples repeat an earlier call chain. Comparing all
+//! words of a chain takes a tenth of the time of looking up each frame.
 //!
-//! It saves a third of the CPU time of a flame graph if stacks repeat (129 MB of tsc on node), and two fifths for
-//! `inject` (1 GB of the same). If no chain repeats, only the first few thousand are kept and the others noted by one
-//! bit each, which costs a few percent.
+//! The memo saves a third of the CPU time of a flame graph if stacks repeat (129 MB of tsc on node), and two fifths for
+//! `inject` (1 GB of the same). If no chain repeats, only the first few thousand chains are kept, and for all others
+//! one bit each is set; this costs a few percent.
 
 use crate::model::process::CpuMode;
 use crate::model::{Addr, Nanos, Pid};
@@ -13,17 +13,17 @@ use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
-/// With more chains than this, the memo is cleared.
+/// The maximum number of chains in the memo. When it is reached, the memo is cleared.
 const MOST: usize = 1 << 16;
 
-/// One bit per hash value of chains that have been seen: 64 KiB.
+/// The size of the bit set that says for each hash value whether a chain with it has been seen: 64 KiB.
 const ONCE_BITS: usize = 1 << 19;
 
-/// This many chains are kept when they are first seen. After that, unless enough chains have repeated, a chain is kept
-/// only when it is seen for the second time.
+/// The number of chains that are kept when they are first seen. After that, unless enough chains have repeated, a chain
+/// is only kept when it is seen for the second time.
 const ON_TRIAL: u64 = 1 << 12;
 
-/// Everything that determines the frames of a call chain except for the time.
+/// A call chain with everything that determines its frames, except for the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ChainKey<'data> {
     /// A hash of all other fields.
@@ -33,12 +33,12 @@ pub(crate) struct ChainKey<'data> {
     pid: Pid,
     event: u32,
     mode: CpuMode,
-    /// The caller of the innermost frame, if the chain itself lacks it.
+    /// The caller of the innermost function, if it was determined separately because the chain doesn't contain it.
     leaf_caller: Option<Addr>,
 }
 
 impl<'data> ChainKey<'data> {
-    /// The key for a sample; `None` if it has no call chain.
+    /// The key for a sample's call chain; `None` if the sample has none.
     #[inline]
     pub(crate) fn from_sample(sample: &Sample<'data>, pid: Pid, leaf_caller: Option<Addr>) -> Option<Self> {
         let words = sample.callchain.bytes();
@@ -60,12 +60,12 @@ impl Hash for ChainKey<'_> {
     }
 }
 
-/// Resolved chains, each valid for a time range.
+/// Resolved call chains. Each is valid for a time range.
 #[derive(Debug)]
 pub(crate) struct ChainMemo<'data, V> {
     known: FxHashMap<ChainKey<'data>, (V, Range<Nanos>)>,
     once: Vec<u64>,
-    /// True if chains are never kept when first seen.
+    /// True if a chain is never kept when it is first seen.
     only_repeated: bool,
     kept: u64,
     found: u64,
@@ -78,12 +78,13 @@ impl<V> Default for ChainMemo<'_, V> {
 }
 
 impl<'data, V> ChainMemo<'data, V> {
-    /// For users for whom keeping a chain costs about as much as resolving it.
+    /// A memo that keeps a chain only when it is seen for the second time. For callers to whom keeping a chain costs
+    /// about as much as resolving it.
     pub(crate) fn only_repeated() -> Self {
         Self { only_repeated: true, ..Self::default() }
     }
 
-    /// The resolved chain if it is known and valid at this time.
+    /// The value of a chain, if it is in the memo and valid at this time.
     #[inline]
     pub(crate) fn get(&mut self, key: &ChainKey<'data>, time: Nanos) -> Option<&mut V> {
         let (value, holds) = self.known.get_mut(key)?;
@@ -94,8 +95,8 @@ impl<'data, V> ChainMemo<'data, V> {
         Some(value)
     }
 
-    /// Keeps a chain that is valid during `holds`, if it is likely to repeat. `drop` gets values that are discarded to
-    /// make room.
+    /// Adds the value of a chain, valid during `holds`, if the chain is likely to repeat. `drop` gets the values that
+    /// are removed to make room.
     pub(crate) fn put(
         &mut self,
         key: ChainKey<'data>,
@@ -119,12 +120,12 @@ impl<'data, V> ChainMemo<'data, V> {
         }
     }
 
-    /// All values in the memo.
+    /// Returns all values in the memo.
     pub(crate) fn into_values(self) -> impl Iterator<Item = V> {
         self.known.into_values().map(|(value, _)| value)
     }
 
-    /// True if a chain with this hash was seen before. Marks it as seen.
+    /// Marks a chain with this hash as seen. Returns true if it had been seen before.
     fn was_seen(&mut self, hash: u64) -> bool {
         if self.once.is_empty() {
             self.once = vec![0; ONCE_BITS / 64];

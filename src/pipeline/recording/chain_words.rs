@@ -1,15 +1,15 @@
-//! Compares the words of a call chain with those of the previous sample's. Their outermost words are mostly the same,
-//! and so are the frames that they stand for.
+//! Compares the words (64-bit values) of a call chain with those of the previous sample's. Their outermost words are
+//! usually the same, and so are the frames that these words stand for.
 
 use crate::model::FrameAddr;
 use crate::model::process::CpuMode;
 use crate::records::perf_data::{ChainContext, Words, is_context};
 
-/// A call chain whose words are the sample's whole stack.
+/// The words of a sample's call chain, if they determine the sample's whole stack.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainWords<'data> {
     words: Words<'data>,
-    /// How many of the outermost words come after the last context mark. Each of these is a frame.
+    /// How many of the outermost words follow the last context mark. Each of them is a frame.
     behind_marks: usize,
 }
 
@@ -19,9 +19,10 @@ impl<'data> ChainWords<'data> {
         Self { words, behind_marks: last_mark.unwrap_or(words.len()) }
     }
 
-    /// Prepares another chain and counts the outermost frames that it has in common with this one. Its other frames are
-    /// added to `inner`, innermost first. `kept` returns the innermost of that many outermost frames of this chain, if
-    /// its answer is still valid. `None` if it isn't certain that there are common frames.
+    /// Compares another sample's call chain, `words`, with this one. Returns it in prepared form, with the number of
+    /// outermost frames that both have in common. Its other frames are added to `inner`, innermost first. `kept(n)`
+    /// must return the innermost of this chain's `n` outermost frames, or `None` if what was found for that frame isn't
+    /// valid any more. Returns `None` if it isn't certain that there are common frames.
     pub(super) fn compare(
         &self,
         words: Words<'data>,
@@ -42,8 +43,8 @@ impl<'data> ChainWords<'data> {
                 None => behind_marks = words.len() - index - 1,
             }
         }
-        // The first common word may mean something else after different words, such as an instruction instead of a
-        // return address. The words outside of it don't change their meaning.
+        // After different inner words, the first common word may mean something else: an instruction instead of a
+        // return address. Words on its outer side always mean the same.
         let first_common = context.step(words.get(others)?);
         (first_common == Some(innermost_common)).then_some((Self { words, behind_marks }, same))
     }
@@ -108,7 +109,7 @@ mod tests {
         let kept = |same: usize| Some(of_one[of_one.len() - same]);
         let (_, same) = ChainWords::new(one).compare(other, ChainContext::NONE, kept, &mut inner).unwrap();
         assert_eq!((same, inner.len()), (2, 3));
-        // The address of an interrupted instruction isn't a return address.
+        // The address of an interrupted instruction is not a return address.
         let kept = |same: usize| Some(of_one[of_one.len() - same]);
         assert!(ChainWords::new(one).compare(other, ChainContext::NONE, |_| kept(3), &mut inner).is_none());
     }

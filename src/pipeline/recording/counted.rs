@@ -1,8 +1,10 @@
-//! Weights of samples that contain counter values (`PERF_SAMPLE_READ`; `perf record -e '{cycles,misses}:S'`).
+//! Determines the weights of samples that contain counter values (`PERF_SAMPLE_READ`; `perf record -e
+//! '{cycles,misses}:S'`).
 //!
-//! Only the group's leader is sampled. Each of its samples contains the values of all counters and counts as a sample
-//! of every member, weighted with what that counter counted since the previous sample. Members that counted nothing are
-//! left out. perf does the same (`deliver_sample_group` in tools/perf/util/session.c).
+//! In a group of events, only the leader takes samples. Each of its samples contains the values of all counters. It
+//! counts as a sample of every event in the group, weighted with how much that event's counter grew since the previous
+//! sample. Events whose counter didn't grow are left out. perf does the same (`deliver_sample_group` in
+//! tools/perf/util/session.c).
 
 use super::streams::RecordChunks;
 use crate::model::Tid;
@@ -10,26 +12,26 @@ use crate::records::perf_data::{RawRecord, Recording, Sample, kind};
 use linux_perf_event_reader::constants as abi;
 use rustc_hash::FxHashMap;
 
-/// A sample of one event of a group.
+/// An event of a group for which a sample counts, and the weight.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Member {
-    /// The index of the event.
+    /// The index of the event in the recording.
     pub(super) event: u32,
-    /// The weight of the sample.
+    /// The weight of the sample for this event.
     pub(super) period: u64,
 }
 
-/// For each sample with counter values, in order, the samples that it stands for.
+/// For each sample with counter values, in the order of a chunk, the events for which it counts.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counted {
     members: Vec<Member>,
-    /// Where the members of each sample end.
+    /// For each sample, the index in `members` after its last entry.
     ends: Vec<usize>,
 }
 
 impl Counted {
-    /// One per chunk; empty if no event records counter values. Samples that a filter drops are included, because the
-    /// next sample's count starts from them.
+    /// Computes the weights for each chunk of records. Returns an empty list if no event records counter values.
+    /// Includes samples that a filter drops, because the next sample's counters are compared with theirs.
     pub(super) fn new(recording: &Recording, chunks: &RecordChunks<'_>) -> Vec<Self> {
         if !recording.events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_READ)) {
             return Vec::new();
@@ -42,7 +44,8 @@ impl Counted {
         counted
     }
 
-    /// The samples that the `index`th sample with counter values stands for.
+    /// The events, with weights, for which a sample with counter values counts. `index` numbers such samples within the
+    /// chunk.
     pub(super) fn members(&self, index: usize) -> &[Member] {
         let end = self.ends.get(index).copied().unwrap_or(0);
         let start = index.checked_sub(1).and_then(|before| self.ends.get(before)).copied().unwrap_or(0);
@@ -50,7 +53,7 @@ impl Counted {
     }
 }
 
-/// The event and weight of a sample without counter values.
+/// The event and the weight of a sample that has no counter values.
 pub(super) fn single_member(recording: &Recording, sample: &Sample<'_>) -> Member {
     let attr = &recording.events[sample.event].attr;
     let default = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
@@ -59,7 +62,8 @@ pub(super) fn single_member(recording: &Recording, sample: &Sample<'_>) -> Membe
 
 struct Counters<'a> {
     recording: &'a Recording,
-    /// The last value of each counter. If child threads inherit the counter, there is a value per thread.
+    /// The last value of each counter, by the counter's ID. If child threads inherit the counter, there is a value for
+    /// each thread.
     before: FxHashMap<(u64, Option<Tid>), u64>,
 }
 

@@ -1,5 +1,5 @@
-//! A symbolized recording and everything that its names came from, for users who need more than stacks. Also counts
-//! named frames.
+//! Gives access to a symbolized recording and to everything that its names came from, for commands that need more than
+//! stacks. Also counts named and unnamed frames.
 
 use super::named::Named;
 use super::resolution::Resolution;
@@ -10,39 +10,39 @@ use crate::model::frame_counts::FrameCounts;
 use crate::records::perf_data::Event;
 use crate::sources::Account;
 
-/// A symbolized recording.
+/// A symbolized recording with everything that its names came from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Examined<'a> {
-    /// Processes, mappings, sources and files.
+    /// Processes, mappings, sources of JIT code, and files.
     pub(crate) resolution: &'a Resolution<'a>,
-    /// Single samples or sums.
+    /// The samples as rows: single samples or sums.
     pub(crate) samples: &'a Samples,
-    /// The names of all code locations in `samples`.
+    /// The names of all code locations that occur in `samples`.
     pub(crate) named: &'a Named,
-    /// The size of the input in bytes, unpacked.
+    /// The size of the unpacked input in bytes.
     pub(crate) input_len: u64,
 }
 
 impl Examined<'_> {
-    /// What became of each source.
+    /// What became of each source of JIT code.
     pub(crate) fn accounts(&self) -> &[Account] {
         &self.resolution.sources.accounts
     }
 
-    /// Counts of named and unnamed frames.
+    /// How many frames of all samples have names, and how many haven't.
     pub(crate) fn frame_counts(&self) -> FrameCounts {
         count_frames(self.samples, self.named)
     }
 
-    /// For each event, its weight by kind of code.
+    /// For each event, how its weight is divided among kinds of code, by innermost frame.
     pub(crate) fn code_shares(&self) -> Vec<CodeShares> {
         code_shares(self.samples, self.named, &self.resolution.survey.recording.events)
     }
 }
 
-/// For each event, its weight by kind of code of the innermost frame.
+/// For each event, how its weight is divided among kinds of code, by innermost frame.
 pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) -> Vec<CodeShares> {
-    // By location, the kind of its innermost function, and whether it has a name.
+    // For each code location, the kind of its innermost function, and whether that has a name.
     let mut innermost = Vec::new();
     for place in 0..samples.chains.places().len() as u32 {
         let mut first = None;
@@ -59,17 +59,17 @@ pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) ->
     shares
 }
 
-/// Counts the frames of all samples.
+/// Counts the named and unnamed frames of all samples.
 pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
     let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
-    // The number of samples through each chain. Callees have larger IDs than their callers.
+    // For each chain, the number of samples whose stack contains it. A callee's chain ID is larger than its caller's.
     let mut through: Vec<u64> = vec![0; samples.chains.len()];
     for row in &samples.rows {
         if let Some(chain) = row.chain {
             add(&mut through[chain.0 as usize], row.count);
         }
     }
-    // The number of times that samples hit each location.
+    // For each code location, how often it occurs in the stacks of samples.
     let mut hits: Vec<u64> = vec![0; samples.chains.places().len()];
     for (chain, (caller, place)) in samples.chains.nodes().enumerate().rev() {
         let count = through[chain];
@@ -92,7 +92,7 @@ pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
     all
 }
 
-/// The counts of the functions at one location.
+/// Counts the named and unnamed functions at one code location.
 fn count_place(place: PlaceId, named: &Named) -> FrameCounts {
     let mut counts = FrameCounts::default();
     let jit = u64::from(named.is_in_jit_memory(place));

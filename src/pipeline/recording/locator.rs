@@ -1,4 +1,4 @@
-//! Determines where an address of a recording is: in JIT code, in a file, or unknown.
+//! Determines what is at an address of a recording: JIT code, a file, or something unknown.
 
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
@@ -8,26 +8,26 @@ use crate::resolve::code_map::CodeMap;
 use crate::resolve::dso::DsoKind;
 use crate::resolve::precedence::code_wins;
 
-/// The location of a frame. Equal for all samples that hit it.
+/// The code location of a frame. All frames with the same location get the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FrameLocation {
     pub(crate) location: Location,
-    /// The process, if the location is in memory that no file backs and where no code is known; otherwise 0.
+    /// The process, if the location is in memory that no file backs and where no code is known. Otherwise 0.
     pub(crate) pid: Pid,
-    /// The address as recorded, if addresses are kept; otherwise 0, so that equal offsets in a file are the same
-    /// location.
+    /// The address as recorded, if addresses are kept. Otherwise 0, so that equal offsets in a file are the same
+    /// location in all processes.
     pub(crate) addr: Addr,
-    /// True for a return address; `location` is then that of the byte before.
+    /// True for a return address. `location` is then that of the byte before, which belongs to the call.
     pub(crate) is_return: bool,
-    /// Whose code it is.
+    /// Whose code it is: that of the kernel, a user program, or a guest.
     pub(crate) mode: CpuMode,
 }
 
 /// An extra outermost frame in unwound stacks whose real outermost frames are missing.
 pub(super) const TRUNCATED_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX)));
 
-/// An extra outermost frame in call chains that reach the kernel's maximum length. They were truncated, unless threads
-/// start in the function of the next frame.
+/// An extra outermost frame in call chains whose length is the kernel's maximum. These chains are treated as truncated,
+/// unless the function of their outermost frame is one in which threads start.
 pub(super) const LIMIT_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, FrameAddr::Ip(Addr(u64::MAX - 1)));
 
 impl FrameLocation {
@@ -39,31 +39,31 @@ impl FrameLocation {
         Self { location: Location::Nothing(addr), pid: Pid(0), addr: Addr(0), is_return: false, mode }
     }
 
-    /// True if it isn't a real frame but says that frames are missing or may be missing.
+    /// True if this isn't a real frame but marks that frames are missing, or may be missing.
     pub(crate) fn is_mark(&self) -> bool {
         [Self::LIMIT, Self::mark(TRUNCATED_FRAME)].contains(self)
     }
 }
 
-/// The result of a lookup.
+/// The result of looking up an address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LocatedFrame {
     pub(super) spot: FrameLocation,
-    /// Until when (exclusive) the result is valid; the time of the lookup if that isn't known.
+    /// The time (exclusive) until which the result is valid; the time of the lookup if it isn't known how long.
     pub(super) until: Nanos,
 }
 
-/// What is known about addresses.
+/// What is needed to look up addresses: mappings and JIT code.
 #[derive(Debug)]
 pub(super) struct Locator<'a> {
     pub(super) spaces: &'a AddressSpaces,
     pub(super) codes: &'a CodeMap<'a>,
-    /// True if addresses are kept.
+    /// True if frames keep their addresses.
     pub(super) keep_addr: bool,
 }
 
 impl Locator<'_> {
-    /// Determines what was at an address at a time.
+    /// Determines what was at an address of a process at a time.
     pub(super) fn find(&self, pid: Pid, mode: CpuMode, frame: FrameAddr, time: Nanos) -> LocatedFrame {
         if [TRUNCATED_FRAME, LIMIT_FRAME].contains(&(mode, frame)) {
             return LocatedFrame { spot: FrameLocation::mark((mode, frame)), until: Nanos(u64::MAX) };
@@ -89,7 +89,7 @@ impl Locator<'_> {
         LocatedFrame { spot: FrameLocation { location, pid, addr, is_return, mode }, until }
     }
 
-    /// The mapping at an address, and until when the answer is valid.
+    /// The mapping at an address at a time, and the time until which that holds.
     fn place(&self, (pid, mode): (Pid, CpuMode), addr: Addr, time: Nanos) -> (Option<Place>, Nanos) {
         match self.spaces.lookup(pid, addr, time, mode) {
             Some(place) if place.until > time => (Some(place), place.until),

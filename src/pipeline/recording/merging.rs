@@ -1,4 +1,4 @@
-//! Merges what several threads have read, chunk by chunk in the order of the file.
+//! Merges the samples that several workers have read, chunk by chunk in the order of the file.
 
 use super::locator::FrameLocation;
 use super::samples::{SampleRow, Samples, Taken, TakenRows};
@@ -10,11 +10,11 @@ use crate::model::stacks::Track;
 /// One worker's chunk: its samples, and the table entries that are new since its previous chunk.
 #[derive(Debug)]
 pub(super) struct SampleChunk {
-    /// The worker.
+    /// The index of the worker that read the chunk.
     pub(super) reader: usize,
-    /// True if the worker has started new tables, so that its IDs start from 0 again.
+    /// True if the worker started new tables for this chunk, so that its IDs start from 0 again.
     pub(super) begins: bool,
-    /// An error if IDs ran out.
+    /// An error if the worker ran out of IDs.
     pub(super) checked: Result<()>,
     pub(super) taken: TakenRows,
     pub(super) places: Vec<FrameLocation>,
@@ -22,14 +22,14 @@ pub(super) struct SampleChunk {
     pub(super) tracks: Vec<Track>,
 }
 
-/// Merges the chunks of all workers.
+/// Merges the chunks of all workers into one set of samples.
 #[derive(Debug)]
 pub(super) struct Merging {
     pub(super) samples: Samples,
     readers: Vec<Renumbering>,
 }
 
-/// Translates a worker's IDs to those of the merged tables.
+/// Maps the IDs in one worker's tables to IDs in the merged tables.
 #[derive(Debug, Default)]
 struct Renumbering {
     places: Vec<PlaceId>,
@@ -38,12 +38,12 @@ struct Renumbering {
 }
 
 impl Merging {
-    /// Starts with these samples, to which chunks are added.
+    /// Starts with `samples`, to which the chunks are added.
     pub(super) fn new(samples: Samples) -> Self {
         Self { samples, readers: Vec::new() }
     }
 
-    /// Merges the next chunk.
+    /// Adds the next chunk, in the order of the file.
     pub(super) fn append(&mut self, mut chunk: SampleChunk) -> Result<()> {
         for row in self.translate(&mut chunk)? {
             self.samples.push(row);
@@ -54,7 +54,8 @@ impl Merging {
         Ok(())
     }
 
-    /// Takes the rows out of the next chunk, and translates the IDs of their stacks, threads and branches.
+    /// Takes the rows out of the next chunk, and replaces its worker's IDs of call chains, threads and branches by
+    /// merged ones.
     pub(super) fn translate(&mut self, chunk: &mut SampleChunk) -> Result<Vec<SampleRow>> {
         std::mem::replace(&mut chunk.checked, Ok(()))?;
         if self.readers.len() <= chunk.reader {

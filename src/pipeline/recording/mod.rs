@@ -62,26 +62,26 @@ use profile::Tables;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// A recording's samples and names.
+/// A recording with samples and names, in memory.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     /// The recording's events and features.
     pub(crate) recording: Recording,
-    /// The samples as rows, and their call chains.
+    /// The samples as rows, with their call chains.
     pub(crate) samples: Samples,
-    /// The names of the locations in `samples`.
+    /// The names of all code locations that occur in `samples`.
     pub(crate) named: Named,
     /// The recorded machine type (`e_machine` of ELF).
     pub(crate) machine: u16,
-    /// Variables at data addresses, by location.
+    /// The variables at data addresses of samples, by location.
     pub(crate) variables: FxHashMap<PlaceId, Variable>,
-    /// Formats of tracepoints, if their data is kept.
+    /// The formats of tracepoints, if tracepoint data is kept; otherwise empty.
     pub(crate) tracepoints: TracepointFormats,
     /// The paths of control groups, by ID.
     pub(crate) cgroups: FxHashMap<u64, Box<[u8]>>,
 }
 
-/// Reads and symbolizes what the options ask for, with a row for each sample.
+/// Reads and symbolizes the samples that the options ask for. Each sample has its own row.
 pub(crate) fn load(
     input: &Input,
     path: &Path,
@@ -143,10 +143,11 @@ fn tracepoints(recording: &Recording, path: &Path, warnings: &mut Warnings) -> T
     })
 }
 
-/// A callback for users who need more than stacks. Called once per recording, before its rows are passed on.
+/// A callback for commands that need more of a recording than stacks. It is called once per recording, before the
+/// recording's rows are passed on.
 pub(crate) type Inspect<'a> = dyn FnMut(&Examined<'_>, &Job, &mut Warnings) + 'a;
 
-/// Reads and symbolizes what the options ask for, and pushes the rows into a sink.
+/// Reads and symbolizes the samples that the options ask for, and pushes their rows into a sink.
 pub(super) fn push(
     input: &Input,
     path: &Path,
@@ -163,7 +164,8 @@ pub(super) fn push(
     let memory = Memory::find(&survey, &options.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     outcome.summary.extend(resolution.sources.remarks());
-    // For batches, a second pass reads the rows again once all stacks are known and named.
+    // If the sink wants batches, the first pass only reads sums. A second pass reads the rows again, when all stacks
+    // are known and named.
     let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
     if !survey.recording.has_stacks() {
         let estimate =

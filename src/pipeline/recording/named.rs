@@ -1,4 +1,4 @@
-//! Names for locations. Each distinct location is looked up once.
+//! Names code locations. Each distinct location is looked up once.
 
 use super::locator::{FrameLocation, Locator};
 use crate::analysis::start_functions::starts_threads;
@@ -15,62 +15,62 @@ use crate::resolve::{Location, Resolver};
 use crate::runtimes::{ProcessRuntimes, RuntimeSet};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A frame in the form that writers need.
+/// A frame with everything that writers need.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FrameView<'a> {
     /// The function's name; `None` if unknown.
     pub(crate) name: Option<&'a [u8]>,
-    /// The offset from the function's start.
+    /// The offset of the address from the function's start, in bytes.
     pub(crate) offset: u64,
-    /// The file, or the name of what was mapped instead of a file.
+    /// The name of the file, or of what was mapped instead of a file; `None` if unknown.
     pub(crate) module: Option<&'a [u8]>,
-    /// The file's build ID in hexadecimal digits, if addresses are kept.
+    /// The build ID of the file in hexadecimal digits; `None` if unknown or if addresses aren't kept.
     pub(crate) build: Option<&'a [u8]>,
     /// The source file; `None` if unknown.
     pub(crate) file: Option<&'a [u8]>,
     /// The source line; 0 if unknown.
     pub(crate) line: u32,
-    /// True if it is inlined into the next outer frame.
+    /// True if the function is inlined into that of the next outer frame.
     pub(crate) inlined: bool,
-    /// The offset in the module, or the address in the process if there is none; only if addresses are kept.
+    /// The offset in the module or, without a module, the address in the process. `None` if addresses aren't kept.
     pub(crate) addr: Option<u64>,
-    /// The address in the process if addresses are kept, otherwise 0.
+    /// The address in the process; 0 if addresses aren't kept.
     pub(crate) ip: u64,
-    /// 1 if this is a return address, for which the function was looked up at the address before; otherwise 0.
+    /// 1 for a return address: its function was looked up at the address before, in the call. Otherwise 0.
     pub(crate) back: u64,
     /// The kind of code.
     pub(crate) kind: FrameKind,
-    /// The runtimes of the process, if this is JIT code; otherwise empty.
+    /// The runtimes in the process, if this is JIT code. Otherwise empty.
     pub(crate) runtimes: RuntimeSet,
-    /// True if this isn't a real frame but a marker that the outermost frames are missing.
+    /// True if this isn't a real frame but marks that the outermost frames are missing.
     pub(crate) truncated: bool,
 }
 
-/// The named frames of all locations.
+/// The names of all code locations: one or more frames for each.
 #[derive(Debug)]
 pub(crate) struct Named {
     frames: Frames,
-    /// The functions that start exactly at a return address, if there is no known function before that address. Signal
+    /// Functions that start exactly at a return address, where no function is known for the address before. Signal
     /// handlers return to such addresses (`__restore_rt`).
     entered: Frames,
-    /// By location in the chains.
+    /// Where to find the frames of each location, by [`PlaceId`].
     locations: Vec<NamedLocation>,
     modules: Vec<FileBuild>,
 }
 
-/// A location of the chains.
+/// Where to find the frames of a code location, and what is known about it.
 #[derive(Debug, Clone, Copy)]
 struct NamedLocation {
-    /// The index of its functions in [`Named::frames`].
+    /// The index of the location's functions in [`Named::frames`].
     number: u32,
     info: LocationInfo,
 }
 
-/// Facts about a location other than its functions.
+/// What is known about a code location besides its functions.
 #[derive(Debug, Clone, Copy)]
 struct LocationInfo {
     module: Option<u32>,
-    /// The recording's name for memory that no file backs.
+    /// The recording's name for the memory at this location, if no file backs it, as an index into the modules.
     memory: Option<u32>,
     addr: Option<u64>,
     ip: u64,
@@ -78,20 +78,20 @@ struct LocationInfo {
     kind: FrameKind,
     runtimes: RuntimeSet,
     truncated: bool,
-    /// True if the location is in memory for JIT code: in known JIT code, or in memory that no file backs.
+    /// True if there is known JIT code at the location, or if the location is in memory that no file backs.
     jit_memory: bool,
-    /// True if code is known at the location's address, but only for other times.
+    /// True if JIT code is known at the address, but only for other times.
     other_time: bool,
-    /// The index of its functions in [`Named::entered`], if they are listed there.
+    /// The index of the location's functions in [`Named::entered`]; `None` if they aren't there.
     entered: Option<u32>,
 }
 
-/// The state while locations are being named.
+/// What is needed while locations are named.
 struct FrameNaming<'a> {
     spots: &'a Locator<'a>,
     origins: &'a [Origin],
     runtimes: ProcessRuntimes<'a>,
-    /// Processes that are known to have a JIT compiler, because there is a jitdump, perf map or other source of their
+    /// Processes that certainly have a JIT compiler, because there is a jitdump, perf map or other source of their
     /// code.
     announced: FxHashSet<Pid>,
     modules: Vec<FileBuild>,
@@ -99,30 +99,31 @@ struct FrameNaming<'a> {
     dso_modules: FxHashMap<DsoId, FrameModule>,
 }
 
-/// A source of JIT code, and the file to which the output attributes its code.
+/// A source of JIT code, with the file to which the output attributes the code.
 #[derive(Debug)]
 pub(super) struct Origin {
-    /// The path of that file, which need not exist.
+    /// The path of the file to which the output attributes the code. It need not exist.
     pub(super) file: Vec<u8>,
-    /// The process of the code; `None` for ELF objects that the user assigned to addresses.
+    /// The process whose code it is; `None` for ELF objects for which the user gave an address.
     pub(super) pid: Option<Pid>,
-    /// True if it is certain that this process produced the source.
+    /// True if it is certain that the source was written by this process.
     pub(super) is_sure: bool,
 }
 
-/// A file's name and its build ID in hexadecimal digits, if known.
+/// The name of a file, and its build ID in hexadecimal digits if known.
 type FileBuild = (Vec<u8>, Option<Vec<u8>>);
 
-/// The module that is shown for a frame.
+/// The module that the output shows for a frame.
 #[derive(Debug, Clone, Copy)]
 struct FrameModule {
     name: u32,
-    /// For JIT code, the runtimes of the process; `None` for other code.
+    /// For a module with JIT code, the runtimes of its process; `None` for other modules.
     jit: Option<RuntimeSet>,
 }
 
 impl Named {
-    /// Names all locations in these chains. `origins` are the sources of JIT code, indexed as in the code map.
+    /// Names all code locations in `chains`. `origins` are the sources of JIT code, by the same index as in the code
+    /// map.
     pub(super) fn new<'a>(
         chains: &Chains<FrameLocation>,
         spots: &'a Locator<'a>,
@@ -163,30 +164,30 @@ impl Named {
         &self.locations[place.0 as usize].info
     }
 
-    /// True if the location is in JIT memory: in known JIT code, or in memory that no file backs.
+    /// True if there is known JIT code at the location, or if the location is in memory that no file backs.
     pub(crate) fn is_in_jit_memory(&self, place: PlaceId) -> bool {
         self.info(place).jit_memory
     }
 
-    /// The recording's name for the memory at a location, if no file backs it: `[heap]`, `//anon`.
+    /// The recording's name for the memory at a location (`[heap]`, `//anon`). `None` if a file backs the memory.
     pub(crate) fn memory_name(&self, place: PlaceId) -> Option<&[u8]> {
         let memory = self.info(place).memory?;
         Some(&*self.modules[memory as usize].0)
     }
 
-    /// True if no code is known at the location for its time, but for other times.
+    /// True if no JIT code is known at the location for its time, but for other times.
     pub(crate) fn has_code_at_other_times(&self, place: PlaceId) -> bool {
         self.info(place).other_time
     }
 
-    /// True if threads start in one of the location's functions.
+    /// True if one of the functions at the location is one in which threads start.
     pub(crate) fn starts_thread(&self, place: PlaceId) -> bool {
         let mut starts = false;
         self.each(place, |frame| starts |= frame.name.is_some_and(starts_threads));
         starts
     }
 
-    /// Calls `each` with the frames of a location, innermost first; at least one.
+    /// Calls `each` with the frames at a location, innermost first. There is at least one.
     pub(crate) fn each<'s>(&'s self, place: PlaceId, mut each: impl FnMut(&FrameView<'s>)) {
         let NamedLocation { number, info } = self.locations[place.0 as usize];
         let LocationInfo { addr, ip, back, kind, runtimes, truncated, .. } = info;
@@ -237,8 +238,8 @@ impl Named {
     }
 }
 
-/// Finds return addresses without a known function before them. Returns their locations, and stores each location's
-/// index in [`LocationInfo::entered`].
+/// Finds return addresses for which no function is known at the address before. Returns the locations of the return
+/// addresses themselves, and stores the index of each in [`LocationInfo::entered`].
 fn find_entered(spots: &[FrameLocation], frames: &Frames, locations: &mut [NamedLocation]) -> Vec<Location> {
     let mut entered: Vec<Location> = Vec::new();
     let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
@@ -289,15 +290,16 @@ impl FrameNaming<'_> {
                         jit_memory = true;
                         let path = &self.spots.spaces.dsos().get(dso).path;
                         memory = (!path.is_empty()).then(|| self.module(path, None));
-                        // In memory that no file backs, the offset is the address.
+                        // In memory that no file backs, `offset` is the address.
                         other_time = self.spots.codes.has_code_at_other_times(spot.pid, Addr(offset));
-                        // Either the process mapped files of a runtime, or there is or was a jitdump, perf map or log
-                        // of this process.
+                        // The process has a JIT compiler if it mapped files of a runtime, or if there is or was a
+                        // jitdump, perf map or log of the process.
                         let has_jit =
                             self.announced.contains(&spot.pid) || self.runtimes.find(spot.pid) != RuntimeSet::default();
                         kind = if has_jit { FrameKind::JitUnnamed } else { FrameKind::Anonymous };
                     }
-                    // The CPU mode of a branch's ends isn't recorded, so the file tells whether it is kernel code.
+                    // The addresses in branches come without a CPU mode, so the kind of file determines what is kernel
+                    // code.
                     DsoKind::Kernel | DsoKind::Module => kind = FrameKind::Kernel,
                     DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::KernelSymbol(_) | DsoKind::Guest => {
                         jit_memory = module.jit.is_some();
@@ -343,11 +345,12 @@ impl FrameNaming<'_> {
         id
     }
 
-    /// The module to show for a mapped file, and whether it is an image of JIT code (`perf inject --jit`).
+    /// The module to show for a mapped file. Its `jit` is set if the file is an image of JIT code (by `perf inject
+    /// --jit`).
     fn dso_module(&mut self, id: DsoId, spot: &FrameLocation) -> FrameModule {
         let dso = self.spots.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
-            // For such memory, perf shows the name of the perf map that would name the code.
+            // perf shows such memory with the name of the perf map that would name its code.
             return FrameModule {
                 name: self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes(), None),
                 jit: None,
@@ -371,8 +374,8 @@ impl FrameNaming<'_> {
     }
 }
 
-/// The process of an image of JIT code (`jitted-PID.so`, `jitted-PID-INDEX.so`). The outer `None` means that the file
-/// isn't one, the inner that its name contains no process ID.
+/// For an image of JIT code (`jitted-PID.so`, `jitted-PID-INDEX.so`), the process of the code. The outer `None` means
+/// that the file isn't such an image, the inner one that its name contains no process ID.
 fn image_of_jit_code(path: &[u8]) -> Option<Option<Pid>> {
     let name = path.strip_suffix(b".so")?;
     let name = &name[memchr::memmem::find(name, b"/jitted-")? + b"/jitted-".len()..];

@@ -1,11 +1,11 @@
-//! Caches the latest answer for each of many keys, together with the time range in which it is valid.
+//! A cache that has the latest answer for each key, with the time range in which that answer is valid.
 
 use crate::model::Nanos;
 use crate::model::interner::{InternedNumbers, hash_of};
 use crate::model::lasting::Lasting;
 use std::hash::Hash;
 
-/// Answers by key. A key keeps its index when a newer answer replaces the previous one.
+/// The latest answer for each key. A key keeps its index when its answer is replaced.
 #[derive(Debug)]
 pub(super) struct NewestAnswers<K, V> {
     answers: Vec<(K, Lasting<V>)>,
@@ -19,7 +19,8 @@ impl<K, V> Default for NewestAnswers<K, V> {
 }
 
 impl<K: Copy + Eq + Hash, V: Copy> NewestAnswers<K, V> {
-    /// The index of the answer for a key at a time. `find` computes the answer if the cached one isn't valid then.
+    /// The index of a key whose answer is valid at `time`. If the cached answer isn't, or if there is none, `find`
+    /// computes it.
     #[inline]
     pub(super) fn number(&mut self, key: K, time: Nanos, find: impl FnOnce() -> Lasting<V>) -> u32 {
         let hash = hash_of(&key);
@@ -39,7 +40,7 @@ impl<K: Copy + Eq + Hash, V: Copy> NewestAnswers<K, V> {
         }
     }
 
-    /// The key and answer with this index.
+    /// The key with this index, and its latest answer.
     #[inline]
     pub(super) fn get(&self, number: u32) -> &(K, Lasting<V>) {
         &self.answers[number as usize]

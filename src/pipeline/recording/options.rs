@@ -10,15 +10,15 @@ use std::borrow::Cow;
 /// Options for reading a recording.
 #[derive(Debug, Clone)]
 pub struct RecordingOptions {
-    /// Events to keep, by name with or without modifiers; empty for all.
+    /// The events to keep, by name with or without modifiers; empty for all.
     pub event: Vec<String>,
-    /// Samples to keep.
+    /// The samples to keep.
     pub filter: Filter,
-    /// Keep addresses. Otherwise equal offsets in a file are the same location.
+    /// Keep addresses. Otherwise, equal offsets in a file are the same location in all processes.
     pub keep_addr: bool,
     /// Keep the mappings of modules even if neither addresses nor lines are kept.
     pub keep_modules: bool,
-    /// Options for symbols of native code.
+    /// Where to find symbols of native code, and how to use them.
     pub symbols: SymbolOptions,
     /// Where to find kernel symbols.
     pub kernel: KernelOptions,
@@ -26,14 +26,14 @@ pub struct RecordingOptions {
     pub by_cpu: bool,
     /// Keep samples of different control groups apart.
     pub by_cgroup: bool,
-    /// Add the last branches to stacks, on top of the callers.
+    /// Add the branches that the CPU recorded last to the stacks, on top of the callers.
     pub branch_stack: bool,
-    /// Maximum number of frames per stack. `None`: no limit for recorded call chains, and
-    /// [`MAX_DEPTH`](crate::resolve::unwind::MAX_DEPTH) for unwinding.
+    /// The maximum number of frames per stack. `None` means: no limit for recorded call chains, and
+    /// [`MAX_DEPTH`](crate::resolve::unwind::MAX_DEPTH) for unwound ones.
     pub max_stack: Option<usize>,
-    /// Keep the last branches separately from the stacks.
+    /// Keep the branches that the CPU recorded last, apart from the stacks.
     pub keep_branches: bool,
-    /// Keep data addresses and registers.
+    /// Keep data addresses, registers and other fields of samples, for commands that print them.
     pub keep_beside: bool,
     /// Keep the data of tracepoints.
     pub keep_trace: bool,
@@ -42,7 +42,7 @@ pub struct RecordingOptions {
 }
 
 impl RecordingOptions {
-    /// The options for a certain input: an archive contains files that should be searched, too.
+    /// The options for an input. If it is an archive, its files are added to where jitgraft searches.
     pub(crate) fn for_input(&self, input: &Input) -> Cow<'_, Self> {
         let Some(packed) = &input.packed else { return Cow::Borrowed(self) };
         let mut own = self.clone();

@@ -1,4 +1,4 @@
-//! The previous sample's stack, whose outermost frames the next one usually shares.
+//! Keeps the stack of the previous sample, because the next sample usually has the same outermost frames.
 
 use super::chain_words::ChainWords;
 use crate::model::chains::ChainId;
@@ -6,16 +6,16 @@ use crate::model::process::CpuMode;
 use crate::model::{FrameAddr, Nanos, Pid};
 use crate::records::perf_data::Sample;
 
-/// The key for looking up a frame: CPU mode and address.
+/// What a frame is looked up by: CPU mode and address.
 pub(super) type ModeFrame = (CpuMode, FrameAddr);
 
-/// The stack of the previous sample, with the results of looking up its frames.
+/// The stack of the previous sample, and what was found for its frames.
 #[derive(Debug, Default)]
 pub(super) struct PreviousStack<'data> {
-    /// Outermost first.
+    /// The frames, outermost first.
     frames: Vec<KeptFrame>,
     sampled: Option<(Pid, Nanos)>,
-    /// The words of its call chain, if the stack consists of nothing else.
+    /// The words of the sample's call chain, if these determine the whole stack; otherwise `None`.
     words: Option<ChainWords<'data>>,
 }
 
@@ -23,14 +23,15 @@ pub(super) struct PreviousStack<'data> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct KeptFrame {
     pub(super) frame: ModeFrame,
-    /// The chain from the outermost frame to this one.
+    /// The ID of the chain that ends with this frame as the innermost one.
     pub(super) chain: ChainId,
-    /// Until when the lookups of this frame and all outer ones are valid.
+    /// The time (exclusive) until which what was found for this frame and all outer ones is valid.
     pub(super) until: Nanos,
 }
 
 impl<'data> PreviousStack<'data> {
-    /// The number of outermost frames that a stack has in common with the previous one. `frames` are innermost first.
+    /// How many outermost frames a sample's stack has in common with the previous one and needn't look up again.
+    /// `frames` is that stack, innermost first.
     pub(super) fn shared_frames(&self, frames: &[ModeFrame], pid: Pid, time: Nanos) -> usize {
         if !self.is_before(pid, time) {
             return 0;
@@ -39,9 +40,9 @@ impl<'data> PreviousStack<'data> {
         outermost_first.take_while(|(kept, frame)| kept.frame == **frame && time < kept.until).count()
     }
 
-    /// Like [`shared_frames`](Self::shared_frames), but compares only the words of the call chain without looking at
-    /// each frame. Frames that aren't shared are added to `frames`, innermost first. `None` if comparing words isn't
-    /// enough.
+    /// Like [`shared_frames`](Self::shared_frames), but faster, because it compares the words of call chains without
+    /// examining each frame. Adds the frames that aren't shared to `frames`, innermost first. `None` if comparing words
+    /// isn't enough.
     pub(super) fn shared_words(
         &self,
         sample: &Sample<'data>,
@@ -57,7 +58,7 @@ impl<'data> PreviousStack<'data> {
         words.compare(sample.callchain, sample.context(), kept_frame, frames)
     }
 
-    /// Starts the next sample's stack with the outermost frames that it shares. Returns the innermost of these.
+    /// Starts the next sample's stack: keeps the `shared` outermost frames. Returns the innermost of these, if any.
     pub(super) fn begin(
         &mut self,
         shared: usize,
@@ -71,12 +72,12 @@ impl<'data> PreviousStack<'data> {
         self.frames.last().copied()
     }
 
-    /// Adds the next inner frame.
+    /// Adds the next frame on the inner side.
     pub(super) fn push(&mut self, frame: KeptFrame) {
         self.frames.push(frame);
     }
 
-    /// True if the previous sample is from the same process and not later.
+    /// True if the previous sample is from the same process and isn't later than `time`.
     fn is_before(&self, pid: Pid, time: Nanos) -> bool {
         self.sampled.is_some_and(|(previous_pid, previous_time)| previous_pid == pid && previous_time <= time)
     }

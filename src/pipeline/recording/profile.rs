@@ -1,4 +1,5 @@
-//! Converts symbolized samples to a [`Profile`]. Each location becomes one or more frames, and each call chain a stack.
+//! Converts symbolized samples to a [`Profile`]. Each code location becomes one or more frames, and each call chain a
+//! stack.
 
 use super::locator::FrameLocation;
 use super::named::{FrameView, Named};
@@ -11,12 +12,12 @@ use crate::records::perf_data::{Event, EventAttr, Recording};
 use crate::runtimes::Tiers;
 use crate::runtimes::java_calls;
 
-/// A profile with the stacks and threads of a recording, and the translation of IDs.
+/// A profile with a recording's stacks and threads, and a table to translate IDs of call chains.
 #[derive(Debug)]
 pub(super) struct Tables {
     /// Has one series per event, in the recording's order.
     pub(super) profile: Profile,
-    /// By chain; `None` for chains without frames.
+    /// For each call chain, its stack; `None` for chains without frames.
     stacks: Vec<Option<StackId>>,
     tracks: Vec<TrackId>,
 }
@@ -32,7 +33,7 @@ impl Tables {
         Self { profile, stacks, tracks }
     }
 
-    /// Adds rows, translating their IDs.
+    /// Adds rows to the profile, and translates the IDs in them.
     pub(super) fn push(&mut self, rows: &[SampleRow]) {
         for row in rows {
             let track = self.tracks[row.track as usize];
@@ -48,7 +49,7 @@ impl Tables {
         }
     }
 
-    /// Removes all rows.
+    /// Removes all rows. Stacks and threads stay.
     pub(super) fn clear(&mut self) {
         self.profile.series.iter_mut().for_each(|series| series.rows.clear());
     }
@@ -60,14 +61,14 @@ fn series(event: &Event) -> Series {
     Series { name: name.to_owned(), unit, sampling: sampling(&event.attr), ..Series::default() }
 }
 
-/// The sampling rate; `None` for counters that are only read, for which perf writes 0.
+/// How an event was sampled (period or frequency). `None` if perf wrote 0, which means that the counter was only read.
 fn sampling(attr: &EventAttr) -> Option<Sampling> {
     let sampling = if attr.is_frequency() { Sampling::Frequency } else { Sampling::Period };
     Some(attr.period_or_frequency).filter(|often| *often != 0).map(sampling)
 }
 
-/// The stack of each chain. Where a chain reached the maximum length, the function of its outermost frame decides
-/// whether it was truncated.
+/// For each call chain, its stack. If a chain has the maximum length, the function of its outermost frame decides
+/// whether it counts as truncated.
 fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option<StackId>> {
     let frames = frames(samples, named, profile);
     let is_limit = |place: PlaceId| samples.chains.places()[place.0 as usize] == FrameLocation::LIMIT;
@@ -87,11 +88,11 @@ fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option
     stacks
 }
 
-/// Frames at a location with more inlined calls than this get no addresses. Compilers don't nest that many, and each
-/// address would have a stack of hundreds of frames of its own.
+/// The maximum number of functions at a code location whose frames keep their addresses. Compilers don't inline that
+/// deeply, and with addresses, each location would have a stack of hundreds of frames of its own.
 const MOST_WITH_ADDRESS: usize = 64;
 
-/// The frames of each location, outermost first; none for the mark that a chain may be truncated.
+/// For each code location, its frames, outermost first. Empty for the mark that a chain may be truncated.
 fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[FrameId]>> {
     let mut tiers = Tiers::default();
     let frames = (0..).map(PlaceId).zip(samples.chains.places()).map(|(id, place)| {
@@ -113,8 +114,8 @@ fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[F
 fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &FrameView<'_>) -> FrameId {
     let name = profile.name(shown.name.unwrap_or(UNKNOWN));
     let [module, build, file] = [shown.module, shown.build, shown.file].map(|text| text.map(|text| profile.name(text)));
-    // A function inlined into JIT code counts as JIT code: it has a tier, and is the same function as its own compiled
-    // code.
+    // A function that is inlined into JIT code counts as JIT code: it has a tier, and it is the same function as the
+    // one that was compiled separately.
     let kind = if shown.inlined && !shown.kind.is_jit() { FrameKind::Inlined } else { shown.kind };
     let jit = shown.name.filter(|_| kind == FrameKind::Jit);
     let tier = jit.and_then(|text| tiers.find(name, text, shown.runtimes));

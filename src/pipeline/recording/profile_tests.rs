@@ -1,4 +1,4 @@
-//! Tests that read a real recording through the library: as sums, as single rows in batches, and the facts about it.
+//! Tests that read a real recording through the library: as sums, in batches of single rows, and the facts about it.
 
 use crate::contract::format::Detail;
 use crate::io::InPath;
@@ -17,7 +17,7 @@ use std::process::Command;
 
 const PID: Pid = Pid(31795);
 
-/// The recording and its jitdump, unpacked into a temporary directory.
+/// Unpacks the recording and its jitdump into a temporary directory. Returns the directory and the recording's path.
 fn unpacked() -> (tempfile::TempDir, PathBuf) {
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/php-recording");
     let dir = tempfile::tempdir().unwrap();
@@ -28,7 +28,7 @@ fn unpacked() -> (tempfile::TempDir, PathBuf) {
     (dir, data)
 }
 
-/// One entry per row of a profile: thread and stack, weight, number of samples.
+/// For each row of an event (`series` is its index): thread and stack as text, weight, number of samples.
 fn rows(profile: &Profile, series: usize) -> Vec<(String, u64, u64)> {
     let line = |row: &Row| {
         let text = |name| String::from_utf8_lossy(profile.name_of(name)).into_owned();
@@ -86,12 +86,12 @@ fn a_profile_has_whose_when_and_how_often() {
     let printed = String::from_utf8(output.stdout).unwrap();
     let times = printed.lines().filter_map(|line| line.trim().trim_end_matches(':').parse::<f64>().ok());
     let times: Vec<u64> = times.map(|seconds| (seconds * 1e6).round() as u64).collect();
-    // perf truncates nanoseconds.
+    // perf prints microseconds and truncates nanoseconds.
     let microseconds = |nanos: u64| nanos / 1000;
     assert_eq!(microseconds(sampled.first.0), *times.iter().min().unwrap());
     assert_eq!(microseconds(sampled.first.0 + sampled.duration()), *times.iter().max().unwrap());
     assert!(profile.series[0].sampling.is_some());
-    // The file of each frame was mapped in the process.
+    // The file of each frame must be among the files that the process mapped.
     let files: Vec<_> = profile.frames().filter_map(|(_, frame)| frame.module).map(|id| profile.name_of(id)).collect();
     let known: Vec<_> = files.iter().filter_map(|file| about.modules.get(*file)).collect();
     assert!(!known.is_empty(), "{files:?}");

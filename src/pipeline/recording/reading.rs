@@ -1,8 +1,9 @@
 //! Reads samples, in parallel over chunks of the recording.
 //!
-//! Each worker assigns its own IDs to locations, chains and threads and keeps them from chunk to chunk, so that a chunk
-//! only contains what is new. A stack is looked up in three ways, cheapest first: as a whole (`chain_memo`), by the
-//! frames that it has in common with the previous stack (`previous_stack`), and frame by frame (`newest_answers`).
+//! Each worker assigns its own IDs to code locations, chains and threads. It keeps them from chunk to chunk, so that
+//! for each chunk, it only passes on what is new. A stack is looked up in three ways, cheapest first: as a whole
+//! (`chain_memo`), by the frames that it has in common with the previous stack (`previous_stack`), and frame by frame
+//! (`newest_answers`).
 
 use super::branches::{lbr_chain, put_history};
 use super::chain_memo::{ChainKey, ChainMemo};
@@ -30,7 +31,8 @@ use rustc_hash::FxHashMap;
 /// The maximum number of frames that the kernel records by default (`PERF_MAX_STACK_DEPTH`).
 const KERNEL_LIMIT: u16 = 127;
 
-/// A worker with more chains than this starts new tables, so that its tables don't become as large as the merged ones.
+/// The maximum number of chains in a worker's tables. A worker that reaches it starts new tables, so that they don't
+/// become as large as the merged ones.
 const MOST_CHAINS: usize = 1 << 19;
 
 /// The data and options needed for reading samples.
@@ -38,31 +40,31 @@ const MOST_CHAINS: usize = 1 << 19;
 pub(super) struct Context<'a> {
     pub(super) recording: &'a Recording,
     pub(super) threads: &'a Threads,
-    /// User parts of call chains that were recorded after their samples.
+    /// The user parts of call chains that were recorded after their samples (deferred call chains).
     pub(super) deferred: &'a DeferredChains<'a>,
     pub(super) filter: &'a PlacedFilter<'a>,
     pub(super) spots: &'a Locator<'a>,
-    /// Unwinds stack copies; with the recording's `e_machine`. `None` if the machine isn't supported.
+    /// Unwinds copies of user stacks; comes with the machine type (`e_machine`). `None` if the machine isn't supported.
     pub(super) unwinder: Option<(&'a Unwinder<'a>, u16)>,
-    /// For each event of the recording, whether its samples are read.
+    /// For each event of the recording, whether its samples are wanted.
     pub(super) events: &'a [bool],
     /// Whether to keep a row for each sample, or sums.
     pub(super) keep: Keep,
     /// Keep samples of different CPUs apart.
     pub(super) by_cpu: bool,
-    /// The control groups, if their samples are kept apart.
+    /// The control groups by ID, if samples are kept apart by control group; otherwise `None`.
     pub(super) cgroups: Option<&'a FxHashMap<u64, Labels>>,
     /// Add recorded branches to the stacks as frames, on the inner side of the callers.
     pub(super) branch_stack: bool,
-    /// Maximum number of frames per stack.
+    /// The maximum number of frames per stack.
     pub(super) max_stack: usize,
-    /// Keep branches separately from the stacks.
+    /// Keep the recorded branches of each sample, apart from the stacks.
     pub(super) keep_branches: bool,
     /// Keep further fields of samples, such as registers, for commands that print them.
     pub(super) keep_beside: bool,
 }
 
-/// What samples are kept apart by.
+/// By which properties samples are kept apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct TrackKey {
     pid: Option<Pid>,
@@ -77,31 +79,31 @@ struct TrackKey {
 #[derive(Debug)]
 pub(super) struct SampleReader<'a, 'data> {
     context: Context<'a>,
-    /// The index of the worker.
+    /// The index of this worker.
     thread: usize,
     pub(super) samples: Samples,
-    /// How many locations, chains and tracks earlier chunks have contained.
+    /// How many code locations, chains and tracks have been passed on with earlier chunks.
     sent: (usize, usize, usize),
-    /// Call chains that have been looked up.
+    /// Call chains that have been looked up, for samples with the same chain.
     memo: ChainMemo<'data, ReadChain>,
     previous: PreviousStack<'data>,
-    /// The current sample's frames that it doesn't share with `previous`, innermost first.
+    /// The frames of the current sample that it doesn't have in common with `previous`, innermost first.
     frames: Vec<ModeFrame>,
     unwound: UnwoundChain,
     unwind_cache: Cache,
     places: NewestAnswers<(Pid, ModeFrame), PlaceId>,
-    /// For each chain, the index in `places` of the answer for its innermost frame. An array, because the chains of a
-    /// stack have consecutive IDs.
+    /// For each chain ID, the index in `places` of its innermost frame. An array is fast, because the chains of a stack
+    /// have consecutive IDs.
     innermost_places: Vec<u32>,
     tracks: NewestAnswers<TrackKey, u32>,
 }
 
-/// The call chain that was determined for a sample.
+/// The result of looking up a sample's call chain.
 #[derive(Debug, Clone, Copy)]
 struct ReadChain {
     chain: Option<ChainId>,
     end: StackEnd,
-    /// The address of the innermost frame; 0 if there is none.
+    /// The address of the innermost frame; 0 if the stack has no frames.
     ip: Addr,
 }
 
@@ -156,7 +158,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// Reads the samples among these records.
+    /// Reads the samples among these records. `counted` has the weights of samples with counter values.
     pub(super) fn read(&mut self, records: impl Iterator<Item = RawRecord<'data>>, counted: &Counted) {
         let mut with_values = 0;
         for record in records.filter(|record| record.kind == kind::SAMPLE) {
@@ -174,7 +176,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// Adds a row for each event that the sample stands for.
+    /// Adds a row for each event (`members`) for which the sample counts.
     fn add_sample(&mut self, sample: &Sample<'data>, offset: u64, members: &[Member]) {
         let Context { filter, events, by_cpu, .. } = self.context;
         let (pid, tid) = sample.pid_tid.unzip();
@@ -231,7 +233,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// The location of the data address, for events whose data addresses perf symbolizes.
+    /// The location of the sample's data address. `None` if the sample has none, or if perf wouldn't symbolize it.
     fn addr_place(&mut self, sample: &Sample<'_>, pid: Pid) -> Option<PlaceId> {
         let event = &self.context.recording.events[sample.event];
         let addr = sample.addr.filter(|_| event.attr.is_page_fault())?;
@@ -240,13 +242,13 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         Some(self.place(pid, (mode, FrameAddr::Ip(addr)), sample.time.unwrap_or(UNTIMED)))
     }
 
-    /// The raw data of a tracepoint, or of what a BPF program wrote.
+    /// The raw data of a tracepoint, or what a BPF program wrote. `None` if it isn't kept.
     fn trace(&self, sample: &Sample<'_>) -> Option<Box<[u8]>> {
         let attr = &self.context.recording.events[sample.event].attr;
         sample.raw.filter(|_| attr.is_tracepoint() || attr.is_bpf_output()).map(Into::into)
     }
 
-    /// The index of a thread's track; adds it if it is new.
+    /// The index of the track for `key`. Adds the track if it is new.
     fn find_track(&mut self, key: TrackKey, time: Option<Nanos>) -> u32 {
         let TrackKey { pid, tid, cpu, cgroup } = key;
         let now = time.unwrap_or(UNTIMED);
@@ -260,7 +262,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         self.tracks.get(number).1.answer
     }
 
-    /// The call chain of a sample, from the memo if it is known.
+    /// Looks up the call chain of a sample, or takes it from the memo.
     fn read_chain(&mut self, sample: &Sample<'data>, pid: Pid) -> ReadChain {
         let time = sample.time.unwrap_or(UNTIMED);
         let leaf_caller = self.leaf_caller(sample, pid, time);
@@ -285,8 +287,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         read
     }
 
-    /// The call chain of a sample whose user part was recorded later. User frames are looked up at the time of that
-    /// part.
+    /// Looks up the call chain of a sample whose user part (`user`) was recorded later. User frames are looked up at
+    /// the time of that part.
     fn read_joined_chain(&mut self, sample: &Sample<'_>, user: &Sample<'_>, pid: Pid) -> ReadChain {
         let Context { recording, max_stack, branch_stack, .. } = self.context;
         let mut end = StackEnd::Recorded;
@@ -314,8 +316,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         ReadChain::new(innermost, end)
     }
 
-    /// Finds the sample's frames and puts those that it doesn't share with the previous sample into `self.frames`,
-    /// innermost first. Returns the innermost shared frame, and why the stack has no more frames.
+    /// Finds the frames of a sample. Those that it doesn't have in common with the previous sample are put into
+    /// `self.frames`, innermost first. Returns the innermost common frame, and why the stack ends where it does.
     fn find_frames(
         &mut self,
         sample: &Sample<'data>,
@@ -325,7 +327,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     ) -> (Option<KeptFrame>, StackEnd) {
         let mut frames = std::mem::take(&mut self.frames);
         frames.clear();
-        // If the caller of a leaf function was inserted, the recorded chain doesn't have all frames.
+        // If the caller of a leaf function was determined separately, the recorded words aren't the whole stack.
         let is_plain = leaf_caller.is_none() && self.is_plain(sample);
         let by_words = if is_plain { self.previous.shared_words(sample, pid, time, &mut frames) } else { None };
         let (words, shared, end) = match by_words {
@@ -342,19 +344,20 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         (self.previous.begin(shared, pid, time, words), end)
     }
 
-    /// True if the sample's frames come from its call chain only.
+    /// True if the sample's frames come from its call chain only, rather than from branches or from a copy of the
+    /// stack.
     fn is_call_chain(&self, sample: &Sample<'_>) -> bool {
         sample.branches.is_none() && (self.context.unwinder.is_none() || sample.user_stack.is_none())
     }
 
-    /// True if all its frames come from its call chain, and the chain wasn't truncated.
+    /// True if the sample's frames come from its call chain only, and the chain isn't truncated.
     fn is_plain(&self, sample: &Sample<'_>) -> bool {
         let Context { recording, max_stack, .. } = self.context;
         let limit = usize::from(frames_limit(&recording.events[sample.event].attr));
         self.is_call_chain(sample) && sample.callchain.len() < limit.min(max_stack)
     }
 
-    /// Extends a chain by a frame.
+    /// Extends the chain of `caller` by a frame on the inner side.
     #[inline]
     fn extend_chain(&mut self, caller: Option<KeptFrame>, pid: Pid, frame: ModeFrame, time: Nanos) -> KeptFrame {
         let caller_chain = caller.map(|caller| caller.chain);
@@ -365,8 +368,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         KeptFrame { frame, chain, until: caller.map_or(until, |caller| caller.until.min(until)) }
     }
 
-    /// Finds an existing chain that extends `caller` by this frame and is valid at this time. Also returns until when
-    /// it is valid.
+    /// Finds an existing chain that extends `caller` by this frame and is valid at this time. Returns its ID and the
+    /// time until which it is valid.
     #[inline]
     fn find_extended(
         &self,
@@ -377,7 +380,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     ) -> Option<(ChainId, Nanos)> {
         for (chain, place) in self.samples.chains.newest(caller) {
             let (key, found) = self.places.get(self.innermost_places[chain.0 as usize]);
-            // Different code may have been at the address when the chain was added.
+            // When the chain was added, there may have been different code at the address.
             if found.answer == place && *key == (pid, frame) && found.holds.contains(&time) {
                 return Some((chain, found.holds.end));
             }
@@ -385,12 +388,12 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         None
     }
 
-    /// Looks up the frame and adds the chain. Also returns until when it is valid.
+    /// Looks up the frame and adds a chain for it. Returns the chain's ID and the time until which it is valid.
     fn add_extended(&mut self, caller: Option<ChainId>, pid: Pid, frame: ModeFrame, time: Nanos) -> (ChainId, Nanos) {
         let number = self.find_place(pid, frame, time);
         let Lasting { answer: place, holds } = &self.places.get(number).1;
         let chain = self.samples.chains.chain(caller, *place);
-        // Only a chain that was just added has no entry.
+        // A chain that has just been added has no entry yet.
         match self.innermost_places.get_mut(chain.0 as usize) {
             Some(known) => *known = number,
             None => self.innermost_places.push(number),
@@ -398,7 +401,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         (chain, holds.end)
     }
 
-    /// Stores the sample's branches if they are kept, and returns their range.
+    /// Stores the branches of the sample if they are kept. Returns their range in [`Samples::branches`].
     fn keep_branches(&mut self, sample: &Sample<'_>, pid: Pid) -> (u32, u32) {
         let time = sample.time.unwrap_or(UNTIMED);
         let start = self.samples.branches.len() as u32;
@@ -419,7 +422,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         self.places.get(number).1.answer
     }
 
-    /// The index in `places` of the frame's location.
+    /// The index in `places` of what was found for a frame.
     fn find_place(&mut self, pid: Pid, frame: ModeFrame, time: Nanos) -> u32 {
         self.places.number((pid, frame), time, || {
             let LocatedFrame { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
@@ -427,7 +430,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         })
     }
 
-    /// Finds all frames of a sample, innermost first, and returns why there aren't more.
+    /// Finds all frames of a sample, innermost first. Returns why the stack ends where it does.
     fn find_all_frames(
         &mut self,
         sample: &Sample<'_>,
@@ -461,7 +464,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             let recorded = sample.chain_len();
             if recorded >= usize::from(limit) {
                 end = StackEnd::Limit(limit);
-                // Don't report stacks that --max-stack truncates.
+                // Don't mark a stack as possibly truncated by the kernel if `--max-stack` truncates it anyway.
                 if recorded <= max_stack {
                     frames.push(LIMIT_FRAME);
                 }
@@ -474,7 +477,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     }
 
     fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
-        // If the copy is shorter than the space for it, it contains the whole stack.
+        // If the stack copy is shorter than the room for it, it contains the whole stack.
         let is_full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);
         let chain = &self.unwound;
         if !chain.truncated {
@@ -488,7 +491,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
     }
 
-    /// Unwinds the sample's stack copy into `self.unwound`. False if it has none.
+    /// Unwinds the sample's stack copy into `self.unwound`. Returns false if the sample has none or no frame was found.
     fn unwind(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> bool {
         let Some((unwinder, machine)) = self.context.unwinder else { return false };
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
@@ -499,8 +502,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         !self.unwound.frames.is_empty()
     }
 
-    /// The caller of the innermost user frame, if the call chain lacks it. On Arm, `perf record -g` records the link
-    /// register for that purpose.
+    /// The caller of the innermost user frame, if it has to be determined because the call chain lacks it. On Arm,
+    /// `perf record -g` records the link register for this purpose.
     #[inline]
     fn leaf_caller(&mut self, sample: &Sample<'_>, pid: Pid, time: Nanos) -> Option<Addr> {
         let (unwinder, machine) = self.context.unwinder?;
@@ -514,7 +517,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     }
 }
 
-/// The maximum number of frames that the kernel records for an event.
+/// The maximum number of frames that the kernel records for a sample of this event.
 fn frames_limit(attr: &EventAttr) -> u16 {
     if attr.sample_max_stack == 0 { KERNEL_LIMIT } else { attr.sample_max_stack }
 }

@@ -1,6 +1,6 @@
-//! Detects files that were replaced since the recording, such as a rebuilt program or an upgraded library. Normally the
-//! build ID distinguishes them. If the recording has none (`perf record -B`, or the recorder was killed), the inode
-//! does.
+//! Detects files that were replaced since the recording, such as a program that was rebuilt or a library that was
+//! upgraded. Normally, the build ID shows that. If the recording has no build IDs (`perf record -B`, or the recorder
+//! was killed), the inode does.
 
 use crate::error::{Warning, Warnings};
 use crate::model::process::{FileId, Processes};
@@ -10,7 +10,7 @@ use crate::sources::file_id;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 
-/// Warns about opened files that aren't the files that ran.
+/// Warns about files that were opened for symbols but aren't the files that ran, judging by their inodes.
 pub(super) fn warn_about_replaced<'a>(
     opened: impl Iterator<Item = (&'a Dso, &'a Image)>,
     processes: &Processes,
@@ -18,7 +18,7 @@ pub(super) fn warn_about_replaced<'a>(
 ) {
     let mut by_path: BTreeMap<&[u8], (&Dso, &Image)> = BTreeMap::new();
     for (dso, image) in opened {
-        // A copy that stands for the recorded file (`--symfs`) has another path and is intended.
+        // A file with another path was chosen by the user to stand in for the recorded one (`--symfs`).
         let is_at_recorded_path = image.path().as_os_str().as_bytes() == &dso.path[..];
         if dso.kind == DsoKind::File && is_at_recorded_path {
             by_path.insert(&dso.path, (dso, image));
@@ -47,7 +47,7 @@ pub(super) fn warn_about_replaced<'a>(
     }
 }
 
-/// For each path, the files that processes mapped there.
+/// For each path, the files (device and inode) that processes had mapped from there.
 fn recorded_files<'p>(
     paths: &BTreeMap<&'p [u8], (&Dso, &Image)>,
     processes: &Processes,
@@ -61,8 +61,8 @@ fn recorded_files<'p>(
     files
 }
 
-/// True if a file is none of the recorded ones. On some file systems the kernel records another device than `stat`
-/// returns; then the result is false.
+/// True if the file `here` is none of the recorded ones. On some file systems, the kernel records another device than
+/// `stat` returns. Then nothing can be said, and the result is false.
 pub(crate) fn is_another(here: FileId, recorded: &BTreeSet<FileId>) -> bool {
     let same_device = |file: &FileId| (file.major, file.minor) == (here.major, here.minor);
     !recorded.contains(&here) && recorded.iter().any(same_device)

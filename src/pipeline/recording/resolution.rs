@@ -1,4 +1,4 @@
-//! Resolves addresses of a surveyed recording: what they belong to and how that is named.
+//! Resolves the addresses of a recording that has been surveyed: what they belong to, and what that is called.
 
 use super::counted::Counted;
 use super::locator::{FrameLocation, Locator};
@@ -37,27 +37,27 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many bytes of records to read before updating the progress bar.
+/// How many bytes of records are read between updates of the progress bar.
 const PROGRESS_STEP: u64 = 1 << 18;
 
-/// Everything that is known about addresses: mappings, JIT code and available files.
+/// What is needed to resolve addresses: mappings, JIT code and available files.
 #[derive(Debug)]
 pub(crate) struct Resolution<'a> {
-    /// Processes and threads.
+    /// Processes, threads and records, from the first pass.
     pub(crate) survey: &'a Survey<'a>,
     /// The address spaces of all processes: what was mapped where and when.
     pub(crate) spaces: &'a AddressSpaces,
-    /// The JIT code, and how much each of its sources (jitdumps, perf maps, logs) contributed.
+    /// The JIT code, and what became of each of its sources (jitdumps, perf maps, logs).
     pub(crate) sources: sources::Loaded<'a>,
-    /// The ELF files of the recording that are available on this machine.
+    /// The ELF files that the recorded processes had mapped, as far as they are available on this machine.
     pub(crate) images: Images<'a>,
-    /// The files that name JIT code: jitdumps, perf maps and logs.
+    /// The sources of JIT code that were found: jitdumps, perf maps and logs.
     pub(crate) found: &'a Found,
     options: &'a RecordingOptions,
 }
 
 impl<'a> Resolution<'a> {
-    /// Reads the sources of JIT code. Doesn't look up addresses or open other files yet.
+    /// Reads the sources of JIT code. No addresses are looked up and no other files are opened yet.
     pub(crate) fn new(
         survey: &'a Survey<'a>,
         memory: &'a Memory,
@@ -78,22 +78,22 @@ impl<'a> Resolution<'a> {
         Self { survey, spaces, sources, images: Images::new(spaces.dsos().iter(), search), found, options }
     }
 
-    /// The options that say where to look for files.
+    /// Where to search for files.
     pub(crate) fn search(&self) -> &SearchOptions {
         &self.options.symbols.search
     }
 
-    /// The maximum number of frames to unwind.
+    /// The maximum number of frames to unwind per stack.
     pub(crate) fn max_stack(&self) -> usize {
         self.options.max_stack.unwrap_or(MAX_DEPTH)
     }
 
-    /// True if the user provided a list of the kernel's symbols.
+    /// True if the user gave a list of the kernel's symbols.
     pub(crate) fn has_given_kernel(&self) -> bool {
         self.options.kernel.kallsyms.is_some()
     }
 
-    /// The machine type (`e_machine`).
+    /// The machine type (`e_machine` of ELF).
     pub(crate) fn machine(&self) -> u16 {
         // If the recording doesn't state the machine, assume the most common one.
         self.survey.processes.machine.unwrap_or(EM_X86_64)
@@ -103,7 +103,7 @@ impl<'a> Resolution<'a> {
         Locator { spaces: self.spaces, codes: &self.sources.map, keep_addr: self.options.keep_addr }
     }
 
-    /// Reads the samples that the options ask for, in parallel, and determines the location of each address.
+    /// Reads the samples that the options ask for, in parallel, and determines the code location of each address.
     pub(crate) fn samples(&self, keep: Keep, job: &Job, warnings: &mut Warnings) -> Result<Samples> {
         let chunks = self.survey.chunks.list().len();
         let mut all = if chunks < 2 || job.pool.threads() < 2 {
@@ -118,8 +118,8 @@ impl<'a> Resolution<'a> {
         Ok(all)
     }
 
-    /// Reads the samples again and passes on the rows of each chunk, in order. `samples` are the sums from the first
-    /// pass.
+    /// Reads the samples again, in a second pass, and passes on the rows of each chunk in order. `samples` are the sums
+    /// from the first pass, whose IDs the rows get.
     pub(super) fn each_chunk(
         &self,
         samples: Samples,
@@ -138,7 +138,7 @@ impl<'a> Resolution<'a> {
         Ok(tables)
     }
 
-    /// Reads chunks in parallel and passes them on in order. Only a few are in memory at a time.
+    /// Reads all chunks in parallel and calls `each` with them in order. Only a few are in memory at a time.
     fn read(&self, keep: Keep, job: &Job, each: impl FnMut(SampleChunk) -> Result<()>) -> Result<()> {
         self.with_context(keep, job, |context, chunks, progress| {
             let readers = AtomicUsize::new(0);
@@ -161,7 +161,7 @@ impl<'a> Resolution<'a> {
         })
     }
 
-    /// Calls `read` with the chunks and what reading them depends on.
+    /// Calls `read` with the chunks to read, and with what is needed to read them.
     fn with_context<O>(
         &self,
         keep: Keep,
@@ -198,22 +198,23 @@ impl<'a> Resolution<'a> {
         read(context, &mut list, &progress)
     }
 
-    /// Options for finding the recorded kernel's symbols.
+    /// The options for finding the recorded kernel's symbols.
     fn kernel(&self) -> KernelOptions {
-        // A recording that is a directory may contain the kernel's symbols.
+        // If the recording is a directory, it may contain the kernel's symbols.
         let recorded = Some(self.survey.path.join("kcore_dir/kallsyms"));
         let os_release = self.survey.processes.os_release.clone();
         KernelOptions { os_release, recorded, ..self.options.kernel.clone() }
     }
 
-    /// The recorded kernel's list of symbols, if available.
+    /// The recorded kernel's list of symbols; `None` if it isn't available.
     pub(crate) fn kernel_list(&self, warnings: &mut Warnings) -> Option<Bytes> {
         let dsos = self.spaces.dsos();
         let reference = self.spaces.kernel_reference();
         KernelSymbols::find(&[], dsos, reference, &self.kernel(), self.search(), warnings).into_list()
     }
 
-    /// The kernel's functions at these addresses and the offsets from their starts, as far as symbols are available.
+    /// The kernel's functions at these addresses: name, and offset of the address. Addresses without a known symbol are
+    /// left out.
     pub(super) fn kernel_functions(&self, mut wanted: Vec<u64>) -> FxHashMap<u64, (Vec<u8>, u64)> {
         let has_kernel = self.spaces.dsos().iter().any(|(_, dso)| dso.kind == DsoKind::Kernel);
         if wanted.is_empty() || !has_kernel {
@@ -223,7 +224,7 @@ impl<'a> Resolution<'a> {
         wanted.dedup();
         let dsos = self.spaces.dsos();
         let reference = self.spaces.kernel_reference();
-        // Don't warn, because addresses without names are visible in the output.
+        // Warnings aren't needed, because the output shows that names are missing.
         let mut warnings = Warnings::new();
         let symbols = KernelSymbols::find(&wanted, dsos, reference, &self.kernel(), self.search(), &mut warnings);
         let mut functions = FxHashMap::default();
@@ -235,7 +236,7 @@ impl<'a> Resolution<'a> {
         functions
     }
 
-    /// Names all locations in these chains.
+    /// Names all code locations that occur in `chains`.
     pub(crate) fn name(&self, chains: &Chains<FrameLocation>, job: &Job, warnings: &mut Warnings) -> Named {
         let kernel = self.kernel();
         let resolver = Resolver {
@@ -253,14 +254,14 @@ impl<'a> Resolution<'a> {
         Named::new(chains, &self.spots(), &origins, runtimes, &resolver, &job.pool, warnings)
     }
 
-    /// The variables of a file, and of its separate debug file if available.
+    /// The variables in a file and, if available, in its separate debug file.
     fn variables_of(&self, image: &Image) -> Variables {
         let debugging = self.search().find_debugging(image, &mut Warnings::new());
         let images: Vec<&Image> = std::iter::once(image).chain(&debugging).collect();
         Variables::new(&images)
     }
 
-    /// The variables at these locations, as far as known. Locations should be distinct.
+    /// The variables at these locations, as far as they are known. The locations should be distinct.
     pub(super) fn variables(&self, chains: &Chains<FrameLocation>, places: &[PlaceId]) -> FxHashMap<PlaceId, Variable> {
         let mut found = FxHashMap::default();
         let mut variables_by_file: FxHashMap<DsoId, Variables> = FxHashMap::default();
@@ -279,7 +280,7 @@ impl<'a> Resolution<'a> {
         found
     }
 
-    /// The location of an address of a process at that time, interned in `chains`. For addresses that code refers to.
+    /// The code location of an address of a process at a time, added to `chains`. For addresses that code refers to.
     pub(crate) fn place_at(
         &self,
         chains: &mut Chains<FrameLocation>,
@@ -291,7 +292,7 @@ impl<'a> Resolution<'a> {
         chains.place(self.spots().find(pid, mode, FrameAddr::Ip(addr), time).spot)
     }
 
-    /// Reports problems with the files that were opened.
+    /// Reports problems with the files that were opened for symbols.
     pub(crate) fn finish(self, warnings: &mut Warnings) {
         let dsos = self.spaces.dsos();
         let opened = self.images.opened().map(|(id, image)| (dsos.get(id), image));
@@ -300,10 +301,10 @@ impl<'a> Resolution<'a> {
     }
 }
 
-/// Chunks of records, and weights for those samples that contain counter values.
+/// Chunks of records. Each comes with the weights of its samples that contain counter values.
 type WeightedChunks<'list, 'data> = &'list mut (dyn Iterator<Item = (Records<'data>, Counted)> + Send);
 
-/// Updates the progress bar while records are read.
+/// Returns the records unchanged. The progress bar advances while they are read.
 fn with_progress<'data>(records: Records<'data>, progress: &Progress) -> impl Iterator<Item = RawRecord<'data>> {
     let mut bytes = 0;
     records.inspect(move |record| {
@@ -314,8 +315,8 @@ fn with_progress<'data>(records: Records<'data>, progress: &Progress) -> impl It
     })
 }
 
-/// The file that the output puts a source's JIT code in: the image that `inject` makes of a jitdump, or the perf map.
-/// inferno recognizes JIT code by either.
+/// The file to which the output attributes the JIT code of a source. For a jitdump, it is the image that `inject` makes
+/// of it; for a perf map or log, the perf map. inferno recognizes JIT code by either.
 fn origin(account: &Account, processes: &Processes) -> Origin {
     let file = match account.kind {
         Kind::JitDump => path_in_process(account, processes)
@@ -329,7 +330,7 @@ fn origin(account: &Account, processes: &Processes) -> Origin {
     Origin { file, pid: (account.kind != Kind::PlacedElf).then_some(account.pid), is_sure }
 }
 
-/// The path of a jitdump as the recorded process itself spelled it, wherever the file is now.
+/// The absolute path of a jitdump as the recorded process saw it, wherever the file is now.
 fn path_in_process(account: &Account, processes: &Processes) -> PathBuf {
     if let Ok(path) = account.path.strip_prefix(format!("/proc/{}/root", account.pid)) {
         return Path::new("/").join(path);
@@ -341,12 +342,12 @@ fn path_in_process(account: &Account, processes: &Processes) -> PathBuf {
     }
 }
 
-/// True if `name` is the event's name, with or without the event's modifiers.
+/// True if `name` is the name of the event, with or without the event's modifiers.
 fn is_called(event: &str, name: &str) -> bool {
     event == name || event.split(':').next() == Some(name)
 }
 
-/// Fails if one of the names given by the user matches no event.
+/// Fails if one of the names that the user gave matches no event.
 pub(crate) fn check_events(events: &[&str], names: &[String]) -> Result<()> {
     let Some(missing) = names.iter().find(|name| !events.iter().any(|event| is_called(event, name))) else {
         return Ok(());
@@ -355,7 +356,7 @@ pub(crate) fn check_events(events: &[&str], names: &[String]) -> Result<()> {
     Err(Error::usage(format!("no event named {missing}; the input has {known}")))
 }
 
-/// True if one of the names given by the user matches the event, or if there are no names.
+/// True if one of the names that the user gave matches the event, or if the user gave none.
 pub(crate) fn is_wanted(event: &str, names: &[String]) -> bool {
     names.is_empty() || names.iter().any(|name| is_called(event, name))
 }

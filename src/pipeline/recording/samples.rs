@@ -1,6 +1,6 @@
-//! The samples of a recording: rows, and call chains of locations.
+//! The samples of a recording: rows, and call chains of code locations.
 //!
-//! Each worker assigns its own IDs ([`super::reading`]). Chunks are merged in the order of the file, so that the result
+//! Each worker assigns its own IDs ([`super::reading`]). Chunks are merged in the order of the file, so the result
 //! doesn't depend on the number of threads.
 
 use super::locator::FrameLocation;
@@ -14,79 +14,80 @@ use crate::model::{Addr, Nanos};
 use crate::records::perf_data::{Registers as SampledRegisters, Sample};
 use rustc_hash::FxHashMap;
 
-/// A sample, or with [`Keep::Sums`] the sum of all samples of the same event, thread and stack.
+/// A sample or, with [`Keep::Sums`], the sum of all samples with the same event, thread and stack.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SampleRow {
     pub(crate) event: u32,
     pub(crate) track: u32,
-    /// The sample's time; `None` for sums, and for samples without one.
+    /// The time of the sample; `None` for sums and for samples without a time.
     pub(crate) time: Option<Nanos>,
     /// The weight, in the unit of the event.
     pub(crate) period: u64,
     /// The number of samples that the row stands for.
     pub(crate) count: u64,
-    /// The call chain; `None` if there are no frames.
+    /// The call chain; `None` if the stack has no frames.
     pub(crate) chain: Option<ChainId>,
-    /// The address of the innermost frame; 0 if there is none. In a sum, the address of its first sample.
+    /// The address of the innermost frame; 0 if the stack has no frames. In a sum, that of the first sample.
     pub(crate) ip: Addr,
-    /// The CPU that the sample was taken on; `None` if it wasn't recorded.
+    /// The CPU that the sample was taken on; `None` for sums and if it wasn't recorded.
     pub(crate) cpu: Option<u32>,
-    /// The range of its branches in [`Samples::branches`], if they are kept.
+    /// The range of the sample's branches in [`Samples::branches`]; empty if branches aren't kept.
     pub(crate) branches: (u32, u32),
-    /// Why the stack has no more frames. In a sum, the reason for its first sample.
+    /// Why the stack ends where it does. In a sum, that of the first sample.
     pub(crate) end: StackEnd,
 }
 
-/// Why a stack has no more frames.
+/// Why a stack ends with its outermost frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StackEnd {
-    /// perf found no more frames. Only the name of the outermost function can tell whether the thread started there.
+    /// Neither the kernel nor perf found more frames. Whether frames are missing depends on whether threads start in
+    /// the outermost function.
     Recorded,
-    /// perf's limit of this many frames was reached. Only the name of the outermost function can tell whether frames
-    /// are missing.
+    /// The stack has as many frames as perf records at most (the value). Whether frames are missing depends on whether
+    /// threads start in the outermost function.
     Limit(u16),
-    /// The stack copy was unwound to the thread's first function.
+    /// The stack copy was unwound up to the function in which the thread started.
     Whole,
-    /// Unwinding reached the end of the stack copy.
+    /// Unwinding reached the end of the stack copy, so outer frames are missing.
     CopyEnd,
-    /// The stack copy has more data, but nothing says how to unwind its outermost frame.
+    /// Nothing says how to unwind the outermost frame, although the stack copy has more data.
     NoWayOn,
-    /// The stack has more frames than jitgraft unwinds.
+    /// The stack has more frames than jitgraft unwinds at most.
     TooDeep,
 }
 
 /// A branch that the CPU took and recorded (`perf record -b`).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken {
-    /// The location of the branch instruction.
+    /// The code location of the branch instruction.
     pub(crate) from: PlaceId,
     pub(crate) to: PlaceId,
     /// Flags of the branch as recorded; see [`crate::records::perf_data::Branch`].
     pub(crate) flags: u64,
 }
 
-/// Further fields of a sample, for commands that print them.
+/// Fields of a sample that stacks don't need, for commands that print them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OtherFields {
     /// The address of the data that the sampled instruction accessed; `None` if it wasn't recorded.
     pub(crate) addr: Option<Addr>,
-    /// The location of the data address, if perf would symbolize it.
+    /// The location of the data address; `None` if perf wouldn't symbolize it.
     pub(crate) addr_place: Option<PlaceId>,
     /// The raw data of a tracepoint.
     pub(crate) trace: Option<Box<[u8]>>,
-    /// The registers of the interrupted code, if they were recorded.
+    /// The registers of the code that was interrupted; `None` if they weren't recorded.
     pub(crate) interrupted: Option<KeptRegisters>,
-    /// The registers of the user-space code, if they were recorded.
+    /// The registers of the user-space code; `None` if they weren't recorded.
     pub(crate) user: Option<KeptRegisters>,
     /// Whether the sample was taken in the kernel, in user space or in a guest.
     pub(crate) mode: CpuMode,
-    /// What the event measured about a memory access.
+    /// What the processor measured about the memory access or instruction.
     pub(crate) access: Access,
     /// The ID of the control group; `None` if it wasn't recorded.
     pub(crate) cgroup: Option<u64>,
 }
 
-/// Details of a sample's memory access or instruction, as recorded.
+/// What the processor measured about a sample's memory access or instruction, as recorded.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Access {
     pub(crate) data_src: Option<u64>,
@@ -104,30 +105,30 @@ pub(crate) struct KeptRegisters {
     pub(crate) values: Vec<u64>,
 }
 
-/// The samples of a recording, or those that a worker has read.
+/// The samples of a recording, or the samples that one worker has read.
 #[derive(Debug)]
 pub(crate) struct Samples {
     keep: Keep,
-    /// For each event, thread and stack, the index of its row; only used for sums.
+    /// For sums: the index of the row for each event, thread and call chain.
     sums: FxHashMap<(u32, u32, Option<ChainId>), u32>,
     /// The rows in the order of the file.
     pub(crate) rows: Vec<SampleRow>,
-    /// The times of the first and last sample.
+    /// The times of the first and the last sample; `None` if no sample has a time.
     pub(crate) sampled: Option<TimeExtent>,
-    /// The call chains of all rows.
+    /// The call chains that rows refer to.
     pub(crate) chains: Chains<FrameLocation>,
-    /// The threads of all rows.
+    /// The threads that rows refer to.
     pub(crate) tracks: Interner<Track, u32>,
-    /// The branches of all rows; those of a sample are newest first.
+    /// The branches that rows refer to. Those of a sample are in order, newest first.
     pub(crate) branches: Vec<Taken>,
-    /// The other fields of each row, if they are kept; otherwise empty.
+    /// For each row, its other fields; empty if they aren't kept.
     pub(crate) beside: Vec<OtherFields>,
-    /// Samples that could not be read.
+    /// The samples that could not be read.
     pub(super) skipped: Skipped,
 }
 
 impl Samples {
-    /// An empty set of samples.
+    /// Creates an empty set of samples.
     pub(super) fn keeping(keep: Keep) -> Self {
         Self {
             keep,
@@ -142,7 +143,8 @@ impl Samples {
         }
     }
 
-    /// Adds a row with IDs from these tables.
+    /// Adds a row, whose IDs must refer to the tables here. For sums, adds it to the row with the same event, thread
+    /// and stack.
     #[inline]
     pub(super) fn push(&mut self, row: SampleRow) {
         if self.keep == Keep::EachRow {
@@ -159,7 +161,7 @@ impl Samples {
         }
     }
 
-    /// Fails if IDs ran out.
+    /// Fails if there were more chains, threads or branches than IDs.
     pub(super) fn check(&self) -> Result<()> {
         self.chains.check()?;
         if self.tracks.is_full() {
@@ -171,7 +173,7 @@ impl Samples {
         }
     }
 
-    /// Takes the rows and what belongs only to them. The tables that their IDs refer to stay.
+    /// Takes out the rows and what belongs to them alone. The tables to which their IDs refer stay.
     pub(super) fn take_rows(&mut self) -> TakenRows {
         self.sums.clear();
         TakenRows {
@@ -197,7 +199,7 @@ impl KeptRegisters {
     }
 }
 
-/// Rows without the tables that their IDs refer to.
+/// Rows that were taken out of [`Samples`], without the tables to which their IDs refer.
 #[derive(Debug)]
 pub(super) struct TakenRows {
     pub(super) rows: Vec<SampleRow>,

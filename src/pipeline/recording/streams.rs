@@ -1,4 +1,4 @@
-//! The record streams of a recording: decompresses them, finds all records, and splits them into chunks for the
+//! Reads the record streams of a recording: decompresses them, finds all records, and splits them into chunks for the
 //! workers.
 
 use super::walk::Walk;
@@ -12,10 +12,11 @@ use crate::records::perf_data::{Decompressor, Packed, RawRecord, Recording, Reco
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// A recording and its record streams: that of the main file, and those of a directory (`perf record --threads`).
+/// A recording with all its record streams: that of the main file and, for a directory (`perf record --threads`), those
+/// of the other files.
 #[derive(Debug)]
 pub(crate) struct Streams<'input> {
-    /// Events and features.
+    /// The recording's events and features.
     pub(crate) recording: Recording,
     list: Vec<RecordStream<'input>>,
 }
@@ -28,22 +29,22 @@ struct RecordStream<'input> {
 
 #[derive(Debug)]
 enum StreamBytes<'input> {
-    /// Bytes of the input, and the offset of the first one.
+    /// Records as they are in the input, and the offset of the first byte in the file.
     AsRecorded(&'input [u8], u64),
-    /// Decompressed records in a temporary file.
+    /// Records that were decompressed into a temporary file.
     Decompressed(Bytes),
 }
 
-/// Consecutive records.
+/// The bytes of consecutive records.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RecordBytes<'data> {
     pub(crate) bytes: &'data [u8],
-    /// The offset of the first byte, for messages.
+    /// The offset of the first byte in the file, for messages.
     pub(crate) base: u64,
 }
 
 impl<'input> Streams<'input> {
-    /// Parses the headers, and decompresses compressed streams. `path` is how messages call the recording.
+    /// Parses the headers and decompresses compressed streams. `path` is what messages call the recording.
     pub(crate) fn open(input: &'input Input, path: &Path, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         let mut stream_warnings = Warnings::new();
         let opened = Self::open_unnamed(input, pool, &mut stream_warnings);
@@ -51,7 +52,7 @@ impl<'input> Streams<'input> {
         opened
     }
 
-    /// Like [`open`](Self::open), but the warnings don't name the recording.
+    /// Like [`open`](Self::open), but the recording isn't named in warnings.
     fn open_unnamed(input: &'input Input, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         let recording = Recording::parse(&input.bytes, warnings)?;
         let main = RecordBytes { bytes: main_records(&recording, &input.bytes), base: recording.data.start };
@@ -63,13 +64,13 @@ impl<'input> Streams<'input> {
         Ok(Self { recording, list })
     }
 
-    /// The records of each stream.
+    /// The records of each stream, and where they start.
     pub(crate) fn list(&self) -> Vec<WalkedRecords<'_>> {
         self.list.iter().map(RecordStream::records).collect()
     }
 }
 
-/// The record stream in a recording's main file.
+/// The bytes of the record stream in a recording's main file.
 pub(crate) fn main_records<'data>(recording: &Recording, bytes: &'data [u8]) -> &'data [u8] {
     let clamp = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
     let start = clamp(recording.data.start);
@@ -104,31 +105,31 @@ impl<'input> RecordStream<'input> {
     }
 }
 
-/// Copies records to a file, decompressing COMPRESSED records.
+/// Copies records to a file, and decompresses COMPRESSED records on the way.
 #[derive(Debug)]
 pub(crate) struct PlainRecords<'file> {
     out: BufWriter<&'file mut Spool>,
-    /// The offset that the next record will have in the recording.
+    /// The offset in the recording that the next record gets.
     at: u64,
     auxtrace: Vec<MovedRecord>,
 }
 
-/// A record whose offset another part of the recording refers to.
+/// An AUXTRACE record. Its offset matters, because another part of the recording refers to it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct MovedRecord {
-    /// Its offset in the input.
+    /// The offset of the record in the input.
     pub(crate) from: u64,
-    /// Its offset in the output.
+    /// The offset of the record in the output.
     pub(crate) to: u64,
 }
 
 impl<'file> PlainRecords<'file> {
-    /// Starts writing to a file. The first record will have the offset `base`.
+    /// Starts writing to a file. The first record gets the offset `base`.
     pub(crate) fn new(file: &'file mut Spool, base: u64) -> Self {
         Self { out: BufWriter::with_capacity(1 << 20, file), at: base, auxtrace: Vec::new() }
     }
 
-    /// Copies the records of a stream. If it is compressed, it has its own zstd stream.
+    /// Copies the records of a stream. Each stream is decompressed independently of others.
     pub(crate) fn append(
         &mut self,
         recording: &Recording,
@@ -160,7 +161,7 @@ impl<'file> PlainRecords<'file> {
         Ok(())
     }
 
-    /// Copies the records in a COMPRESSED record.
+    /// Copies the records that are compressed in a COMPRESSED record.
     fn append_compressed(
         &mut self,
         record: &RawRecord<'_>,
@@ -186,7 +187,8 @@ impl<'file> PlainRecords<'file> {
         }
     }
 
-    /// Completes the file. Returns the new offsets of AUXTRACE records, which the index feature refers to.
+    /// Completes the file. Returns the offsets of AUXTRACE records, because the recording's index of them must be
+    /// updated.
     pub(crate) fn finish(mut self) -> Result<Vec<MovedRecord>> {
         self.out.flush()?;
         Ok(self.auxtrace)
@@ -198,24 +200,24 @@ impl<'file> PlainRecords<'file> {
     }
 }
 
-/// The records of a stream and where they start.
+/// The bytes of a stream, and where its records start.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct WalkedRecords<'data> {
     pub(crate) records: RecordBytes<'data>,
     pub(crate) walk: &'data Walk,
 }
 
-/// Chunks of about equal size that consist of whole records.
+/// All records of a recording, in chunks of about equal size.
 #[derive(Debug)]
 pub(crate) struct RecordChunks<'data> {
     endian: Endian,
     list: Vec<RecordBytes<'data>>,
-    /// Why reading stopped early, if it did.
+    /// Why reading of a stream stopped early; `None` if it didn't.
     pub(crate) damage: Option<&'data Error>,
 }
 
 impl<'data> RecordChunks<'data> {
-    /// The chunks of all streams. Calls `each` with every record that isn't a sample.
+    /// Splits all streams into chunks. Calls `each` with every record that isn't a sample.
     pub(crate) fn new(
         endian: Endian,
         streams: &[WalkedRecords<'data>],
@@ -236,22 +238,22 @@ impl<'data> RecordChunks<'data> {
         chunks
     }
 
-    /// The total size in bytes.
+    /// The total size of all chunks in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.list.iter().map(|chunk| chunk.bytes.len() as u64).sum()
     }
 
-    /// An iterator over the records of each chunk.
+    /// For each chunk, an iterator over its records.
     pub(crate) fn list(&self) -> Vec<Records<'data>> {
         self.list.iter().map(|chunk| Records::new(chunk.bytes, chunk.base, self.endian)).collect()
     }
 
-    /// The offset after the last complete record.
+    /// The offset of the end of the last complete record.
     pub(crate) fn end(&self) -> u64 {
         self.list.last().map_or(0, |chunk| chunk.base + chunk.bytes.len() as u64)
     }
 
-    /// The times of the first and last sample.
+    /// The times of the first and the last sample.
     pub(crate) fn times(&self, recording: &Recording) -> (Nanos, Nanos) {
         let samples = self.list().into_iter().flatten().filter(|record| record.kind == kind::SAMPLE);
         let times = samples.filter_map(|record| recording.time(&record)).filter(|time| time.is_valid());

@@ -1,4 +1,5 @@
-//! The first pass over a recording: processes, mappings, and where to split the records into chunks.
+//! The first pass over a recording: collects processes and mappings, and decides where to split the records into
+//! chunks.
 
 use super::streams::{RecordChunks, WalkedRecords};
 use crate::error::{Warning, Warnings};
@@ -15,25 +16,25 @@ use crate::sources::{self, Found, Sampled, Site, SourceOptions, is_this_machine}
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-/// What the records other than samples contain.
+/// What the first pass collects from all records that aren't samples.
 #[derive(Debug)]
 pub(crate) struct Survey<'data> {
-    /// Events and features.
+    /// The recording's events and features.
     pub(crate) recording: &'data Recording,
-    /// How messages call the recording.
+    /// What messages call the recording.
     pub(crate) path: &'data Path,
-    /// Processes, their mappings and jitdump markers.
+    /// The processes, with their mappings and their jitdumps.
     pub(crate) processes: Processes,
     /// The names of threads.
     pub(crate) threads: Threads,
     /// All records in chunks, for the workers that read samples.
     pub(crate) chunks: RecordChunks<'data>,
-    /// User parts of call chains that were recorded after their samples.
+    /// The user parts of call chains that were recorded after their samples (deferred call chains).
     pub(crate) deferred: DeferredChains<'data>,
 }
 
 impl<'data> Survey<'data> {
-    /// Collects information from the records of all streams.
+    /// Collects what the records of all streams say.
     pub(crate) fn new(
         recording: &'data Recording,
         streams: &[WalkedRecords<'data>],
@@ -58,28 +59,28 @@ impl<'data> Survey<'data> {
         Self { recording, path, processes, threads, chunks, deferred }
     }
 
-    /// Where the recording is, and when and on which machine it was recorded.
+    /// Facts that help to find sources of JIT code: where the recording is, and when and on which machine it was made.
     pub(crate) fn site<'s>(&'s self, beside: Option<&'s Path>, samples: &'s dyn Fn() -> Sampled) -> Site<'s> {
         site(self.recording, self.path, beside, samples)
     }
 
-    /// The addresses and times of samples.
+    /// Collects the addresses and times of all samples.
     pub(crate) fn collect_sampled(&self) -> Sampled {
         collect_sampled(self.recording, &self.chunks)
     }
 }
 
-/// The address spaces, and the sources of JIT code.
+/// The address spaces of the recorded processes, and the sources of their JIT code.
 #[derive(Debug)]
 pub(crate) struct Memory {
-    /// The address spaces.
+    /// What was mapped where and when, for each process.
     pub(crate) spaces: AddressSpaces,
-    /// The sources of JIT code, opened but not read.
+    /// The sources of JIT code that were found. They are open but haven't been read.
     pub(crate) found: Found,
 }
 
 impl Memory {
-    /// Looks for sources of JIT code.
+    /// Builds the address spaces, and looks for sources of JIT code.
     pub(crate) fn find(survey: &Survey<'_>, options: &SourceOptions, warnings: &mut Warnings) -> Self {
         let processes = &survey.processes;
         let samples = || survey.collect_sampled();
@@ -89,12 +90,13 @@ impl Memory {
     }
 }
 
-/// The recording's directory, which may also contain jitdumps and perf maps.
+/// The directory of the recording, which may also contain jitdumps and perf maps. `None` if the recording isn't a file.
 fn recording_directory(path: &Path) -> Option<&Path> {
     io::beside(path).filter(|_| io::is_there(path))
 }
 
-/// Where a recording is, and when and on which machine it was recorded.
+/// Facts that help to find sources of JIT code: where the recording is, and when and on which machine it was made.
+/// `beside` is the directory of the recording.
 pub(crate) fn site<'s>(
     recording: &'s Recording,
     path: &Path,
@@ -107,7 +109,8 @@ pub(crate) fn site<'s>(
     Site { beside, written, host: host(recording), proc, samples: Some(samples) }
 }
 
-/// True if the recorded kernel may be the running one, so that its build ID and the vDSO's can be read from the system.
+/// True if the running kernel may be the recorded one. Then its build ID, and that of the vDSO, can be read from the
+/// system.
 pub(crate) fn kernel_runs_here(recording: &Recording, processes: &Processes) -> bool {
     if !is_this_machine(host(recording)) {
         return false;
@@ -116,8 +119,8 @@ pub(crate) fn kernel_runs_here(recording: &Recording, processes: &Processes) -> 
     processes.os_release.as_ref().is_none_or(|recorded| recorded == running.trim_ascii())
 }
 
-/// True if the recorded kernel is the running one, judging by host name and release, and by the kernel's build ID if it
-/// was recorded.
+/// True if the running kernel is the recorded one, judging by host name and release and, if it was recorded, by the
+/// kernel's build ID.
 pub(crate) fn is_recorded_kernel(recording: &Recording, processes: &Processes) -> bool {
     if host(recording).is_none() || processes.os_release.is_none() || !kernel_runs_here(recording, processes) {
         return false;
@@ -134,15 +137,15 @@ pub(crate) fn is_recorded_kernel(recording: &Recording, processes: &Processes) -
     true
 }
 
-/// When a recording from this machine began and ended; `None` if it is from another machine.
+/// When a recording that was made on this machine began and ended. `None` if it was made on another machine.
 pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
-    /// perf may take this long after the last event to read build IDs and cache files.
+    /// How long perf may take after the last event to read build IDs and to cache files.
     const AFTERWARDS: Duration = Duration::from_secs(60);
     host(survey.recording).filter(|host| is_this_machine(Some(host)))?;
     let file = io::about(survey.path)?;
     let ended = file.modified().ok()?;
     let created = file.created().ok().filter(|created| *created <= ended && survey.recording.header.form != Form::Pipe);
-    // If the recording was copied over an existing file, the creation time is too early.
+    // If the recording was copied over an existing file, the file's creation time is too early to be the beginning.
     let is_plausible = |created: &SystemTime, duration: Duration| *created + duration + AFTERWARDS >= ended;
     if let Some(began) = created.filter(|created| is_plausible(created, process_events_duration(&survey.processes))) {
         return Some(RecordedTime { began, ended });
@@ -153,7 +156,7 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     Some(RecordedTime { began, ended })
 }
 
-/// The time between the first and the last mapping, fork or other event of a process.
+/// The time from the first to the last event that concerns processes, such as mappings and forks.
 fn process_events_duration(processes: &Processes) -> Duration {
     let mappings = processes.by_pid.values().flat_map(|process| &process.mappings).map(|mapping| mapping.time);
     let moments = processes.moments.iter().map(|moment| moment.time);
@@ -164,16 +167,16 @@ fn process_events_duration(processes: &Processes) -> Duration {
     }
 }
 
-/// The host name of the recorded machine.
+/// The host name of the recorded machine; `None` if it wasn't recorded.
 pub(crate) fn host(recording: &Recording) -> Option<&[u8]> {
     recording.features.get(&Feature::HOSTNAME)?.string(recording.header.endian).ok()
 }
 
-/// The addresses and times of samples.
+/// Collects the addresses and times of all samples.
 pub(crate) fn collect_sampled(recording: &Recording, chunks: &RecordChunks<'_>) -> Sampled {
     let mut sampled = Sampled::default();
     for record in chunks.list().into_iter().flatten() {
-        // Besides samples, these are the user parts of call chains.
+        // Records with call chains: samples, and user parts of call chains that were recorded after their samples.
         let Some(Ok(sample)) = recording.chain_sample(&record) else { continue };
         let is_sample = record.kind == kind::SAMPLE;
         let time = sample.time.filter(|time| time.is_valid());

@@ -1,7 +1,7 @@
-//! Writes symbolized samples as perf script's text, sorted by time.
+//! Writes symbolized samples as text like perf script's, sorted by time.
 //!
-//! The lines for each location are formatted once. A sample's text is its header and copies of the lines in its call
-//! chain.
+//! For each code location, its lines are formatted once. The text of a sample is its header line and copies of the
+//! lines for the locations in its call chain.
 
 use super::Loaded;
 use super::named::FrameView;
@@ -19,19 +19,20 @@ use crate::records::perf_script::write::{Fields, Header, Line};
 use linux_perf_event_reader::constants as abi;
 use std::io::Write;
 
-/// Options for the text.
+/// Options for text like perf script's.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TextOptions {
-    /// Which fields to print.
+    /// The fields to print for each sample.
     pub fields: Fields,
     /// Omit the callers, and print the innermost frame on the same line as the sample.
     pub no_call_graph: bool,
 }
 
-/// Samples per task. A task should keep a thread busy for a while, but little text should wait to be written.
+/// The number of samples that a worker formats at once. That should keep it busy for a while, but not much text should
+/// have to wait for being written.
 const ROWS_A_JOB: usize = 512;
 
-/// Writes all samples.
+/// Writes all samples of a recording as text.
 pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: &mut dyn Write) -> Result<()> {
     let Samples { rows, beside, .. } = &loaded.samples;
     let mut rows: Vec<_> = rows.iter().enumerate().map(|(index, row)| (row, beside.get(index))).collect();
@@ -52,11 +53,12 @@ pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: 
 struct PrintedRow<'a> {
     row: &'a SampleRow,
     beside: Option<&'a OtherFields>,
-    /// The maximum width of the data source descriptions (`data_src`) printed so far, to which perf aligns the column.
+    /// The maximum width of the memory access descriptions (`data_src`) printed up to this row. perf aligns the column
+    /// to it.
     data_src_width: usize,
 }
 
-/// The lines of all locations, one after the other, and the end of each location's lines.
+/// The lines for all code locations, one after the other, and where those of each location end.
 struct PlaceLines {
     lines: Vec<u8>,
     ends: Vec<usize>,
@@ -68,7 +70,8 @@ impl PlaceLines {
         let mut ends = Vec::new();
         for place in 0..loaded.samples.chains.places().len() as u32 {
             loaded.named.each(PlaceId(place), |frame| {
-                // perf has no such marker, and programs that read its text would take the marker for a frame.
+                // perf prints no such mark for missing frames, and programs that read its text would take it for a
+                // function.
                 if !frame.truncated {
                     let line = chain_line(frame, chain);
                     write::frame(&mut lines, options.fields, !options.no_call_graph, &line);
@@ -86,9 +89,9 @@ impl PlaceLines {
     }
 }
 
-/// Where a call chain comes from, which affects the addresses that perf prints for it. For chains recorded by the
-/// kernel, perf prints return addresses as they are. For user frames that perf unwound itself, it prints the address
-/// one byte before the return address, which it uses for looking up the function.
+/// How the call chain of an event was made, on which the printed addresses depend. If the kernel recorded it, perf
+/// prints return addresses unchanged. If perf unwound user frames itself, it prints the address before the return
+/// address, at which it looks up the function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ChainKind {
     Recorded,
@@ -104,8 +107,8 @@ impl ChainKind {
 struct TextWriter<'a> {
     loaded: &'a Loaded,
     options: TextOptions,
-    /// The lines of all locations in the form for call chains recorded by the kernel, and below in the form for unwound
-    /// ones; `None` if no event has such chains.
+    /// The lines for all code locations in call chains that the kernel recorded. The next field has those for call
+    /// chains that were unwound. `None` if no event has such chains.
     recorded: Option<PlaceLines>,
     unwound: Option<PlaceLines>,
     event_width: usize,
@@ -193,12 +196,12 @@ impl<'a> TextWriter<'a> {
             addr_symbol: &addr_symbol,
             measured: self.measured(printed, event),
             mode: beside.map(|beside| beside.mode).unwrap_or_default(),
-            // perf decides this by the event's own fields only.
+            // Only the event's own fields matter here, as in perf.
             pads_comm: !event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN),
         };
         write::header(out, fields, &header);
         if !fields.ip {
-            // Like perf, prints no frames if addresses weren't requested.
+            // Like perf, print no frames if the field for addresses wasn't requested.
         } else if chain {
             let lines = match ChainKind::from_attr(&event.attr) {
                 ChainKind::Recorded => &self.recorded,
@@ -209,7 +212,8 @@ impl<'a> TextWriter<'a> {
                 out.extend_from_slice(lines.get(place));
             }
         } else if let Some(place) = samples.chains.up(row.chain).next() {
-            // perf only shows the function, without calls that were inlined into it, but the innermost call's line.
+            // perf shows only the function itself, without calls inlined into it, but with the source line of the
+            // innermost call.
             let mut source = None;
             self.loaded.named.each(place, |frame| {
                 let source = *source.get_or_insert(line(frame).source);
@@ -234,7 +238,7 @@ impl<'a> TextWriter<'a> {
         write::end(out);
     }
 
-    /// Writes the symbol of a data address: a function, or a variable if there is none.
+    /// Writes the symbol of a data address: that of a function or, if there is none, of a variable.
     fn write_data_symbol(&self, place: PlaceId, fields: Fields, out: &mut Vec<u8>) {
         self.each_function(place, |frame| {
             let dso = self.loaded.named.memory_name(place).or(frame.module);
@@ -253,7 +257,7 @@ impl<'a> TextWriter<'a> {
         let attr = &event.attr;
         let Some(beside) = printed.beside else { return Measured::NONE };
         let Access { data_src, weight, phys_addr, data_page_size, code_page_size } = beside.access;
-        // If the weight has three parts, perf prints the lowest part.
+        // If the weight consists of three parts, perf prints the lowest one.
         let parts = weight.filter(|_| attr.samples(abi::PERF_SAMPLE_WEIGHT_STRUCT));
         let cgroups = &self.loaded.cgroups;
         Measured {
@@ -285,7 +289,7 @@ impl<'a> TextWriter<'a> {
         });
     }
 
-    /// Calls `each` with the function at a location, without calls that were inlined into it.
+    /// Calls `each` with the function at a code location, but not with calls that were inlined into it.
     fn each_function(&self, place: PlaceId, mut each: impl FnMut(&FrameView<'_>)) {
         self.loaded.named.each(place, |frame| {
             if !frame.inlined {
@@ -295,13 +299,13 @@ impl<'a> TextWriter<'a> {
     }
 }
 
-/// The period that perf prints: the event's period if its samples don't have one.
+/// The period that perf prints for a sample: if samples of this event have none, the event's.
 fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
     let has_period = attr.samples(abi::PERF_SAMPLE_PERIOD) || !attr.is_frequency();
     Some(if has_period { period } else { attr.period_or_frequency })
 }
 
-/// A frame's line in a call chain of this kind.
+/// The line for a frame, in call chains of this kind.
 fn chain_line<'a>(frame: &FrameView<'a>, chain: ChainKind) -> Line<'a> {
     let line = line(frame);
     if chain == ChainKind::Recorded || frame.kind == FrameKind::Kernel {
@@ -323,7 +327,7 @@ fn line<'a>(frame: &FrameView<'a>) -> Line<'a> {
         dso: frame.module,
         inlined: frame.inlined,
         source: frame.file.map(|file| (file, frame.line)),
-        // For kernel code, perf only knows symbols, no file offsets.
+        // perf knows no file offsets for kernel code, only symbols.
         file_offset: frame.addr.filter(|_| frame.kind != FrameKind::Kernel),
     }
 }

@@ -1,8 +1,9 @@
-//! Finds the records of a stream, using all threads.
+//! Finds where the records of a stream start, using all threads.
 //!
-//! Each record determines where the next one starts. Instead of going from record to record through all of a long
-//! recording on one thread, each section of it is started at something that looks like a record. If the section before
-//! it ends elsewhere, that was no record, and the section is walked again from the right place.
+//! The end of a record is the start of the next one. Going from record to record through a long recording would take a
+//! single thread a long time. Instead, each section of the recording is processed from something that looks like the
+//! start of a record. If the section before it ends elsewhere, that was no record, and the section is processed again
+//! from the right offset.
 
 use crate::bytes::cursor::Endian;
 use crate::error::Error;
@@ -10,49 +11,49 @@ use crate::parallel::Pool;
 use crate::records::perf_data::{RawRecord, Records, Stop, is_compressed, kind, may_begin};
 use std::ops::Range;
 
-/// The approximate size of a section in bytes. Small enough that threads finish at about the same time.
+/// The approximate size of a section in bytes. It is small enough that all threads finish at about the same time.
 const SECTION: usize = 1 << 20;
 
-/// The positions of the records in a stream.
+/// Where the records of a stream start.
 #[derive(Debug)]
 pub(crate) struct Walk {
-    /// Sections of about equal size that consist of whole records.
+    /// Ranges of bytes of about equal size that consist of whole records.
     pub(super) sections: Vec<Range<usize>>,
-    /// The positions of records that aren't samples.
+    /// The offsets of records that aren't samples.
     pub(super) others: Vec<usize>,
     /// True if any record is compressed.
     pub(crate) has_compressed: bool,
-    /// Why the walk ended early, if it did.
+    /// Why reading the records ended early; `None` if it didn't.
     pub(super) damage: Option<Error>,
 }
 
-/// The records of a section, as found by one thread.
+/// The records of a section, as one thread found them.
 #[derive(Debug)]
 struct WalkedSection {
-    /// Where its first record starts.
+    /// The offset of the section's first record.
     start: usize,
-    /// Where its last record ends; this may be beyond the next section's start.
+    /// The offset after the section's last record. This may be after the start of the next section.
     end: usize,
     others: Vec<usize>,
     has_compressed: bool,
-    /// True if it stopped before the end of the section.
+    /// True if reading stopped before the end of the section, at something that isn't a record.
     stopped: bool,
 }
 
 impl Walk {
-    /// No records.
+    /// The result for a stream without records.
     pub(crate) fn none() -> Self {
         Self { sections: Vec::new(), others: Vec::new(), has_compressed: false, damage: None }
     }
 
-    /// Finds all records of a stream. `base` is the offset of the first byte in the recording.
+    /// Finds all records of a stream. `base` is the offset of the stream in the file, for messages.
     pub(crate) fn find_records(bytes: &[u8], base: u64, endian: Endian, pool: &Pool) -> Self {
         Self::walk_sections(bytes, base, endian, SECTION, pool)
     }
 
-    /// Like [`find_records`](Self::find_records), with sections of about this size.
+    /// Like [`find_records`](Self::find_records), with sections of about `length` bytes.
     fn walk_sections(bytes: &[u8], base: u64, endian: Endian, length: usize, pool: &Pool) -> Self {
-        // Records start at multiples of eight.
+        // The size of every record is a multiple of eight, so sections start at multiples of eight as well.
         let length = length.next_multiple_of(8);
         let limits: Vec<Range<usize>> = (0..bytes.len().max(1))
             .step_by(length)
@@ -66,7 +67,7 @@ impl Walk {
         let mut end = 0;
         for (limits, guessed) in limits.into_iter().zip(guessed) {
             if end >= limits.end && end > 0 {
-                // A single record covers the whole section.
+                // No record starts in this section, because a single record covers all of it.
                 continue;
             }
             let section = match guessed {
@@ -90,7 +91,7 @@ impl Walk {
 }
 
 impl WalkedSection {
-    /// Walks the records that start in a range. The range must start with a record.
+    /// Finds the records that start in a range, whose first byte must be the start of a record.
     fn walk(bytes: &[u8], range: Range<usize>, endian: Endian) -> Self {
         let Range { start, end: limit } = range;
         let mut section = Self { start, end: start, others: Vec::new(), has_compressed: false, stopped: false };
@@ -128,7 +129,7 @@ mod tests {
         bytes
     }
 
-    /// A sample whose contents look like records.
+    /// Creates a sample record whose contents look like records.
     fn deceiving(size: u16) -> Vec<u8> {
         let mut bytes = record(kind::SAMPLE, size);
         let inner = record(kind::SAMPLE, 16);

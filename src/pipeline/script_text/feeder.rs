@@ -1,4 +1,4 @@
-//! Cuts a text into blocks as it arrives.
+//! Cuts a text into blocks while it arrives.
 
 use crate::error::Error;
 use crate::io::Stream;
@@ -9,17 +9,17 @@ use std::io::Read;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex};
 
-/// Bytes per block: large enough to make handing it to a worker cheap, small enough that the first output comes soon.
-/// Measured on whole runs with 1 GB of text: 256 KiB to 4 MiB make no difference.
+/// The size of a block in bytes: large enough that passing it to a worker takes little time, small enough that the
+/// first output comes soon. In whole runs with 1 GB of text, sizes from 256 KiB to 4 MiB made no difference.
 pub(super) const BLOCK: usize = 1 << 18;
 
-/// Longer lines are passed on in pieces, so that garbage can't fill the memory.
+/// The maximum length of a line in bytes. Longer lines are passed on in pieces, so that garbage can't fill the memory.
 const LONGEST: usize = 1 << 24;
 
-/// Prevents the feeder from waiting for input while blocks that it has returned may still need names. Nothing could
-/// interrupt that wait, and a slow writer's text would be held up.
+/// Decides when the feeder may wait for more input. It must not do so while blocks that it has returned may still need
+/// names: nothing could interrupt the wait, and text that a slow program has written already would be held up.
 pub(super) struct Gate {
-    /// The number of blocks being processed, and whether reading should stop.
+    /// The number of blocks that are being processed, and whether reading should stop.
     state: Mutex<(usize, bool)>,
     changed: Condvar,
 }
@@ -29,9 +29,10 @@ impl Gate {
         Self { state: Mutex::new((under_way, false)), changed: Condvar::new() }
     }
 
-    /// True if the next block may be read. If the writer has paused, waits until all earlier blocks are finished.
+    /// Called before a block is read; returns false if reading should stop. `paused`: the program that writes the text
+    /// has paused. Then it first waits until all earlier blocks are finished.
     pub(super) fn may_read(&self, paused: bool) -> bool {
-        // The lock is only poisoned if another worker panicked, and the thread scope will report that.
+        // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let Ok(state) = self.state.lock() else { return false };
         let wait = |(under_way, halted): &mut (usize, bool)| paused && *under_way > 0 && !*halted;
         let Ok(mut state) = self.changed.wait_while(state, wait) else { return false };
@@ -39,7 +40,7 @@ impl Gate {
         !state.1
     }
 
-    /// Marks a block as finished. `halt`: stop reading.
+    /// To be called when a block is finished. `halt`: reading should stop.
     pub(super) fn taken(&self, halt: bool) {
         if let Ok(mut state) = self.state.lock() {
             state.0 = state.0.saturating_sub(1);
@@ -49,40 +50,40 @@ impl Gate {
     }
 }
 
-/// A block of text and what the text before it says.
+/// A block of text, and what is known from the text before it.
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
     pub(super) state: State,
-    /// The ranges of lines that are records, such as mmap events.
+    /// The ranges of those lines in the block that are records other than samples, such as mmap events.
     pub(super) records: Vec<Range<usize>>,
-    /// Its position in the text.
+    /// The offset of the block in the text, in bytes.
     pub(super) at: u64,
 }
 
-/// How to cut a text.
+/// How to cut a text into blocks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Cutting {
-    /// The size of a block.
+    /// The size of a block in bytes.
     pub(super) block: usize,
-    /// Returns how many bytes of a buffer can form a block; 0 if the buffer must be longer.
+    /// Given bytes of the text, returns how many of them can form a block. 0 means that more bytes are needed.
     pub(super) cut: fn(&[u8]) -> usize,
-    /// True to end blocks where the writer pauses.
+    /// True if a block also ends where the program that writes the text pauses.
     pub(super) at_pauses: bool,
 }
 
-/// Cuts the input into blocks.
+/// An iterator that cuts a text into blocks.
 pub(super) struct Feeder<'a> {
     input: Box<dyn Read + Send>,
-    /// Buffers of finished blocks.
+    /// Buffers of finished blocks, for reuse.
     spare: &'a Spare<Vec<u8>>,
     pub(super) cutting: Cutting,
     state: State,
-    /// Bytes that have been read but not returned.
+    /// Bytes that have been read but don't belong to a block yet.
     rest: Vec<u8>,
-    /// How many bytes have been returned.
+    /// How many bytes have been returned in blocks.
     at: u64,
     pub(super) ended: bool,
-    /// True if the writer paused after the last bytes read.
+    /// True if the program that writes the text paused after the bytes read last.
     pub(super) paused: bool,
     pub(super) failed: Option<Error>,
 }
@@ -93,13 +94,13 @@ impl<'a> Feeder<'a> {
         Self { input, spare, cutting, state, rest, at: 0, ended: false, paused: false, failed: None }
     }
 
-    /// What the text has said so far.
+    /// What is known from the text up to here, such as processes and mappings.
     pub(super) fn state(&self) -> &State {
         &self.state
     }
 
     pub(super) fn next_block(&mut self) -> Option<Block> {
-        // Reused buffers aren't cleared: their contents are overwritten, and zeroing them again takes time.
+        // Reused buffers aren't cleared, because their contents are overwritten and clearing takes time.
         let mut bytes = self.spare.take();
         let mut filled = self.rest.len();
         if bytes.len() < filled {
@@ -133,7 +134,7 @@ impl<'a> Feeder<'a> {
         Some(Block { bytes, state, records, at })
     }
 
-    /// Reads more after the first `filled` bytes, and returns how many there are then.
+    /// Reads more bytes after the first `filled` ones, up to `wanted`. Returns how many bytes there are then.
     fn fill(&mut self, bytes: &mut Vec<u8>, filled: usize, wanted: usize) -> usize {
         if self.cutting.at_pauses {
             return self.fill_to_pause(bytes, filled, wanted);
@@ -151,7 +152,7 @@ impl<'a> Feeder<'a> {
         bytes.len()
     }
 
-    /// Reads until there are `wanted` bytes, the writer pauses or the input ends.
+    /// Reads until there are `wanted` bytes, the program that writes the text pauses, or the text ends.
     fn fill_to_pause(&mut self, bytes: &mut Vec<u8>, mut filled: usize, wanted: usize) -> usize {
         if bytes.len() < wanted {
             bytes.resize(wanted, 0);
@@ -162,7 +163,7 @@ impl<'a> Feeder<'a> {
             match self.input.read(&mut bytes[filled..wanted]) {
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Ok(0) => self.ended = true,
-                // A pipe returns at most its capacity at once. A short read means that it is empty now.
+                // A read from a pipe returns at most the pipe's capacity. If it returns less, the pipe is empty now.
                 Ok(len) => {
                     filled += len;
                     self.paused = len < room && len < PAUSE;
@@ -177,5 +178,5 @@ impl<'a> Feeder<'a> {
     }
 }
 
-/// The capacity of a pipe. A read that returns less has emptied it.
+/// The capacity of a pipe in bytes. A read that returns less has emptied the pipe.
 const PAUSE: usize = 1 << 16;

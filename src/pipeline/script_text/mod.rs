@@ -1,4 +1,4 @@
-//! `script` as a filter: reads perf script's text and writes the same text, with names for frames of JIT code.
+//! The filter `script`: reads perf script's text and writes the same text, with names for frames of JIT code.
 //!
 //! ```text
 //! feeder ── blocks cut at samples ──▶ workers: rewrite ──▶ sink, in order
@@ -7,8 +7,8 @@
 //!                     stop, find and load its jitdumps and perf maps, go on with the same blocks
 //! ```
 //!
-//! In memory are a few blocks per thread and the code map. The text of a slow pipe is passed on as it arrives, because
-//! blocks end where the writer pauses.
+//! Only a few blocks per thread and the code map are in memory. Text from a slow pipe is passed on as it arrives,
+//! because a block also ends where the program that writes the text pauses.
 
 mod feeder;
 mod namer;
@@ -40,10 +40,10 @@ use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::PathBuf;
 
-/// What to filter, and how.
+/// The options of the filter.
 #[derive(Debug, Clone)]
 pub struct FilterOptions {
-    /// The text.
+    /// The text to read.
     pub input: InPath,
     /// Where to write the text with names.
     pub output: OutPath,
@@ -51,11 +51,11 @@ pub struct FilterOptions {
     pub style: Style,
     /// Where to find names of JIT code.
     pub sources: SourceOptions,
-    /// Where to find symbols of native code, if these are wanted.
+    /// Where to find symbols of native code, if frames of native code should be named as well.
     pub symbols: SymbolOptions,
 }
 
-/// Filters a text.
+/// Runs the filter on a text.
 pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Result<Outcome> {
     let mut out = Output::create(&options.output, run)?;
     let mut outcome = Outcome::default();
@@ -77,10 +77,11 @@ pub fn run(input: Stream, options: &FilterOptions, run: &Run, job: &Job) -> Resu
     Ok(outcome)
 }
 
-/// What was found in a text.
+/// What was counted and noticed while filtering a text.
 struct Filtered {
     counts: Counts,
-    /// Processes with JIT code for which no source was found. Only if the text doesn't contain process events.
+    /// Processes with JIT code for which no source of names was found. Always empty if the text contains process
+    /// events.
     nameless: Vec<Pid>,
     /// Remarks about source maps.
     maps: Vec<String>,
@@ -91,36 +92,36 @@ struct TextFilter<'a> {
     sources: &'a SourceOptions,
     symbols: &'a SymbolOptions,
     input_directory: Option<PathBuf>,
-    /// The directory in which `inject` would write its images.
+    /// The directory where `inject` would write its images of JIT code.
     images: PathBuf,
     job: &'a Job,
 }
 
-/// A block with names, as it comes from a worker.
+/// A block in which frames have been named.
 struct NamedBlock {
-    /// The text.
+    /// The block's text, with names.
     bytes: Vec<u8>,
-    /// The text before it was rewritten, if it was changed.
+    /// The block's text as it was read; `None` if it needed no changes.
     before: Option<Vec<u8>>,
-    /// What the text before it says.
+    /// What is known from the text before the block.
     state: State,
-    /// Its position in the text.
+    /// The offset of the block in the text, in bytes.
     at: u64,
 }
 
 /// How to cut the text, and what to do with the blocks.
 struct BlockHandling<'f, T> {
     cutting: Cutting,
-    /// Buffers to be reused for blocks.
+    /// Buffers for blocks, for reuse.
     buffers: &'f Spare<Vec<u8>>,
-    /// Called by the workers for each block.
+    /// Called by workers with each block, in parallel.
     make: &'f (dyn Fn(NamedBlock) -> T + Sync),
-    /// Called with the results, in the order of the text.
+    /// Called with the results of `make`, in the order of the text.
     take: &'f mut dyn FnMut(T) -> Result<()>,
 }
 
 impl TextFilter<'_> {
-    /// Writes the text with names.
+    /// Reads a text and writes it with names.
     fn write(&self, input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
         let buffers = &Spare::default();
         let make = &|block: NamedBlock| {
@@ -139,8 +140,8 @@ impl TextFilter<'_> {
         self.run(input, BlockHandling { cutting, buffers, make, take }, warnings)
     }
 
-    /// Rewrites the text block by block. If a block needs names of a process that wasn't looked up yet, stops, looks
-    /// the process up, and goes on with the blocks that were being processed.
+    /// Names frames in the text, block by block. If a block needs names of a process that hasn't been looked up yet,
+    /// stops, looks for the process's jitdumps and perf maps, and goes on with the blocks that were being processed.
     fn run<T: Send>(
         &self,
         mut input: Stream,
@@ -152,8 +153,8 @@ impl TextFilter<'_> {
         style.detect(input.peek(1 << 16)?);
         let mut feeder = Feeder::new(input, cutting, buffers);
         let mut processes = Processes::default();
-        // perf script doesn't print the clock. Assume the monotonic clock that jitdumps need; with any other, their
-        // times would be useless anyway.
+        // perf script doesn't print which clock was used. Assume the monotonic one, which jitdumps must use: with any
+        // other clock, their times would be useless anyway.
         processes.clock.clockid = Some(1);
         processes.told = ProcessListState::Begun(None);
         let pool = &self.job.pool;
@@ -162,7 +163,7 @@ impl TextFilter<'_> {
         let mut maps: Vec<String>;
         let mut natives = Natives::new(self.symbols);
         let mut native_warnings = Warnings::new();
-        // Each look at the sources covers all of them, so only the last one's warnings count.
+        // Every lookup covers the sources of all processes so far, so only the last one's warnings are reported.
         let mut source_warnings;
         let nameless = 'sources: loop {
             source_warnings = Warnings::new();
@@ -206,7 +207,7 @@ impl TextFilter<'_> {
         feeder.failed.map_or(Ok(Filtered { counts, nameless, maps }), Err)
     }
 
-    /// Rewrites blocks until one needs more names, or until the end.
+    /// Names frames in blocks until a block needs names of another process, or until the end of the text.
     fn round<T: Send>(
         &self,
         feeder: &mut Feeder<'_>,
@@ -218,7 +219,7 @@ impl TextFilter<'_> {
         if !feeder.cutting.at_pauses && pending.is_empty() {
             pending.extend(feeder.next_block().map(Work::Raw));
         }
-        // Don't start threads for inputs that fit in one block, since there may be many.
+        // Don't start threads for a text that fits in one block: there may be many such texts.
         if feeder.ended && pending.len() < 2 {
             for last in pending {
                 round.take(last.run(shop), take)?;
@@ -240,18 +241,18 @@ impl TextFilter<'_> {
     }
 }
 
-/// The process of the first block that needs names, if it is a single one. Only the first block counts, because which
-/// blocks are in a round depends on the threads.
+/// The process whose names the first waiting block needs; `None` if it needs several processes' names. Other blocks
+/// don't count, because it depends on threads which blocks are in a round.
 fn first_needed(needs: &[(Needs, State)]) -> Option<Pid> {
     let (needs, _) = needs.iter().find(|(needs, _)| !needs.pids.is_empty())?;
     if needs.pids.len() == 1 { needs.pids.first().copied() } else { None }
 }
 
-/// What happened between two lookups of names.
+/// The result of processing blocks between two lookups of names.
 struct Round<T> {
-    /// All blocks from the first one on that needs more names, finished or not, in order.
+    /// From the first block that needs more names on, all blocks, finished or not, in order.
     again: Vec<Work<T>>,
-    /// What these blocks need, and what the text up to their ends says.
+    /// For each block that needs names: what it needs, and what is known from the text up to its end.
     needs: Vec<(Needs, State)>,
     counts: Counts,
 }
@@ -275,22 +276,22 @@ impl<T> Round<T> {
     }
 }
 
-/// A block being processed.
+/// A block in one of its states: not processed, finished, or waiting for names.
 enum Work<T> {
     Raw(Block),
     Done(T, Counts),
     Needs(Block, Needs),
 }
 
-/// What workers share.
+/// What the workers have in common.
 struct Workshop<'a, 'm, 'data, T> {
     style: Style,
     namer: &'a Namer<'m, 'data>,
     natives: &'a Natives<'a>,
-    /// Memos that other blocks have used, for reuse by any worker.
+    /// Memos of finished blocks, for reuse by any worker.
     memos: &'a Spare<Memo>,
     buffers: &'a Spare<Vec<u8>>,
-    /// The size of blocks.
+    /// The size of a block in bytes.
     block: usize,
     make: &'a (dyn Fn(NamedBlock) -> T + Sync),
 }
@@ -321,7 +322,8 @@ impl<T> Work<T> {
     }
 }
 
-/// The directory in which `inject` would write its images: that of the output, or else the current one.
+/// The directory where `inject` would write its images of JIT code: that of the output file, or else the current
+/// directory.
 fn images_directory(output: &OutPath) -> PathBuf {
     if let OutPath::Path(path) = output
         && !output.is_stream()
@@ -337,7 +339,7 @@ fn input_directory(input: &InPath) -> Option<PathBuf> {
     Some(input.path()?.parent()?.to_owned())
 }
 
-/// Processes that were looked up in vain, if the text doesn't contain process events.
+/// Processes for which no JIT code was found although they were looked up. Empty if the text contains process events.
 fn without_code(map: &CodeMap<'_>, processes: &Processes, state: &State) -> Vec<Pid> {
     if !state.known().is_empty() {
         return Vec::new();
@@ -346,7 +348,8 @@ fn without_code(map: &CodeMap<'_>, processes: &Processes, state: &State) -> Vec<
     processes.by_pid.keys().copied().filter(|pid| !known.contains(pid)).collect()
 }
 
-/// A message about processes without a jitdump or perf map, if the text doesn't contain process events.
+/// A message about processes for which neither a jitdump nor a perf map was found. `None` if there are none, or if the
+/// text contains process events.
 fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.nobodys)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
@@ -356,7 +359,7 @@ fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
     ))
 }
 
-/// A message about samples for which perf printed no frames.
+/// A message about samples for which perf printed no frames; `None` if there are none.
 fn report_frameless(counts: &Counts) -> Option<String> {
     let Counts { samples, frameless, .. } = *counts;
     (frameless > 0).then(|| {

@@ -1,4 +1,4 @@
-//! Looks up frames in the code map.
+//! Names frames in perf script's text by looking them up in the code map.
 
 use crate::model::code::Line;
 use crate::model::lasting::{ALWAYS, UNTIMED};
@@ -14,15 +14,17 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-/// Looks up frames in the code map, and caches what it needs for that.
+/// Looks up frames in the code map, and caches what is needed for their names.
 pub(super) struct Namer<'m, 'data> {
     map: &'m CodeMap<'data>,
     asked: &'m Processes,
-    /// For each process, the modules to show for its JIT code: its image and its perf map.
+    /// For each process, the two names that may be shown as the module of its JIT code: the image that `inject` would
+    /// write, and the perf map.
     dsos: BTreeMap<Pid, (Vec<u8>, Vec<u8>)>,
-    /// The number of jitdumps that each process has mapped.
+    /// The number of jitdumps that each process had mapped when the code map was built.
     markers: BTreeMap<Pid, usize>,
-    /// The source lines of each piece of code, decoded on first use; empty if lines aren't wanted.
+    /// For each piece of code, its source lines, decoded when they are first needed. Empty if source lines aren't
+    /// wanted.
     lines: Vec<OnceLock<Vec<Line<'data>>>>,
     symbols: &'m SymbolOptions,
 }
@@ -46,17 +48,18 @@ impl<'m, 'data> Namer<'m, 'data> {
 
     pub(super) fn answer(&self, wanted: Wanted<'_>) -> Answer<'_> {
         let asked = self.asked.by_pid.get(&wanted.pid);
-        // Look again if the process has mapped a jitdump since.
+        // If the process has mapped another jitdump since the code map was built, the code map must be built again.
         let markers = self.markers.get(&wanted.pid).copied().unwrap_or(0);
         let Some(process) = asked.filter(|_| wanted.markers <= markers) else { return Answer::NotLoaded };
         let at = self.map.lookup_address(wanted.pid, wanted.addr, wanted.time);
         let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else {
-            // Whether a child still runs its parent's program depends on the time.
+            // A forked child may run its parent's program at one time and its own at another. An address without code
+            // at this time may therefore have code at another.
             let never = process.forked.is_none() && self.map.lookup(wanted.pid, at, None).is_none();
             return Answer::Unknown(if never { ALWAYS } else { moment(wanted.time.unwrap_or(UNTIMED)) });
         };
         let code = self.map.code(hit.code);
-        // A child's code belongs to its parent's modules.
+        // Inherited code belongs to the modules of the parent.
         let owner = self.map.segment(hit.segment).pid;
         let (image, map) = self.dsos.get(&owner).unwrap_or(&self.dsos[&wanted.pid]);
         let dso = if hit.how == How::Untimed { map } else { image };
@@ -75,17 +78,18 @@ impl<'m, 'data> Namer<'m, 'data> {
         Answer::Named(named, self.valid(&wanted, hit))
     }
 
-    /// The time range in which looking up the address gives the same answer.
+    /// The time range in which looking up the same address gives the same answer.
     fn valid(&self, wanted: &Wanted<'_>, hit: Hit) -> Range<Nanos> {
         let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
         match (hit.how, wanted.time) {
             (_, None) => moment(UNTIMED),
-            // A child may replace inherited code at any time.
+            // Only for code of the process itself: a child may replace inherited code at any time.
             (How::Live, Some(_)) if self.map.segment(hit.segment).pid == wanted.pid => {
                 let segment = self.map.segment(hit.segment);
                 segment.from..segment.until.min(UNTIMED)
             }
-            // No timed code was ever there, but the process may have run another program before or after.
+            // Code with a time was never there. Still, the process may have run another program before or after this
+            // time.
             (How::Untimed, Some(time)) if last().is_some_and(|last| last.how == How::Untimed) => {
                 let owner = self.map.segment(hit.segment).pid;
                 let named = self.map.untimed_period(owner);
@@ -96,12 +100,12 @@ impl<'m, 'data> Namer<'m, 'data> {
     }
 }
 
-/// A range that contains only this time.
+/// The time range that only contains `time`.
 fn moment(time: Nanos) -> Range<Nanos> {
     time..Nanos(time.0.saturating_add(1))
 }
 
-/// The number of jitdumps that each process has mapped.
+/// The number of jitdumps that each process has mapped so far.
 fn markers_by_process(processes: &Processes) -> BTreeMap<Pid, usize> {
     let mut count = BTreeMap::new();
     for marker in &processes.markers {
@@ -110,8 +114,8 @@ fn markers_by_process(processes: &Processes) -> BTreeMap<Pid, usize> {
     count
 }
 
-/// Adds processes and their ancestors to the processes whose JIT code is needed, along with the forks, execs and
-/// jitdump mappings that the text mentions.
+/// Adds processes and their ancestors to those whose JIT code is loaded, with the forks, execs and mappings of jitdumps
+/// that are known from the text.
 pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, state: &State) {
     let mut known = markers_by_process(processes);
     let mut waiting: Vec<Pid> = pids.iter().copied().collect();
@@ -119,7 +123,7 @@ pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, state: &S
         let process = processes.by_pid.entry(pid).or_default();
         process.has_jit_memory = true;
         process.execs = state.known().execs(pid).to_vec();
-        // A forked child runs its parent's code.
+        // A forked child runs the code of its parent, so the parent's JIT code is needed as well.
         let forked = state.known().forked(pid);
         if forked.is_some() && process.forked != forked {
             process.forked = forked;

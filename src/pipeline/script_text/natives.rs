@@ -1,7 +1,7 @@
-//! Names frames of native code whose mappings the text contains (`--native`).
+//! Names frames of native code (`--native`), if the text contains the mappings of the files.
 //!
-//! A text has no build IDs, so the files that exist now are assumed to be those that ran. All addresses that a block
-//! needs are looked up at once and cached.
+//! The text contains no build IDs, so the files on this machine are assumed to be the ones that ran. All addresses that
+//! a block needs are looked up at once, and the results are cached.
 
 use crate::error::Warnings;
 use crate::model::FrameAddr;
@@ -15,10 +15,10 @@ use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The name of a function and the offset from its start.
+/// The name of a function, and the offset of an address from its start.
 type NativeFunction = (Box<[u8]>, u64);
 
-/// The results of earlier lookups.
+/// The functions that earlier lookups have found.
 #[derive(Debug)]
 pub(super) struct Natives<'a> {
     options: &'a SymbolOptions,
@@ -30,14 +30,14 @@ impl<'a> Natives<'a> {
         Self { options, files: FxHashMap::default() }
     }
 
-    /// The function at an offset in a file.
+    /// The function at an offset in a file, if it has been looked up before.
     pub(super) fn answer(&self, file: &[u8], addr: FrameAddr) -> Answer<'_> {
         let lookup = addr.for_lookup();
         let Some((path, known)) = self.files.get_key_value(file) else { return Answer::NotLoaded };
         let Some(function) = known.get(&lookup.0) else { return Answer::NotLoaded };
         let (name, offset) = match (function, known.get(&addr.raw().0)) {
             (Some((name, offset)), _) => (name, offset + (addr.raw().0 - lookup.0)),
-            // A signal handler returns to a function that wasn't called.
+            // A return address at the very start of a function: signal handlers return to functions that nobody called.
             (None, Some(Some((name, 0)))) => (name, 0),
             (None, _) => return Answer::Unknown(ALWAYS),
         };
@@ -51,15 +51,15 @@ impl<'a> Natives<'a> {
         Answer::Named(named, ALWAYS)
     }
 
-    /// Looks up these offsets in files.
+    /// Looks up all these offsets in files (pairs of path and offset).
     pub(super) fn look_up(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) {
         let unknown = self.find(places, pool, warnings);
-        // If there is no function at the byte before a return address, one may start at the address itself.
+        // If there is no function at the byte before a return address, a function may start at the return address.
         let next_bytes = unknown.into_iter().map(|(path, offset)| (path, offset.saturating_add(1)));
         self.find(next_bytes.collect(), pool, warnings);
     }
 
-    /// Looks up offsets and returns those where no function was found.
+    /// Looks up offsets in files. Returns those where no function was found.
     fn find(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) -> Vec<(Vec<u8>, u64)> {
         let mut wanted: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
         for (path, offset) in places {

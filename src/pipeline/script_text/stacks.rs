@@ -1,4 +1,4 @@
-//! Reads a text as stacks. Each block is parsed as soon as its frames have names.
+//! Reads perf script's text as stacks. A block is parsed as soon as its frames of JIT code have names.
 
 use super::feeder::Cutting;
 use super::{BlockHandling, Filtered, NamedBlock, TextFilter};
@@ -17,7 +17,7 @@ use crate::records::perf_script::rewrite::Style;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 
-/// Reads a text, naming its frames of JIT code.
+/// Reads perf script's text into a profile, and names its frames of JIT code.
 pub(crate) fn read_stacks(
     mut input: Stream,
     path: &InPath,
@@ -41,7 +41,7 @@ pub(crate) fn read_stacks(
     Ok(profile)
 }
 
-/// Names the frames of JIT code in each block of a text, calls `make` with the block, in parallel, and `take` with the
+/// Names the frames of JIT code in each block of a text. Calls `make` with each block, in parallel, and `take` with the
 /// results, in order.
 pub(super) fn each_block<T: Send>(
     input: Stream,

@@ -1,8 +1,7 @@
-//! Reads a text as sums of folded lines, for outputs that need only those.
+//! Reads perf script's text as sums of folded lines, for outputs that need nothing else.
 //!
-//! When a worker has collected many stacks, they are written as lines and sorted. No matter how many stacks are
-//! distinct, each worker therefore looks stacks up among few, and merging the workers' results only means merging
-//! sorted lines.
+//! When a worker has collected many stacks, it writes them as lines and sorts these. However many distinct stacks there
+//! are, a worker's tables therefore stay small, and merging the results of workers only means merging sorted lines.
 
 use super::NamedBlock;
 use super::stacks::each_block;
@@ -19,28 +18,30 @@ use crate::records::perf_script::read::{PartReader, Readable};
 use crate::sources::SourceOptions;
 use std::sync::Mutex;
 
-/// The lines of one event.
+/// The folded lines of one event, with their sums.
 #[derive(Debug)]
 pub(crate) struct EventSums {
     pub(crate) name: String,
     unit: Unit,
-    /// Where it first appeared: the position of the block, and the index among the events that appeared first in it.
+    /// Where the event first appeared: the offset of the block, and the index among all events that the worker had seen
+    /// by then.
     first: (u64, usize),
-    /// Its lines.
+    /// The sorted lines of the event.
     pub(crate) lines: Runs,
 }
 
-/// A worker writes its stacks as lines when it has this many (counting all prefixes), so that they fit in the CPU's
-/// cache.
+/// The number of stacks (including their callers) at which a worker writes its stacks as lines. With this limit, a
+/// worker's tables fit in the CPU's cache.
 const MANY_STACKS: usize = 1 << 15;
 
-/// The maximum if stacks repeat, because then keeping them saves work.
+/// The same limit if stacks repeat often: keeping them then saves work.
 const MOST_STACKS: usize = 1 << 20;
 
-/// A reader with more names than this isn't used any more.
+/// A worker with more names than this starts with an empty reader, so that the names don't fill the memory.
 const MOST_NAMES: usize = 1 << 16;
 
-/// Reads a text, naming its frames of JIT code. Events are in order of appearance.
+/// Reads perf script's text, names its frames of JIT code, and adds up the lines of each event. Events are in order of
+/// appearance.
 pub(crate) fn read_sums(
     mut input: Stream,
     path: &InPath,
@@ -56,7 +57,7 @@ pub(crate) fn read_sums(
     let mut events = Vec::new();
     let mut all_skipped = Skipped::new("line");
     let read_block = |block: &NamedBlock| {
-        // The lock is only poisoned if another worker panicked, and the thread scope will report that.
+        // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let reader = readers.lock().ok().and_then(|mut readers| readers.pop());
         let mut reader = reader.unwrap_or_else(|| SumReader::new(new_reader(), options));
         let skipped = reader.read(block);
@@ -80,7 +81,7 @@ pub(crate) fn read_sums(
     Ok(sort_and_name(events))
 }
 
-/// An event's lines from one worker.
+/// The lines of an event that a worker has written.
 struct SpelledEvent {
     name: String,
     unit: Unit,
@@ -103,7 +104,8 @@ fn add(events: &mut Vec<EventSums>, new: SpelledEvent) {
     }
 }
 
-/// Sorts events, and gives those with the same name but different units the names that they would have in a profile.
+/// Puts events in order of appearance. If several have the same name but different units, they get the names that they
+/// would have in a profile.
 fn sort_and_name(mut events: Vec<EventSums>) -> Vec<EventSums> {
     events.sort_by_key(|event| event.first);
     let mut names = Profile::new();
@@ -118,9 +120,9 @@ struct SumReader {
     reader: PartReader,
     speller: Speller,
     sorting: Unsorted,
-    /// Where each event first appeared.
+    /// Where each event first appeared: the offset of the block, and the event's index.
     firsts: Vec<(u64, usize)>,
-    /// With more stacks than this, check whether they repeat.
+    /// When there are more stacks than this, it is checked whether they repeat.
     many: usize,
 }
 
@@ -138,7 +140,7 @@ impl SumReader {
         skipped
     }
 
-    /// True if it has many stacks, few of which repeat.
+    /// True if the worker should write its stacks as lines: it has many, and few of them repeat.
     fn is_full(&mut self) -> bool {
         let profile = self.reader.profile();
         while profile.stack_count() > self.many {
@@ -156,7 +158,7 @@ impl SumReader {
         false
     }
 
-    /// Writes as lines what was read since the last call.
+    /// Writes the stacks that were read since the last call as sorted lines, for each event.
     fn spell(&mut self, options: &WriteOptions) -> Vec<SpelledEvent> {
         let profile = self.reader.profile();
         let mut spelled = Vec::new();
@@ -173,8 +175,8 @@ impl SumReader {
     }
 }
 
-/// The event's name without the unit that was appended to make it unique. Which of several events gets the suffix must
-/// be decided for all workers together.
+/// The name of an event without the unit that was appended to make it unique. Which of several events gets the unit
+/// must be decided for all workers together.
 fn given_name<'s>(all: &'s [Series], series: &'s Series) -> &'s str {
     if let Some(name) = series.name.strip_suffix(')')
         && let Some(name) = name.strip_suffix(series.unit.name())
@@ -202,8 +204,8 @@ mod tests {
         Job { pool: Pool::new(NonZeroUsize::new(threads)).unwrap(), ..Job::quiet().unwrap() }
     }
 
-    /// Several blocks, with more stacks than a worker keeps; events that appear late, with and without periods; other
-    /// threads; names that folded stacks spell differently; and invalid lines.
+    /// A text with several blocks: more stacks than a worker keeps, events that appear late (with and without periods),
+    /// several threads, names that folded stacks spell differently, and invalid lines.
     fn text() -> String {
         let mut text = String::new();
         for sample in 0..20_000u32 {
@@ -215,7 +217,7 @@ mod tests {
                 _ => "cpu-clock:",
             };
             writeln!(text, "{comm} {tid} {}.000001: {event} ", sample / 10).unwrap();
-            // Few of them repeat.
+            // Only few stacks repeat.
             let mut seed = if sample % 8 == 7 { sample - 7 } else { sample };
             for frame in 0..12 {
                 seed = seed.wrapping_mul(1_103_515_245).wrapping_add(12_345);

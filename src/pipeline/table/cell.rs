@@ -1,30 +1,31 @@
-//! The values in a table, and how each is written.
+//! The values in a table, and how each is written in the different layouts.
 
 use crate::model::printable::{csv_cell, readable};
 use serde::{Serialize, Serializer};
 use std::fmt::Write;
 use std::sync::Arc;
 
-/// How to write a table.
+/// The format in which a table is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Layout {
-    /// Aligned columns.
+    /// Text with aligned columns, for people.
     #[default]
     Text,
-    /// Comma-separated values.
+    /// CSV (comma-separated values).
     Csv,
-    /// An array of objects.
+    /// JSON: an array with an object for each row.
     Json,
 }
 
-/// A value in a table. Tables may contain millions, so that a value takes at most three words and names are shared.
+/// A value in a table. A table may contain millions, so a value takes at most three machine words, and names are
+/// shared.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     /// A name.
     Text(Arc<str>),
-    /// A word from a small set.
+    /// A word from a fixed set, such as a kind of code.
     Word(&'static str),
-    /// An integer.
+    /// An integer that isn't negative.
     Count(u64),
     /// An integer that may be negative.
     Signed(i64),
@@ -33,20 +34,20 @@ pub enum Cell {
     /// A difference between percentages. In text, it is shown with two decimals and its sign; in CSV and JSON, it is a
     /// plain number.
     Points(f64),
-    /// A name in a tree. In text, it comes after the lines that connect it to its parent.
+    /// A name in a tree. In text, it follows lines that connect it to its parent.
     Branch(Box<Branch>),
-    /// A number to be shown with this many decimals.
+    /// A number, and with how many decimals to show it.
     Number(f64, u8),
-    /// An unknown value: empty, or `null` in JSON.
+    /// A value that is unknown: empty in text and CSV, `null` in JSON.
     None,
-    /// No value, in a column of numbers.
+    /// No value, in a column whose other cells are numbers.
     Empty,
 }
 
-/// A name in a tree.
+/// A name in a tree, and the lines that connect it to its parent.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Branch {
-    /// The lines to its left; left out in CSV and JSON.
+    /// The text that draws the lines to the left of the name. Left out in CSV and JSON.
     pub(super) lines: String,
     pub(super) name: String,
 }
@@ -62,7 +63,7 @@ impl Cell {
         Self::Branch(Box::new(Branch { lines, name }))
     }
 
-    /// True if the cell would be shown as empty.
+    /// True if the cell is shown as nothing at all.
     pub(super) fn is_empty(&self) -> bool {
         match self {
             Self::None | Self::Empty => true,
@@ -72,7 +73,7 @@ impl Cell {
         }
     }
 
-    /// Appends the cell as it is shown in this layout.
+    /// Appends the cell as text for this layout.
     pub(super) fn show(&self, layout: Layout, out: &mut String) {
         let name = |name: &str, out: &mut String| match layout {
             Layout::Csv => out.push_str(&csv_cell(name.as_bytes())),
@@ -106,7 +107,7 @@ impl Serialize for Cell {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Count(count) => serializer.serialize_u64(*count),
             Self::Signed(number) => serializer.serialize_i64(*number),
-            // Rounded like in CSV, so that both contain the same numbers.
+            // Round to four decimals as in CSV, so that both formats have the same numbers.
             Self::Percent(percent) | Self::Points(percent) => serializer.serialize_f64((percent * 1e4).round() / 1e4),
             Self::Word(word) => serializer.serialize_str(word),
             Self::Branch(branch) => serializer.serialize_str(&branch.name),

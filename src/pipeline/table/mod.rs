@@ -1,8 +1,8 @@
 //! Tables as text, CSV or JSON, as `report`, `stats` and `doctor` print them.
 //!
-//! Text has aligned columns, with numbers on the right; the last column isn't padded. [`TextStyle`] fits it to a
-//! terminal. CSV follows RFC 4180 and has a header line. In both, names are escaped, and CSV never contains formulas.
-//! JSON is an array of objects in which numbers are numbers.
+//! In text, columns are aligned, with numbers on the right; the last column isn't padded. [`TextStyle`] fits the text
+//! to a terminal. CSV follows RFC 4180 and has a header line. In text and CSV, special characters in names are escaped,
+//! and a name never becomes a formula in CSV. JSON is an array of objects in which numbers are numbers.
 
 mod cell;
 mod text;
@@ -16,24 +16,24 @@ use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 use std::io::Write;
 
-/// A table; every row has a cell for each column.
+/// A table. Every row has one cell for each column.
 #[derive(Debug, Clone, Default)]
 pub struct Table {
     /// The names of the columns.
     pub columns: Vec<&'static str>,
-    /// The rows, each from left to right.
+    /// The rows. Each has its cells from left to right.
     pub rows: Vec<Vec<Cell>>,
-    /// Indices of rows that matter less, which are shown faint where colors are allowed.
+    /// The indexes of rows that are less important. If colors are allowed, they are shown faint.
     pub faint: FxHashSet<usize>,
 }
 
 impl Table {
-    /// An empty table with these columns.
+    /// Creates a table with these columns and no rows.
     pub fn new(columns: &[&'static str]) -> Self {
         Self { columns: columns.to_vec(), ..Self::default() }
     }
 
-    /// Removes columns whose cells are all empty.
+    /// Removes columns in which all cells are empty.
     pub fn drop_empty_columns(&mut self) {
         let is_empty = |at: usize| self.rows.iter().all(|row| row.get(at).is_none_or(Cell::is_empty));
         for at in (0..self.columns.len()).rev().filter(|at| is_empty(*at)).collect::<Vec<_>>() {
@@ -42,7 +42,7 @@ impl Table {
         }
     }
 
-    /// Writes the table.
+    /// Writes the table in a layout; as text, at full width and without colors.
     pub fn write(&self, layout: Layout, out: &mut dyn Write) -> Result<()> {
         match layout {
             Layout::Text => self.write_text(TextStyle::default(), out),
@@ -54,7 +54,7 @@ impl Table {
         }
     }
 
-    /// Writes the table as text in this style.
+    /// Writes the table as text: with this maximum width, and with or without colors.
     pub fn write_text(&self, style: TextStyle, out: &mut dyn Write) -> Result<()> {
         let text = text::Text { columns: &self.columns, rows: &self.rows, faint: &self.faint, style };
         text.write(out)

@@ -1,6 +1,6 @@
 //! Writes a table as aligned text, at full width or fitted to a terminal.
 //!
-//! Widths are measured as on a terminal: Chinese characters take two columns, combining characters none.
+//! Widths are counted in terminal columns: a Chinese character takes two, a combining character none.
 
 use super::cell::{Cell, Layout};
 use crate::error::Result;
@@ -9,27 +9,28 @@ use std::borrow::Cow;
 use std::io::Write;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
-/// How to fit text to its reader. The default is for files and pipes: full width, no colors.
+/// How to fit the text of a table to where it is shown. The default is for files and pipes: full width, no colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TextStyle {
-    /// The maximum width of a line; longer names are cut in the middle.
+    /// The maximum width of a line, for which long names are cut in the middle. `None` for no maximum.
     pub width: Option<usize>,
-    /// True if colors and other styles are allowed.
+    /// True if colors and faint text are allowed.
     pub colour: bool,
 }
 
-/// Names aren't cut below this width, even if lines get too long, because nothing could be recognized.
+/// The width below which a name isn't cut, even if lines get too long, because nobody could recognize it.
 const LEAST_NAME: usize = 12;
 
-/// Names in other columns are cut to this width before symbols are cut.
+/// The width to which names in other columns are cut before the names of functions (symbols) are cut as well.
 const TELLING_NAME: usize = 18;
 
-/// If lines may have any length, a longer name moves the following columns of its own row only, and not of all rows.
+/// The width to which a column of names is padded at most, if lines may have any length. A longer name then moves the
+/// following columns in its own row only, rather than in all rows.
 const ALIGNED_NAME: usize = 100;
 
 const GAP: &str = "  ";
 
-/// Terminal escape sequences (ECMA-48, "select graphic rendition").
+/// Terminal escape sequences for colors and styles (ECMA-48, "select graphic rendition").
 mod colours {
     pub(super) const RED: &str = "\x1b[31m";
     pub(super) const GREEN: &str = "\x1b[32m";
@@ -38,23 +39,23 @@ mod colours {
     pub(super) const PLAIN: &str = "\x1b[0m";
 }
 
-/// A table to be written as text.
+/// A table that is to be written as text.
 #[derive(Debug)]
 pub(super) struct Text<'a> {
     pub(super) columns: &'a [&'static str],
     pub(super) rows: &'a [Vec<Cell>],
-    /// Indices of rows that matter less.
+    /// The indexes of rows that are less important.
     pub(super) faint: &'a FxHashSet<usize>,
     pub(super) style: TextStyle,
 }
 
-/// Widths and alignment of columns.
+/// The widths and the alignment of the columns.
 struct Fitted {
-    /// The maximum width of each column's cells.
+    /// For each column, the maximum width of its cells.
     widths: Vec<usize>,
-    /// The width that each column's cells are padded to.
+    /// For each column, the width to which its cells are padded.
     padded: Vec<usize>,
-    /// True for columns of names, which are left-aligned.
+    /// For each column, true if it contains names, which are left-aligned.
     left: Vec<bool>,
 }
 
@@ -103,7 +104,7 @@ impl Text<'_> {
         Fitted { widths, padded, left }
     }
 
-    /// True if a column contains names, which are left-aligned and may be cut.
+    /// True if the column with this index contains names. These are left-aligned and may be cut.
     fn is_of_names(&self, at: usize) -> bool {
         let is_name = |row: &Vec<Cell>| {
             matches!(row.get(at), Some(Cell::Text(_) | Cell::Word(_) | Cell::Branch(_) | Cell::None) | None)
@@ -113,7 +114,7 @@ impl Text<'_> {
 }
 
 impl Fitted {
-    /// Appends a cell's text with padding; the last column isn't padded.
+    /// Appends the text of a cell and the padding for its column. The last column isn't padded.
     fn align(&self, at: usize, text: &str, line: &mut String) {
         self.align_in(None, at, text, line);
     }
@@ -135,7 +136,8 @@ impl Fitted {
 }
 
 impl Cell {
-    /// Colors like perf report's: red for large shares, green for moderate ones. Increases are red, decreases green.
+    /// The color of a cell, like in perf report: red for large shares, green for moderate ones. For differences, red
+    /// for an increase, green for a decrease. `None` for no color.
     fn colour(&self) -> Option<&'static str> {
         match *self {
             Self::Percent(percent) if percent >= 5.0 => Some(colours::RED),
@@ -146,7 +148,7 @@ impl Cell {
         }
     }
 
-    /// The cell's text, cut to at most this many columns; the lines of a tree aren't cut.
+    /// The text of a cell, cut to at most `most` terminal columns. The lines of a tree aren't cut.
     fn cut<'t>(&self, text: &'t str, most: usize) -> Cow<'t, str> {
         match self {
             _ if width(text) <= most => Cow::Borrowed(text),
@@ -160,8 +162,9 @@ impl Cell {
     }
 }
 
-/// Narrows the widest columns of names until the line fits. Symbols matter most, so they are only cut once the other
-/// names are as short as they can be without becoming indistinguishable.
+/// Reduces the widths of columns with names, widest first, until lines fit into `most` columns. The column `symbols`
+/// (functions) matters most: it is only reduced when names in other columns are as short as they can be without
+/// becoming indistinguishable.
 fn fit(widths: &mut [usize], names: &[bool], symbols: Option<usize>, most: usize) {
     let gaps = GAP.len() * widths.len().saturating_sub(1);
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
@@ -185,15 +188,15 @@ fn write_line(out: &mut dyn Write, line: &str, style: Option<&str>) -> Result<()
     Ok(())
 }
 
-/// Cuts the middle out of a text that takes more than `most` columns. Keeps both ends, because names start with where
-/// something belongs and end with what it is.
+/// Cuts out the middle of a text that is wider than `most` terminal columns. Both ends stay: a name usually starts with
+/// where something belongs and ends with what it is.
 pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     if width(text) <= most {
         return Cow::Borrowed(text);
     }
     let room = most.saturating_sub(1);
     let mut tail = taken(text.chars().rev(), room / 2);
-    // A combining character stays with the character before it.
+    // A combining character can't be separated from the character before it.
     while tail.last().is_some_and(|last| last.width() == Some(0)) {
         tail.pop();
     }
@@ -202,12 +205,12 @@ pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     Cow::Owned(parts.take(if most == 0 { 0 } else { usize::MAX }).collect())
 }
 
-/// The number of terminal columns that a text takes. The fast path is for printable ASCII.
+/// The width of a text in terminal columns. There is a fast path for printable ASCII.
 fn width(text: &str) -> usize {
     if text.bytes().all(|byte| matches!(byte, b' '..=b'~')) { text.len() } else { text.width() }
 }
 
-/// As many characters as fit into this width.
+/// As many of the characters as fit into `width` terminal columns.
 fn taken(chars: impl Iterator<Item = char>, width: usize) -> Vec<char> {
     let mut left = width;
     let fits = |c: &char| {
