@@ -12,7 +12,7 @@ pub struct StatsOptions {
     pub inputs: Vec<InPath>,
     /// Where to write the tables.
     pub output: OutPath,
-    /// The questions. Without any, the format decides.
+    /// The questions. If there are none, the input's format decides which tables are written.
     pub preset: Preset,
     /// The file that the questions are from, if any.
     pub preset_file: Option<PathBuf>,

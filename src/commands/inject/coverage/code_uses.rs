@@ -35,7 +35,7 @@ pub(in crate::commands::inject) struct CodeUse {
 impl CodeUse {
     #[inline]
     pub(super) fn join(&mut self, other: Self) {
-        // Compare before writing: nearly always neither end changes.
+        // Compare before writing: nearly always neither the first nor the last use changes.
         if other.first < self.first {
             self.first = other.first;
         }

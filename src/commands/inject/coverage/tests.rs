@@ -1,4 +1,4 @@
-//! Caching between samples must not change the result.
+//! Checks that caching between samples doesn't change which code the samples use.
 
 use super::code_uses::CodeUses;
 use super::jit_ranges::JitRanges;
@@ -33,9 +33,9 @@ struct MadeSample {
     pid: i32,
     tid: i32,
     time: u64,
-    /// How many of the innermost entries are removed.
+    /// How many of the previous chain's innermost entries are removed.
     less: usize,
-    /// The entries that take their place.
+    /// The entries that replace the removed ones.
     more: Vec<u64>,
     stack: Vec<u64>,
 }

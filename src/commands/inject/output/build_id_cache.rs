@@ -1,4 +1,4 @@
-//! Copies images into perf's build ID cache, from where perf report reads files and perf archive packs them. The cache
+//! Copies images into perf's build ID cache. perf report reads files from there, and perf archive packs them. The cache
 //! is always `$HOME/.debug`; the setting `buildid.dir` of perfconfig is ignored.
 //!
 //! ```text
@@ -14,7 +14,7 @@ use crate::resolve::symbols::files::{ELF, hex};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Copies an image into the cache. Returns whether it is there now; a failure is only a warning.
+/// Copies an image into the cache. Returns whether the image is in the cache now; a failure only gives a warning.
 pub(super) fn add(image: &ImageFile, warnings: &mut Warnings) -> bool {
     let Some(home) = std::env::var_os("HOME") else {
         warnings.push(Warning::new("HOME is not set, so there is no build-ID cache"));

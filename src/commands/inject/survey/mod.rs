@@ -31,7 +31,7 @@ pub(in crate::commands::inject) struct SurveyedRecording<'i> {
 }
 
 impl<'i> SurveyedRecording<'i> {
-    /// Reads all records once. Warns if the last one is incomplete.
+    /// Reads all records once. Warns if the last record is incomplete.
     pub(in crate::commands::inject) fn read(input: &'i PlainRecording, context: &mut InjectContext<'_>) -> Self {
         context.progress.phase("reading records");
         let records = RecordBytes { bytes: input.records(), base: input.base() };
