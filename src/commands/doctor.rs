@@ -26,7 +26,7 @@ pub struct DoctorOptions {
     pub exit_code: bool,
 }
 
-/// The columns of CSV.
+/// The columns of CSV output.
 const COLUMNS: &[&str] = &["file", "problem", "percent", "samples", "frames", "pid", "cause", "remedy", "command"];
 
 /// Examines the inputs and writes the findings.

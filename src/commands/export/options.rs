@@ -30,13 +30,13 @@ pub struct ExportOptions {
 pub struct TableOptions {
     /// Write a directory with one file per input, in subdirectories named after host and day.
     pub partition: bool,
-    /// Skip inputs that already have a file in that directory.
+    /// Skip inputs that already have a file in the directory that `partition` writes.
     pub skip_existing: bool,
     /// How much detail of a frame to keep. `None` means the format's default.
     pub detail: Option<Detail>,
-    /// The host of all inputs, overriding what they state.
+    /// The host to state for all inputs. Overrides the host that an input states. `None` means the stated one.
     pub host: Option<String>,
-    /// The day of all inputs, in days since 1970.
+    /// The day to state for all inputs, in days since 1970. `None` means the day that an input states.
     pub day: Option<i32>,
     /// Labels to add to all rows.
     pub labels: BTreeMap<Box<str>, Box<str>>,

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 pub struct PackOptions {
     /// The recording.
     pub input: InPath,
-    /// The archive. `None` means the recording's path with `.tar.zst` appended.
+    /// The path of the archive. `None` means the recording's path with `.tar.zst` appended.
     pub output: Option<OutPath>,
     /// How to read the recording.
     pub recording: RecordingOptions,
@@ -31,7 +31,7 @@ pub enum AskedFor {
     Kallsyms,
     /// Scripts with source maps, and these maps.
     Scripts,
-    /// Source files in which samples have lines.
+    /// The source files that contain the lines of samples.
     Sources,
     /// Core dumps that name JIT code.
     Cores,
