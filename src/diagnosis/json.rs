@@ -1,4 +1,5 @@
-//! Converts a diagnosis to JSON. `docs/doctor.md` explains each key. Keys may be added, but existing ones stay.
+//! Converts a diagnosis to JSON. `docs/doctor.md` explains each key. Keys may be added, but existing ones are never
+//! removed or changed.
 
 use super::bpf::BpfFrames;
 use super::context::RecordedStacks;
@@ -42,12 +43,12 @@ pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
     value
 }
 
-/// The recorded machine; unknown values are null.
+/// The recorded machine. Unknown values are null.
 fn origin(Origin { machine, os_release, host, is_here }: &Origin) -> Value {
     json!({"machine": machine.map(machine_name), "os_release": os_release, "host": host, "is_this_machine": is_here})
 }
 
-/// How the samples of an event divide into kinds of code, judged by the innermost frame.
+/// The share of each kind of code in an event's samples, judged by the innermost frame.
 fn innermost(shares: &CodeShares) -> Value {
     let CodeShares { event, whole, named, jit, jit_named, no_file } = shares;
     json!({

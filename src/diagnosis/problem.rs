@@ -1,4 +1,4 @@
-//! The possible problems of a recording, as data. The texts about each are in `problem_texts`.
+//! The possible problems of a recording, as data. `problem_texts` has the texts about each problem.
 
 use crate::model::{Addr, Pid};
 use crate::resolve::symbols::no_elf::NoElf;
@@ -75,7 +75,7 @@ pub enum Problem {
     ChainsCut {
         /// The maximum number of frames per stack.
         limit: u16,
-        /// True if the limit was set in the recorded command.
+        /// True if the recorded command set the limit.
         is_chosen: bool,
     },
     /// Stacks have more frames than jitgraft unwinds.
@@ -196,9 +196,10 @@ pub enum OfProcess {
     Silent {
         /// The process ID in the process's own namespace, if it differs because the process ran in a container.
         inner: Option<Pid>,
-        /// The switch that the recorded command line passed to the process.
+        /// The switch that the recorded command line passed to the process. `None` if there is none.
         given: Option<&'static Switch>,
-        /// A switch in the recorded command line that reached another process but not this one.
+        /// A switch in the recorded command line that reached another process but not this one. `None` if there is
+        /// none.
         elsewhere: Option<&'static Switch>,
         /// True if the process should have mapped a jitdump but didn't.
         unmapped: bool,
