@@ -1,5 +1,5 @@
-//! The table of runtimes. What it says about names is based on recordings or, where none could be made, on the
-//! runtimes' sources. If neither is certain, a name indicates nothing.
+//! The table of runtimes. What it says about names is based on recordings or, where no recording could be made, on the
+//! runtimes' sources. A name that neither of these explains indicates no tier.
 
 use super::engines::{JSC, V8, V8_INTERPRETERS};
 use super::runtime::Shape::{Around, Ends, Holds, Is, Starts};
@@ -15,8 +15,8 @@ const PHP_CLI: Flag = Flag::Setting { option: "-d", key: "opcache.enable_cli", v
 const PHP_BUFFER: Flag = Flag::Setting { option: "-d", key: "opcache.jit_buffer_size", value: "64M", exact: false };
 const PHP_TRACING: Flag = Flag::Setting { option: "-d", key: "opcache.jit", value: "tracing", exact: false };
 
-/// An option of V8 that leaves built-in functions and stubs out of jitdumps and perf maps; in node 16, nearly
-/// everything.
+/// An option that makes V8 leave built-in functions and stubs out of jitdumps and perf maps. In node 16, it leaves out
+/// nearly everything.
 const ONLY_FUNCTIONS: &str = "--perf-basic-prof-only-functions";
 
 /// For code that LLVM registered for debuggers. It is in the memory of the process, and therefore in a core dump.
@@ -29,7 +29,7 @@ const REGISTERED: Switch = Switch {
 
 /// All known runtimes. They are tried in this order, so that a runtime comes before those that it embeds.
 pub const RUNTIMES: &[Runtime] = &[
-    // Compiles Python functions with LLVM, like everything else that uses llvmlite.
+    // Numba: compiles Python functions with LLVM, like everything else that uses llvmlite.
     Runtime {
         name: "numba",
         carries: &["llvmlite"],
@@ -150,10 +150,10 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Bun",
         called: "bun",
-        // As for deno.
+        // Stack copies can't be unwound, for the same reason as with deno.
         callers: Callers::Unknown,
         programs: &["bun", "bunx", "bun.exe", "bunx.exe"],
-        // The second is a thread of JavaScriptCore. If JavaScriptCore's library isn't mapped, the program is Bun.
+        // `JITWorker` is a thread of JavaScriptCore. If JavaScriptCore's library isn't mapped, the program is Bun.
         threads: &["Bun Pool *", "JITWorker"],
         in_elf: &[".bun", ".bun_builtins"],
         switches: &[Switch {
@@ -259,7 +259,8 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "PROGRAM",
         programs: &["QtWebEngineProcess"],
         libraries: &["libQt5WebEngineCore.so*", "libQt6WebEngineCore.so*"],
-        // Its processes are killed, which loses the unwritten part of a jitdump. A perf map is written line by line.
+        // QtWebEngine's processes are killed in the end, which loses the unwritten part of a jitdump. A perf map is
+        // written line by line.
         switches: &[Switch {
             variables: &[(
                 "QTWEBENGINE_CHROMIUM_FLAGS",
@@ -278,7 +279,7 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["qmlscene*", "qml", "qml6", "qmltestrunner*"],
         libraries: &["libQt5Qml.so*", "libQt6Qml.so*"],
         is_library: true,
-        // `/memfd:JITCode:QtQml (deleted)`
+        // The complete name is `/memfd:JITCode:QtQml (deleted)`.
         memory: "JITCode:QtQml",
         switches: &[Switch {
             variables: &[("QV4_PROFILE_WRITE_PERF_MAP", "1")],
@@ -475,7 +476,7 @@ pub const RUNTIMES: &[Runtime] = &[
             leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
             ..SWITCH
         }],
-        // `erl` is a shell script.
+        // `erl` is a shell script, so valgrind must follow child processes.
         valgrind: Some(UnderValgrind { options: "--trace-children=yes", ..UnderValgrind::program("erl +JPperf true") }),
         unnamed: "the emulator's own functions if beam.smp is stripped",
         marked_names: &[(Stub, &[Starts("$global::")])],
@@ -710,8 +711,8 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "code compiled ahead of time into PE files that are missing or composite (DOTNET_ReadyToRun=0 makes \
                   it JIT code). jitgraft does not need perfinfo-PID.map, which lists loaded files like the recording \
                   does",
-        // From GetJitOptimizationTierStr in coreclr's vm/prestub.cpp. With DOTNET_PerfMapShowOptimizationTiers=0, names
-        // have no tier.
+        // The names are from GetJitOptimizationTierStr in coreclr's vm/prestub.cpp. With
+        // DOTNET_PerfMapShowOptimizationTiers=0, names have no tier.
         marked_names: &[
             (Baseline, &[Ends(")[QuickJitted]"), Ends(")[MinOptJitted]"), Ends(")[InstrumentedTier]")]),
             (MidTier, &[Ends(")[InstrumentedTierOptimized]")]),
@@ -754,7 +755,7 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libjulia*"],
         switches: &[Switch {
             variables: &[("ENABLE_JITPROFILING", "1")],
-            // Written by LLVM's listener.
+            // LLVM's listener writes this file.
             leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
             ..SWITCH
         }],
@@ -780,7 +781,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 memory: "Ruby:rb_yjit",
                 ..SWITCH
             },
-            // Only one of the compilers can be enabled (ruby.c).
+            // Only one of the two compilers can be enabled (ruby.c).
             Switch {
                 flags: &[Flag::Word("--zjit-perf"), Flag::Word("--zjit")],
                 since: Some(Version(4, 0)),
@@ -978,7 +979,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 flags: &[Flag::Word("--jit-kind=mcjit")],
                 note: "; in your own program, register llvm::JITEventListener::createPerfJITEventListener() (MCJIT, \
                        ORC's RTDyldObjectLinkingLayer)",
-                // In `$JITDUMPDIR` if that is set.
+                // The file is in `$JITDUMPDIR` if that is set.
                 leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
                 ..SWITCH
             },
