@@ -161,8 +161,8 @@ impl InjectArgs {
         self.foreign.refuse()?;
         let build_ids = self.build_ids.mode();
         let mut sources = SourceOptions::from(self.sources);
-        // inject doesn't name kernel functions. It only looks for the kernel's image, to get its build ID, so the
-        // options for kernel symbols are dropped here.
+        // inject doesn't name kernel functions. It only looks for the kernel's image, to get its build ID, so
+        // `--kallsyms` is dropped here.
         (sources.search, _) = self.files.into_options(sources.force);
         let output = OutPath::from(self.output);
         check_name(&output, "inject", &["gz", "json", "pb"])?;

@@ -13,7 +13,7 @@ pub(super) struct Machine {
     pub(super) notes: Vec<String>,
 }
 
-/// The CPU's cycle counter. If it isn't available, the kernel's timer is used instead.
+/// The name of the event that the CPU counts. If it doesn't work, `CPU_CLOCK` replaces it, a timer of the kernel.
 const CYCLES: &str = "cycles";
 const CPU_CLOCK: &str = "cpu-clock";
 

@@ -49,7 +49,7 @@ pub(super) struct PageRows<'p> {
     samples: Vec<Samples<'p>>,
     /// The rows of each event if samples were summed, otherwise `None`.
     sums: Option<Vec<Vec<PageRow>>>,
-    /// The clock of the rows. `None` if there is a sample without a time.
+    /// The clock of the rows. `None` if there is an input of which no sample has a time.
     pub(super) clock: Option<PageClock>,
     /// The number of samples before summing. `None` if they were not summed.
     pub(super) summed: Option<usize>,
@@ -180,7 +180,7 @@ impl<'p> Samples<'p> {
 }
 
 impl PageClock {
-    /// Makes the clock for `count` samples. `None` if there are samples without times.
+    /// Makes the clock for `count` samples. `None` if there is an input of which no sample has a time.
     fn new(profile: &Profile, count: usize) -> Option<Self> {
         if !profile.has_times() {
             return None;

@@ -319,7 +319,7 @@ fn columns(rows: &PageRows<'_>, mut section: Section) -> Section {
     section
 }
 
-/// A note that some samples have no time. `None` if all samples have times, or none has.
+/// A note that some samples have no time. `None` if all samples have times, or if the page has no timeline.
 fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
     let all = profile.series.iter().flat_map(|series| &series.rows);
     let untimed: u64 = all.filter(|row| row.time.is_none()).map(|row| row.count).sum();
