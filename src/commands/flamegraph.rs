@@ -125,7 +125,7 @@ fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Resul
     Ok(Side { profile: before, series })
 }
 
-/// Draws the later profile, colored by the change since the earlier one.
+/// Draws the flame graph of the later profile, colored by the change since the earlier one.
 fn draw_difference(
     [before, after]: [Side<'_>; 2],
     difference: Difference,

@@ -15,7 +15,7 @@ const UNASKED: &[(&str, &str)] = &[
     ("ELF files of a guest", "names for QEMU's guest-0x…; pass --guest FILE if they are not found"),
 ];
 
-/// Writes the list as text.
+/// Writes the list of formats as text.
 pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     for format in FORMATS {
         let reads = if matches!(format.read, Read::No) { "-" } else { "read" };

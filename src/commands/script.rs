@@ -20,7 +20,7 @@ use crate::resolve::symbols::SymbolOptions;
 /// What to print or name, and how.
 #[derive(Debug)]
 pub struct ScriptOptions {
-    /// A perf.data file or perf script's text.
+    /// A perf.data file, or text that perf script printed.
     pub input: InPath,
     /// Where to write the text.
     pub output: OutPath,

@@ -28,7 +28,7 @@ pub(super) enum Cause {
     NotElf(DsoId, NoElf),
     /// The file has no symbol table except the one for dynamic linking.
     Stripped(DsoId),
-    /// The file has symbols, but none at this address.
+    /// The file has symbols, but none of them covers this address.
     Gap(DsoId),
     /// The address is in the kernel, and the kernel's symbols are not known.
     Kernel,

@@ -49,11 +49,11 @@ pub(super) struct DoctorContext<'a> {
 /// How `perf record` recorded stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordedStacks {
-    /// It copied up to this many bytes of each user stack.
+    /// perf copied up to this many bytes of each user stack.
     Copies(u32),
-    /// It recorded call chains: the kernel followed frame pointers, or the processor recorded calls itself.
+    /// perf recorded call chains: the kernel followed frame pointers, or the processor recorded calls itself.
     Chains,
-    /// It recorded no stacks.
+    /// perf recorded no stacks.
     None,
 }
 
@@ -106,7 +106,7 @@ impl<'a> DoctorContext<'a> {
         Finding::new(problem, spoilt.percent(self.tally.samples), spoilt.samples, spoilt.frames)
     }
 
-    /// The runtimes of a process, those that embed others first.
+    /// The runtimes of a process. A runtime that embeds others comes before them.
     pub(super) fn runtimes_of(&self, pid: Pid) -> impl Iterator<Item = &'static Runtime> + use<> {
         self.runtimes.borrow_mut().find(pid).iter()
     }

@@ -89,8 +89,8 @@ fn change(problem: &Problem) -> Option<Change> {
     }
 }
 
-/// Sets the corrected command of each finding. Flags that one finding needs are in all commands, so that a single new
-/// recording solves all problems.
+/// Sets the corrected command of each finding that a new recording would solve. Flags that one finding needs are in all
+/// commands, so that a single new recording solves all these problems.
 pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     let mut is_silent = false;
     let mut needs_copies = false;

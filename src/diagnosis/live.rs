@@ -131,7 +131,7 @@ fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &Run
     Some(variables + &shell::line(words.iter().map(|word| &word[..])))
 }
 
-/// The switch in a process's command that makes the runtime write names, and the file that it leaves.
+/// The switch for writing names that a process's command has, and the file that the runtime then writes.
 #[derive(Debug, Clone, Copy)]
 struct GivenSwitch {
     switch: &'static Switch,

@@ -117,7 +117,8 @@ pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
     Diagnosis::new(survey.path, examined, examined.resolution.search(), damage)
 }
 
-/// Describes what is missing at the end of a recording of `input_len` bytes. `None` if it is complete.
+/// Describes what is missing at the end of a recording, given that its file has `input_len` bytes. `None` if the
+/// recording is complete.
 fn missing_end(recording: &Recording, input_len: u64) -> Option<String> {
     let Header { form: Form::File, data, .. } = recording.header else { return None };
     let missing = data.end().saturating_sub(input_len);

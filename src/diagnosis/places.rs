@@ -43,7 +43,7 @@ pub(super) enum Runs {
 /// What the code at a location belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Owner {
-    /// JIT code named by this source.
+    /// JIT code that this source names.
     Code(OriginId),
     /// Executable memory that no file backs, at an address where no source has code.
     Memory,

@@ -240,7 +240,7 @@ impl Tally {
         }
     }
 
-    /// Counts whether the stack is complete, and if not, where it breaks off.
+    /// Counts stacks that are not complete, by the code in which they break off.
     fn count_end(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
         let outermost = stack.frames.iter().rev().find(|frame| frame.owner != Owner::Nowhere);

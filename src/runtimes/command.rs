@@ -10,7 +10,7 @@ use std::fmt::Write;
 /// The environment variables of a command, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Environment {
-    /// Nothing is known about them, because a recording doesn't contain any.
+    /// The variables are unknown, because a recording doesn't contain any.
     Unknown,
     /// The variables that matter for runtimes, with their values.
     Known(BTreeMap<Vec<u8>, Vec<u8>>),
@@ -129,12 +129,12 @@ pub fn program_at(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Opti
     words.iter().take(reach).position(|word| is_program(base_name(word)))
 }
 
-/// The range of a command's words that are options of the runtime and not arguments of the program that it runs.
+/// The part of a command's words that are options of the runtime, not arguments of the program that it runs.
 struct OwnOptions<'a> {
     words: &'a [Vec<u8>],
     /// The index of the first option. If there are no options, the index where they would be.
     start: usize,
-    /// One past the last option.
+    /// The index after the last option.
     end: usize,
 }
 
@@ -215,7 +215,7 @@ fn items(list: &[u8], separator: char) -> impl Iterator<Item = &[u8]> {
 fn find_setting(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, usize)> {
     let is_key = |text: &[u8]| text.strip_prefix(key.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='));
     for (index, word) in words.iter().enumerate().rev() {
-        // The option and the key may be one word or two.
+        // The option and the key may be in one word or in two.
         if word.strip_prefix(option.as_bytes()).is_some_and(is_key) {
             return Some((index, option.len()));
         }

@@ -125,7 +125,7 @@ struct NameParts<'n> {
     function: Cow<'n, str>,
     /// The path of the source file. Empty if the name contains none.
     path: &'n str,
-    /// What follows the path, such as `:10:5`.
+    /// The text after the path that states line and column, such as `:10:5`.
     position: &'n str,
     /// A word for the kind of code that is kept when tiers are merged, such as `wasm`.
     sort: &'static str,
@@ -154,7 +154,7 @@ impl NameParts<'_> {
     }
 }
 
-/// A path's file name and this many directories before it.
+/// The file name at the end of a path, with `dirs` directories before it.
 fn last_parts(path: &str, dirs: usize) -> &str {
     path.rmatch_indices('/').nth(dirs).map_or(path, |(at, _)| &path[at + 1..])
 }

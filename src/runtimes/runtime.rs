@@ -21,7 +21,7 @@ pub struct Runtime {
     pub frame_type: &'static str,
     /// File names of the runtime's executables. A trailing `*` matches any suffix.
     pub programs: &'static [&'static str],
-    /// File names of other files that only this runtime maps; `*` as in `programs`.
+    /// File names of other files that only this runtime maps, such as libraries. `*` is as in `programs`.
     pub libraries: &'static [&'static str],
     /// True if many kinds of programs load the runtime as a library, but few of them compile code with it. JIT code is
     /// then only ascribed to it if no other runtime of the process can have produced it.
@@ -37,7 +37,7 @@ pub struct Runtime {
     /// Sections or exported symbols that only this runtime's executables have. Needed for runtimes that are bundled
     /// with an application in one executable, which has the application's name.
     pub in_elf: &'static [&'static str],
-    /// Prefixes of functions that only this runtime has.
+    /// Prefixes of function names that only this runtime has.
     pub functions: &'static [&'static str],
     /// Ways to make the runtime report its code, best first. Empty if there are none.
     pub switches: &'static [Switch],
@@ -268,15 +268,15 @@ fn starts_with_version(text: &str) -> bool {
 pub enum Shape {
     /// The name that is equal to this text.
     Is(&'static str),
-    /// Names that start with this text.
+    /// All names that start with this text.
     Starts(&'static str),
-    /// Names that end with this text.
+    /// All names that end with this text.
     Ends(&'static str),
-    /// Names that start with the first text and end with the second.
+    /// All names that start with the first text and end with the second.
     Around(&'static str, &'static str),
-    /// Names that contain this text.
+    /// All names that contain this text.
     Holds(&'static str),
-    /// Names that start with one of the prefixes, followed by the text.
+    /// All names that start with one of the prefixes, directly followed by the text.
     After(&'static [&'static str], &'static str),
 }
 
@@ -299,7 +299,7 @@ impl Shape {
     }
 }
 
-/// Names that match one of the shapes belong to this tier.
+/// A rule for names: those that match one of the patterns belong to this tier.
 pub type TierRule = (Tier, &'static [Shape]);
 
 /// The tier of the first rule that matches.

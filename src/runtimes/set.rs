@@ -135,7 +135,7 @@ impl<'a> ProcessRuntimes<'a> {
         inherited
     }
 
-    /// The runtimes that the process itself has mapped by this time.
+    /// The runtimes that a process has mapped itself up to `time`.
     fn find_mapped(&mut self, pid: Pid, time: Nanos) -> RuntimeSet {
         let Self { processes, files, mapped, .. } = self;
         let Some(process) = processes.by_pid.get(&pid) else { return RuntimeSet::default() };

@@ -19,7 +19,8 @@ const PHP_TRACING: Flag = Flag::Setting { option: "-d", key: "opcache.jit", valu
 /// nearly everything.
 const ONLY_FUNCTIONS: &str = "--perf-basic-prof-only-functions";
 
-/// For code that LLVM registered for debuggers. It is in the memory of the process, and therefore in a core dump.
+/// A switch for code that LLVM registered for debuggers. This code is in the memory of the process, and therefore in a
+/// core dump.
 const REGISTERED: Switch = Switch {
     by_hand: "take a core dump with `gcore PID` while it runs (its compiler registers all code for debuggers)",
     leaves: &["./core.PID"],
@@ -114,7 +115,7 @@ pub const RUNTIMES: &[Runtime] = &[
         flag_variables: &[FlagVariable { name: "DENO_V8_FLAGS", list_of: Some("--v8-flags=") }],
         subcommands: &["run", "test", "bench", "eval", "serve", "task"],
         valued: &["-c", "--config", "-L", "--log-level"],
-        // deno's own code has no unwind tables, so that stack copies can't be unwound through it.
+        // deno itself has no unwind tables, so stack copies can't be unwound through its code.
         callers: Callers::Unknown,
         programs: &["deno"],
         threads: &["V8 DefaultWorke"],
@@ -303,7 +304,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ..SWITCH
         }],
         unnamed: "all JIT code of builds without --enable-perf, such as those from distributions",
-        // Names from js/src/jit/PerfSpewer.cpp. No build that writes them was available.
+        // The names are from js/src/jit/PerfSpewer.cpp. There was no build that writes them to test with.
         marked_names: &[
             (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
             (Baseline, &[Starts("Baseline: ")]),
@@ -453,7 +454,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ("int java.lang.Object.hashCode() [c2]", Some(Optimised)),
             ("int java.lang.Object.hashCode() [jvmci]", Some(Optimised)),
             ("LW;work(I)J", None),
-            // perf-map-agent's notations, depending on its options.
+            // The notations of perf-map-agent, depending on its options.
             ("Ljava/lang/Object;::hashCode", None),
             ("Ljava/lang/Object;.hashCode", None),
             ("java.lang.Object::hashCode", None),
@@ -484,7 +485,7 @@ pub const RUNTIMES: &[Runtime] = &[
             Stub,
             &[Starts("global::"), Ends("::codeHeader"), Ends("::codeFooter"), Ends("-CodeInfoPrologue")],
         )],
-        // All code is translated instruction by instruction when its module is loaded.
+        // Erlang's JIT compiler translates all code of a module instruction by instruction when loading it.
         other_names: Some(Baseline),
         examples: &[
             ("$global::garbage_collect", Some(Stub)),
@@ -675,7 +676,7 @@ pub const RUNTIMES: &[Runtime] = &[
             flag: None,
         }),
         unnamed: "interpreted functions, which all show as `MVM_interp_run`",
-        // Its JIT compiler only gets code that the specializer has optimized.
+        // MoarVM's JIT compiler only gets code that its specializer has optimized.
         other_names: Some(Optimised),
         examples: &[
             ("find_method(gen/moar/stage2/nqpmo.nqp:1391)", Some(Optimised)),
@@ -853,7 +854,8 @@ pub const RUNTIMES: &[Runtime] = &[
             },
         ],
         unnamed: "interpreted functions (the interpreter is one block of assembly code)",
-        // Named by perftools_addtrace in src/lj_trace.c; jitgraft's reader for LuaJIT's dump uses the same form.
+        // The names are from perftools_addtrace in src/lj_trace.c. jitgraft's reader for LuaJIT's dump uses the same
+        // form.
         plain_names: &[(Optimised, &[Starts("TRACE_")])],
         examples: &[("TRACE_12::w.lua:7", Some(Optimised))],
         ..PLAIN
@@ -918,7 +920,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    // Emulates programs for other processors.
+    // QEMU: emulates programs for other processors.
     Runtime {
         name: "QEMU",
         called: "qemu-x86_64",
@@ -966,7 +968,8 @@ pub const RUNTIMES: &[Runtime] = &[
                   own profiler sb-sprof has the names)",
         ..PLAIN
     },
-    // The following are libraries that many programs load. First LLVM: programs that compile with it at run time.
+    // The following are libraries that many programs load. The first one is LLVM, for programs that compile with it at
+    // run time.
     Runtime {
         name: "LLVM",
         called: "lli",
@@ -994,7 +997,7 @@ pub const RUNTIMES: &[Runtime] = &[
                   code for debuggers",
         ..PLAIN
     },
-    // Compiled regular expressions in `grep -P`, git, PHP and many other programs.
+    // PCRE2: compiles regular expressions in `grep -P`, git, PHP and many other programs.
     Runtime {
         name: "PCRE2",
         frame_type: "pcre2",

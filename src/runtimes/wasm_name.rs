@@ -31,7 +31,7 @@ const NAMELESS: &str = "wasm-function[";
 impl<'n> WasmName<'n> {
     /// Splits a name into its parts. `None` if it isn't of a WebAssembly function, or contains no index.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
-        // Rejects names of other code quickly.
+        // Rejects most names of other code quickly.
         let is_of = |begin: &&str| name.starts_with(begin.as_bytes());
         let is_v8 = name.ends_with(b"-liftoff") || name.ends_with(b"-turbofan");
         if !is_v8 && !["wasm[", SPIDERMONKEY].iter().any(is_of) {

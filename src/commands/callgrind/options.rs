@@ -17,7 +17,7 @@ pub struct CallgrindOptions {
     pub object: Option<PathBuf>,
     /// The process ID. Overrides the one that the file's content or name states.
     pub pid: Option<Pid>,
-    /// A directory of raw machine code, with one file per function.
+    /// A directory of raw machine code, with one file per function. `None` means the directory where MoarVM puts it.
     pub bytecode_dir: Option<PathBuf>,
     /// Where to find the names of JIT code.
     pub sources: SourceOptions,

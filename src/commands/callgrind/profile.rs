@@ -48,7 +48,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     let mut out = Output::create(&options.output(), run)?;
     let object = match Output::create_for(&OutPath::Path(path.clone()), Content::OfInputsBeside, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
-        // An unwritable directory only matters if there is code to write.
+        // Ignore errors if there is no code to write: then an unwritable directory doesn't matter.
         other => other,
     };
     let write_object = || {

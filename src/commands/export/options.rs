@@ -28,7 +28,7 @@ pub struct ExportOptions {
 /// Options that only apply to tables of rows (parquet).
 #[derive(Debug, Clone, Default)]
 pub struct TableOptions {
-    /// Write a directory with one file per input, in subdirectories named after host and day.
+    /// Write a directory with one file per recording, in subdirectories named after host and day.
     pub partition: bool,
     /// Skip inputs that already have a file in the directory that `partition` writes.
     pub skip_existing: bool,
@@ -43,7 +43,7 @@ pub struct TableOptions {
 }
 
 impl ExportOptions {
-    /// The columns that are the same in all rows of an input. `hash` identifies the input.
+    /// The values of columns that are the same in all rows of an input. `hash` is the hash of the input's bytes.
     pub(super) fn given(&self, hash: Option<String>) -> RowOrigin {
         let TableOptions { host, day, .. } = &self.table;
         let bucket = self.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());

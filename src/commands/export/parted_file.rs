@@ -123,7 +123,7 @@ pub(super) fn stem(recording: &Recording) -> String {
     }
 }
 
-/// Formats a duration in the largest unit of which it is a multiple: `1500ms`.
+/// Formats a duration of `nanos` nanoseconds. Uses the largest unit in which it is a whole number: `1500ms`.
 fn format_bucket(nanos: i64) -> String {
     for (unit, name) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
         if nanos % unit == 0 {

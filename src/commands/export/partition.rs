@@ -106,7 +106,7 @@ struct Building<'a> {
     run: &'a Run,
     /// Names of existing files, which are left as they are.
     existing: FxHashSet<String>,
-    /// Names of files that this run has written.
+    /// Names of files that this run has written so far.
     written: FxHashSet<String>,
     read: RowsRead,
     outcome: Outcome,

@@ -206,7 +206,7 @@ impl SpanSink for SpanFilter<'_> {
     }
 }
 
-/// Decides which spans are kept: those that pass every filter.
+/// Decides which spans are kept. A span must pass every filter.
 #[derive(Debug)]
 struct Choice<'o> {
     options: &'o ReadOptions,

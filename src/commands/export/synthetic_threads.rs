@@ -8,7 +8,7 @@ use crate::analysis::timeline::{Lanes, NameNo, Span, SpanHead, UNFINISHED};
 use crate::model::stacks::Track;
 use rustc_hash::FxHashMap;
 
-/// Assigns spans to threads and numbers these threads.
+/// Assigns spans to synthetic threads, and numbers these threads.
 #[derive(Debug, Default)]
 pub(super) struct SyntheticThreads {
     next: i64,
@@ -20,7 +20,7 @@ pub(super) struct SyntheticThreads {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SyntheticThread {
     pub(super) tid: i64,
-    /// True if the thread has no other spans yet.
+    /// True if this is the first span of the thread.
     pub(super) is_new: bool,
 }
 

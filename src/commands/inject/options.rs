@@ -28,7 +28,7 @@ pub struct InjectOptions {
     pub cache: bool,
     /// Inject JIT code.
     pub jit: bool,
-    /// Which build IDs of other files to add.
+    /// Which files other than images get a build ID.
     pub build_ids: BuildIdMode,
     /// Build IDs by path, to use in place of those in the files.
     pub known_build_ids: Option<KnownBuildIds>,
@@ -92,7 +92,7 @@ pub(super) fn has_user_stacks(recording: &Recording) -> bool {
 pub(super) struct InjectContext<'a> {
     pub(super) options: &'a InjectOptions,
     pub(super) job: &'a Job,
-    /// Knows the outputs of this run. No other file may get their names.
+    /// The current run, which knows all outputs. No other file may get the name of an output.
     pub(super) run: &'a Run,
     pub(super) progress: &'a Progress,
     pub(super) outcome: &'a mut Outcome,

@@ -32,7 +32,7 @@ pub(super) struct Contents<'a> {
     by_path: FxHashMap<String, usize>,
 }
 
-/// A file in the archive, and where it came from.
+/// A file in the archive, and the file that it was copied from.
 #[derive(Debug)]
 struct Content<'a> {
     path: String,
@@ -69,7 +69,8 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// Adds jitdumps, perf maps and logs. Core dumps need permission, because they contain a process's whole memory.
+    /// Adds jitdumps, perf maps and logs. Core dumps are only added if the user asked for them, because they contain a
+    /// process's whole memory.
     pub(super) fn add_sources(&mut self, found: &'a Found, options: &PackOptions, warnings: &mut Warnings) {
         for FoundFile { path, name, bytes, about, of, .. } in found.each_file() {
             let Some((kind, pid)) = of else { continue };

@@ -29,7 +29,7 @@ pub struct PackOptions {
 pub enum AskedFor {
     /// The kernel's symbols with their addresses.
     Kallsyms,
-    /// Scripts with source maps, and these maps.
+    /// Scripts that have source maps, and the source maps.
     Scripts,
     /// The source files that contain the lines of samples.
     Sources,

@@ -217,7 +217,7 @@ fn compilers_inside(runtime: &Runtime) -> Option<String> {
     ))
 }
 
-/// The note about a running process whose runtime wasn't told to write names.
+/// The note about a running process whose runtime was started without the option for writing names.
 fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) -> String {
     let later = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
     let by_hand = runtime.switches.iter().find(later);

@@ -12,7 +12,7 @@ use crate::model::stacks::FrameId;
 use crate::pipeline::table::{Cell, Layout, Table};
 use std::cmp::Reverse;
 
-/// What is needed to list a function with its callers or callees.
+/// The data needed to list a function with its callers or callees.
 struct CallReport<'a> {
     scene: &'a Scene<'a>,
     graph: &'a CallGraph,
@@ -33,7 +33,7 @@ struct CallLine {
     lines: &'static str,
 }
 
-/// Lists the functions named `name`, each with its callers or callees.
+/// Lists the functions that [`find_functions`] finds by `name`, each with its callers or callees.
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let part = |function: &GraphFunction| grouping.of_frames()[function.frame.index()];

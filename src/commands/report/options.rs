@@ -31,7 +31,7 @@ pub struct ReportOptions {
     pub compare: CompareOptions,
     /// Which rows are shown.
     pub selection: Selection,
-    /// Text, CSV or JSON.
+    /// The layout of the table: text, CSV or JSON.
     pub layout: Layout,
     /// Where text output goes, which decides how it is formatted.
     pub reader: Reader,
@@ -48,9 +48,9 @@ pub enum Rows {
     Changes(InPath),
     /// One row per node of the call tree.
     Tree,
-    /// The function with this name, and below it the functions that call it.
+    /// The functions with this name, each followed by the functions that call it.
     Callers(String),
-    /// The function with this name, and below it the functions that it calls.
+    /// The functions with this name, each followed by the functions that it calls.
     Callees(String),
     /// One row per recursive cycle, and below it the functions in it.
     Cycles,

@@ -24,7 +24,7 @@ const FOLDED: usize = 3;
 /// Maximum number of levels of branches that are drawn before a name.
 const DEEPEST: usize = 16;
 
-/// A call tree, and what is needed to print it.
+/// A call tree, and the data needed to print it.
 struct TreeReport<'a> {
     scene: &'a Scene<'a>,
     grouping: &'a Grouping,

@@ -29,7 +29,7 @@ pub enum Question {
     Gaps,
 }
 
-/// Questions about the same selection of spans.
+/// A list of questions, and the selection of spans that they are about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preset {
     /// The questions, in the order in which they are answered.
@@ -37,9 +37,9 @@ pub struct Preset {
     /// Names of spans that are not top-level spans but merely enclose them. `None` means the default: the spans of
     /// interpreted calls in Miri's traces, and no spans in other traces.
     pub exclude: Option<Vec<String>>,
-    /// Only count spans that end after this time, in nanoseconds.
+    /// Only count spans that end after this time, in nanoseconds. `None` means no limit.
     pub from: Option<i64>,
-    /// Only count spans that begin before this time, in nanoseconds.
+    /// Only count spans that begin before this time, in nanoseconds. `None` means no limit.
     pub to: Option<i64>,
 }
 

@@ -110,7 +110,7 @@ impl<'p> Answers<'p> {
         }
     }
 
-    /// A line about the slices that the table of all spans leaves out, if there are any.
+    /// A line about the slices that the table of all spans leaves out. `None` if there are none.
     pub(super) fn left_out(&self) -> Option<String> {
         let LeftOut { instants, unfinished, empty } = self.left_out;
         let mut parts = Vec::new();
@@ -357,7 +357,7 @@ fn gaps(path: &Path, timeline: &Timeline, selection: &Selection) -> Vec<GapRow> 
     rows
 }
 
-/// The thread ID of a slice, and whether it is on a track of its own.
+/// The thread ID of a slice, as text. The text also shows if the slice is on a track of its own.
 fn thread_text(timeline: &Timeline, slice: &Slice) -> String {
     let track = timeline.tracks.get(slice.track as usize);
     let tid = track.and_then(|track| track.tid).map_or_else(|| "?".to_owned(), |tid| tid.to_string());

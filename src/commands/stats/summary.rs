@@ -30,7 +30,7 @@ pub(super) fn merged(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut 
     Ok(tables(&whole))
 }
 
-/// Compares the inputs. Fails if a difference is requested and there are not two of them.
+/// Compares the inputs. If their difference was requested, fails unless there are two inputs.
 pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     if compare == Compare::Diff && inputs.len() != 2 {
         return Err(Error::usage(format!("--diff compares two inputs, but {} were given", inputs.len())));
@@ -42,7 +42,7 @@ pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &
     }
 }
 
-/// The summary of one input. Fails if its format has no labels.
+/// The summary of one input. Fails if the input's format has no labels.
 fn one(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) -> Result<LabelSummary> {
     let mut warnings = Warnings::new();
     let summary = opened.map_or_else(|| Opened::open(path, job), Ok).and_then(|opened| {

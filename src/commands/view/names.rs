@@ -11,7 +11,7 @@ use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 
-/// Spells the names of one recording as its profile does.
+/// Spells the function names of one recording in the same way as the page's profile does.
 #[derive(Debug)]
 pub(super) struct PageNames {
     /// Makes names of JIT code readable. `None` if names are kept as the runtime wrote them.

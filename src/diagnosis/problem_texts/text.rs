@@ -18,7 +18,7 @@ pub(crate) struct ProblemText {
     /// A percentage of the recording. If the problem affects at least this much, it is a finding; otherwise it is a
     /// minor problem.
     pub(crate) threshold: f64,
-    /// What happened in this recording.
+    /// A text about what happened in this recording.
     pub(crate) cause: String,
     /// What the user can do, apart from running the corrected command.
     pub(crate) remedy: String,

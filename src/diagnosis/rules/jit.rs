@@ -209,7 +209,7 @@ fn is_replaced(pid: Pid, context: DoctorContext<'_>) -> bool {
 
 /// True if the source names addresses where the process had no memory. Then it must come from another run.
 fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bool {
-    /// Check about this many code ranges, spread evenly over the source.
+    /// How many code ranges are checked, approximately. They are spread evenly over the source.
     const PROBES: usize = 256;
     let map = &context.examined.resolution.sources.map;
     let spaces = context.examined.resolution.spaces;

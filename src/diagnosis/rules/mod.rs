@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// All problems, those that distort the recording most first.
+/// All problems. Those that distort most of the recording come first.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let mut found = whole::findings(context, damage);
     found.extend(jit::findings(context));

@@ -23,7 +23,7 @@ pub struct Side<'a> {
     pub series: usize,
 }
 
-/// Two call trees of one side with the same nodes: one with the requested weight, one with the number of samples.
+/// Two call trees of one event with the same nodes. One has the requested weight, the other the number of samples.
 struct CountedTrees {
     tree: CallTree,
     samples: CallTree,
@@ -144,7 +144,7 @@ fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
 }
 
 /// For each node of the later tree, the node of the earlier tree with the same function and the same callers. `None` if
-/// there is none.
+/// the earlier tree has no such node.
 fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     let mut known: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
     for (node, label) in before.labelled_nodes() {

@@ -12,7 +12,7 @@ pub enum Style {
     /// Our own page.
     #[default]
     Page,
-    /// The page that inferno-flamegraph makes of the same folded stacks.
+    /// The page that inferno-flamegraph would make of the same stacks.
     Inferno,
 }
 
@@ -45,7 +45,7 @@ pub struct Look {
     pub ui_color: Option<Color>,
     /// Draw the roots at the top (an icicle graph).
     pub inverted: bool,
-    /// Reverse the stacks: merge them from the leaves.
+    /// Reverse the stacks, so that they are merged from the innermost function on.
     pub reversed: bool,
     /// Draw a flame chart: time runs from left to right, and stacks are not merged.
     pub flame_chart: bool,

@@ -44,7 +44,7 @@ const AXIS: f64 = 20.0;
 /// Maximum width in pixels of boxes that have no gap to their neighbor.
 const NARROW: f64 = 2.0;
 
-/// The gap between two boxes, in pixels. It shows the color of the page.
+/// The gap between two boxes, in pixels. The page's background is visible in it.
 const GAP: f64 = 1.0;
 
 /// Minimum width in pixels of boxes that are drawn. Even many narrower boxes side by side would not be visible.
@@ -264,7 +264,7 @@ impl Picture {
         axis
     }
 
-    /// The SVG text of a piece.
+    /// The SVG text for a piece of the picture.
     pub fn text(&self, piece: &Piece<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(PIECE * 64);
         out.extend_from_slice(b"<g");

@@ -21,7 +21,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// One section of the page's data.
+/// A named section of the page's data, with JSON and columns.
 #[derive(Debug, Clone)]
 pub struct Section {
     name: &'static str,

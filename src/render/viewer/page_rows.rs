@@ -51,7 +51,7 @@ pub(super) struct PageRows<'p> {
     sums: Option<Vec<Vec<PageRow>>>,
     /// The clock of the rows. `None` if there is an input of which no sample has a time.
     pub(super) clock: Option<PageClock>,
-    /// The number of samples before summing. `None` if they were not summed.
+    /// The number of samples before they were summed. `None` if samples were not summed.
     pub(super) summed: Option<usize>,
 }
 

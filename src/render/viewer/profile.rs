@@ -344,7 +344,7 @@ fn length_of(nanos: u64) -> String {
     format!("{} {name}", nanos / size)
 }
 
-/// What the page calls the rows of a profile, such as samples.
+/// The word that the page uses for the rows of a profile, such as samples.
 fn counted_rows(profile: &Profile) -> &'static str {
     match row_word(profile) {
         None => "cost",

@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The address ranges of JIT code, by process. Most words of a stack can be rejected with it cheaply.
+/// The address ranges of JIT code, by process. With these ranges, most words of a stack can be rejected cheaply.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct JitRanges {
-    /// A forked process that adds no ranges of its own shares its parent's.
+    /// The ranges of each process. A forked process that adds no ranges of its own shares those of its parent.
     by_pid: FxHashMap<Pid, Arc<AddrRanges>>,
 }
 
@@ -34,9 +34,9 @@ pub(super) struct AddrRanges {
 /// `inject` on recordings with copied stacks (1 GB of node).
 #[derive(Debug)]
 struct Hull {
-    /// The upper 32 bits of its addresses.
+    /// The upper 32 bits of all addresses in the hull.
     high: u32,
-    /// The lower 32 bits of its first address.
+    /// The lower 32 bits of the hull's first address.
     first: u32,
     /// The distance from the first to the last address.
     last: u32,
@@ -49,11 +49,11 @@ struct Region {
     first: u64,
     /// log2 of the block size in bytes.
     shift: u32,
-    /// One bit per block: set if the block, or the byte just before it, is in one of the ranges.
+    /// One bit per block. It is set if the block, or the byte just before the block, is in one of the ranges.
     used: Vec<u64>,
 }
 
-/// Maximum number of blocks in a region, so that its bitmap fits the L1 cache.
+/// Maximum number of blocks in a region. The bitmap of a region then fits the L1 cache.
 const BLOCKS: u64 = 1 << 16;
 
 /// log2 of the smallest block size: 4 KiB, a page.
@@ -72,8 +72,8 @@ const HULLS: usize = 6;
 static NO_RANGES: AddrRanges = AddrRanges { list: Vec::new(), regions: Vec::new(), hulls: Some(Vec::new()) };
 
 impl JitRanges {
-    /// Collects the ranges of every process from its own code and the code inherited at its fork, except for the
-    /// processes in `without`.
+    /// Collects the JIT ranges of all processes except those in `without`. The ranges of a process are those of its own
+    /// code and those of the code that it inherited when it was forked.
     pub(in crate::commands::inject) fn new(codes: &CodeMap<'_>, processes: &Processes, without: &[Pid]) -> Self {
         let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
         for (pid, start, end) in codes.extents() {
@@ -158,7 +158,7 @@ fn join_ranges(own: Option<&Vec<Range<Addr>>>, inherited: Option<&Arc<AddrRanges
 impl AddrRanges {
     /// `list` must be sorted and free of overlaps.
     fn new(list: Vec<Range<Addr>>) -> Self {
-        // Split the list at its widest gaps.
+        // Split the list where the gaps between ranges are widest.
         let gap_before = |index: usize| list[index].start.0 - list[index - 1].end.0;
         let mut starts: Vec<usize> = (1..list.len()).filter(|&index| gap_before(index) >= FAR).collect();
         starts.sort_unstable_by_key(|&index| std::cmp::Reverse(gap_before(index)));
@@ -222,7 +222,7 @@ impl Hull {
         })
     }
 
-    /// Has no branches, so that the compiler vectorizes it.
+    /// True if any of the addresses is in the hull. The code has no branches, so that the compiler vectorizes it.
     #[inline]
     fn has_any<const N: usize>(&self, addrs: &[u64; N]) -> bool {
         let is_in = |addr: u64| {
@@ -255,7 +255,7 @@ impl Region {
     }
 }
 
-/// Sorts the ranges and joins those with less than a page between them.
+/// Sorts the ranges, and joins ranges with less than a page between them.
 fn merge(ranges: &mut Vec<Range<Addr>>) {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges.dedup_by(|next, kept| {
@@ -272,7 +272,7 @@ mod tests {
     use super::*;
     use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-    /// Addresses close to each other, close to 4 GiB on either side, and anywhere.
+    /// Start addresses that are close to each other, close to 4 GiB on either side, or anywhere.
     fn start() -> impl Strategy<Value = u64> {
         prop_oneof![0..1u64 << 20, (1u64 << 32) - 20_000..1 << 32, any::<u64>()]
     }

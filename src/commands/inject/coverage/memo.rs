@@ -83,15 +83,15 @@ impl MemoSlot {
 }
 
 impl Memo {
-    /// Returns the cached answer if it is valid at `time`.
+    /// Returns the cached answer for this key. `None` if there is none that is valid at `time`.
     #[inline]
     pub(super) fn get(&self, pid: Pid, asked: Asked, time: Nanos) -> Option<&Lasting<StackAnswer>> {
         let MemoSlot { pid: of, asked: there, found } = &self.slots[self.place(pid, asked)];
         (*there == asked && *of == pid && found.holds.contains(&time)).then_some(found)
     }
 
-    /// Stores an answer. If there have been more answers than slots, first doubles the table (up to [`MOST`]) and drops
-    /// its content.
+    /// Stores an answer. If more answers were stored than the table has slots, first empties the table and doubles its
+    /// size (up to [`MOST`]).
     pub(super) fn put(&mut self, pid: Pid, asked: Asked, found: Lasting<StackAnswer>) {
         self.came += 1;
         if self.came > self.slots.len() && self.slots.len() < MOST {
@@ -101,7 +101,8 @@ impl Memo {
         self.slots[place] = MemoSlot { pid, asked, found };
     }
 
-    /// Call addresses vary in all of their low bits, so multiplicative hashing spreads them well.
+    /// The index of the slot for a key. Call addresses vary in all of their low bits, so multiplicative hashing spreads
+    /// them well.
     #[inline]
     fn place(&self, pid: Pid, asked: Asked) -> usize {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;

@@ -28,8 +28,8 @@ pub(in crate::commands::inject) struct FirstUse {
 }
 
 impl<'data> CodeSelection<'data> {
-    /// Selects the code that is used or, if the options ask for it, all code except that of processes injected earlier.
-    /// Also returns how the old segment IDs translate to the new ones.
+    /// Selects the code that samples use. If the options ask for all functions, selects all code except that of
+    /// processes injected earlier. Also returns how the old segment IDs translate to the new ones.
     pub(in crate::commands::inject) fn new(
         codes: CodeMap<'data>,
         uses: Vec<(CodeEpoch, CodeUse)>,

@@ -78,7 +78,7 @@ pub(super) struct UseFinder<'a, 'data, 'r> {
     chain_uses: Vec<UseId>,
 }
 
-/// What a call chain contributes to the counts each time it occurs.
+/// The counts of one call chain. They are added to the totals each time the chain occurs.
 #[derive(Debug, Clone, Copy, Default)]
 struct ChainCounts {
     frames: FramesInMemory,
@@ -151,7 +151,7 @@ struct UsedCode {
 #[derive(Debug, Clone, Copy)]
 struct UsingSample<'a> {
     pid: Pid,
-    /// `None` if the sample doesn't state its time.
+    /// The time of the sample. `None` if it states none.
     time: Option<Nanos>,
     order: RecordOrder,
     /// The ranges in which the sample's process has JIT code.
@@ -288,7 +288,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         Lasting { answer: counts, holds }
     }
 
-    /// Looks up the address of a sample without call chain. Returns whether it may be JIT code.
+    /// Looks up the address of a sample without a call chain. Returns whether the address may be in JIT code.
     fn read_ip(&mut self, user: UsingSample<'_>, ip: Addr) -> bool {
         let StackAnswer { uses, kind } = self.look_up_frame(user, FrameAddr::Ip(ip)).answer;
         self.note(user, uses);
@@ -324,7 +324,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         }
     }
 
-    /// Looks up one frame, without the cache.
+    /// Looks up one frame without using the cache.
     fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
         let code = self.look_up_address(user, frame.for_lookup());
         let mut holds = code.holds;
@@ -451,7 +451,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             Some(all) => all.find_epoch(id, segment, now),
             None => Epoch::default(),
         };
-        // Records of the same time apply in stream order, so an answer isn't reused at the very time of the last
+        // Records of the same time apply in stream order. So answers aren't reused for the exact time of the last
         // mapping.
         let start = last.map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
         Lasting { answer: number, holds: start..next.map_or(Nanos(u64::MAX), |next| next.time) }

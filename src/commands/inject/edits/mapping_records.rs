@@ -53,7 +53,7 @@ fn is_mapped_once(image: &ImageFile) -> bool {
     image.base.is_some() || !image.aux_mappings.is_empty()
 }
 
-/// Collects the insertions of one task.
+/// Plans the insertions of one parallel task.
 struct MappingInserter<'a> {
     survey: &'a SurveyedRecording<'a>,
     images: &'a JitImages<'a, 'a>,
@@ -109,7 +109,7 @@ impl<'a> MappingInserter<'a> {
         let Some(anchor) = self.last_sample else { return };
         let is_first = is_mapped_once(image) && self.begun.insert((pid, &image.path));
         if let Some(base) = image.base {
-            // No other mapping ever uses this address, so mapping it once is enough.
+            // No other code is ever mapped at the image's addresses, so mapping the image once is enough.
             if is_first {
                 self.map(image, MappedPart { addr: base, len: image.code_end, pgoff: 0 }, anchor);
             }

@@ -25,7 +25,7 @@ pub(super) struct ImageDirectory<'a> {
     pub(super) place: &'a Arc<OutDirectory>,
     /// The root directory of the recorded machine's files, if perf will be called with `--symfs`. `None` means `/`.
     pub(super) root: Option<&'a Path>,
-    /// Knows the outputs of this run. Images must not overwrite them.
+    /// The current run, which knows all outputs. Images must not overwrite them.
     pub(super) run: &'a Run,
     /// File permissions, before the umask. Anybody who can't read the sources of the code must not be able to read the
     /// image.
@@ -43,7 +43,7 @@ const MOST_WAITING: usize = 100;
 pub(in crate::commands::inject) struct ImageFile {
     /// The file's absolute path.
     pub(in crate::commands::inject) path: PathBuf,
-    /// The path for the mapping records, relative to perf's `--symfs` root if there is one.
+    /// The image's path in mapping records. It is relative to perf's `--symfs` root if there is one.
     pub(in crate::commands::inject) recorded: PathBuf,
     /// The build ID, a hash of the image's content.
     pub(in crate::commands::inject) build_id: BuildId,
@@ -61,7 +61,7 @@ pub(in crate::commands::inject) struct ImageFile {
 enum ImageState {
     /// Written, but without a name yet.
     Waiting(NewFile),
-    /// Created by this run.
+    /// This run created the file.
     Made,
     /// An identical file was already there.
     WasThere,

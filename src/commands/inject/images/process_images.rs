@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 pub(super) struct ImageRequest<'a, 'data> {
     pub(super) code: &'a SelectedCode<'data>,
     pub(super) target: Target,
-    /// True if the images are for tools other than perf (`--relocate`).
+    /// True if the images are for tools that load each image only once (`--relocate`), not for perf.
     pub(super) for_viewers: bool,
     /// The libraries that images must not overlap. `None` unless the recording has stack copies for perf to unwind.
     pub(super) libraries: Option<&'a Libraries<'a>>,
@@ -77,7 +77,7 @@ impl ProcessImages {
     }
 }
 
-/// Computes the place of each segment from the place of the function that it belongs to.
+/// Computes where each segment is in the images, from the location of the function that it belongs to.
 fn places(
     code: &SelectedCode<'_>,
     slot_of: impl Iterator<Item = (SelectedId, SlotId)>,

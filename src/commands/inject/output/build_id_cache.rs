@@ -31,7 +31,8 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
     let made = |directory: PathBuf| OutDirectory::make(&directory).map_err(|error| fail("make a directory in", error));
     let directory = made(cache.join(relative).join(&id))?;
-    // A file that already has this path is the same image, because the build ID is a hash of its whole content.
+    // If the cache already has a file with this path, it is the same image, because the build ID is a hash of the whole
+    // content.
     let gone = || Error::new("is gone").in_file(&image.path);
     let from = Named::Recording.door(false).open(&image.path, ELF).ok_or_else(gone)??;
     let new = directory.create(io::mode_within([from.mode]));

@@ -16,7 +16,7 @@ use crate::records::perf_data::DeferredChains;
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found};
 
-/// Everything learned from the records other than samples.
+/// Everything that was learned in the first pass, which reads all records except samples.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct SurveyedRecording<'i> {
     pub(in crate::commands::inject) input: &'i PlainRecording,

@@ -34,7 +34,7 @@ struct InstructionText {
     len: u64,
 }
 
-/// Where an instruction leads, or what it refers to.
+/// The target of a branch, or the address that another instruction refers to.
 #[derive(Debug)]
 struct BranchTarget {
     at: u64,
@@ -218,7 +218,7 @@ fn kind_number(kind: TargetKind) -> u64 {
     }
 }
 
-/// The difference of each number from the previous one.
+/// The difference between each number and the previous one. The first number is kept as it is.
 fn gaps(numbers: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
     numbers.scan(0, |before, number| Some(number - std::mem::replace(before, number)))
 }

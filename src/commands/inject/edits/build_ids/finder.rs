@@ -26,7 +26,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The file of a build ID entry, together with whether it belongs to the kernel or to user space.
+/// A file in a list of build IDs: its path, and whether it belongs to the kernel or to user space.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ListedFile {
     pub(super) path: Vec<u8>,
@@ -56,7 +56,7 @@ pub(super) fn listed_path(path: &[u8], cpumode: CpuMode) -> &[u8] {
     if cpumode == CpuMode::Kernel { backing::split_reference_symbol(path).0 } else { path }
 }
 
-/// Finds build IDs and remembers them by path.
+/// Finds the build IDs of files, and remembers them by path.
 #[derive(Debug)]
 pub(super) struct BuildIdFinder {
     /// Build IDs from the user, by path. They take precedence over all others. `None` if the user gave none.
@@ -64,7 +64,7 @@ pub(super) struct BuildIdFinder {
     found: FxHashMap<Vec<u8>, Option<BuildId>>,
     /// True if the recording may be from this machine.
     is_here: bool,
-    /// True if the recorded kernel may be the running one.
+    /// True if the recorded kernel may be the one that is running on this machine.
     kernel_runs: bool,
     /// The kind of vdso that the recorded programs use. `None` if they use several kinds or none.
     vdso: Option<DsoKind>,
@@ -98,7 +98,7 @@ impl BuildIdFinder {
         Ok(Self { known, found, is_here, kernel_runs, vdso, mapped, search, missing, warnings })
     }
 
-    /// The build ID of a file. `None` if it has none or isn't on this machine.
+    /// The build ID of a file. `None` if the file has no build ID or isn't on this machine.
     pub(super) fn find(&mut self, file: &ListedFile) -> Option<BuildId> {
         let ListedFile { path, cpumode } = file;
         if let Some(known) = &self.known

@@ -83,7 +83,7 @@ fn say_what_is_missing(
     }
 }
 
-/// Samples of a recording, or of a chunk of it, whose stack copies became call chains.
+/// The results of converting a recording, or a chunk of it: samples whose stack copies became call chains.
 struct ConvertedSamples {
     edits: Vec<Edit>,
     /// Samples that couldn't be read.

@@ -24,7 +24,7 @@ use relocations::Relocations;
 /// The planned changes to samples.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct SampleChanges {
-    /// The output's recording header, if its events change.
+    /// The header and events of the output if its events change, else `None`.
     recording: Option<Recording>,
     /// Edits that replace samples and attr records by new ones.
     replacements: Vec<Edit>,
@@ -55,7 +55,8 @@ impl SampleChanges {
         Ok(Self { recording, replacements, relocations })
     }
 
-    /// Adds the edits to `edits`. Returns the output's recording header if its events change.
+    /// Adds the planned changes to `edits`. Returns the header and events of the output; `None` if its events don't
+    /// change.
     pub(super) fn apply(
         self,
         input: &PlainRecording,

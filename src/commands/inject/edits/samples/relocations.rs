@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(super) struct Relocations(Vec<Relocation>);
 
-/// One word of a sample that gets a new address.
+/// A word in the record of a sample. The word is an address that gets replaced.
 #[derive(Debug, Clone, Copy)]
 struct Relocation {
     /// The offset of the sample's record in the stream.
