@@ -14,7 +14,7 @@ use crate::pipeline::{Job, Outcome};
 /// What to merge, and where to write the result.
 #[derive(Debug)]
 pub struct MergeOptions {
-    /// Files, directories of files, and `@FILE` for a file that lists inputs.
+    /// The inputs. A directory stands for the files in it, and `@FILE` for the inputs that this file lists.
     pub inputs: Vec<InPath>,
     /// Where to write the merged profile.
     pub output: OutPath,

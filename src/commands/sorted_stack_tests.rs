@@ -1,5 +1,5 @@
-//! Folded stacks can be summed by sorting their lines or by building a tree of their frames. Both ways must draw the
-//! same flame graph, byte for byte.
+//! Checks both ways to sum folded stacks: by sorting their lines, and by building a tree of their frames. Both must
+//! draw the same flame graph, byte for byte.
 
 use crate::Profile;
 use crate::analysis::sorted_stacks::{Runs, Unsorted};

@@ -1,4 +1,4 @@
-//! Counts everything that the rules need, in one pass over the samples.
+//! Counts everything that the rules of `doctor` need, in one pass over the samples.
 
 use super::causes::{Cause, Status};
 use super::doubtful;

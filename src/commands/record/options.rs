@@ -10,13 +10,14 @@ pub struct RecordOptions {
     pub runtime: Option<String>,
     /// The options for perf, as the user typed them.
     pub perf: Vec<Vec<u8>>,
-    /// The program to run, with its arguments.
+    /// The program to run, with its arguments. Empty if running processes are recorded alone.
     pub program: Vec<Vec<u8>>,
     /// Where perf writes the recording.
     pub output: PathBuf,
-    /// Samples per second.
+    /// How many samples per second to take.
     pub frequency: u32,
-    /// The running processes to record: PIDs separated by commas.
+    /// The processes that are already running and are to be recorded: PIDs, separated by commas. `None` if there are
+    /// none.
     pub pid: Option<String>,
     /// Only print the command, don't run it.
     pub dry_run: bool,

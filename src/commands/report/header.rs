@@ -1,4 +1,5 @@
-//! The lines above a table: the program, the event with its rate and total, and the share of code that has a name.
+//! The lines above a table of `report`: the program, the event with its rate and total, and the share of code that has
+//! a name.
 
 use crate::analysis::code_shares::CodeShares;
 use crate::analysis::quantity::{counted, grouped, quantity, row_word};

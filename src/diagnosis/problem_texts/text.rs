@@ -55,7 +55,7 @@ pub(super) const ORDINARY: f64 = 15.0;
 /// affect a lot.
 pub(super) const MUCH: f64 = 25.0;
 
-/// The advice to build with frame pointers.
+/// Advice to build programs with frame pointers.
 pub(super) const BUILD: &str = "build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers=yes)";
 
 /// Names a process and its runtime, for use in a sentence.

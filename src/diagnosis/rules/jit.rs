@@ -1,4 +1,4 @@
-//! Finds out why JIT code has no names.
+//! Finds out why JIT code has no names, for the findings of `doctor`.
 
 use super::super::causes::Cause;
 use super::super::context::{DoctorContext, RecordedStacks, command_line};

@@ -1,4 +1,4 @@
-//! Finds problems of a recording as a whole.
+//! Finds problems that concern a recording as a whole, such as lost samples or the wrong clock.
 
 use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::problem::{Finding, OfProcess, Problem};

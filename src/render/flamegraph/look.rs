@@ -43,7 +43,7 @@ pub struct Look {
     pub stroke_color: Option<StrokeColor>,
     /// The color of texts outside the graph (inferno).
     pub ui_color: Option<Color>,
-    /// Draw the roots at the top (an icicle graph).
+    /// Draw the outermost functions at the top (an icicle graph).
     pub inverted: bool,
     /// Reverse the stacks, so that they are merged from the innermost function on.
     pub reversed: bool,

@@ -1,5 +1,5 @@
-//! Mappings that shadow JIT code: after such a record, perf finds something else at the code's address. They come from
-//! the recording itself or from records that we insert.
+//! Mappings that shadow JIT code: after such a mapping record, perf finds something else at the code's address. The
+//! records come from the recording itself, or we insert them.
 
 use super::jit_ranges::JitRanges;
 use crate::commands::inject::survey::RecordOrder;

@@ -1,4 +1,4 @@
-//! Reports what `inject` did.
+//! Writes the summary of what `inject` did, with warnings and hints.
 
 use crate::analysis::quantity::counted;
 use crate::commands::inject::coverage::SampleCounts;
