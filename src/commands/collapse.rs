@@ -15,7 +15,7 @@ use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::runtimes::jit_names::JitNames;
 
-/// What to fold, and where to write it.
+/// The options of `collapse`: what to fold, and where to write it.
 #[derive(Debug)]
 pub struct CollapseOptions {
     /// The inputs. Several inputs are merged into one.

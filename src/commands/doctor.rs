@@ -11,7 +11,7 @@ use crate::pipeline::{Job, Outcome};
 use std::io::Write;
 use std::path::Path;
 
-/// What to examine, and how to report the findings.
+/// The options of `doctor`: what to examine, and how to report the findings.
 #[derive(Debug)]
 pub struct DoctorOptions {
     /// The inputs: recordings, callgrind files, and process IDs of running processes. Each input gets its own report.

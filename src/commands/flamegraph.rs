@@ -18,7 +18,7 @@ use crate::render::flamegraph::{Difference, Look, Picture, Side, Style};
 use crate::runtimes::jit_names::JitNames;
 use std::io::Write;
 
-/// What to draw, where to write it, and how it looks.
+/// The options of `flamegraph`: what to draw, where to write it, and how it looks.
 #[derive(Debug)]
 pub struct FlamegraphOptions {
     /// The inputs. Several inputs are merged into one.

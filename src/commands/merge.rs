@@ -11,7 +11,7 @@ use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::writers::{load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
 
-/// What to merge, and where to write the result.
+/// The options of `merge`: what to merge, and where to write the result.
 #[derive(Debug)]
 pub struct MergeOptions {
     /// The inputs. A directory stands for the files in it, and `@FILE` for the inputs that this file lists.

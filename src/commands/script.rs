@@ -17,7 +17,7 @@ use crate::records::perf_script::rewrite::Style;
 use crate::records::{perf_data, perf_script};
 use crate::resolve::symbols::SymbolOptions;
 
-/// What to print or name, and how.
+/// The options of `script`: what to print or name, and how.
 #[derive(Debug)]
 pub struct ScriptOptions {
     /// A perf.data file, or text that perf script printed.
@@ -44,7 +44,7 @@ enum ScriptInput {
     Text(Stream, Option<Progress>),
 }
 
-/// Prints or names the input.
+/// Prints a recording, or names the frames of a text.
 pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let shown = crate::pipeline::open::shown(&options.input);

@@ -15,7 +15,7 @@ use crate::pipeline::recording::Examined;
 use crate::pipeline::{Job, Outcome};
 use std::os::unix::ffi::OsStrExt;
 
-/// What to summarize.
+/// The options of `jitgraft FILE`: which profile to summarize.
 #[derive(Debug)]
 pub struct SummaryOptions {
     /// The profile to summarize.

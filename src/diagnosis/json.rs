@@ -15,7 +15,7 @@ use crate::model::abi::machine_name;
 use crate::sources::{Account, ClockUse, SourceState};
 use serde_json::{Value, json};
 
-/// The diagnosis of a recording.
+/// Converts the diagnosis of a recording.
 pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
     let stacks = match diagnosis.stacks {
         RecordedStacks::Copies(bytes) => json!({"by": "copies", "bytes": bytes}),
@@ -62,7 +62,7 @@ fn innermost(shares: &CodeShares) -> Value {
     })
 }
 
-/// The diagnosis of a callgrind file.
+/// Converts the diagnosis of a callgrind file.
 pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
     let mut sources = Vec::new();
     for account in &diagnosis.accounts {
@@ -87,7 +87,7 @@ pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
     })
 }
 
-/// The diagnosis of a running process.
+/// Converts the diagnosis of a running process.
 pub(crate) fn running(diagnosis: &LiveDiagnosis) -> Value {
     json!({
         "file": diagnosis.process.pid.to_string(),
@@ -114,7 +114,7 @@ fn live_source(source: &LiveSource) -> Value {
     })
 }
 
-/// A list of findings.
+/// Converts a list of findings.
 pub(super) fn findings(findings: &[Finding]) -> Vec<Value> {
     findings.iter().map(finding).collect()
 }

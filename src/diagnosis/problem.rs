@@ -47,8 +47,8 @@ pub enum Problem {
     OfProcess(Who, OfProcess),
     /// The recording has no samples.
     NoSamples {
-        /// True if a recorded event is a clock. A clock counts in all code, so the recorded processes must have been
-        /// idle.
+        /// True if one of the recorded events is a clock. A clock counts whenever code runs, so the recorded processes
+        /// must have been idle.
         is_clock: bool,
     },
     /// There are too few samples to show anything.
@@ -60,7 +60,7 @@ pub enum Problem {
     },
     /// The recording is truncated or damaged.
     Damaged {
-        /// What could not be read, and where.
+        /// The part of the recording that could not be read, and where it is.
         why: String,
     },
     /// perf could not keep up and lost samples.
@@ -74,19 +74,19 @@ pub enum Problem {
     NoCallChains,
     /// Stacks have more frames than the kernel may record.
     ChainsCut {
-        /// The maximum number of frames per stack.
+        /// The kernel's maximum number of frames per stack.
         limit: u16,
         /// True if the recorded command set the limit.
         is_chosen: bool,
     },
     /// Stacks have more frames than jitgraft unwinds.
     TooDeep {
-        /// The maximum number of frames.
+        /// jitgraft's maximum number of frames per stack.
         limit: usize,
     },
     /// Stacks were only partly copied, because they are larger than the requested copy size.
     CopiesShort {
-        /// The number of bytes that were copied.
+        /// The number of bytes that were copied of each stack.
         bytes: u32,
     },
     /// Stacks were copied on a machine type that jitgraft can't unwind.
@@ -176,7 +176,7 @@ pub enum Problem {
 pub enum OfProcess {
     /// The times in a jitdump come from another clock than the recording's.
     Clock {
-        /// The jitdump in question.
+        /// The jitdump with times of another clock.
         source: SourceFile,
         /// The possible error of the jitdump's times, in nanoseconds; `None` if they could not be used at all.
         error: Option<u64>,
@@ -185,7 +185,7 @@ pub enum OfProcess {
     },
     /// A log's times are not on the recording's clock, and addresses were reused at about the time of the samples.
     Doubtful {
-        /// The log in question.
+        /// The log whose times don't match the recording's.
         source: SourceFile,
         /// The possible error of the log's times, in nanoseconds; `None` if unknown.
         error: Option<u64>,
@@ -233,14 +233,14 @@ pub enum OfProcess {
     },
     /// A jitdump or perf map of another process is next to the recording, but none of this process.
     OtherProcess {
-        /// The file in question.
+        /// The path of the other process's file.
         path: PathBuf,
         /// The kind of file.
         kind: Kind,
         /// The process that it belongs to, according to the file's name or header.
         of: Pid,
-        /// The number of such files that report code at the addresses of this process's unnamed code. These files may
-        /// belong to this process, under another process ID.
+        /// The number of files of other processes that report code at the addresses of this process's unnamed code.
+        /// They may belong to this process, under another process ID.
         fits: usize,
     },
     /// A jitdump or perf map exists but can't be used.
@@ -256,12 +256,12 @@ pub enum OfProcess {
     },
     /// A jitdump or perf map reports no code at all.
     Empty {
-        /// The file in question.
+        /// The empty file.
         source: SourceFile,
     },
     /// A jitdump or perf map is damaged or truncated.
     Torn {
-        /// The file in question.
+        /// The damaged or truncated file.
         source: SourceFile,
         /// The number of unusable records or lines.
         skipped: u64,
@@ -270,24 +270,24 @@ pub enum OfProcess {
     },
     /// A jitdump or perf map reports memory that this process doesn't have, so it belongs to another run.
     OtherRun {
-        /// The file in question.
+        /// The file that belongs to another run.
         source: SourceFile,
     },
     /// A process replaced its program (`exec`), and the new program's file overwrote the file of the previous program.
     Replaced {
-        /// The file in question.
+        /// The file of the new program.
         source: SourceFile,
     },
     /// The last record of a jitdump is older than code that has no name.
     EndsEarly {
-        /// The jitdump in question.
+        /// The jitdump that ends too early.
         source: SourceFile,
         /// The time between the end of the jitdump and the last sample of the process, in nanoseconds.
         before: u64,
     },
     /// A jitdump or perf map is intact, but doesn't report all code that ran.
     Incomplete {
-        /// The file in question.
+        /// The incomplete file.
         source: SourceFile,
         /// The switch that the process received.
         given: Option<&'static Switch>,
@@ -296,7 +296,7 @@ pub enum OfProcess {
     },
     /// Two runtimes of a process wrote the same perf map, and the second one overwrote the names of the first.
     Overwritten {
-        /// The file in question.
+        /// The perf map that both runtimes wrote.
         source: SourceFile,
         /// The runtime whose names are in the file.
         by: &'static Runtime,
@@ -333,20 +333,20 @@ pub enum OfProcess {
     FramePointers {
         /// The files where stacks break off. Those with most stacks come first. Empty if stacks break off in JIT code.
         files: Vec<String>,
-        /// True if most of these stacks break off in JIT code.
+        /// True if most of the stacks that break off do so in JIT code.
         in_jit: bool,
         /// Whether copied stacks (`perf record --call-graph dwarf`) would show the callers of the JIT code.
         callers: Callers,
         /// The machine type of the code (`e_machine` of ELF).
         machine: u16,
-        /// True if most of these stacks break off in programs that Go's compiler made, without C code.
+        /// True if most of the stacks that break off do so in programs that Go's compiler made, without C code.
         in_go: bool,
     },
     /// Copied stacks can't be unwound to their end. The finding's process has most of these stacks.
     NotUnwound {
         /// The files in which unwinding stops. Those with most stacks come first.
         files: Vec<String>,
-        /// True if most of these stacks stop in JIT code.
+        /// True if most of the stacks that can't be unwound end in JIT code.
         in_jit: bool,
         /// What is known of the jitdump with the unwinding information for the JIT code.
         dump: UnwindingDump,

@@ -13,11 +13,11 @@ use std::collections::{BTreeMap, BTreeSet};
 /// The frames and samples that one cause affects.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spoilt {
-    /// Affected frames.
+    /// The number of affected frames.
     pub(super) frames: u64,
-    /// Samples with at least one affected frame.
+    /// The number of samples with at least one affected frame.
     pub(super) samples: u64,
-    /// Samples whose innermost frame is affected.
+    /// The number of samples whose innermost frame is affected.
     pub(super) leaves: u64,
     /// For each sample, the share of its frames that are affected (0 to 1), summed over all samples.
     parts: f64,
@@ -40,7 +40,7 @@ pub(super) struct ProcessTally {
     /// Unnamed JIT frames that directly called a runtime's interpreter function, by the runtime's index in
     /// [`RUNTIMES`]. These frames are trampolines of the runtime.
     pub(super) trampolines: BTreeMap<usize, u64>,
-    /// Samples with at least one unnamed frame in memory for JIT code.
+    /// The number of samples with at least one unnamed frame in memory for JIT code.
     pub(super) with_unnamed: u64,
     /// The time of the process's last sample.
     pub(super) last: Nanos,
@@ -56,7 +56,7 @@ pub(super) struct ProcessTally {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Interpreted {
     pub(super) all: Spoilt,
-    /// Samples whose innermost function of the profiled program is interpreted, not compiled.
+    /// The number of samples in which the innermost function of the profiled program is interpreted, not compiled.
     pub(super) innermost: u64,
 }
 

@@ -109,7 +109,7 @@ impl Swatch {
     }
 }
 
-/// The colors on a light and on a dark page, given as 0xRRGGBB.
+/// Splits two colors, given as 0xRRGGBB, into red, green and blue: one for a light page, one for a dark page.
 fn split_rgb(light: u32, dark: u32) -> [Rgb; 2] {
     [light, dark].map(|rgb| [(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8])
 }
@@ -124,7 +124,7 @@ fn mix(from: Rgb, to: Rgb, part: f64) -> Rgb {
     mixture
 }
 
-/// A shade of a color: the color itself, a little lighter, or a little darker.
+/// A shade of a color. Depending on `shade`, it is the color itself, a little lighter, or a little darker.
 fn apply_shade(color: Rgb, shade: u32) -> Rgb {
     match shade {
         0 => color,

@@ -18,9 +18,9 @@ pub struct ScriptName<'n> {
     pub function: &'n str,
     /// The path or URL of the script.
     pub script: &'n str,
-    /// The line, from 1.
+    /// The line where the function's parameter list starts, counted from 1.
     pub line: u32,
-    /// The column in UTF-16 units, from 1.
+    /// The column where the function's parameter list starts, in UTF-16 units, counted from 1.
     pub column: u32,
 }
 

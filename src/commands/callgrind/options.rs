@@ -6,7 +6,7 @@ use crate::pipeline::callgrind::pid_in_name;
 use crate::sources::SourceOptions;
 use std::path::{Path, PathBuf};
 
-/// The profile to name, and where to write the result.
+/// The options of `callgrind`: the profile to name, and where to write the result.
 #[derive(Debug)]
 pub struct CallgrindOptions {
     /// The callgrind file or report.

@@ -8,7 +8,7 @@ use crate::pipeline::any::LoadOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What to export, where to write it, and in which format.
+/// The options of `export`: what to export, where to write it, and in which format.
 #[derive(Debug)]
 pub struct ExportOptions {
     /// Several inputs are merged.

@@ -12,7 +12,7 @@ use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// What to inject into, what to add, and where to write the result.
+/// The options of `inject`: what to inject into, what to add, and where to write the result.
 #[derive(Debug, Clone)]
 pub struct InjectOptions {
     /// The recording, or a profile of another format, to inject into.
@@ -110,7 +110,7 @@ impl InjectContext<'_> {
 /// Which files other than images get a build ID, and where it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BuildIdMode {
-    /// No other files.
+    /// No files other than the images of JIT code.
     #[default]
     None,
     /// `-b`: files with samples. The build ID is in a separate record before the first sample of the file.

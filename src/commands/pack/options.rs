@@ -5,7 +5,7 @@ use crate::io::{InPath, OutPath};
 use crate::pipeline::recording::RecordingOptions;
 use std::path::PathBuf;
 
-/// What to pack, and where to write the archive.
+/// The options of `pack`: what to pack, and where to write the archive.
 #[derive(Debug)]
 pub struct PackOptions {
     /// The recording.

@@ -3,7 +3,7 @@
 use crate::model::perf_command::PerfCommand;
 use std::path::PathBuf;
 
-/// What to record, and how.
+/// The options of `record`: what to record, and how.
 #[derive(Debug)]
 pub struct RecordOptions {
     /// The name of the runtime, if the program's command line doesn't show which one it is.

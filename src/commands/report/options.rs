@@ -10,7 +10,7 @@ use crate::pipeline::any::LoadOptions;
 use crate::pipeline::table::{Layout, TextStyle};
 use regex::Regex;
 
-/// What to report, and how.
+/// The options of `report`: what to show, and how.
 #[derive(Debug)]
 pub struct ReportOptions {
     /// The inputs. Several inputs are merged into one.

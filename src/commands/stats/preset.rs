@@ -17,15 +17,15 @@ use crate::error::{Error, Result};
 /// A question about spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// Count, sum and spread of the top-level spans, by name.
+    /// A table with count, sum and spread of the top-level spans, by name.
     Spans,
-    /// Count and sum of all spans, by name.
+    /// A table with count and sum of all spans, by name.
     All,
     /// What happens inside the spans with this name.
     Sub(String),
-    /// The time of spans, by the value of this argument.
+    /// A table of the time of spans, by the value of the argument with this name.
     ByArg(String),
-    /// The longest times without any span.
+    /// A table of the longest times without any span.
     Gaps,
 }
 

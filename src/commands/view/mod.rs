@@ -28,7 +28,7 @@ use names::PageNames;
 use recorded::Recorded;
 use std::path::Path;
 
-/// What to show, and where to write the page.
+/// The options of `view`: what to show, and where to write the page.
 #[derive(Debug)]
 pub struct ViewOptions {
     /// The inputs. Several inputs are merged into one.

@@ -44,7 +44,7 @@ impl PageNames {
         Self { readable, jit: sampled, symbols: symbols.clone() }
     }
 
-    /// For an input whose names stay as they are.
+    /// A speller for an input whose names stay as they are.
     pub(super) fn plain() -> Self {
         Self { readable: None, jit: FxHashSet::default(), symbols: SymbolOptions::default() }
     }

@@ -17,7 +17,7 @@ use samples::SampleChanges;
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 
-/// Everything that the output changes.
+/// All planned changes to the recording, and the parts of the output that replace those of the input.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct PlannedEdits<'a> {
     /// Edits to the stream of records.

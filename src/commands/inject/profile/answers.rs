@@ -21,7 +21,7 @@ use std::borrow::Cow;
 pub(super) struct AddressCounts {
     /// Addresses that had no name in the input.
     pub(super) asked: u64,
-    /// Addresses outside files that were named.
+    /// Addresses that are not in files and were named.
     pub(super) named: u64,
     /// The subset of `named` where several functions were at the address one after another, so that the name may be
     /// wrong.
