@@ -18,11 +18,11 @@ use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use std::path::{Path, PathBuf};
 
-/// How many functions are listed by default, unless FUNCTION selects some.
+/// The number of functions that are listed if neither FUNCTION nor --limit is given.
 const HOTTEST: usize = 10;
 
-/// How many versions of each function are listed if neither FUNCTION nor --merge is given. Some functions are compiled
-/// a hundred times.
+/// The number of versions that are listed of each function if neither FUNCTION nor --merge is given. Some functions are
+/// compiled a hundred times.
 const CODES: usize = 8;
 
 /// Flags of `annotate`.
@@ -81,7 +81,7 @@ pub(super) struct AnnotateArgs {
     weight: WeightArgs,
 }
 
-/// The values of `--by`. True means by source line.
+/// The values of `--by`, with `true` for costs by source line.
 fn granularities() -> [(PossibleValue, bool); 2] {
     let (instruction, line) = (PossibleValue::new("instruction"), PossibleValue::new("line"));
     [(instruction.help("Each instruction"), false), (line.help("Source lines only"), true)]
@@ -102,7 +102,7 @@ enum FormatName {
 }
 
 impl FormatName {
-    /// The format that the output's file name implies.
+    /// The format that the output's file name implies: JSON for `.json`, otherwise text.
     fn from_output(output: &OutPath) -> Self {
         let OutPath::Path(path) = output else { return Self::Text };
         match path.extension().and_then(|extension| extension.to_str()) {
@@ -140,7 +140,8 @@ impl AnnotateArgs {
         load.sources.source_maps.text = self.source_text || matches!(format, AnnotateFormat::Text(_));
         load.symbols.search.trust_sources = self.trust_sources;
         let recording = load.recording();
-        // Only the symbol of the innermost frame matters, because code of inlined calls counts as part of the function.
+        // Don't resolve inlined calls: their code counts as part of the innermost function that has machine code of its
+        // own.
         let symbols = SymbolOptions { inlines: false, ..recording.symbols };
         let recording = RecordingOptions { max_stack: Some(1), branch_stack: false, symbols, ..recording };
         let options = AnnotateOptions {
@@ -162,8 +163,8 @@ impl AnnotateArgs {
     }
 }
 
-/// The input and the functions. If the only word is the name of an existing file, it is the input, as in all other
-/// commands.
+/// The input and the pattern for functions. If the only word on the command line is the name of an existing file, it is
+/// the input, as in all other commands.
 fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPath, Option<FunctionPattern>)> {
     if given.len() > 1 {
         return Err(Error::usage("annotate reads one recording at a time; pass a single input"));
@@ -173,7 +174,7 @@ fn input_and_function(word: Option<String>, given: Vec<InPath>) -> Result<(InPat
         (None, Some(word)) if io::is_file(Path::new(&word)) => (InPath::from(PathBuf::from(word)), None),
         (named, word) => (named.unwrap_or_else(default_input), word),
     };
-    // The user typed FILE FUNCTION, the order of other commands.
+    // The user typed FILE FUNCTION, as in other commands, although this command expects FUNCTION first.
     if let (InPath::Path(path), Some(word)) = (&input, &word)
         && io::is_file(Path::new(word))
         && !io::is_there(path)

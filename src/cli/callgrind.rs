@@ -48,7 +48,7 @@ pub(super) struct CallgrindArgs {
     files: FileArgs,
 }
 
-/// The input if the user names none: standard input if something is piped in. Otherwise fails, and suggests a profile
+/// The input if the user names none. It is standard input if data is piped in. Otherwise fails, and suggests a profile
 /// in the current directory if there is one.
 fn default_profile() -> Result<InPath> {
     if default_input() == InPath::Stdin {

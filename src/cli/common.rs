@@ -79,7 +79,7 @@ impl Common {
     }
 }
 
-/// Prints why `--strict` failed. Without `--quiet`, the warnings and the summary already say so.
+/// Prints why `--strict` failed, in case of `--quiet`: otherwise, the warnings and the summary already say so.
 fn report_strict_failure(outcome: &Outcome) {
     for warning in outcome.warnings.iter() {
         stderr::say(format_args!("error: {warning}"));
@@ -94,13 +94,14 @@ fn report_strict_failure(outcome: &Outcome) {
     }
 }
 
-/// Lines with the share of each kind of code, by event.
+/// One line per event with the share of each kind of code.
 fn code(outcome: &Outcome) -> Vec<String> {
     let counted = outcome.shares.iter().filter(|shares| shares.whole > 0);
     counted.map(|shares| format!("{}: {shares}", shares.event)).collect()
 }
 
-/// A line with the number of unnamed frames and the command that explains them. `None` if there is nothing to say.
+/// A line with the number of unnamed frames and the command that explains them. `None` if no frames were counted and
+/// nothing lacks a name.
 fn names(outcome: &Outcome) -> Option<String> {
     let counts = &outcome.frames;
     let why = doctor_hint(outcome);
@@ -112,7 +113,7 @@ fn names(outcome: &Outcome) -> Option<String> {
     }
 }
 
-/// The command that explains unnamed frames. `None` if nothing lacks a name.
+/// A hint to run `jitgraft doctor`, which explains unnamed frames. `None` if nothing lacks a name.
 fn doctor_hint(outcome: &Outcome) -> Option<String> {
     let recording = outcome.lacking.as_ref()?;
     if recording.is_absolute() || io::is_there(recording) {
@@ -228,7 +229,8 @@ impl SourceMapArg {
         Ok(Self::Given(GivenMap { path: path.into(), script: Some(script.to_owned()) }))
     }
 
-    /// The last value decides whether source maps are used. All maps given are used.
+    /// Combines all values of `--source-maps`. The last value decides whether source maps are used. All maps that were
+    /// named are used.
     fn to_options(args: Vec<Self>) -> SourceMapOptions {
         let asked = args.last().map(|last| *last != Self::Off);
         let mut given = Vec::new();
@@ -262,7 +264,7 @@ fn parse_given_files(files: &[OsString]) -> Vec<GivenFile> {
     files.iter().map(|text| GivenFile::parse(text)).collect()
 }
 
-/// A parser for a flag with a fixed set of values, each with its meaning.
+/// A parser for a flag with a fixed set of values. Each value is parsed to what it stands for.
 pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
     values: impl Into<Vec<(PossibleValue, T)>>,
 ) -> impl TypedValueParser<Value = T> {
@@ -278,7 +280,7 @@ fn existing() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(|path| if io::is_there(&path) { Ok(path) } else { Err(NOT_THERE) })
 }
 
-/// A parser for a directory that must exist. Archives are rejected, because nothing would be found in them.
+/// A parser for a directory that must exist. It rejects archives, because no files would be found in them.
 fn existing_directory() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(check_directory)
 }

@@ -29,7 +29,7 @@ pub(super) struct ConvertArgs {
     spelling: SpellingArgs,
 }
 
-/// The checked flags of a command that converts stacks.
+/// The checked flags of a command that converts stacks, as options.
 pub(super) struct Convert {
     pub(super) inputs: Vec<InPath>,
     pub(super) output: OutPath,
@@ -38,7 +38,7 @@ pub(super) struct Convert {
 }
 
 impl Convert {
-    /// The format that the output's file name implies, if any.
+    /// The format that the output's file name implies. `None` if it implies none.
     pub(super) fn output_format(&self) -> Option<&'static Format> {
         match &self.output {
             OutPath::Path(path) => formats::find_format_for_file(path.file_name()?.as_encoded_bytes()),
@@ -62,7 +62,8 @@ impl Convert {
         }
     }
 
-    /// Turns the flags into options for `export`, which writes this format in place of the command.
+    /// Turns the flags into options for `export`, for an output whose file name implies another format than the
+    /// command's own.
     pub(super) fn export_to(self, format: &Format) -> ExportOptions {
         let Self { inputs, output, mut load, write } = self;
         load.sources.source_maps.usual = format.write.as_ref().is_some_and(|writer| writer.jit_names != JitNames::Raw);
@@ -84,7 +85,8 @@ impl ConvertArgs {
         }
     }
 
-    /// The format that the output's file name implies, if it isn't the `usual` format of the command.
+    /// The format that the output's file name implies. `None` if it implies none, or the format that the command
+    /// usually writes.
     pub(super) fn format_instead_of(&self, usual: &str) -> Option<&'static Format> {
         formats::find_format_for_file(self.output.file_name()?).filter(|format| format.name != usual)
     }
@@ -93,7 +95,8 @@ impl ConvertArgs {
         self.into_options_with(Naming::default(), By::Comm)
     }
 
-    /// Checks the flags. `usual` and `usual_by` are the spelling of JIT names and the roots of stacks by default.
+    /// Checks the flags. `usual` is how JIT names are spelled by default, and `usual_by` is the default outermost
+    /// frame.
     pub(super) fn into_options_with(self, usual: Naming, usual_by: By) -> Convert {
         let jit_names = self.input.naming(usual);
         let (by, annotate) = (self.spelling.by.unwrap_or(usual_by), self.spelling.annotate());

@@ -1,17 +1,18 @@
-//! Default flags from the environment: `JITGRAFT_OPTS="--jit-names pretty --colors js"`.
+//! Reads default flags from the environment: `JITGRAFT_OPTS="--jit-names pretty --colors js"`.
 //!
-//! They are inserted before the typed flags, which override them. A flag that the current command lacks is ignored if
-//! another command has it, so one list works for all commands.
+//! They are inserted before the flags on the command line, which override them. A flag that the current command lacks
+//! is ignored if another command has it, so that one list works for all commands.
 
 use super::removed;
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use std::ffi::OsString;
 
-/// The name of the environment variable.
+/// The name of the environment variable with default flags.
 pub(super) const VARIABLE: &str = "JITGRAFT_OPTS";
 
-/// Inserts the flags of `defaults` after the command's name. Fails if one of them isn't a flag of any command.
+/// Inserts the flags of `defaults` after the command's name in `typed`. Fails if one of them isn't a flag of any
+/// command.
 pub(super) fn insert_defaults(
     command: &Command,
     typed: Vec<OsString>,
@@ -25,7 +26,7 @@ pub(super) fn insert_defaults(
         }
         let mut more = words.clone();
         more.splice(index + 1..index + 1, flag.into_iter().map(OsString::from));
-        // A default that conflicts with typed flags is dropped.
+        // Drop a default that conflicts with flags on the command line.
         let parsed = command.clone().try_get_matches_from(&more);
         if !parsed.is_err_and(|error| error.kind() == ErrorKind::ArgumentConflict) {
             words = more;
@@ -34,7 +35,7 @@ pub(super) fn insert_defaults(
     Ok(words)
 }
 
-/// The first word that is a command, and that command.
+/// Finds the first word that is the name of a command. Returns the word's index and the command.
 fn find_subcommand<'c>(command: &'c Command, words: &[OsString]) -> Option<(usize, &'c Command)> {
     for (index, word) in words.iter().enumerate().skip(1) {
         if let Some(word) = word.to_str()
@@ -46,7 +47,7 @@ fn find_subcommand<'c>(command: &'c Command, words: &[OsString]) -> Option<(usiz
     None
 }
 
-/// Prefixes the error with the variable's name if the typed flags are valid without the defaults.
+/// Mentions the environment variable in an error, if the command line would be valid without the default flags.
 pub(super) fn explain(command: &Command, typed: Vec<OsString>, error: clap::Error) -> clap::Error {
     if error.exit_code() == 0 || command.clone().try_get_matches_from(typed).is_err() {
         return error;
@@ -56,8 +57,8 @@ pub(super) fn explain(command: &Command, typed: Vec<OsString>, error: clap::Erro
     clap::Error::raw(error.kind(), format!("{VARIABLE}: {message}"))
 }
 
-/// Splits `defaults` into flags with their values. The order is reversed, because each flag will be inserted before the
-/// previous ones.
+/// Splits `defaults` into flags, each with its value. The last flag comes first, because each flag will be inserted
+/// before those that were already inserted.
 fn split_flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, clap::Error> {
     let mut flags: Vec<Vec<String>> = Vec::new();
     let mut words = defaults.split_whitespace().peekable();
@@ -77,7 +78,7 @@ fn split_flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, cl
             let value = words.next();
             let is_optional = known.get_num_args().is_some_and(|values| values.min_values() == 0);
             if value.is_none() && !is_optional {
-                // Otherwise the flag would take the first typed word as its value.
+                // Reject a flag without its value: it would take the first word of the command line as its value.
                 let message = format!("{VARIABLE}: {word} needs a value\n");
                 return Err(clap::Error::raw(ErrorKind::InvalidValue, message));
             }
@@ -88,13 +89,13 @@ fn split_flags(command: &Command, defaults: &str) -> Result<Vec<Vec<String>>, cl
     Ok(flags)
 }
 
-/// Finds the flag that a word names, among those of the command and of all commands.
+/// Finds the flag that a word stands for, among the flags of this command and those of all commands.
 pub(super) fn find<'a>(root: &'a Command, command: &'a Command, word: &str) -> Option<&'a Arg> {
     let global = root.get_arguments().filter(|arg| arg.is_global_set());
     command.get_arguments().chain(global).find(|arg| is_named(arg, word))
 }
 
-/// True if a word of the command line, such as `--to=folded` or `-ofile`, names this flag.
+/// True if a word of the command line, such as `--to=folded` or `-ofile`, stands for this flag.
 fn is_named(arg: &Arg, word: &str) -> bool {
     if let Some(long) = word.strip_prefix("--") {
         let long = long.split('=').next().unwrap_or(long);

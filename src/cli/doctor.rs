@@ -37,7 +37,7 @@ impl DoctorArgs {
         let (recording, output, exit_code) = (load.recording(), self.output.into(), self.exit_code);
         let layout = layout_of("doctor", self.format, &output)?;
         let ran = doctor::run(&DoctorOptions { inputs, output, recording, layout, exit_code }, job);
-        // With `--exit-code`, status 1 means that there are findings, so failures need another one.
+        // With `--exit-code`, status 1 means that there are findings, so failures need another status.
         ran.map_err(|error| if exit_code { error.into_usage() } else { error })
     }
 }

@@ -95,8 +95,8 @@ fn written() -> impl Iterator<Item = &'static Format> {
     FORMATS.iter().filter(|format| format.write.is_some())
 }
 
-/// The values of `--to`: all formats that can be written. Those that were not compiled in are accepted too, to give a
-/// better error.
+/// The values of `--to`: all formats that can be written. Formats that this build was compiled without are accepted as
+/// well, so that the error message can say so.
 pub(super) fn writable() -> PossibleValuesParser {
     let left_out = LEFT_OUT.iter().map(|format| PossibleValue::new(format.name).hide(true));
     let written = written().map(|format| PossibleValue::new(format.name).help(format.about));

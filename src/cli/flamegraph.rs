@@ -152,7 +152,7 @@ struct LookArgs {
 }
 
 impl LookArgs {
-    /// The first given flag that only inferno's style supports.
+    /// The first flag on the command line that only works with inferno's style. `None` if there is none.
     fn infernos(&self) -> Option<&'static str> {
         let given = [
             ("--colors", self.colors.is_some()),
@@ -177,8 +177,8 @@ impl LookArgs {
     }
 }
 
-/// How to spell JIT names in jitgraft's own style: all tiers of a function share a frame. Names that were already in
-/// the input stay as they are.
+/// The spelling of JIT names in jitgraft's own style: all tiers of a function have the same name and so share a frame.
+/// Names that the input already had stay as they are.
 const NAMING: Naming = Naming { resolved: JitNames::Merged, given: JitNames::Raw };
 
 fn palette() -> impl TypedValueParser<Value = Palette> {
@@ -210,7 +210,8 @@ impl FlamegraphArgs {
         load.sources.source_maps.usual = style == Style::Page;
         let tidied = match style {
             Style::Inferno => Tidied::All,
-            // The earlier profile may be folded stacks, whose names are already shortened.
+            // The earlier profile may be folded stacks, whose names jitgraft has already made shorter. Do the same to
+            // the later one's.
             Style::Page if self.diff.is_some() => Tidied::Native,
             Style::Page => Tidied::Nothing,
         };
@@ -234,16 +235,16 @@ impl FlamegraphArgs {
 }
 
 impl FlamegraphArgs {
-    /// The outermost frames if the user doesn't choose any. As on the page of `view`, there are none by default. But
-    /// the rows of a flame chart are named after threads, and if a profile to compare with is folded stacks, its stacks
-    /// start with a process or thread.
+    /// The outermost frames if the user chooses none. By default there is none, as on the page of `view`. There are two
+    /// exceptions: the rows of a flame chart are named after threads; and when comparing, the earlier profile may be
+    /// folded stacks, which start with a process or thread.
     fn roots(&self, style: Style) -> By {
         let is_page = style == Style::Page && !self.look.flamechart && self.diff.is_none();
         if is_page { By::Nothing } else { By::Comm }
     }
 }
 
-/// The file for the picture if standard output is a terminal.
+/// The default file for the flame graph, used if standard output is a terminal.
 const PICTURE: &str = "flamegraph.svg";
 
 fn picture_file() -> Result<OutPath> {

@@ -1,4 +1,4 @@
-//! Help must fit a terminal, and must describe each command in one line.
+//! Tests of the help texts. They must fit a terminal and describe each command in one line.
 
 use crate::cli::Cli;
 use clap::{Command, CommandFactory};

@@ -161,7 +161,8 @@ impl InjectArgs {
         self.foreign.refuse()?;
         let build_ids = self.build_ids.mode();
         let mut sources = SourceOptions::from(self.sources);
-        // inject doesn't name kernel functions. It only looks for the kernel's image, to get its build ID.
+        // inject doesn't name kernel functions. It only looks for the kernel's image, to get its build ID, so
+        // `--kallsyms` is dropped here.
         (sources.search, _) = self.files.into_options(sources.force);
         let output = OutPath::from(self.output);
         check_name(&output, "inject", &["gz", "json", "pb"])?;
@@ -176,7 +177,7 @@ impl InjectArgs {
             convert_callchain: self.convert_callchain,
             relocate: self.relocate,
             drop_bad_chain_entries: self.drop_bad_chain_entries,
-            // As in perf inject, requesting build IDs disables injecting JIT code, unless injection is requested as
+            // As in perf inject, a request for build IDs turns off injecting JIT code, unless `--jit` requests that as
             // well.
             jit: self.jit || build_ids == BuildIdMode::None,
             build_ids,

@@ -130,7 +130,7 @@ impl OutputArgs {
         self.output.clone()
     }
 
-    /// The file name of the output. `None` for standard output.
+    /// The file name of the output, without its directory. `None` for standard output.
     pub(super) fn file_name(&self) -> Option<&[u8]> {
         self.output.file_name().map(|name| name.as_encoded_bytes())
     }
@@ -175,7 +175,8 @@ impl CompareArgs {
     }
 }
 
-/// Fails if a profile would be compared with itself: probably the user forgot one of the two.
+/// Fails if `before` is one of the inputs, so that a profile would be compared with itself: probably the user forgot
+/// one of the two profiles.
 pub(super) fn check_comparison(before: Option<&InPath>, inputs: &[InPath]) -> Result<()> {
     let Some(before) = before.and_then(normalized_path) else { return Ok(()) };
     if inputs.iter().filter_map(normalized_path).all(|input| input != before) {
@@ -194,10 +195,10 @@ fn normalized_path(path: &InPath) -> Option<PathBuf> {
 }
 
 impl InputArgs {
-    /// How JIT names are spelled: `usual`, as changed by the flags.
+    /// How JIT names are spelled. `usual` is the default, which flags override.
     pub(super) fn naming(&self, usual: Naming) -> Naming {
         match (self.jit_names, self.merge_tiers, self.no_merge_tiers) {
-            // Raw names contain their tier, so tiers can't be merged.
+            // Raw names state the tier, so the tiers of a function can't be merged.
             (Some(JitNames::Raw), false, _) => JitNames::Raw.into(),
             (_, true, _) => JitNames::Merged.into(),
             (Some(pretty), _, true) => pretty.into(),
@@ -209,8 +210,8 @@ impl InputArgs {
         }
     }
 
-    /// Checks the flags. Returns the inputs and how to read them. `detail` is how much of a frame the output needs, and
-    /// `by_cpu` whether it distinguishes CPUs.
+    /// Checks the flags. Returns the inputs and the options for reading them. `detail` is how much of a frame the
+    /// output needs; `by_cpu` says whether the output distinguishes CPUs.
     pub(super) fn into_options(self, detail: Detail, by_cpu: bool) -> (Vec<InPath>, LoadOptions) {
         let jit_names = self.naming(Naming::default());
         let asks_for_names = self.jit_names.is_some() || self.merge_tiers;

@@ -1,4 +1,4 @@
-//! Flags for inputs with spans of time: measureme profiles and trace events.
+//! Flags for inputs with time spans: measureme profiles and trace events.
 
 use super::common::one_of;
 use crate::analysis::filter::TimeRange;
@@ -50,7 +50,7 @@ pub(super) struct IntervalArgs {
 }
 
 impl IntervalArgs {
-    /// How to read spans. `times` are the ranges of `--time`.
+    /// The options for reading spans. `times` are the time ranges of `--time`.
     pub(super) fn into_options(self, times: &[TimeRange]) -> ReadOptions {
         let clock = match self.clock {
             Clock::Active(_) => Clock::Active(self.owner),
@@ -67,7 +67,8 @@ impl IntervalArgs {
     }
 }
 
-/// Parses a duration to nanoseconds: `1us`, `2.5ms`, `300ns`, `1s`. Without a unit, the number is in nanoseconds.
+/// Parses a duration such as `1us`, `2.5ms`, `300ns` or `1s`. Returns nanoseconds. A number without a unit is in
+/// nanoseconds.
 pub(super) fn duration(text: &str) -> Result<u64, String> {
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(split);

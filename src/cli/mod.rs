@@ -106,8 +106,8 @@ enum Command {
 impl Cli {
     /// Parses the words of the command line, preceded by the flags of `JITGRAFT_OPTS`.
     pub fn from_words(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        // If a flag is repeated, the last one counts, as in perf. Negative numbers are taken as values rather than
-        // flags, so that the error message is about the value.
+        // If a flag is repeated, the last one counts, as in perf. A negative number counts as a value rather than a
+        // flag, so that the error message is about the value.
         let mut command = Self::command()
             .mut_args(allow_negative_numbers)
             .mut_subcommands(|command| command.args_override_self(true).mut_args(allow_negative_numbers));

@@ -1,10 +1,10 @@
-//! Derives the format of an output from its file name. Names that stand for a format that the command can't write are
-//! rejected: a table in `out.svg` would help nobody.
+//! Derives the format of an output from its file name. Rejects names that imply a format which the command can't write:
+//! nobody wants a table in a file called `out.svg`.
 
 use crate::error::{Error, Result};
 use crate::io::OutPath;
 
-/// File name extensions, and what writes such files: usually another command of jitgraft.
+/// File name extensions. Each has a text that says what writes such files, usually another command of jitgraft.
 const ENDINGS: &[(&str, &str)] = &[
     ("csv", "jitgraft report or export"),
     ("folded", "jitgraft collapse"),
@@ -26,7 +26,7 @@ const ENDINGS: &[(&str, &str)] = &[
 
 const PICTURES: &str = "jitgraft flamegraph -o x.svg, then print or save it from a browser";
 
-/// The extension of an output's file name, in lower case.
+/// The extension of the output's file name, in lower case. `None` if it has none.
 pub(super) fn extension(output: &OutPath) -> Option<String> {
     match output {
         OutPath::Path(path) => path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase),
@@ -34,8 +34,8 @@ pub(super) fn extension(output: &OutPath) -> Option<String> {
     }
 }
 
-/// Fails if the output's file name has an extension that `command` doesn't write. `own` are the extensions that it
-/// writes.
+/// Fails if the output's file name has the extension of a format that `command` doesn't write. `own` are the extensions
+/// of the formats that it does write.
 pub(super) fn check_name(output: &OutPath, command: &str, own: &[&str]) -> Result<()> {
     let Some(ending) = extension(output).filter(|ending| !own.contains(&&ending[..])) else { return Ok(()) };
     let Some((_, writer)) = ENDINGS.iter().find(|(other, _)| *other == ending) else { return Ok(()) };

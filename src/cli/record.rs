@@ -46,7 +46,8 @@ impl RecordArgs {
         let Self { mut runtime, mut output, mut freq, mut pid, mut dry_run, words } = self;
         let words: Vec<Vec<u8>> = words.into_iter().map(OsString::into_vec).collect();
         let typed = PerfCommand::parse_options(&[], &words);
-        // clap passes on everything after the first unknown flag, so our own flags may be among perf's.
+        // clap passes on all words after the first unknown flag. So flags of `jitgraft record` may be among those of
+        // perf.
         let mut perf = Vec::new();
         for option in typed.each_option() {
             match option.value.map(|value| String::from_utf8_lossy(value).into_owned()) {

@@ -1,4 +1,4 @@
-//! Flags and values that jitgraft no longer has, and what to use instead.
+//! Flags and values of flags that jitgraft no longer has, and what to use instead.
 
 use super::slips::find_text;
 use clap::error::{ContextKind, ErrorKind};
@@ -8,7 +8,7 @@ use std::path::Path;
 /// A flag, or a value of a flag, that was removed.
 struct Removed {
     flag: &'static str,
-    /// `None` if the flag itself was removed.
+    /// The value that was removed. `None` if the whole flag was removed.
     value: Option<&'static str>,
     instead: &'static str,
 }
@@ -28,10 +28,10 @@ const ARROW: &str = "use --to parquet; pyarrow, Polars and DuckDB read it in bat
 
 const PAGE: &str = "jitgraft view writes a page with the hot code";
 
-/// Replaces clap's error about a removed flag or value by one that says what to use instead. Other errors stay
-/// unchanged.
+/// Replaces clap's error about a removed flag or value by an error that says what to use instead. Other errors stay as
+/// they are.
 pub(super) fn explain(error: clap::Error) -> clap::Error {
-    // clap includes the name of the flag's value.
+    // clap's text has the flag together with the name of its value.
     let flag = find_text(&error, ContextKind::InvalidArg).unwrap_or_default();
     let flag = flag.split([' ', '=']).next().unwrap_or_default();
     let value = match error.kind() {
@@ -45,7 +45,7 @@ pub(super) fn explain(error: clap::Error) -> clap::Error {
     }
 }
 
-/// The error message for a removed flag or value. `None` if it wasn't removed.
+/// The error message for a removed flag, or for a removed `value` of a flag. `None` if it wasn't removed.
 pub(super) fn refusal(flag: &str, value: Option<&str>) -> Option<String> {
     let removed = REMOVED.iter().find(|removed| removed.flag == flag && removed.value == value)?;
     let value = value.map_or_else(String::new, |value| format!(" {value}"));

@@ -140,7 +140,7 @@ struct TreeArgs {
     cycles: bool,
 }
 
-/// A value of `--sort`. As in perf report, it is either an order or a key to group by.
+/// A value of `--sort`. As in perf report, it is either an order of rows or a key to group samples by.
 #[derive(Debug, Clone, Copy)]
 enum SortKey {
     Order(Order),
@@ -158,7 +158,7 @@ fn sort_keys() -> Vec<(PossibleValue, SortKey)> {
     orders.into_iter().chain(group_keys().map(|(name, key)| (name, SortKey::Group(key)))).collect()
 }
 
-/// The keys by which samples can be grouped.
+/// The keys by which samples can be grouped, with their names.
 fn group_keys() -> [(PossibleValue, Key); 9] {
     [
         (PossibleValue::new("comm"), Key::Comm),
@@ -178,8 +178,8 @@ pub(super) fn layouts() -> [(PossibleValue, Layout); 3] {
     [("text".into(), Layout::Text), ("csv".into(), Layout::Csv), ("json".into(), Layout::Json)]
 }
 
-/// The layout of a table: the requested one, or the one for the output's file name. Fails if the name stands for
-/// another kind of file.
+/// The layout of a table: the one that the user requested or, failing that, the one that the output's file name
+/// implies. Fails if the name implies a format that isn't a table.
 pub(super) fn layout_of(command: &str, asked: Option<Layout>, output: &OutPath) -> Result<Layout> {
     if let Some(asked) = asked {
         return Ok(asked);
@@ -206,7 +206,7 @@ impl RowArgs {
         orders.next_back().unwrap_or(if self.children { Order::Total } else { Order::Own })
     }
 
-    /// The keys by which to group samples, without repetitions. Empty if none are requested.
+    /// The keys by which to group samples, without repetitions. Empty if the user requested none.
     fn keys(&self) -> Vec<Key> {
         let of_sort = self.sort.iter().filter_map(|name| match name {
             SortKey::Order(_) => None,
@@ -240,7 +240,7 @@ impl RowArgs {
     }
 }
 
-/// Fails if a filter needs a key that rows aren't grouped by.
+/// Fails if the user filters by `key` but groups rows only by other keys.
 fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
     if !chooses || keys.is_empty() || keys.contains(&key) {
         return Ok(());
@@ -249,16 +249,17 @@ fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
     Err(Error::usage(format!("{options} select rows by name; also group by {word}")))
 }
 
-/// How names are shown unless the user says otherwise.
+/// How names are spelled unless the user says otherwise. `terminal` is `None` if text doesn't go to a terminal.
 fn usual_naming(terminal: Option<Terminal>) -> Naming {
     match terminal {
-        // Names that were already in the input may end with something that only looks like a tier, so they stay raw.
+        // Names that the input already had may end with something that only looks like a tier, so they stay raw.
         Some(_) => Naming { resolved: JitNames::Merged, given: JitNames::Raw },
         None => Naming::default(),
     }
 }
 
-/// Width and colors of a report. `width` and `is_wide` are flags; `terminal` is what a text goes to, if it goes to one.
+/// The width and colors of a report. `width` and `is_wide` are flags. `terminal` is the terminal that the text goes to;
+/// `None` for files and pipes.
 fn choose_style(layout: Layout, terminal: Option<Terminal>, width: Option<u16>, is_wide: bool) -> TextStyle {
     if layout != Layout::Text {
         return TextStyle::default();

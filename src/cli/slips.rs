@@ -1,8 +1,8 @@
-//! Common mistakes on the command line, and what the user most likely meant.
+//! Recognizes common mistakes on the command line, and suggests what the user most likely meant.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Words that users type as a command, with a hint.
+/// Words that users mistake for a command, each with a hint.
 const COMMANDS: &[(&str, &str)] = &[
     ("diff", "compare two profiles with jitgraft report --diff BEFORE AFTER (flamegraph and view have --diff, too)"),
     ("compare", "compare two profiles with jitgraft report --diff BEFORE AFTER"),
@@ -14,7 +14,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("serve", "jitgraft view writes a page that needs no server"),
 ];
 
-/// Words that users type as a format, with a hint.
+/// Words that users mistake for a format, each with a hint.
 const FORMATS: &[(&str, &str)] = &[
     ("perfetto", "Perfetto opens --to chrome"),
     ("trace", "trace viewers open --to chrome"),
@@ -29,7 +29,7 @@ const FORMATS: &[(&str, &str)] = &[
     ("hotspot", "hotspot opens the perf.data that jitgraft inject --relocate writes"),
 ];
 
-/// A hint for an error of the command line. `words` is the whole command line.
+/// A hint for an error of the command line. `words` is the whole command line. `None` if there is no hint.
 pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
@@ -58,7 +58,7 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
     }
 }
 
-/// A text that clap stored in an error. `None` if the error has none of this kind.
+/// A text that clap stored in an error, by its kind. `None` if the error has no text of this kind.
 pub(super) fn find_text(error: &clap::Error, kind: ContextKind) -> Option<&str> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text),
@@ -66,13 +66,13 @@ pub(super) fn find_text(error: &clap::Error, kind: ContextKind) -> Option<&str> 
     }
 }
 
-/// The hint for a word that the user typed.
+/// Finds the hint for a word that the user typed. `None` if there is none.
 fn find_hint<'h>(hints: &[(&str, &'h str)], word: &str) -> Option<&'h str> {
     let (_, hint) = hints.iter().find(|(typed, _)| typed.eq_ignore_ascii_case(word))?;
     Some(*hint)
 }
 
-/// An error about a number, with the parser's wording made readable. `None` for other errors.
+/// An error message about an invalid number, phrased better than the number parser does. `None` for other errors.
 pub(super) fn about_number(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::ValueValidation {
         return None;

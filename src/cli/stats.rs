@@ -84,8 +84,8 @@ pub(super) struct StatsArgs {
     perfetto_compat: bool,
 }
 
-/// Standard input, if something is piped in. Unlike other commands, `stats` has no default file, because perf.data
-/// contains no spans.
+/// The input if the user names none: standard input, if data is piped in. Otherwise fails. Unlike other commands,
+/// `stats` has no default file, because perf.data contains no spans.
 fn piped_input() -> Result<InPath> {
     match default_input() {
         InPath::Stdin => Ok(InPath::Stdin),
@@ -123,7 +123,8 @@ impl StatsArgs {
         stats::run(&options, job)
     }
 
-    /// The questions of the preset, then those of the flags. For time limits, flags override the preset.
+    /// The questions of the preset, followed by those of the flags. Time limits given by flags override those of the
+    /// preset.
     fn preset(&self) -> Result<Preset> {
         let mut preset = match &self.preset {
             None => Preset::default(),

@@ -1,7 +1,7 @@
 //! Prints messages to stderr, line by line.
 //!
-//! Errors are ignored: the reader of stderr may be gone, or the disk full, but the job must go on. Names and paths in
-//! messages may contain any bytes, so control characters are made visible before they reach a terminal.
+//! Failures to write are ignored: the reader of stderr may be gone, or the disk full, but the job must go on. Names and
+//! paths in messages may contain any bytes, so control characters are made visible before they reach a terminal.
 
 use super::slips;
 use crate::error::Error;
@@ -19,7 +19,7 @@ pub fn say(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{}", readable(line.as_bytes()));
 }
 
-/// Prints an error, and what to do about it on a second line.
+/// Prints an error. A second line says what to do about it, if that is known.
 pub fn say_error(error: &Error) {
     say(format_args!("error: {}", error.without_remedy()));
     if let Some(remedy) = error.remedy() {
@@ -27,9 +27,9 @@ pub fn say_error(error: &Error) {
     }
 }
 
-/// Prints help or an error of the command line. Returns clap's exit code, or 1 if requested help couldn't be written.
+/// Prints help, or an error of the command line. Returns clap's exit code, or 1 if help couldn't be written.
 pub fn say_usage(usage: &clap::Error) -> ExitCode {
-    // clap doesn't escape control characters in the words it quotes.
+    // clap doesn't escape control characters in words that it quotes from the command line.
     let is_printable = std::env::args_os().all(|word| matches!(printable(word.as_encoded_bytes()), Cow::Borrowed(_)));
     let about_number = slips::about_number(usage);
     let written = if let Some(text) = about_number {

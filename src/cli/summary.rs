@@ -1,4 +1,4 @@
-//! `jitgraft FILE`: the command that runs if none is named.
+//! The flags of `jitgraft FILE`, the command that runs if the user names none.
 
 use super::defaults::find;
 use super::input::InputArgs;
@@ -11,7 +11,7 @@ use clap::{Args, Command};
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
 
-/// The command that is inserted before a lone file.
+/// The name of the command that is inserted before a file name.
 pub(super) const NAME: &str = "summary";
 
 /// Flags of `jitgraft FILE`.
@@ -33,7 +33,7 @@ impl SummaryArgs {
     }
 }
 
-/// Inserts the command if the first word that isn't an option is a file rather than a command.
+/// Inserts the command `summary` if the first word that isn't an option is a file and not a command.
 pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec<OsString> {
     let own = command.find_subcommand(NAME).unwrap_or(command);
     let mut rest = words.iter().skip(1);
@@ -41,7 +41,7 @@ pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec
     while let Some(option) = first.and_then(|word| word.to_str()).filter(|word| word.len() > 1 && word.starts_with('-'))
     {
         if option == "--" {
-            // Only files can follow.
+            // After `--`, all words are files.
             if rest.next().is_some() {
                 words.insert(1, NAME.into());
             }
@@ -64,7 +64,7 @@ pub(super) fn insert_command(command: &Command, mut words: Vec<OsString>) -> Vec
     words
 }
 
-/// True if the word is standard input, an existing file or looks like a file name, and isn't a command.
+/// True if the word is `-` for standard input, an existing file, or looks like a file name, and isn't a command.
 fn is_file_name(command: &Command, word: &OsStr) -> bool {
     let text = word.to_str().unwrap_or_default();
     let is_command = text == "help" || command.find_subcommand(text).is_some();

@@ -3,14 +3,16 @@
 use crate::analysis::filter::{Bound, TimeRange};
 use crate::model::Nanos;
 
-/// The ranges of one `--time`.
+/// The time ranges of one `--time` flag.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct TimeRanges(pub(super) Vec<TimeRange>);
 
-/// Parses `A,B`, `A,B C,D`, `A-B`, `A-B,C-D`, `10%-20%,40%-50%`, `10%/2` (the second tenth) or `10%` (the first tenth).
+/// Parses the value of a `--time` flag: `A,B`, `A,B C,D`, `A-B`, `A-B,C-D`, `10%-20%,40%-50%`, `10%/2` (the second
+/// tenth) or `10%` (the first tenth).
 pub(super) fn time_ranges(text: &str) -> Result<TimeRanges, String> {
     let in_percent = text.contains('%');
-    // A comma separates the two ends of a range in seconds. If the ends are separated by a dash, it separates ranges.
+    // In a range of seconds like `A,B`, a comma separates the two ends. In ranges like `A-B` and in percentages, commas
+    // separate ranges.
     let is_comma_between_ranges = in_percent || text.contains('-');
     let items = text.split(|c: char| c.is_whitespace() || (c == ',' && is_comma_between_ranges));
     let items: Vec<&str> = items.filter(|item| !item.is_empty()).collect();
@@ -43,7 +45,7 @@ fn is_backwards(range: &TimeRange) -> bool {
     }
 }
 
-/// Parses `A,B` or `A-B`. Either end may be missing.
+/// Parses a range of seconds, `A,B` or `A-B`. Either end may be missing.
 fn parse_times(text: &str) -> Result<TimeRange, String> {
     let (from, to) = text.split_once([',', '-']).ok_or(EXPECTED)?;
     if to.contains([',', '-']) {
@@ -63,7 +65,8 @@ fn parse_time_bound(text: &str) -> Result<Option<Bound>, String> {
     }
 }
 
-/// Parses `A%-B%`, where either end may be missing; `A%/N`, the Nth part of that size; or `A%`, the first part.
+/// Parses a range in percent: `A%-B%`, where either end may be missing; `A%/N`, the Nth part of this size; or `A%`, the
+/// first part of this size.
 fn parse_percentages(text: &str) -> Result<TimeRange, String> {
     if let Some((from, to)) = text.split_once('-') {
         return Ok(TimeRange { from: parse_percent_bound(from)?, to: parse_percent_bound(to)? });
@@ -92,8 +95,8 @@ fn parse_percentage(text: &str) -> Result<f64, String> {
     if (0.0..=100.0).contains(&percent) { Ok(percent) } else { Err(format!("{text} is not within 0% to 100%")) }
 }
 
-/// Parses the integer and the fraction separately, because floating-point numbers are too imprecise for nanoseconds
-/// since boot.
+/// Parses seconds to nanoseconds. The integer and the fraction are parsed separately, because floating-point numbers
+/// are too imprecise for nanoseconds since boot.
 fn parse_seconds(text: &str) -> Option<Nanos> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = whole.bytes().chain(part.bytes()).all(|byte| byte.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Prints texts about the command line itself: completions, manual pages, and the page on inputs.
+//! Prints texts about the command line itself: shell completions, manual pages, and the page of `help inputs`.
 
 use crate::contract::format::Read;
 use crate::error::{Error, Result};
@@ -35,7 +35,7 @@ pub(super) struct ManArgs {
 pub(super) struct InputsArgs {}
 
 impl CompletionsArgs {
-    /// `command` is the whole command line.
+    /// Prints the completions. `command` describes the whole command line of jitgraft.
     pub(super) fn run(self, mut command: Command) -> Result<Outcome> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, "jitgraft", &mut script);
@@ -44,7 +44,7 @@ impl CompletionsArgs {
 }
 
 impl ManArgs {
-    /// `command` is the whole command line.
+    /// Writes the manual pages. `command` describes the whole command line of jitgraft.
     pub(super) fn run(self, command: Command) -> Result<Outcome> {
         let mut command = command.disable_help_subcommand(true);
         command.build();
@@ -54,11 +54,11 @@ impl ManArgs {
     }
 }
 
-/// Writes the page of a command and of its subcommands.
+/// Writes the manual pages of a command and of its subcommands.
 fn write_pages(directory: &OutDirectory, command: &Command) -> std::io::Result<()> {
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     shown.into_iter().try_for_each(|command| write_pages(directory, command))?;
-    // For options that the short help hides, clap_mangen only prints the long help.
+    // If the short help hides an option, clap_mangen prints only its long help.
     let page = clap_mangen::Man::new(command.clone().mut_args(set_long_help));
     let mut file = directory.create(0o666)?;
     page.render(file.file_mut())?;
@@ -73,7 +73,7 @@ fn set_long_help(arg: Arg) -> Arg {
 }
 
 impl InputsArgs {
-    /// `command` is the whole command line.
+    /// Prints the page of `help inputs`. `command` describes the whole command line of jitgraft.
     pub(super) fn run(self, mut command: Command) -> Result<Outcome> {
         let page = command.find_subcommand_mut("inputs").map(|page| page.render_long_help().to_string());
         print(page.unwrap_or_else(inputs).as_bytes())
@@ -85,7 +85,7 @@ fn print(text: &[u8]) -> Result<Outcome> {
     Ok(Outcome::default())
 }
 
-/// The page on inputs.
+/// The text of `help inputs`.
 pub(super) fn inputs() -> String {
     let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No));
     let formats: String = readable.map(|format| format!("  {:<14} {}\n", format.name, format.about)).collect();

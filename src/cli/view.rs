@@ -12,11 +12,11 @@ use crate::runtimes::jit_names::JitNames;
 use clap::Args;
 use std::path::PathBuf;
 
-/// For inputs with spans: the maximum number of spans that the page keeps individually. Each takes about 8 bytes.
+/// Maximum number of spans that the page keeps individually, for inputs with spans. Each of them takes about 8 bytes.
 const MOST_STRETCHES: usize = 2_000_000;
 
-/// How many code ranges are listed by default. In most recordings, 500 ranges have four of five samples in JIT code,
-/// and the page stays small.
+/// The number of code ranges that are listed by default. In most recordings, 500 ranges have four of five samples in
+/// JIT code, and the page stays small.
 const HOTTEST: usize = 500;
 
 /// Flags of `view`.

@@ -15,7 +15,7 @@ use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::runtimes::jit_names::JitNames;
 
-/// What to fold, and where to write it.
+/// The options of `collapse`: what to fold, and where to write it.
 #[derive(Debug)]
 pub struct CollapseOptions {
     /// The inputs. Several inputs are merged into one.
@@ -24,13 +24,14 @@ pub struct CollapseOptions {
     pub output: OutPath,
     /// How to read the inputs.
     pub load: LoadOptions,
-    /// How to write frames.
+    /// How to write frames in the folded stacks.
     pub write: WriteOptions,
 }
 
 impl CollapseOptions {
-    /// The input, if there is only one and if all its stacks are wanted with their names unchanged. If it is a text of
-    /// samples (such as perf script's), it can then be summed line by line, without building a profile.
+    /// Returns the input if it is the only one and no option filters its stacks or changes their names. If it is text
+    /// with one sample after the other (such as perf script's output), it can then be summed without building a
+    /// profile.
     fn of_all(&self) -> Option<&InPath> {
         let [input] = &self.inputs[..] else { return None };
         let load = &self.load;
@@ -39,7 +40,7 @@ impl CollapseOptions {
     }
 }
 
-/// Folds the inputs. Several events go to one file each.
+/// Folds the inputs. If there are several events, each gets an output file of its own.
 pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let open = |input| sorted::open_lines(input, &options.write, &options.load, job, &mut outcome);
@@ -61,7 +62,7 @@ pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Writes the sums of each event.
+/// Writes the folded stacks of each event.
 fn write(events: &[EventSums], options: &CollapseOptions, run: &Run, mut outcome: Outcome) -> Result<Outcome> {
     let names = events.iter().enumerate().map(|(at, event)| (at, &event.name[..])).collect();
     each_event_named(names, &options.output, run, &mut outcome, |at, out| {

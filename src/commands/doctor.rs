@@ -11,22 +11,22 @@ use crate::pipeline::{Job, Outcome};
 use std::io::Write;
 use std::path::Path;
 
-/// What to examine, and how to report the findings.
+/// The options of `doctor`: what to examine, and how to report the findings.
 #[derive(Debug)]
 pub struct DoctorOptions {
-    /// Recordings, and process IDs of running processes. Each one gets its own report.
+    /// The inputs: recordings, callgrind files, and process IDs of running processes. Each input gets its own report.
     pub inputs: Vec<InPath>,
     /// Where to write the findings.
     pub output: OutPath,
     /// How to read recordings.
     pub recording: RecordingOptions,
-    /// Text, CSV or JSON.
+    /// The layout of the output: text, CSV or JSON.
     pub layout: Layout,
-    /// Fail if there are findings.
+    /// Exit with status 1 if there are findings.
     pub exit_code: bool,
 }
 
-/// The columns of CSV.
+/// The columns of CSV output.
 const COLUMNS: &[&str] = &["file", "problem", "percent", "samples", "frames", "pid", "cause", "remedy", "command"];
 
 /// Examines the inputs and writes the findings.

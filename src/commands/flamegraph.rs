@@ -18,7 +18,7 @@ use crate::render::flamegraph::{Difference, Look, Picture, Side, Style};
 use crate::runtimes::jit_names::JitNames;
 use std::io::Write;
 
-/// What to draw, where to write it, and how it looks.
+/// The options of `flamegraph`: what to draw, where to write it, and how it looks.
 #[derive(Debug)]
 pub struct FlamegraphOptions {
     /// The inputs. Several inputs are merged into one.
@@ -27,17 +27,18 @@ pub struct FlamegraphOptions {
     pub output: OutPath,
     /// How to read the inputs.
     pub load: LoadOptions,
-    /// How to write frames.
+    /// How to write frame names.
     pub write: WriteOptions,
     /// Title, colors, size and style.
     pub look: Look,
-    /// Color frames by their change since this earlier profile.
+    /// An earlier profile, and how to compare with it: frames are colored by their change since then. `None` means an
+    /// ordinary flame graph.
     pub before: Option<(InPath, Difference)>,
 }
 
 impl FlamegraphOptions {
-    /// The input, if there is only one and if its stacks are drawn as plain sums by frame names. If it is a text of
-    /// folded stacks, it can then be summed by sorting its lines, without building a profile.
+    /// Returns the input if it is the only one and only the sums of its stacks by frame names are drawn. If it is
+    /// folded stacks, they can then be summed by sorting the lines, without building a profile.
     fn of_sums(&self) -> Option<&InPath> {
         let [input] = &self.inputs[..] else { return None };
         let look = &self.look;
@@ -48,7 +49,7 @@ impl FlamegraphOptions {
     }
 }
 
-/// Draws the flame graph. Several events go to one file each.
+/// Draws the flame graph. If there are several events, each gets an SVG file of its own.
 pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let keep = if options.look.flame_chart { Keep::EachRow } else { Keep::Sums };
@@ -97,14 +98,14 @@ fn draw_sums(sums: &Runs, options: &FlamegraphOptions, run: &Run, job: &Job, out
     Ok(outcome)
 }
 
-/// Renders parts of the picture on all threads while earlier parts are being written.
+/// Renders the picture in parts on all threads. Earlier parts are written while later ones are rendered.
 fn write_picture(picture: &Picture, job: &Job, out: &mut dyn Write) -> Result<()> {
     out.write_all(picture.head())?;
     job.pool.stream(picture.pieces(), |piece| picture.text(&piece), |text| Ok(out.write_all(&text)?))?;
     Ok(out.write_all(picture.tail())?)
 }
 
-/// The file name of the input, for the title. `None` if there are several inputs.
+/// The name of the input file, for the flame graph's title. `None` if there are several inputs.
 fn subject(inputs: &[InPath]) -> Option<String> {
     match inputs {
         [InPath::Path(path)] => path.file_name().map(|name| name.to_string_lossy().into_owned()),
@@ -112,7 +113,8 @@ fn subject(inputs: &[InPath]) -> Option<String> {
     }
 }
 
-/// The event of the earlier profile with the same name. Fails if there is none.
+/// Finds the event of the earlier profile that has the same name as event number `series` of the later one. Fails if
+/// there is none.
 fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Result<Side<'a>> {
     let name = after.series.get(series).map(|series| &series.name);
     let series = before.series.iter().position(|series| Some(&series.name) == name);
@@ -123,7 +125,7 @@ fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Resul
     Ok(Side { profile: before, series })
 }
 
-/// Draws the later profile, colored by the change since the earlier one.
+/// Draws the flame graph of the later profile, colored by the change since the earlier one.
 fn draw_difference(
     [before, after]: [Side<'_>; 2],
     difference: Difference,

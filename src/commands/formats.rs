@@ -7,7 +7,7 @@ use crate::pipeline::Outcome;
 use crate::records::jit_logs::JIT_LOGS;
 use std::io::Write;
 
-/// Further sources of names, which are found automatically while a recording is read.
+/// Sources of names that aren't input formats of their own: they are found automatically while a recording is read.
 const UNASKED: &[(&str, &str)] = &[
     ("PE files (ReadyToRun)", ".NET methods compiled ahead of time; also below --symfs"),
     ("BPF programs", "names, machine code and source lines that perf record saved in perf.data"),
@@ -15,7 +15,7 @@ const UNASKED: &[(&str, &str)] = &[
     ("ELF files of a guest", "names for QEMU's guest-0x…; pass --guest FILE if they are not found"),
 ];
 
-/// Writes the list as text.
+/// Writes the list of formats as text.
 pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     for format in FORMATS {
         let reads = if matches!(format.read, Read::No) { "-" } else { "read" };

@@ -11,19 +11,19 @@ use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::writers::{load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
 
-/// What to merge, and where to write the result.
+/// The options of `merge`: what to merge, and where to write the result.
 #[derive(Debug)]
 pub struct MergeOptions {
-    /// Files, directories of files, and `@FILE` for a file that lists inputs.
+    /// The inputs. A directory stands for the files in it, and `@FILE` for the inputs that this file lists.
     pub inputs: Vec<InPath>,
     /// Where to write the merged profile.
     pub output: OutPath,
-    /// The name of the output format. `None` means the format of the first input if it is pprof, and folded otherwise.
+    /// The name of the output format. `None` means pprof if the first input is pprof, and folded stacks otherwise.
     pub to: Option<String>,
     /// How to read the inputs.
     pub load: LoadOptions,
-    /// How to write the result. Whatever gives stacks a root of their own (such as the process) also keeps rows apart,
-    /// in every format.
+    /// How to write the result. An option that adds a root frame to stacks (such as the process) also keeps the rows of
+    /// different roots apart, in every format.
     pub write: WriteOptions,
 }
 
@@ -44,7 +44,7 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The output format by default. pprof stays pprof, because it can have several kinds of weights.
+/// The default output format. pprof stays pprof, because it can hold several kinds of weights.
 fn usual(first: Option<&FirstInput>) -> &'static str {
     match first.map(|first| first.format().name) {
         Some("pprof") => "pprof",

@@ -9,7 +9,7 @@ use crate::runtimes::{CommandLine, CorrectedCommand, Environment, RUNTIMES, RunF
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Writes one line per runtime, or everything known about the runtime with this name.
+/// Writes one line per runtime. If `name` is given, writes everything known about the runtime of this name instead.
 pub fn run(name: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
     match name {
         None => {
@@ -22,7 +22,7 @@ pub fn run(name: Option<&str>, out: &mut dyn Write) -> Result<Outcome> {
     Ok(Outcome::default())
 }
 
-/// Finds a runtime by its name or that of its program. The error lists the known ones.
+/// Finds a runtime by its name or by the name of its program. The error lists the known names.
 pub fn find_runtime(name: &str) -> Result<&'static Runtime> {
     runtimes::find_runtime(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();

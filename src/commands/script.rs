@@ -1,5 +1,5 @@
-//! `script` prints perf.data like perf script does. It can also take the text of perf script and name the JIT frames in
-//! it.
+//! `script` prints perf.data like perf script does. It can also read the text that perf script printed, and name the
+//! JIT frames in it.
 
 use crate::analysis::filter::Filter;
 use crate::error::{Error, Result, Warning};
@@ -17,10 +17,10 @@ use crate::records::perf_script::rewrite::Style;
 use crate::records::{perf_data, perf_script};
 use crate::resolve::symbols::SymbolOptions;
 
-/// What to print or name, and how.
+/// The options of `script`: what to print or name, and how.
 #[derive(Debug)]
 pub struct ScriptOptions {
-    /// A perf.data file or perf script's text.
+    /// A perf.data file, or text that perf script printed.
     pub input: InPath,
     /// Where to write the text.
     pub output: OutPath,
@@ -28,9 +28,9 @@ pub struct ScriptOptions {
     pub recording: RecordingOptions,
     /// How to print a recording.
     pub text: TextOptions,
-    /// In a text, replace names that frames have already.
+    /// If the input is text: also replace the names of frames that have one already.
     pub rename: bool,
-    /// In a text, also name frames in ELF files.
+    /// If the input is text: also name frames in ELF files.
     pub native: bool,
 }
 
@@ -40,11 +40,11 @@ enum ScriptInput {
     Nothing,
     /// The input is a recording to print.
     Recording(Input),
-    /// The input is a text whose frames are to be named.
+    /// The input is text whose frames are to be named.
     Text(Stream, Option<Progress>),
 }
 
-/// Prints or names the input.
+/// Prints a recording, or names the frames of a text.
 pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let shown = crate::pipeline::open::shown(&options.input);
@@ -75,7 +75,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Detects what the input is from its beginning. A text is not read any further, so that its first frames are written
+/// Detects the kind of input from its beginning. If it is text, no more is read, so that its first frames are written
 /// at once.
 fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     let mut progress = None;
@@ -103,7 +103,7 @@ fn open(path: &InPath, job: &Job) -> Result<ScriptInput> {
     }
 }
 
-/// The error for an input that is neither a recording nor a text of samples.
+/// The error for an input that is neither a recording nor text of samples. `head` is the beginning of the input.
 fn no_text(head: &[u8]) -> Error {
     match formats::detect(head) {
         None => mistaken::unknown_format(head),
@@ -114,7 +114,7 @@ fn no_text(head: &[u8]) -> Error {
     }
 }
 
-/// How many bytes suffice to tell a recording from a text.
+/// The number of bytes that suffice to distinguish a recording from text.
 const HEAD: usize = 1 << 12;
 
 impl ScriptOptions {

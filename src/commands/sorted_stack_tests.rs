@@ -1,5 +1,5 @@
-//! Folded stacks can be summed by sorting their lines or by building a tree of their frames. Both ways must draw the
-//! same flame graph, byte for byte.
+//! Checks both ways to sum folded stacks: by sorting their lines, and by building a tree of their frames. Both must
+//! draw the same flame graph, byte for byte.
 
 use crate::Profile;
 use crate::analysis::sorted_stacks::{Runs, Unsorted};
@@ -13,8 +13,8 @@ use proptest::collection::vec;
 use proptest::prelude::{Just, Strategy, any, prop_assert_eq, prop_assume, prop_oneof, proptest};
 use proptest::sample::select;
 
-/// Names with bytes that sort before and after the separator, with common beginnings, with a mark for their kind, and
-/// names that are empty or not UTF-8.
+/// Frame names with special properties: bytes that sort before or after the separator, common beginnings, a mark for
+/// the kind of code; empty names, and names that are not UTF-8.
 fn name() -> impl Strategy<Value = Vec<u8>> {
     const NAMES: [&[u8]; 22] = [
         b"",
@@ -44,7 +44,7 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
 }
 
 fn names() -> impl Strategy<Value = Vec<Vec<u8>>> {
-    // With few names, stacks share more frames. Without marks, frames get other colors.
+    // With few different names, stacks have more frames in common. Names without marks give frames other colors.
     const PLAIN: [&[u8]; 4] = [b"a", b"a b", b"b", b""];
     let plain = select(&PLAIN[..]).prop_map(<[u8]>::to_vec);
     prop_oneof![vec(name(), 1..5), vec(name(), 22), vec(plain, 1..4)]
@@ -58,7 +58,7 @@ fn weight() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Folded stacks, with some lines that are none, cut into parts at line ends.
+/// Folded stacks, mixed with some lines that aren't folded stacks. The text is cut into parts at line ends.
 fn texts() -> impl Strategy<Value = Vec<Vec<u8>>> {
     let line =
         (vec(any::<usize>(), 1..7), weight(), select(&[" ", "  ", " \t"][..]), select(&["\n", "\n", "\r\n"][..]));

@@ -15,7 +15,7 @@ use crate::pipeline::recording::Examined;
 use crate::pipeline::{Job, Outcome};
 use std::os::unix::ffi::OsStrExt;
 
-/// What to summarize.
+/// The options of `jitgraft FILE`: which profile to summarize.
 #[derive(Debug)]
 pub struct SummaryOptions {
     /// The profile to summarize.
@@ -45,7 +45,8 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         &mut outcome,
     )?;
     if is_counted {
-        // Like doctor, look for the sources that name the code. Drop the warnings of this second reading.
+        // Like `doctor`, look for the sources that name the code. The input is read again for this, so drop the
+        // warnings.
         let subject = Subject::examine(&options.input, &options.load.recording(), job, &mut Outcome::default())?;
         finding = Some(first(subject.findings(), "cost"));
     }
@@ -60,7 +61,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
     Ok(Outcome { warnings: outcome.warnings, ..Outcome::default() })
 }
 
-/// The first finding in one line.
+/// A line with the first of the findings.
 fn first(findings: &[Finding], of: &str) -> String {
     findings.first().map_or_else(
         || "no findings".to_owned(),

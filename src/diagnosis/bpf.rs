@@ -1,5 +1,5 @@
-//! Counts frames in BPF programs. All have names; code and source lines are only there if perf asked the kernel for
-//! them.
+//! Counts frames in BPF programs. All of them have names. Their machine code and source lines are in the recording only
+//! if perf asked the kernel for them.
 
 use crate::pipeline::recording::Examined;
 use crate::resolve::Location;
@@ -33,7 +33,7 @@ impl BpfFrames {
         sum
     }
 
-    /// The counts in words, with a remedy if code is missing.
+    /// A sentence with the counts, and with a remedy if machine code is missing.
     pub(super) fn sentence(self) -> String {
         let Self { all, with_code, with_lines } = self;
         let known = match (with_code, with_lines) {
@@ -51,7 +51,7 @@ impl BpfFrames {
         format!("BPF programs: {all} frames, {known}{remedy}")
     }
 
-    /// The counts of one frame at this location.
+    /// The counts for a single frame at this location.
     fn count_frame(examined: &Examined<'_>, location: Location) -> Self {
         let none = Self::default();
         let Location::File(dso, offset) = location else { return none };

@@ -16,7 +16,7 @@ use rustc_hash::FxHashMap;
 /// Why a frame has no name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Cause {
-    /// The address is in executable memory of this process without a file, and no dump or map covers it.
+    /// The address is in executable memory of this process that no file backs, and no dump or map names code there.
     Memory(Pid),
     /// Nothing was mapped at the address in this process.
     Nowhere(Pid),
@@ -24,11 +24,11 @@ pub(super) enum Cause {
     Missing(DsoId),
     /// This machine has a file at that path, but not the version that ran.
     OtherVersion(DsoId),
-    /// The file that ran is here, but its format has no symbols that we can read.
+    /// The file that ran is on this machine, but it is of a format without symbols that we can read.
     NotElf(DsoId, NoElf),
     /// The file has no symbol table except the one for dynamic linking.
     Stripped(DsoId),
-    /// The file has symbols, but none at this address.
+    /// The file has symbols, but none of them covers this address.
     Gap(DsoId),
     /// The address is in the kernel, and the kernel's symbols are not known.
     Kernel,
@@ -39,11 +39,11 @@ pub(super) enum Cause {
 /// Whether a location has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
-    /// It has a name. `jit` tells whether it is JIT code.
+    /// The frame has a name. `jit` tells whether it is JIT code.
     Named { jit: bool },
-    /// It has no name, for this reason.
+    /// The frame has no name, for this reason.
     Unnamed(Cause),
-    /// It is not a frame but a marker: the copy of the stack ended here, although the stack went on.
+    /// The location is not a frame but a marker: the copy of the stack ended here, although the stack went on.
     Truncated,
 }
 
@@ -70,7 +70,8 @@ impl<'a> Examiner<'a> {
         }
         Status::Unnamed(match spot.location {
             Location::Nothing(_) if spot.mode == CpuMode::Kernel => Cause::Kernel,
-            // The location may be shared between processes; `Cause::with_process` puts in the process of each sample.
+            // Processes may share the location, so this process ID is preliminary; `Cause::with_process` replaces it
+            // for each sample.
             Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(spot.pid),
             Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
                 DsoKind::Anonymous => Cause::Memory(spot.pid),
@@ -106,7 +107,7 @@ impl<'a> Examiner<'a> {
     }
 }
 
-/// Whether a named location is JIT code. `None` if it has no name.
+/// True if the name at a location is that of JIT code. `None` if the location has no name.
 fn is_named_jit(names: &Named, place: PlaceId) -> Option<bool> {
     let mut found = None;
     names.each(place, |frame| {
@@ -118,8 +119,8 @@ fn is_named_jit(names: &Named, place: PlaceId) -> Option<bool> {
 }
 
 impl Cause {
-    /// Adapts the cause to a sample's process. Only `Nowhere` changes: processes share locations where nothing is
-    /// mapped.
+    /// Adapts the cause to the process of a sample. Only `Nowhere` changes, because processes share the locations where
+    /// nothing is mapped.
     pub(super) fn with_process(self, pid: Pid) -> Self {
         match self {
             Self::Nowhere(_) => Self::Nowhere(pid),

@@ -1,4 +1,4 @@
-//! What the rules look at: a recording, its counts, and questions about its processes.
+//! What the rules of `doctor` look at: a recording, its counts, and questions about its processes.
 
 use super::origin::Origin;
 use super::problem::{Finding, Problem, SourceFile, Who};
@@ -21,25 +21,26 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// A command line whose environment is not known.
+/// A command line with these words. Its environment is unknown.
 pub(super) fn command_line(words: &[Vec<u8>]) -> CommandLine<'_> {
     CommandLine { words, environment: &Environment::Unknown }
 }
 
-/// A recording with everything that was counted in it.
+/// A recording, with everything that was counted in it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct DoctorContext<'a> {
     pub(super) examined: &'a Examined<'a>,
     pub(super) tally: &'a Tally,
-    /// The programs and mappings of its processes.
+    /// The programs and mappings of the recorded processes.
     pub(super) programs: &'a Programs<'a>,
-    /// The runtimes found in each process, determined when first asked for.
+    /// The runtimes found in each process. They are determined when first asked for.
     pub(super) runtimes: &'a RefCell<ProcessRuntimes<'a>>,
     /// How stacks were recorded.
     pub(super) stacks: RecordedStacks,
     /// The machine on which the recording was made.
     pub(super) origin: &'a Origin,
-    /// The directory of the recording, where dumps and maps may be found. `None` if the recording is not a file.
+    /// The directory that contains the recording, where dumps and maps may be found, too. `None` if the recording is
+    /// not a file.
     pub(super) directory: Option<&'a Path>,
     /// A cache for [`Self::runtime`].
     pub(super) runtime_cache: &'a RefCell<FxHashMap<Pid, Option<&'static Runtime>>>,
@@ -48,11 +49,11 @@ pub(super) struct DoctorContext<'a> {
 /// How `perf record` recorded stacks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RecordedStacks {
-    /// It copied up to this many bytes of each user stack.
+    /// perf copied up to this many bytes of each user stack.
     Copies(u32),
-    /// It recorded call chains: the kernel followed frame pointers, or the processor recorded calls itself.
+    /// perf recorded call chains: the kernel followed frame pointers, or the processor recorded calls itself.
     Chains,
-    /// It recorded no stacks.
+    /// perf recorded no stacks.
     None,
 }
 
@@ -61,7 +62,7 @@ impl<'a> DoctorContext<'a> {
         self.examined.resolution.spaces.dsos().get(id)
     }
 
-    /// The recorded command line, if it is one of perf.
+    /// The command that recorded, if it was perf. `None` if it is unknown or another program.
     pub(super) fn command(&self) -> Option<PerfCommand<'a>> {
         PerfCommand::parse(&self.examined.resolution.survey.processes.command)
     }
@@ -75,7 +76,7 @@ impl<'a> DoctorContext<'a> {
         self.describe_process(pid, self.runtime(pid))
     }
 
-    /// Describes a process as one that runs this runtime.
+    /// Describes a process, given the runtime that it runs.
     pub(super) fn describe_process(&self, pid: Pid, runtime: Option<&'static Runtime>) -> Who {
         let comm = self.programs.name(pid).into_owned();
         let memory = self.memory(pid);
@@ -92,24 +93,25 @@ impl<'a> DoctorContext<'a> {
         processes.markers.iter().any(|marker| marker.pid == pid || marker.pid == parent)
     }
 
-    /// The switch for this runtime in the recorded command, even if it reached another process.
+    /// The switch for this runtime in the recorded command, even if only another process received it. `None` if there
+    /// is none.
     pub(super) fn given_elsewhere(&self, runtime: Option<&'static Runtime>) -> Option<&'static Switch> {
         let perf = self.command().filter(|perf| !perf.records_others)?;
         let runtime = runtime?;
         runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command_line(perf.program)))
     }
 
-    /// A finding about the frames that `spoilt` counts.
+    /// Makes a finding about the frames that `spoilt` counts.
     pub(super) fn finding(&self, problem: Problem, spoilt: Spoilt) -> Finding {
         Finding::new(problem, spoilt.percent(self.tally.samples), spoilt.samples, spoilt.frames)
     }
 
-    /// The runtimes of a process, those that embed others first.
+    /// The runtimes of a process. A runtime that embeds others comes before them.
     pub(super) fn runtimes_of(&self, pid: Pid) -> impl Iterator<Item = &'static Runtime> + use<> {
         self.runtimes.borrow_mut().find(pid).iter()
     }
 
-    /// The runtime that owns the JIT code of a process. Without JIT code, the runtime that the process runs.
+    /// The runtime that owns the JIT code of a process. If the process has no JIT code, the runtime that it runs.
     fn runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         if let Some(known) = self.runtime_cache.borrow().get(&pid) {
             return *known;
@@ -123,7 +125,7 @@ impl<'a> DoctorContext<'a> {
         let has_jit = self.tally.processes.get(&pid).is_some_and(|tally| tally.named + tally.unnamed > 0);
         let process = self.examined.resolution.survey.processes.by_pid.get(&pid);
         let has_shared = process.is_some_and(|process| process.shared_jit_memory().is_some());
-        // Unnamed code is recognized by its trampolines or by the name of its memory.
+        // A runtime's unnamed code is recognized by its trampolines or by the name of the memory that it is in.
         if let Some(runtime) = self.tally.owner_of_unnamed(pid, self.runtimes_of(pid)).or(self.owner_of_memory(pid)) {
             return Some(runtime);
         }
@@ -142,11 +144,12 @@ impl<'a> DoctorContext<'a> {
         if !has_jit {
             return None;
         }
-        // No runtime fits, but the memory may have lost its name.
+        // No runtime fits by memory name, but the memory may have lost its name. So take any runtime that was found.
         self.runtimes_of(pid).next().or_else(|| self.find_embedded_runtime(pid))
     }
 
-    /// The runtime that named the memory in which most of the process's JIT code is.
+    /// The runtime to which the memory with most of the process's JIT code belongs, judged by the memory's name. `None`
+    /// if no runtime gives memory such a name.
     fn owner_of_memory(&self, pid: Pid) -> Option<&'static Runtime> {
         let mut counts: Vec<(&'static Runtime, u64)> = Vec::new();
         let mut ownerless = 0;
@@ -164,7 +167,7 @@ impl<'a> DoctorContext<'a> {
         (count >= ownerless).then_some(runtime)
     }
 
-    /// The name of the memory that holds each sampled location in the process's JIT code.
+    /// For each sampled location in the process's JIT code, the name of the memory that it is in.
     fn jit_memory(&self, pid: Pid) -> impl Iterator<Item = &'a [u8]> {
         let context = *self;
         let Examined { resolution, samples, .. } = *self.examined;
@@ -183,8 +186,8 @@ impl<'a> DoctorContext<'a> {
         paths.filter(|dso| dso.kind == DsoKind::Anonymous).map(|dso| &dso.path[..])
     }
 
-    /// The runtime embedded in an application of another name, recognized by its threads, functions or executable
-    /// files.
+    /// The runtime embedded in an application of another name. It is recognized by the names of threads, by functions
+    /// or by executable files.
     fn find_embedded_runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         let tally = self.tally.processes.get(&pid)?;
         let threads = self.thread_names(pid);
@@ -201,7 +204,7 @@ impl<'a> DoctorContext<'a> {
         })
     }
 
-    /// All names that the threads of a process had.
+    /// All names that the threads of a process have had.
     fn thread_names(&self, pid: Pid) -> BTreeSet<&'a [u8]> {
         let Examined { resolution, samples, .. } = *self.examined;
         let mut names = BTreeSet::new();
@@ -220,7 +223,8 @@ impl<'a> DoctorContext<'a> {
         names
     }
 
-    /// What decides which switches can make a runtime write names: its version, the command, the process's memory.
+    /// The facts that decide which switches can make a runtime write names: its version, the command, and the process's
+    /// memory.
     pub(super) fn facts<'f>(&self, pid: Pid, runtime: &Runtime, memory: &'f [&'f [u8]]) -> RunFacts<'f>
     where
         'a: 'f,
@@ -234,9 +238,9 @@ impl<'a> DoctorContext<'a> {
         self.programs.mappings(pid).map(|mapping| &mapping.path[..]).collect()
     }
 
-    /// The arguments that the process was started with, if they are those of the recorded command: perf started the
-    /// process, or it was forked from one that perf started. A process that executed another program since then has
-    /// other arguments, and the result is `None`.
+    /// The arguments that the process was started with, if they are known from the recorded command: perf started the
+    /// process, or it was forked from one that perf started. `None` if it executed another program since then, because
+    /// it then has other arguments.
     pub(super) fn command_of(&self, pid: Pid) -> Option<&'a [Vec<u8>]> {
         /// A longer chain of parents can only come from a damaged recording.
         const GENERATIONS: usize = 1000;
@@ -268,19 +272,20 @@ impl<'a> DoctorContext<'a> {
     fn started_by_perf(&self) -> Option<Pid> {
         let processes = &self.examined.resolution.survey.processes.by_pid;
         for (pid, process) in processes {
-            // Until it executes the program, it has this name.
+            // Until this process executes the program, it has perf's name for it.
             if process.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec") {
                 return Some(*pid);
             }
         }
-        // If perf's exec was not recorded, it is the only sampled process without a parent in the recording.
+        // If perf's exec was not recorded, the process is recognized as the only sampled one without a parent in the
+        // recording.
         let is_root = |pid: &Pid| pid.0 > 0 && processes.get(pid).is_some_and(|process| process.forked.is_none());
         let mut roots = self.tally.processes.keys().copied().filter(is_root);
         let root = roots.next()?;
         roots.next().is_none().then_some(root)
     }
 
-    /// The switch for this runtime that reached the process by the recorded command.
+    /// The switch for this runtime that the process received from the recorded command. `None` if it received none.
     pub(super) fn given_switch(&self, pid: Pid, runtime: &'static Runtime) -> Option<&'static Switch> {
         let perf = self.command().filter(|perf| !perf.records_others)?;
         // Environment variables reach all child processes.
@@ -296,8 +301,8 @@ impl<'a> DoctorContext<'a> {
         })
     }
 
-    /// True if the flag reached the process, as far as its command line is known. Applications that embed a runtime
-    /// take its flags among their own arguments, so any argument counts for them.
+    /// True if the process received the flag, as far as its command line is known. Applications that embed a runtime
+    /// take its flags among their own arguments, so for them, the flag may be any argument.
     pub(super) fn has_received(&self, pid: Pid, runtime: &'static Runtime, flag: Flag) -> bool {
         let Some(words) = self.command_of(pid) else { return false };
         let is_embedded = program_at(words, |name| runtime.is_program(name)).is_none();
@@ -305,23 +310,23 @@ impl<'a> DoctorContext<'a> {
             || is_embedded && words.iter().any(|word| word == flag.to_string().as_bytes())
     }
 
-    /// The process ID in the process's own PID namespace, if that is a different number.
+    /// The process ID in the process's own PID namespace. `None` if it is the same number or unknown.
     pub(super) fn inner_pid(&self, pid: Pid) -> Option<Pid> {
         let process = self.examined.resolution.survey.processes.by_pid.get(&pid)?;
         process.inner_pid.filter(|inner| *inner != pid)
     }
 
-    /// The dumps and maps of a process, each with its index, and what became of them.
+    /// The dumps and maps of a process. Each has its index among all accounts, and an account of how it was used.
     pub(super) fn accounts(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
         self.examined.accounts().iter().enumerate().filter(move |(_, account)| account.pid == pid)
     }
 
-    /// The dumps and maps of a process that were loaded, each with its index.
+    /// Like [`Self::accounts`], but only the dumps and maps that were loaded.
     pub(super) fn loaded_accounts(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
         self.accounts(pid).filter(|(_, account)| matches!(account.state, SourceState::Loaded { .. }))
     }
 
-    /// The number of frames that a dump or map names. `number` is its index in the accounts.
+    /// The number of frames that a dump or map names. `number` is the index of the file among all accounts.
     pub(super) fn covered_frames(&self, number: usize) -> u64 {
         self.tally.covered.get(number).map_or(0, |(frames, _)| *frames)
     }

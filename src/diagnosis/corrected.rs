@@ -1,5 +1,5 @@
-//! The recorded command with the missing options added, ready to paste, for each problem that a new recording would
-//! solve.
+//! Corrects the recorded command. For each problem that a new recording would solve, this makes a command with the
+//! missing options added, ready to paste.
 
 use super::context::{DoctorContext, RecordedStacks, command_line};
 use super::problem::{Finding, OfProcess, Problem, UnwindingDump, Who};
@@ -8,7 +8,7 @@ use crate::resolve::unwind::registers::Machine;
 use crate::runtimes::record_command::RecordCommand;
 use crate::runtimes::{Callers, CorrectedCommand, Runtime, Stacks, Switch, program_at};
 
-/// The maximum length of a command in bytes. Longer ones aren't suitable for pasting and are omitted.
+/// Maximum length of a command in bytes. Longer commands aren't suitable for pasting and are omitted.
 const LONGEST: usize = 4096;
 
 /// The part of the recorded command that has to change to solve a problem.
@@ -20,13 +20,13 @@ enum Change {
     Stacks,
     /// The options or environment variables of the recorded program.
     Program,
-    /// The options or environment variables of the recorded program, so that the jitdump includes the unwinding
+    /// The options or environment variables of the recorded program that make it write a jitdump with unwinding
     /// information for JIT code.
     Callers,
 }
 
-/// Which part of the command a new recording would have to change to solve a problem. `None` if a new recording would
-/// have the same problem, or if changing the command isn't enough.
+/// The part of the command to change for a new recording without this problem. `None` if a new recording would have the
+/// same problem, or if changing the command isn't enough.
 fn change(problem: &Problem) -> Option<Change> {
     match problem {
         Problem::NoCallChains => Some(Change::Stacks),
@@ -89,14 +89,14 @@ fn change(problem: &Problem) -> Option<Change> {
     }
 }
 
-/// Sets the corrected command of each finding. Flags that one finding needs are in all commands, so that a single new
-/// recording solves all problems.
+/// Sets the corrected command of each finding that a new recording would solve. Flags that one finding needs are in all
+/// commands, so that a single new recording solves all these problems.
 pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     let mut is_silent = false;
     let mut needs_copies = false;
     for finding in findings.iter().filter(|finding| finding.is_significant()) {
-        // A switch that makes a runtime write names may also make its code keep frame pointers. Copying stacks is only
-        // suggested if stacks still break off after that.
+        // A switch that makes a runtime write names may also make its code keep frame pointers. So while it is still
+        // missing, don't suggest copying stacks: first see whether they still break off with the switch.
         is_silent |= matches!(finding.problem, Problem::OfProcess(_, OfProcess::Silent { given: None, .. }))
             && program(finding.problem.process(), context).is_some();
         needs_copies |= change(&finding.problem) == Some(Change::Stacks);
@@ -113,13 +113,13 @@ pub(super) fn add(findings: &mut [Finding], context: DoctorContext<'_>) {
     }
 }
 
-/// The process that the problem belongs to, if it runs a known runtime.
+/// The process that the problem belongs to. `None` if it belongs to none, or if the process runs no known runtime.
 fn process_with_runtime(problem: &Problem) -> Option<&Who> {
     problem.process().filter(|process| process.runtime.is_some())
 }
 
-/// True if a program was interpreted although its runtime received the switch, and the runtime has no switch that
-/// names interpreted functions.
+/// True if a program was interpreted although its runtime received a switch to write names, and the runtime has no
+/// switch that names interpreted functions.
 fn is_beyond_switches(problem: &Problem, process: Option<&Who>, context: DoctorContext<'_>) -> bool {
     let Problem::OfProcess(_, OfProcess::Interpreted { .. }) = problem else { return false };
     let Some(process) = process else { return false };
@@ -129,8 +129,8 @@ fn is_beyond_switches(problem: &Problem, process: Option<&Who>, context: DoctorC
     !can_name_functions && context.given_switch(process.pid, runtime).is_some()
 }
 
-/// The switch that makes a process's runtime write names, and the recorded program with that switch. `None` if perf
-/// attached to a running process, or if the program merely embeds the runtime and so doesn't read its variables.
+/// The switch that makes a process's runtime write names, and the recorded program with that switch added. `None` if
+/// perf attached to a running process, or if the program merely embeds the runtime and so doesn't read its variables.
 fn program(process: Option<&Who>, context: DoctorContext<'_>) -> Option<(&'static Switch, CorrectedCommand)> {
     let process = process?;
     let runtime = process.runtime?;
@@ -139,20 +139,21 @@ fn program(process: Option<&Who>, context: DoctorContext<'_>) -> Option<(&'stati
     let facts = context.facts(process.pid, runtime, &memory);
     let given = context.given_switch(process.pid, runtime).filter(|switch| switch.is_in(facts.version));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
-    // Older versions of the runtime refuse the flag, and no recorded file shows the version.
+    // Older versions of the runtime refuse this flag, and no recorded file shows which version ran.
     if switch.since.is_some() && !switch.flags.is_empty() && runtime.version_behind.is_empty() {
         return None;
     }
     let command = command_line(perf.program);
     let corrected = match context.command_of(process.pid) {
         Some(_) => runtime.correct(switch, command, "."),
-        // Another process of the recording started this one, so that options of the recorded command don't reach it.
+        // Another recorded process started this one, so options of the recorded command don't reach it. Environment
+        // variables do.
         None => runtime.correct_by_variable(switch, command, "."),
     };
     Some((switch, corrected?))
 }
 
-/// The corrected command. `None` if the part that `change` names would stay as it was recorded.
+/// The corrected command. `None` if the part to change would stay as it was recorded.
 fn correct_command(process: Option<&Who>, copies: bool, change: Change, context: DoctorContext<'_>) -> Option<String> {
     let recorded = RecordCommand::from_perf(context.command()?);
     let mut stacks = Stacks::FramePointers;
@@ -168,7 +169,7 @@ fn correct_command(process: Option<&Who>, copies: bool, change: Change, context:
         let leaves_dump = switch.leaves.iter().any(|file| file.ends_with(".dump"));
         let is_suitable = match change {
             Change::Clock | Change::Program => true,
-            // If a runtime's code can only be unwound with a jitdump, code that is named by a perf map ends the stack.
+            // If a runtime's code can only be unwound with a jitdump, a stack ends at code that only a perf map names.
             Change::Stacks => !unwinds_by_dump || leaves_dump,
             Change::Callers => unwinds_by_dump && leaves_dump,
         };
@@ -193,7 +194,8 @@ fn correct_command(process: Option<&Who>, copies: bool, change: Change, context:
     (text.len() <= LONGEST).then_some(text)
 }
 
-/// True if the recorded command is that of a process's runtime itself, so that its options are known.
+/// True if the program in the recorded command is the process's runtime itself, so that the runtime's options are
+/// known.
 pub(super) fn is_command_of(runtime: &Runtime, pid: Pid, context: DoctorContext<'_>) -> bool {
     let words = context.command_of(pid).unwrap_or_default();
     program_at(words, |name| runtime.is_program(name)).is_some()

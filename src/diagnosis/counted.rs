@@ -1,4 +1,4 @@
-//! Diagnoses a callgrind file: which part of its cost has no name, and why?
+//! Diagnoses a callgrind file: how much of its cost belongs to functions without a name, and why they have none.
 
 use super::problem::{Finding, NamedFile, OfProcess, Problem, SourceFile, Who};
 use super::rules::is_packaged;
@@ -25,7 +25,8 @@ pub(crate) struct CountedDiagnosis {
     /// The name of the first event, and its total cost.
     pub(super) event: String,
     pub(super) cost: u64,
-    /// The cost of unnamed JIT code, in two parts: what the files found can name, and what they can't.
+    /// The cost of unnamed JIT code in two parts: `nameable` is what the sources that were found can name, `unnameable`
+    /// is the rest.
     pub(super) nameable: u64,
     pub(super) unnameable: u64,
     pub(super) accounts: Vec<Account>,
@@ -61,7 +62,7 @@ impl CountedDiagnosis {
     }
 }
 
-/// The total cost of the first event, and the cost of each file's functions without a name.
+/// The total cost of the first event, and for each file, the cost of its functions without a name.
 fn costs(profile: &Profile) -> (u64, BTreeMap<Vec<u8>, u64>) {
     let mut whole = 0u64;
     let mut unnamed = BTreeMap::new();
@@ -110,14 +111,15 @@ fn find_unnamed_jit(coverage: &Coverage, process: &Who, path: &Path, cost: u64) 
         found.push(finding(OfProcess::NotNamedYet { path: path.to_owned() }, nameable));
     }
     if !coverage.has_instr && nameable + unnameable > 0 {
-        // Even without instruction addresses, most functions get the right name.
+        // Count only half: even without instruction addresses, most functions get the right name.
         let part = (nameable + unnameable) / 2;
         found.push(finding(OfProcess::NoInstructions, part));
     }
     found
 }
 
-/// Findings about files whose functions have no names. `unnamed` has the cost by file, and `cost` is the total.
+/// Findings about files whose functions have no names. `unnamed` has the cost of these functions by file, and `cost` is
+/// the total.
 fn find_unnamed_files(unnamed: BTreeMap<Vec<u8>, u64>, cost: u64) -> Vec<Finding> {
     let mut files: Vec<(Vec<u8>, u64)> = unnamed.into_iter().collect();
     files.sort_by_key(|(_, cost)| Reverse(*cost));

@@ -1,5 +1,5 @@
-//! Counts JIT frames that may have the wrong name: their log or dump has inexact times, and the address held code of
-//! several names around that time.
+//! Counts JIT frames that may have the wrong name: the times in their log or dump are inexact, and the address held
+//! code of several names around the time of the sample.
 
 use crate::model::code::OriginId;
 use crate::model::{Addr, Nanos, Pid};
@@ -19,7 +19,7 @@ struct DoubtfulPlace<'a> {
     error: u64,
 }
 
-/// Counts the doubtful frames of each source of JIT code, in the order of [`Examined::accounts`].
+/// The number of doubtful frames for each source of JIT code, in the order of [`Examined::accounts`].
 pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
     let accounts = examined.accounts();
     let map = &examined.resolution.sources.map;
@@ -44,7 +44,8 @@ pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
 }
 
 impl<'a> DoubtfulPlace<'a> {
-    /// `None` if the location's name is certain: its source has exact times, or the address only held code of one name.
+    /// Checks a location. `None` if its name is certain: its source has exact times, or the address only held code of
+    /// one name.
     fn find(place: &FrameLocation, accounts: &[Account], map: &CodeMap<'a>) -> Option<Self> {
         let Location::Code(id, offset) = place.location else { return None };
         let code = map.code(id);

@@ -1,4 +1,5 @@
-//! Converts a diagnosis to JSON. `docs/doctor.md` explains each key. Keys may be added, but existing ones stay.
+//! Converts a diagnosis to JSON. `docs/doctor.md` explains each key. Keys may be added, but existing ones are never
+//! removed or changed.
 
 use super::bpf::BpfFrames;
 use super::context::RecordedStacks;
@@ -14,7 +15,7 @@ use crate::model::abi::machine_name;
 use crate::sources::{Account, ClockUse, SourceState};
 use serde_json::{Value, json};
 
-/// The diagnosis of a recording.
+/// Converts the diagnosis of a recording.
 pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
     let stacks = match diagnosis.stacks {
         RecordedStacks::Copies(bytes) => json!({"by": "copies", "bytes": bytes}),
@@ -42,12 +43,12 @@ pub(crate) fn recording(diagnosis: &Diagnosis) -> Value {
     value
 }
 
-/// The recorded machine; unknown values are null.
+/// The recorded machine. Unknown values are null.
 fn origin(Origin { machine, os_release, host, is_here }: &Origin) -> Value {
     json!({"machine": machine.map(machine_name), "os_release": os_release, "host": host, "is_this_machine": is_here})
 }
 
-/// How the samples of an event divide into kinds of code, judged by the innermost frame.
+/// The share of each kind of code in an event's samples, judged by the innermost frame.
 fn innermost(shares: &CodeShares) -> Value {
     let CodeShares { event, whole, named, jit, jit_named, no_file } = shares;
     json!({
@@ -61,7 +62,7 @@ fn innermost(shares: &CodeShares) -> Value {
     })
 }
 
-/// The diagnosis of a callgrind file.
+/// Converts the diagnosis of a callgrind file.
 pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
     let mut sources = Vec::new();
     for account in &diagnosis.accounts {
@@ -86,7 +87,7 @@ pub(crate) fn counted(diagnosis: &CountedDiagnosis) -> Value {
     })
 }
 
-/// The diagnosis of a running process.
+/// Converts the diagnosis of a running process.
 pub(crate) fn running(diagnosis: &LiveDiagnosis) -> Value {
     json!({
         "file": diagnosis.process.pid.to_string(),
@@ -113,7 +114,7 @@ fn live_source(source: &LiveSource) -> Value {
     })
 }
 
-/// A list of findings.
+/// Converts a list of findings.
 pub(super) fn findings(findings: &[Finding]) -> Vec<Value> {
     findings.iter().map(finding).collect()
 }

@@ -1,4 +1,4 @@
-//! Diagnoses a running process before anything is recorded: which files does it write for perf, and where?
+//! Diagnoses a running process before anything is recorded: which files it writes for perf, and where.
 
 use super::problem::{Finding, OfProcess, Problem, SourceFile, Who};
 use crate::error::{Error, Result, Warnings};
@@ -17,17 +17,17 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct LiveDiagnosis {
     pub(super) process: Who,
-    /// Its process ID in its own PID namespace, if that is a different number.
+    /// The process ID in the process's own PID namespace. `None` if it is the same number.
     pub(super) inner: Option<Pid>,
-    /// The size of its executable memory without a file, in bytes.
+    /// The size of the process's executable memory that no file backs, in bytes.
     pub(super) jit_bytes: u64,
-    /// The jitdumps and perf maps that it has written so far.
+    /// The jitdumps and perf maps that the process has written so far.
     pub(super) sources: Vec<LiveSource>,
-    /// The file that the process will write when it exits. `None` if it doesn't wait that long, or already wrote a
-    /// jitdump or perf map.
+    /// The file that the process will write when it exits. `None` if its runtime writes no file at exit, or if it has
+    /// already written a jitdump or perf map.
     pub(super) at_end: Option<&'static str>,
     pub(super) findings: Vec<Finding>,
-    /// The `perf record` command for this process.
+    /// The `perf record` command to record this process.
     pub(super) record: String,
 }
 
@@ -35,12 +35,12 @@ pub(crate) struct LiveDiagnosis {
 #[derive(Debug)]
 pub(super) struct LiveSource {
     pub(super) kind: Kind,
-    /// The path as seen from our mount namespace, such as `/proc/PID/root/tmp/perf-7.map`.
+    /// The path as seen from jitgraft's mount namespace, such as `/proc/PID/root/tmp/perf-7.map`.
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
-    /// The number of code ranges in it so far.
+    /// The number of code ranges that the file has so far.
     pub(super) codes: usize,
-    /// The number of these ranges that are inside the process's memory for JIT code.
+    /// The number of these code ranges that are inside the process's memory for JIT code.
     inside: usize,
 }
 
@@ -75,7 +75,7 @@ impl LiveDiagnosis {
         sources.extend(LiveSource::find_map(&running, force, &mut refused));
         let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
         let given = GivenSwitch::find(runtime, &running);
-        // If a file could not be opened, we can't tell whether its names are missing.
+        // If a file could not be opened, it may have the names, so don't report that they are missing.
         if problems.is_empty() && refused.is_empty() {
             problems.extend(find_problem(&process, &sources, given, jit_bytes));
         }
@@ -93,8 +93,9 @@ impl LiveDiagnosis {
     }
 }
 
-/// The runtime that some of the process's memory is named after. Otherwise the first one that doesn't name its memory;
-/// one that is only a library also requires memory for JIT code. `memory` contains the names of all mappings.
+/// Finds the runtime after which some of the process's memory is named. If there is none, takes the first runtime that
+/// doesn't name its memory; a runtime that is only a library must also have memory for JIT code. `memory` contains the
+/// names of all mappings.
 fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static Runtime> {
     let runtimes = running.runtimes();
     if let Some(owner) = runtimes.iter().find(|runtime| memory.iter().any(|name| runtime.owns_memory(name))) {
@@ -104,8 +105,8 @@ fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static R
     runtimes.iter().find(|runtime| runtime.memory.is_empty() && (has_jit || !runtime.is_library))
 }
 
-/// A finding that affects 100%, since a running process has no samples. It includes `command` only if starting the
-/// process again with it would help.
+/// Makes a finding that affects 100%, because a running process has no samples. It includes `command` only if starting
+/// the process again with that command would help.
 fn finding(process: &Who, problem: OfProcess, command: Option<&String>) -> Finding {
     let is_solved_by_restart = matches!(
         problem,
@@ -118,7 +119,7 @@ fn finding(process: &Who, problem: OfProcess, command: Option<&String>) -> Findi
     Finding { command: command.filter(|_| is_solved_by_restart).cloned(), ..finding }
 }
 
-/// The command that started the process, with the missing options added. `None` if nothing is missing.
+/// The command that started the process, with the missing options added. `None` if no option is missing.
 fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {
     let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
@@ -130,7 +131,7 @@ fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &Run
     Some(variables + &shell::line(words.iter().map(|word| &word[..])))
 }
 
-/// The switch in a process's command that makes the runtime write names, and the file that it leaves.
+/// The switch for writing names that a process's command has, and the file that the runtime then writes.
 #[derive(Debug, Clone, Copy)]
 struct GivenSwitch {
     switch: &'static Switch,
@@ -145,7 +146,7 @@ impl GivenSwitch {
     }
 }
 
-/// What is wrong with the process's jitdumps and perf maps. `None` if they are fine or will be written at exit.
+/// The problem with the process's jitdumps and perf maps. `None` if they are fine or will be written at exit.
 fn find_problem(
     process: &Who,
     sources: &[LiveSource],
@@ -174,8 +175,8 @@ fn find_problem(
     Some(OfProcess::Interpreted { too_old: None, switched_on: None, elsewhere: None, by_chains: false })
 }
 
-/// Reports a runtime that only keeps frame pointers with a certain flag, and was started without it. If the
-/// environment can't be read, the flag may be there, and nothing is reported.
+/// Reports a process whose runtime only keeps frame pointers with a certain flag, if it was started without that flag.
+/// Reports nothing if the environment can't be read, because the flag may be there.
 fn find_missing_frame_pointers(process: &Who, running: &RunningProcess) -> Option<OfProcess> {
     let runtime = process.runtime?;
     let flag = runtime.frame_pointers?;
@@ -193,8 +194,8 @@ impl LiveSource {
         Some(Self { kind: Kind::JitDump, path, bytes: bytes.len() as u64, codes, inside: codes })
     }
 
-    /// Finds the perf map where perf looks for it: named by the inner process ID in the process's own file system, or
-    /// by the outer ID in ours.
+    /// Finds the process's perf map in the two places where perf looks for it: named by the inner process ID in the
+    /// process's own file system, or named by the outer ID in ours.
     fn find_map(running: &RunningProcess, force: bool, refused: &mut Vec<Error>) -> Option<Self> {
         let inner_path = Path::new("/tmp").join(format!("perf-{}.map", running.inner));
         match running.open(&inner_path, Named::Habit, force) {
@@ -231,8 +232,8 @@ mod tests {
     use crate::diagnosis::problem_texts::problem_text;
     use std::fs;
 
-    /// Diagnoses a made-up process of a temporary `/proc`. `words` is its command line, `jit` gives it memory for JIT
-    /// code, `files` go to its /tmp, and `more` is added to its maps.
+    /// Diagnoses an invented process of a temporary `/proc`. `words` is its command line, `jit` gives it memory for JIT
+    /// code, `files` are written to its /tmp, and `more` is added to its memory maps.
     fn diagnosed(program: &str, words: &str, jit: bool, files: &[(&str, &str)], more: &str) -> LiveDiagnosis {
         let proc = tempfile::tempdir().unwrap();
         let dir = proc.path().join("4711");

@@ -49,7 +49,7 @@ use std::path::Path;
 /// Callgrind's name in the table of formats.
 const CALLGRIND: &str = "callgrind";
 
-/// What `doctor` examined, with its diagnosis.
+/// The input that `doctor` examined, with its diagnosis.
 #[derive(Debug)]
 pub(crate) enum Subject {
     Recording(Diagnosis),
@@ -74,7 +74,7 @@ impl Subject {
         Err(unsupported(input.format))
     }
 
-    /// True if `doctor` examines an input of this format as a callgrind file. Standard input is not supported.
+    /// True if `doctor` diagnoses an input of this format as a callgrind file. Standard input is not supported.
     pub(crate) fn is_counted(format: &Format, path: &InPath) -> bool {
         format.name == CALLGRIND && *path != InPath::Stdin
     }
@@ -89,15 +89,15 @@ impl Subject {
     }
 }
 
-/// The process ID, if the path consists of digits and no such file exists.
+/// Parses the path as a process ID. `None` if it doesn't consist of digits, or if a file of that name exists.
 fn parse_pid(path: &InPath) -> Option<Pid> {
     let InPath::Path(path) = path else { return None };
     let digits = path.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     if io::is_there(path) { None } else { digits.parse().ok().map(Pid) }
 }
 
-/// The error for other formats. Text formats don't list mapped files, so they show how many names are missing but not
-/// why.
+/// The error for formats that `doctor` can't diagnose. Text formats don't list mapped files, so they show how many
+/// names are missing but not why.
 fn unsupported(format: &Format) -> Error {
     let instead = match format.rewriter {
         Some(rewriter) => format!("; for this file, `jitgraft {}` counts what it cannot name", rewriter.command),
@@ -117,7 +117,8 @@ pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
     Diagnosis::new(survey.path, examined, examined.resolution.search(), damage)
 }
 
-/// Describes what is missing at the end of a recording of `input_len` bytes. `None` if it is complete.
+/// Describes what is missing at the end of a recording, given that its file has `input_len` bytes. `None` if the
+/// recording is complete.
 fn missing_end(recording: &Recording, input_len: u64) -> Option<String> {
     let Header { form: Form::File, data, .. } = recording.header else { return None };
     let missing = data.end().saturating_sub(input_len);
@@ -141,7 +142,7 @@ fn examine_recording(
     let options = &*options.for_input(input);
     let memory = Memory::find(&survey, &options.sources, warnings);
     let resolution = Resolution::new(&survey, &memory, options, job, warnings);
-    // Keep each sample, not sums: the rules look at the times of unnamed samples.
+    // Keep each sample instead of sums, because the rules look at the times of unnamed samples.
     let samples = &resolution.samples(Keep::EachRow, job, warnings)?;
     let named = &resolution.name(&samples.chains, job, warnings);
     let input_len = input.bytes.len() as u64;

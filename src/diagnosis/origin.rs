@@ -6,7 +6,7 @@ use crate::pipeline::recording::Survey;
 use crate::pipeline::recording::survey::host;
 use crate::sources::is_this_machine;
 
-/// What a recording says about its machine.
+/// The machine on which a recording was made, as far as the recording states it. `None` means unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Origin {
     /// The processor architecture, as in ELF's `e_machine`.
@@ -15,7 +15,7 @@ pub(super) struct Origin {
     pub(super) os_release: Option<String>,
     /// The host name.
     pub(super) host: Option<String>,
-    /// True unless the host name or the architecture shows that it was another machine.
+    /// True unless the host name or the architecture shows that the recording is from another machine.
     pub(super) is_here: bool,
 }
 
@@ -32,7 +32,7 @@ impl Origin {
         }
     }
 
-    /// Names the recorded machine and this one, for a person. `None` if the recording was made here.
+    /// A sentence with the names of the recorded machine and of this one. `None` if the recording was made here.
     pub(super) fn sentence(&self) -> Option<String> {
         if self.is_here {
             return None;
@@ -46,7 +46,7 @@ impl Origin {
     }
 }
 
-/// True if this machine can run programs of that architecture.
+/// True if this machine can run programs of this architecture (ELF's `e_machine`).
 fn can_run_here(machine: u16) -> bool {
     machine == HOST_MACHINE || (machine, HOST_MACHINE) == (EM_386, EM_X86_64)
 }

@@ -1,4 +1,4 @@
-//! What the rules know about each location of a recording.
+//! Collects facts about each location of a recording, which the rules of `doctor` use.
 
 use super::causes::{Cause, Examiner, Status};
 use crate::model::chains::PlaceId;
@@ -13,38 +13,39 @@ use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::symbols::files::SearchOptions;
 use crate::runtimes::{RUNTIMES, RuntimeSet, tier};
 
-/// What the rules know about a location.
+/// Facts about a location.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlaceFacts {
     pub(super) status: Status,
     pub(super) owner: Owner,
     /// True if the address is a return address, so that the frame is a caller's.
     pub(super) is_return: bool,
-    /// True if its function is one that threads begin in, such as `_start`.
+    /// True if the function at the location is one that threads begin in, such as `_start`.
     pub(super) begins_thread: bool,
-    /// What its function does for the profiled program.
+    /// The role that the function at the location has for the profiled program.
     pub(super) runs: Runs,
-    /// The runtime that its function belongs to, judged by the function's name: an index in [`RUNTIMES`].
+    /// The runtime that the function belongs to, judged by the function's name: an index in [`RUNTIMES`]. `None` if the
+    /// name shows no runtime.
     pub(super) shows: Option<usize>,
 }
 
-/// What a function does for the program that a runtime runs.
+/// The role of a function for the program that a runtime runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Runs {
-    /// It interprets functions of the program. The number is the runtime's index in [`RUNTIMES`].
+    /// The function interprets functions of the program. The number is the index of its runtime in [`RUNTIMES`].
     Interpreter(usize),
-    /// It is a function of the program itself, compiled, or interpreted in a frame of its own.
+    /// The function is one of the program itself. It is compiled, or it is interpreted in a frame of its own.
     Function,
-    /// It is neither.
+    /// The function is neither an interpreter nor part of the program.
     Other,
 }
 
 /// What the code at a location belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Owner {
-    /// JIT code named by this source.
+    /// JIT code that this source names.
     Code(OriginId),
-    /// Executable memory without a file, in which no source names this code.
+    /// Executable memory that no file backs, at an address where no source has code.
     Memory,
     /// A mapped file.
     File(DsoId),

@@ -1,4 +1,4 @@
-//! The possible problems of a recording, as data. The texts about each are in `problem_texts`.
+//! The possible problems of a recording, as data. `problem_texts` has the texts about each problem.
 
 use crate::model::{Addr, Pid};
 use crate::resolve::symbols::no_elf::NoElf;
@@ -6,18 +6,19 @@ use crate::runtimes::{Callers, Runtime, Switch};
 use crate::sources::Kind;
 use std::path::PathBuf;
 
-/// A process, with what helps the user to recognize it.
+/// A process, with facts that help the user to recognize it.
 #[derive(Debug, Clone)]
 pub struct Who {
     /// The process ID in the recording.
     pub pid: Pid,
     /// The process name.
     pub comm: String,
-    /// The runtime of the process; `None` if it runs none that jitgraft knows.
+    /// The runtime of the process. `None` if it runs no runtime that jitgraft knows.
     pub runtime: Option<&'static Runtime>,
     /// The number of other processes of the same runtime for which the same problem is reported.
     pub others: u64,
-    /// How to make the runtime write names, except for ways that this process can't use; `None` if there is none.
+    /// Instructions for making the runtime write names, without those that this process can't use. `None` if there are
+    /// none.
     pub advice: Option<String>,
     /// A message that the runtime's version is too old to write names; `None` if the version is new enough or unknown.
     pub too_old: Option<String>,
@@ -46,8 +47,8 @@ pub enum Problem {
     OfProcess(Who, OfProcess),
     /// The recording has no samples.
     NoSamples {
-        /// True if a recorded event is a clock. A clock counts in all code, so the recorded processes must have been
-        /// idle.
+        /// True if one of the recorded events is a clock. A clock counts whenever code runs, so the recorded processes
+        /// must have been idle.
         is_clock: bool,
     },
     /// There are too few samples to show anything.
@@ -59,7 +60,7 @@ pub enum Problem {
     },
     /// The recording is truncated or damaged.
     Damaged {
-        /// What could not be read, and where.
+        /// The part of the recording that could not be read, and where it is.
         why: String,
     },
     /// perf could not keep up and lost samples.
@@ -73,19 +74,19 @@ pub enum Problem {
     NoCallChains,
     /// Stacks have more frames than the kernel may record.
     ChainsCut {
-        /// The maximum number of frames per stack.
+        /// The kernel's maximum number of frames per stack.
         limit: u16,
-        /// True if the limit was set in the recorded command.
+        /// True if the recorded command set the limit.
         is_chosen: bool,
     },
     /// Stacks have more frames than jitgraft unwinds.
     TooDeep {
-        /// The maximum number of frames.
+        /// jitgraft's maximum number of frames per stack.
         limit: usize,
     },
     /// Stacks were only partly copied, because they are larger than the requested copy size.
     CopiesShort {
-        /// The number of bytes that were copied.
+        /// The number of bytes that were copied of each stack.
         bytes: u32,
     },
     /// Stacks were copied on a machine type that jitgraft can't unwind.
@@ -95,43 +96,43 @@ pub enum Problem {
     },
     /// Files whose code ran are missing on this machine.
     FilesGone {
-        /// The missing files, those with most frames first.
+        /// The missing files. Those with most frames come first.
         files: Vec<NamedFile>,
         /// True if other files of the recording exist here in the version that ran. This is then the recorded machine,
         /// and the missing files were deleted or moved.
         same_machine: bool,
-        /// A process that ran in a container and used these files, if there is one.
+        /// A process that ran in a container and used these files. `None` if there is none.
         container: Option<Pid>,
     },
     /// Files exist here, but in another version than the one that ran.
     OtherVersion {
-        /// The files, those with most frames first.
+        /// The files. Those with most frames come first.
         files: Vec<NamedFile>,
     },
     /// Code is mapped from files that aren't ELF files and have no symbols that jitgraft could read.
     NotElf {
-        /// The files, those with most frames first.
+        /// The files. Those with most frames come first.
         files: Vec<NamedFile>,
-        /// What the files are, given that they aren't ELF files.
+        /// What kind of files they are.
         what: NoElf,
-        /// The runtime that generated the files, if their process runs one.
+        /// The runtime that generated the files. `None` if their process runs no known runtime.
         runtime: Option<&'static Runtime>,
     },
     /// Programs that the user has built have no symbols.
     Stripped {
-        /// The files, those with most frames first.
+        /// The files. Those with most frames come first.
         files: Vec<NamedFile>,
         /// True if Go's compiler made the files.
         by_go: bool,
     },
     /// Programs and libraries from packages have no symbols.
     StrippedPackages {
-        /// The files, those with most frames first.
+        /// The files. Those with most frames come first.
         files: Vec<NamedFile>,
     },
     /// Files have symbols, but none at the sampled addresses.
     Symbolless {
-        /// The files, those with most frames first.
+        /// The files. Those with most frames come first.
         files: Vec<NamedFile>,
     },
     /// The kernel's functions have no names.
@@ -144,7 +145,7 @@ pub enum Problem {
     /// Functions in the vDSO have no names. The vDSO is code that the kernel maps into every process; no file contains
     /// it.
     Vdso {
-        /// True if this is the recorded machine.
+        /// True if the recording was made on this machine.
         is_here: bool,
     },
     /// Generated JavaScript ran, and there is no source map for it.
@@ -165,7 +166,7 @@ pub enum Problem {
     Guest,
     /// Samples have addresses where nothing was mapped.
     Nowhere {
-        /// One of these addresses.
+        /// An address where nothing was mapped. `None` if no such address is known.
         example: Option<Addr>,
     },
 }
@@ -175,7 +176,7 @@ pub enum Problem {
 pub enum OfProcess {
     /// The times in a jitdump come from another clock than the recording's.
     Clock {
-        /// The jitdump in question.
+        /// The jitdump with times of another clock.
         source: SourceFile,
         /// The possible error of the jitdump's times, in nanoseconds; `None` if they could not be used at all.
         error: Option<u64>,
@@ -184,7 +185,7 @@ pub enum OfProcess {
     },
     /// A log's times are not on the recording's clock, and addresses were reused at about the time of the samples.
     Doubtful {
-        /// The log in question.
+        /// The log whose times don't match the recording's.
         source: SourceFile,
         /// The possible error of the log's times, in nanoseconds; `None` if unknown.
         error: Option<u64>,
@@ -194,11 +195,12 @@ pub enum OfProcess {
     },
     /// A runtime wrote no file that names its code, or the file is missing.
     Silent {
-        /// The process ID in the process's own namespace, if it differs because the process ran in a container.
+        /// The process ID in the process's own PID namespace. `None` if it is the same: it only differs in containers.
         inner: Option<Pid>,
-        /// The switch that the recorded command line passed to the process.
+        /// The switch that the recorded command line passed to the process. `None` if there is none.
         given: Option<&'static Switch>,
-        /// A switch in the recorded command line that reached another process but not this one.
+        /// A switch in the recorded command line that reached another process but not this one. `None` if there is
+        /// none.
         elsewhere: Option<&'static Switch>,
         /// True if the process should have mapped a jitdump but didn't.
         unmapped: bool,
@@ -226,19 +228,19 @@ pub enum OfProcess {
     Missing {
         /// The path of the jitdump.
         path: PathBuf,
-        /// The process ID in the process's own namespace, if it differs because the process ran in a container.
+        /// The process ID in the process's own PID namespace. `None` if it is the same: it only differs in containers.
         inner: Option<Pid>,
     },
     /// A jitdump or perf map of another process is next to the recording, but none of this process.
     OtherProcess {
-        /// The file in question.
+        /// The path of the other process's file.
         path: PathBuf,
         /// The kind of file.
         kind: Kind,
         /// The process that it belongs to, according to the file's name or header.
         of: Pid,
-        /// The number of such files that report code at the addresses of this process's unnamed code. These files may
-        /// belong to this process, under another process ID.
+        /// The number of files of other processes that report code at the addresses of this process's unnamed code.
+        /// They may belong to this process, under another process ID.
         fits: usize,
     },
     /// A jitdump or perf map exists but can't be used.
@@ -254,12 +256,12 @@ pub enum OfProcess {
     },
     /// A jitdump or perf map reports no code at all.
     Empty {
-        /// The file in question.
+        /// The empty file.
         source: SourceFile,
     },
     /// A jitdump or perf map is damaged or truncated.
     Torn {
-        /// The file in question.
+        /// The damaged or truncated file.
         source: SourceFile,
         /// The number of unusable records or lines.
         skipped: u64,
@@ -268,24 +270,24 @@ pub enum OfProcess {
     },
     /// A jitdump or perf map reports memory that this process doesn't have, so it belongs to another run.
     OtherRun {
-        /// The file in question.
+        /// The file that belongs to another run.
         source: SourceFile,
     },
     /// A process replaced its program (`exec`), and the new program's file overwrote the file of the previous program.
     Replaced {
-        /// The file in question.
+        /// The file of the new program.
         source: SourceFile,
     },
     /// The last record of a jitdump is older than code that has no name.
     EndsEarly {
-        /// The jitdump in question.
+        /// The jitdump that ends too early.
         source: SourceFile,
         /// The time between the end of the jitdump and the last sample of the process, in nanoseconds.
         before: u64,
     },
     /// A jitdump or perf map is intact, but doesn't report all code that ran.
     Incomplete {
-        /// The file in question.
+        /// The incomplete file.
         source: SourceFile,
         /// The switch that the process received.
         given: Option<&'static Switch>,
@@ -294,11 +296,11 @@ pub enum OfProcess {
     },
     /// Two runtimes of a process wrote the same perf map, and the second one overwrote the names of the first.
     Overwritten {
-        /// The file in question.
+        /// The perf map that both runtimes wrote.
         source: SourceFile,
         /// The runtime whose names are in the file.
         by: &'static Runtime,
-        /// How to make one of the runtimes write another file.
+        /// Instructions for making one of the runtimes write another file.
         ways: String,
     },
     /// `perf inject` or `jitgraft inject` moved the names into ELF images, which are missing.
@@ -313,9 +315,10 @@ pub enum OfProcess {
         /// A message that the runtime's version is too old to name interpreted functions; `None` if it is new enough or
         /// unknown.
         too_old: Option<String>,
-        /// The option that makes the runtime name interpreted functions, if the process received it.
+        /// The option that makes the runtime name interpreted functions. `None` if the process didn't receive it.
         switched_on: Option<String>,
-        /// A switch in the recorded command line that reached another process but not this one.
+        /// A switch in the recorded command line that reached another process but not this one. `None` if there is
+        /// none.
         elsewhere: Option<&'static Switch>,
         /// True if `switched_on` had no effect, because the code keeps no frame pointers and stacks were recorded as
         /// call chains, which cannot get past such code.
@@ -328,22 +331,22 @@ pub enum OfProcess {
     },
     /// Stacks break off in code that doesn't keep the frame pointer. The finding's process has most of these stacks.
     FramePointers {
-        /// The files where stacks break off, most stacks first; empty if it is JIT code.
+        /// The files where stacks break off. Those with most stacks come first. Empty if stacks break off in JIT code.
         files: Vec<String>,
-        /// True if most of these stacks break off in JIT code.
+        /// True if most of the stacks that break off do so in JIT code.
         in_jit: bool,
         /// Whether copied stacks (`perf record --call-graph dwarf`) would show the callers of the JIT code.
         callers: Callers,
         /// The machine type of the code (`e_machine` of ELF).
         machine: u16,
-        /// True if most of these stacks break off in programs that Go's compiler made, without C code.
+        /// True if most of the stacks that break off do so in programs that Go's compiler made, without C code.
         in_go: bool,
     },
     /// Copied stacks can't be unwound to their end. The finding's process has most of these stacks.
     NotUnwound {
-        /// The files in which unwinding stops, those with most stacks first.
+        /// The files in which unwinding stops. Those with most stacks come first.
         files: Vec<String>,
-        /// True if most of these stacks stop in JIT code.
+        /// True if most of the stacks that can't be unwound end in JIT code.
         in_jit: bool,
         /// What is known of the jitdump with the unwinding information for the JIT code.
         dump: UnwindingDump,
@@ -373,7 +376,7 @@ pub struct NamedFile {
 }
 
 impl Problem {
-    /// The process that the problem belongs to, if it belongs to one.
+    /// The process that the problem belongs to. `None` if it isn't a problem of a single process.
     pub fn process(&self) -> Option<&Who> {
         if let Self::OfProcess(process, _) = self { Some(process) } else { None }
     }
@@ -390,8 +393,8 @@ impl Problem {
 pub struct Finding {
     /// The problem that was found.
     pub problem: Problem,
-    /// The percentage of the recording that the problem distorts. A sample counts by the share of its frames that have
-    /// no name, fully if its stack breaks off, and half if only its outermost frames are missing.
+    /// The percentage of the recording that the problem distorts. A sample counts fully if its stack breaks off, and
+    /// half if only its outermost frames are missing. Otherwise it counts by the share of its frames that have no name.
     pub percent: f64,
     /// The number of samples that the problem affects.
     pub samples: u64,

@@ -32,23 +32,23 @@ pub(crate) struct Diagnosis {
     pub(super) samples: u64,
     pub(super) frames: u64,
     pub(super) named: u64,
-    /// For each event, how its samples divide into kinds of code, judged by the innermost frame.
+    /// For each event, the share of each kind of code in its samples, judged by the innermost frame.
     pub(super) shares: Vec<CodeShares>,
     pub(super) processes: Vec<ProcessDiagnosis>,
     pub(super) bpf: BpfFrames,
-    /// The problems that matter, those with the largest effect first.
+    /// The problems that matter. Those with the largest effect come first.
     pub(crate) findings: Vec<Finding>,
-    /// Problems that are normal, or too small to matter.
+    /// Problems that are normal, or whose effect is too small to matter.
     pub(crate) minor: Vec<Finding>,
 }
 
-/// A process that has JIT code, a dump or a map.
+/// A process that has JIT code, a dump or a map, with its counts.
 #[derive(Debug)]
 pub(super) struct ProcessDiagnosis {
     pub(super) process: Who,
     /// Frames of JIT code with a name.
     pub(super) named: u64,
-    /// Frames in memory for JIT code without a name.
+    /// Frames without a name in memory for JIT code.
     pub(super) unnamed: u64,
     pub(super) sources: Vec<(Account, SourceFile)>,
 }
@@ -71,7 +71,7 @@ impl Diagnosis {
         };
         let (mut findings, mut minor): (Vec<Finding>, Vec<Finding>) =
             rules::findings(context, damage).into_iter().partition(Finding::is_significant);
-        // Other commands' summaries send users here when names are missing. Always give them at least one reason.
+        // The summaries of other commands send users here when names are missing. So always give at least one reason.
         if findings.is_empty() && examined.frame_counts().lacks_names() && !minor.is_empty() {
             findings.push(minor.remove(0));
         }

@@ -1,4 +1,4 @@
-//! Counts everything that the rules need, in one pass over the samples.
+//! Counts everything that the rules of `doctor` need, in one pass over the samples.
 
 use super::causes::{Cause, Status};
 use super::doubtful;
@@ -10,39 +10,39 @@ use crate::resolve::dso::DsoId;
 use crate::runtimes::{RUNTIMES, Runtime};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How much of the samples one cause affects.
+/// The frames and samples that one cause affects.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Spoilt {
-    /// Affected frames.
+    /// The number of affected frames.
     pub(super) frames: u64,
-    /// Samples with at least one affected frame.
+    /// The number of samples with at least one affected frame.
     pub(super) samples: u64,
-    /// Samples whose innermost frame is affected.
+    /// The number of samples whose innermost frame is affected.
     pub(super) leaves: u64,
-    /// For each sample the affected share of its frames (0 to 1), summed over the samples.
+    /// For each sample, the share of its frames that are affected (0 to 1), summed over all samples.
     parts: f64,
 }
 
-/// The counts of one process.
+/// The counts for one process.
 #[derive(Debug, Default)]
 pub(super) struct ProcessTally {
-    /// Its samples.
+    /// The number of the process's samples.
     pub(super) samples: u64,
-    /// Frames of JIT code with a name, and frames in memory for JIT code without one.
+    /// JIT frames: `named` ones, and `unnamed` ones in memory for JIT code.
     pub(super) named: u64,
     pub(super) unnamed: u64,
-    /// Samples in which each runtime interpreted code, by the runtime's index in [`RUNTIMES`].
+    /// Samples in which a runtime interpreted code, by the runtime's index in [`RUNTIMES`].
     pub(super) interpreted: BTreeMap<usize, Interpreted>,
-    /// The files whose code it ran.
+    /// The files whose code the process ran.
     pub(super) files: BTreeSet<DsoId>,
-    /// Runtimes recognized by the names of their own functions, by index in [`RUNTIMES`].
+    /// Runtimes that were recognized by the names of their own functions, by index in [`RUNTIMES`].
     pub(super) shown: BTreeSet<usize>,
-    /// Unnamed JIT frames that directly called an interpreter function, by that runtime's index in [`RUNTIMES`]. These
-    /// frames are the runtime's trampolines.
+    /// Unnamed JIT frames that directly called a runtime's interpreter function, by the runtime's index in
+    /// [`RUNTIMES`]. These frames are trampolines of the runtime.
     pub(super) trampolines: BTreeMap<usize, u64>,
-    /// Samples with at least one unnamed frame in memory for JIT code.
+    /// The number of samples with at least one unnamed frame in memory for JIT code.
     pub(super) with_unnamed: u64,
-    /// The time of the last sample.
+    /// The time of the process's last sample.
     pub(super) last: Nanos,
     /// Incomplete call chains, by the owner of the outermost known frame.
     pub(super) broken: BTreeMap<Owner, u64>,
@@ -56,7 +56,7 @@ pub(super) struct ProcessTally {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Interpreted {
     pub(super) all: Spoilt,
-    /// Samples whose innermost function of the profiled program is interpreted, not compiled.
+    /// The number of samples in which the innermost function of the profiled program is interpreted, not compiled.
     pub(super) innermost: u64,
 }
 
@@ -68,19 +68,20 @@ pub(super) struct Tally {
     pub(super) named: u64,
     pub(super) causes: BTreeMap<Cause, Spoilt>,
     pub(super) processes: BTreeMap<Pid, ProcessTally>,
-    /// For each source of JIT code: frames that it names, and samples with at least one such frame.
+    /// For each source of JIT code: the number of frames that it names, and the number of samples with at least one
+    /// such frame.
     pub(super) covered: Vec<(u64, u64)>,
-    /// For each source of JIT code: frames that may have the wrong name (see [`doubtful`]).
+    /// For each source of JIT code: the number of frames that may have the wrong name (see [`doubtful`]).
     pub(super) doubtful: Vec<u64>,
-    /// The number of call chains that were cut at the kernel's limit, and that limit in frames.
+    /// The number of call chains that were cut at the kernel's limit, and the limit in frames per stack.
     pub(super) cut: (u64, u16),
     pub(super) copies_ended: u64,
     pub(super) too_deep: u64,
 }
 
 impl Spoilt {
-    /// Adds one sample that has `whole` frames, of which `frames` are affected. `leaf`: the innermost frame is
-    /// affected.
+    /// Adds one sample. It has `whole` frames, of which `frames` are affected. `leaf` says whether the innermost frame
+    /// is affected.
     fn add(&mut self, frames: u64, whole: u64, leaf: bool) {
         self.frames += frames;
         self.samples += 1;
@@ -96,19 +97,20 @@ impl Spoilt {
         self.parts += other.parts;
     }
 
-    /// The affected part of all samples, in percent. The larger of two measures counts: the shares of affected frames,
-    /// or the samples whose innermost frame is affected, because profiles are mostly read for innermost frames.
+    /// The affected part of `samples` samples, in percent. The larger of two measures counts: the sum of each sample's
+    /// share of affected frames, or the number of samples whose innermost frame is affected. The second one matters
+    /// because profiles are mostly read for innermost frames.
     pub(super) fn percent(&self, samples: u64) -> f64 {
         percent(self.parts.max(self.leaves as f64), samples)
     }
 }
 
-/// `part` as a percentage of the samples; 0 if there are none.
+/// `part` as a percentage of `samples`; 0 if `samples` is 0.
 pub(super) fn percent(part: f64, samples: u64) -> f64 {
     if samples == 0 { 0.0 } else { 100.0 * part / samples as f64 }
 }
 
-/// True if the frame might be where its thread began: it is a caller without a name, so we can't tell.
+/// True if the frame might be the function in which its thread began. It is a caller without a name, so we can't tell.
 fn may_begin(frame: &PlaceFacts) -> bool {
     frame.is_return && matches!((frame.owner, frame.status), (Owner::File(_) | Owner::Memory, Status::Unnamed(_)))
 }
@@ -122,12 +124,13 @@ struct TalliedStack<'a> {
 }
 
 impl TalliedStack<'_> {
-    /// True if the stack is only long because the kernel followed something that is not a frame pointer. Where code
-    /// uses that register for other things, the chain runs in a circle or from one object to the next.
+    /// True if the stack is only long because the kernel followed a register that is not a frame pointer. In code that
+    /// uses this register for other things, the chain runs in a circle or from one object to the next.
     fn goes_astray(&self) -> bool {
-        /// How many of the outermost frames to check. The circles are shorter than this.
+        /// The number of outermost frames to check. The circles are shorter than this.
         const END: usize = 16;
-        // No code was mapped at that address, so it can't be a return address, and its callers are not real either.
+        // No code was mapped at the frame's address, so it can't be a return address, and its callers are not real
+        // either.
         self.frames.iter().rev().take(END).any(|frame| frame.owner == Owner::Nowhere)
     }
 }
@@ -181,8 +184,8 @@ impl Tally {
         }
     }
 
-    /// The runtime that owns the unnamed JIT code of a process: more than half of it consists of this runtime's
-    /// trampolines.
+    /// The runtime that owns the unnamed JIT code of a process: more than half of this code are trampolines of the
+    /// runtime. `None` if no runtime fits.
     pub(super) fn owner_of_unnamed(
         &self,
         pid: Pid,
@@ -237,7 +240,7 @@ impl Tally {
         }
     }
 
-    /// Counts whether the stack is complete, and if not, where it breaks off.
+    /// Counts stacks that are not complete, by the code in which they break off.
     fn count_end(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
         let outermost = stack.frames.iter().rev().find(|frame| frame.owner != Owner::Nowhere);
@@ -251,8 +254,8 @@ impl Tally {
             StackEnd::NoWayOn => {
                 *process.not_unwound.entry(owner).or_default() += 1;
             }
-            // A chain is broken if it ends neither at the start of a thread nor in the kernel. If no call chains were
-            // recorded, all stacks are counted here, but the rules ignore the count.
+            // A chain is broken if it ends neither at the start of a thread nor in the kernel. If perf recorded no call
+            // chains, all stacks are counted here, but the rules then ignore this count.
             StackEnd::Recorded | StackEnd::Limit(_) => {
                 let may_begin = stack.end == StackEnd::Recorded && outermost.is_some_and(may_begin);
                 let begins = stack.frames.iter().any(|frame| frame.begins_thread) || may_begin;

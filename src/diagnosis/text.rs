@@ -1,4 +1,4 @@
-//! Prints a diagnosis for people.
+//! Prints a diagnosis as text.
 
 use super::context::RecordedStacks;
 use super::counted::CountedDiagnosis;
@@ -51,7 +51,7 @@ fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Prints the number of findings. `with` describes the figure beside each one.
+/// Prints the number of findings. `with` describes the figure that is printed beside each finding.
 fn write_count(findings: &[Finding], with: &str, out: &mut dyn Write) -> Result<()> {
     match findings.len() {
         0 => writeln!(out, "No problems found.")?,
@@ -70,7 +70,7 @@ fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
         write_wrapped(&format!("{:>6.1}%  {cause}", finding.percent), 9, out)?;
         match finding.command.as_deref() {
             Some(command) if shown.contains(&command) => writeln!(out, "         → record again as above")?,
-            // On one line, so that it can be copied.
+            // Print the command on a single line, so that it can be copied.
             Some(command) => writeln!(out, "         → record again:\n           {command}")?,
             None => {}
         }
@@ -83,7 +83,7 @@ fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
 
 /// Wraps a text at spaces. All lines except the first are indented by `indent` spaces.
 fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
-    /// In columns. Longer lines are hard to read.
+    /// Maximum length of a line in columns. Longer lines are hard to read.
     const WIDTH: usize = 100;
     let mut room = WIDTH;
     for (number, word) in text.split(' ').enumerate() {
@@ -100,12 +100,12 @@ fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
     Ok(writeln!(out)?)
 }
 
-/// This many processes are listed one by one; the rest are summed by runtime.
+/// The number of processes that are listed one by one. The rest are summed by runtime.
 const LISTED: usize = 8;
 
-/// Prints the processes with the most frames of JIT code one by one, and sums of the others by runtime.
+/// Prints the processes with the most frames of JIT code one by one. The others are summed by runtime.
 fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Result<()> {
-    /// Sums of several processes.
+    /// Sums over several processes.
     #[derive(Default)]
     struct Sum {
         count: usize,
@@ -115,7 +115,7 @@ fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Resul
     let mut by_size: Vec<&ProcessDiagnosis> = processes.iter().collect();
     by_size.sort_by_key(|process| Reverse(process.named + process.unnamed));
     let (listed, others) = by_size.split_at(by_size.len().min(LISTED));
-    // In the original order, not by size.
+    // Keep the original order of the processes, not that by size.
     for process in processes {
         if listed.iter().any(|other| std::ptr::eq(*other, process)) {
             write_process(process, out)?;

@@ -19,27 +19,28 @@ pub(in crate::render) const SHADES: u32 = 3;
 /// What the color of a box means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::render) enum Swatch {
-    /// Not code: the root, or a process or thread that owns the stacks.
+    /// Not code, but the root, or a process or thread that owns the stacks.
     Whose,
     /// A kind of code.
     Code(Category),
-    /// The profile has no kinds of code. The box gets one of several warm colors, chosen by its name.
+    /// A name, because the profile has no kinds of code. The name selects one of several warm colors.
     Name(u8),
-    /// The difference from the earlier profile, from −[`STEPS`] to [`STEPS`].
+    /// A change since the earlier profile, from −[`STEPS`] to [`STEPS`].
     Change(i8),
-    /// The name of a thread in a chart, without a color.
+    /// The name of a thread in a chart. It has no color.
     Lane,
-    /// A time in which the thread did not run.
+    /// A time during which the thread did not run.
     Idle,
 }
 
-/// The number of colors for growth, and the number of colors for shrinkage.
+/// The number of colors for boxes that grew, and the number of colors for boxes that shrank.
 pub(in crate::render) const STEPS: i8 = 4;
 
-/// The number of warm colors.
+/// The number of warm colors for names.
 pub(in crate::render) const NAMES: u8 = 4;
 
-/// For each kind of code: its letter, and its color on a light and on a dark page. Unnamed code is also hatched.
+/// For each kind of code: the letter that stands for it, and its color on a light and on a dark page. Unnamed code is
+/// hatched in addition.
 const PAINTS: [(Category, char, [u32; 2]); 16] = [
     (Category::Kernel, 'k', [0xe3_86_29, 0x91_56_02]),
     (Category::Native, 'n', [0xe2_c3_48, 0xa7_8c_3c]),
@@ -84,7 +85,7 @@ impl Swatch {
         matches!(self, Self::Code(category) if category.is_unnamed())
     }
 
-    /// The colors on a light page and on a dark page.
+    /// The colors of this swatch on a light page and on a dark page.
     fn colors(self) -> [Rgb; 2] {
         match self {
             Self::Whose => split_rgb(0xe4_e4_e4, 0x3c_3f_43),
@@ -108,12 +109,12 @@ impl Swatch {
     }
 }
 
-/// The colors on a light and on a dark page, given as 0xRRGGBB.
+/// Splits two colors, given as 0xRRGGBB, into red, green and blue: one for a light page, one for a dark page.
 fn split_rgb(light: u32, dark: u32) -> [Rgb; 2] {
     [light, dark].map(|rgb| [(rgb >> 16) as u8, (rgb >> 8) as u8, rgb as u8])
 }
 
-/// Mixes two colors: `part` is 0 for the first color and 1 for the second.
+/// Mixes two colors. `part` is the share of the second one, from 0 to 1.
 fn mix(from: Rgb, to: Rgb, part: f64) -> Rgb {
     let mut mixture = from;
     for (channel, to) in mixture.iter_mut().zip(to) {
@@ -123,7 +124,7 @@ fn mix(from: Rgb, to: Rgb, part: f64) -> Rgb {
     mixture
 }
 
-/// A shade of a color: the color itself, a little lighter, or a little darker.
+/// A shade of a color. Depending on `shade`, it is the color itself, a little lighter, or a little darker.
 fn apply_shade(color: Rgb, shade: u32) -> Rgb {
     match shade {
         0 => color,
@@ -132,12 +133,13 @@ fn apply_shade(color: Rgb, shade: u32) -> Rgb {
     }
 }
 
-/// The color of hatching lines. It contrasts with the text even more than the color of the box does.
+/// The color of the lines with which a box of this color is hatched. It contrasts with the text even more than the
+/// box's color does.
 fn line_on(color: Rgb) -> Rgb {
     mix(color, if is_light(color) { [255; 3] } else { [0; 3] }, 0.40)
 }
 
-/// Black or white, whichever is easier to read on the color.
+/// Black or white, whichever is easier to read on this color.
 fn text_on(color: Rgb) -> &'static str {
     if is_light(color) { "#16181a" } else { "#fff" }
 }
@@ -157,8 +159,8 @@ fn linear(part: u8) -> f64 {
     if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
 }
 
-/// The CSS rules for these swatches. Boxes are strokes of paths, and texts are filled. Hatched boxes are painted with
-/// the patterns of [`patterns`].
+/// The CSS rules for these swatches. Boxes are strokes of paths, and texts are filled. Boxes that are hatched get the
+/// patterns of [`patterns`].
 pub(in crate::render) fn rules(swatches: &[Swatch]) -> String {
     let [light, dark] = [0, 1].map(|theme| {
         let mut rules = String::new();
@@ -185,7 +187,7 @@ pub(in crate::render) fn rules(swatches: &[Swatch]) -> String {
     format!("{light}@media(prefers-color-scheme:dark){{{dark}}}")
 }
 
-/// The SVG patterns of the hatched swatches among these, one for each shade.
+/// The SVG patterns of those swatches that are hatched, one pattern per shade.
 pub(in crate::render) fn patterns(swatches: &[Swatch]) -> String {
     let mut patterns = String::new();
     for swatch in swatches.iter().filter(|swatch| swatch.is_hatched()) {
@@ -203,8 +205,8 @@ pub(in crate::render) fn patterns(swatches: &[Swatch]) -> String {
 
 /// CSS variables for light and dark pages: the color of each kind of code and of the text on it (`--code-k`,
 /// `--text-k`), of changes (`--code-0` to `--code-8`), and of names if no kinds are known (`--code-A` …). A hatched
-/// color also has the color of its lines (`--line-x`) and an element background of both (`--fill-x`). The theme is the
-/// one of the reader's system, unless the attribute `data-theme` of the root element names another.
+/// color also has the color of its lines (`--line-x`) and an element background with both colors (`--fill-x`). The
+/// reader's system decides between light and dark, unless the attribute `data-theme` of the root element does.
 pub(in crate::render) fn variables() -> String {
     let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
     let all: Vec<Swatch> = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Whose, Swatch::Idle]).collect();
@@ -215,7 +217,7 @@ pub(in crate::render) fn variables() -> String {
     )
 }
 
-/// Like [`variables`], but only for these swatches and always in the theme of the reader's system.
+/// Like [`variables`], but only for these swatches. The reader's system always decides between light and dark.
 pub(in crate::render) fn variables_of(swatches: &[Swatch]) -> String {
     let swatches: Vec<Swatch> = swatches.iter().copied().filter(|swatch| *swatch != Swatch::Lane).collect();
     let [light, dark] = [0, 1].map(|theme| theme_variables(&swatches, theme));
@@ -238,7 +240,7 @@ fn theme_variables(swatches: &[Swatch], theme: usize) -> String {
     variables
 }
 
-/// A CSS background with both colors of hatched code.
+/// A CSS background with the box color and the line color of hatched code.
 fn fill(letter: char) -> String {
     format!("repeating-linear-gradient(135deg,var(--code-{letter}) 0 3px,var(--line-{letter}) 3px 5px)")
 }
@@ -248,23 +250,24 @@ pub(in crate::render) fn letter(category: Category) -> char {
     Swatch::Code(category).letter()
 }
 
-/// The prefix of CSS class names, before the letter and the shade. Class names must not begin with a digit.
+/// The prefix of CSS class names. The letter and the shade follow. It is needed because class names must not begin with
+/// a digit.
 pub(in crate::render) const CLASS: &str = "c";
 
-/// The prefix of the names of hatching patterns and of the classes of their lines.
+/// The prefix of the names of hatching patterns, and of the classes of hatching lines.
 const HATCH: &str = "h";
 
-/// The shade of a name. It depends only on the name.
+/// The number of the shade for a function with this name. It depends only on the name.
 pub(in crate::render) fn shade(name: &str) -> u32 {
     hash(name) % SHADES
 }
 
-/// The warm color of a name. It depends only on the name.
+/// The warm color for a function with this name. It depends only on the name.
 pub(in crate::render) fn warm(name: &str) -> Swatch {
     Swatch::Name((hash(name) / SHADES % u32::from(NAMES)) as u8)
 }
 
-/// The FNV-1a hash. It keeps the colors of names the same in every picture.
+/// The FNV-1a hash. A fixed hash function keeps the colors of names the same in every picture.
 fn hash(name: &str) -> u32 {
     let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     hash ^ hash >> 15

@@ -1,4 +1,5 @@
-//! Adds to a command whatever its runtime needs to write names. What the command already has isn't repeated.
+//! Adds to a command the options and variables with which its runtime writes names. Those that the command already has
+//! aren't repeated.
 
 use super::runtime::{Runtime, Shape};
 use super::switch::{Flag, Stacks, Switch, Version};
@@ -6,12 +7,12 @@ use crate::model::backing::base_name;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// A command's environment variables, as far as they are known.
+/// The environment variables of a command, as far as they are known.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Environment {
-    /// Nothing is known about them, because a recording doesn't contain any.
+    /// The variables are unknown, because a recording doesn't contain any.
     Unknown,
-    /// The variables that matter, with their values.
+    /// The variables that matter for runtimes, with their values.
     Known(BTreeMap<Vec<u8>, Vec<u8>>),
 }
 
@@ -27,11 +28,11 @@ pub struct CommandLine<'a> {
 /// What is known about a process that should write names.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunFacts<'a> {
-    /// The version of its runtime.
+    /// The version of the process's runtime. `None` if it is unknown.
     pub version: Option<Version>,
-    /// Its command line.
+    /// The process's command line. `None` if it is unknown.
     pub command: Option<CommandLine<'a>>,
-    /// The names of its memory mappings.
+    /// The names of the process's memory mappings.
     pub memory: &'a [&'a [u8]],
 }
 
@@ -40,15 +41,15 @@ pub struct RunFacts<'a> {
 pub struct Assignment {
     /// The variable's name.
     pub name: &'static str,
-    /// Its new value, or what to append to the existing value.
+    /// The variable's new value, or the text to append to the existing value.
     pub value: String,
-    /// Separates the existing value from what is appended; `None` if the existing value is replaced.
+    /// The separator between the existing value and the appended text. `None` if the existing value is replaced.
     pub separator: Option<char>,
     /// Whether the variable is set already; `None` if unknown.
     pub is_set: Option<bool>,
 }
 
-/// A command with everything that was missing.
+/// A command, completed with everything that was missing for names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorrectedCommand {
     /// Environment variables to set.
@@ -57,14 +58,14 @@ pub struct CorrectedCommand {
     pub words: Vec<Vec<u8>>,
 }
 
-/// Programs that run the command that follows their own arguments.
+/// Programs that run another command, which follows their own arguments.
 const WRAPPERS: &[&[u8]] = &[
     b"env", b"taskset", b"nice", b"ionice", b"chrt", b"timeout", b"setarch", b"nohup", b"stdbuf", b"time", b"unshare",
     b"numactl", b"setsid",
 ];
 
 impl Assignment {
-    /// The assignment for a shell, to be put before a command. An existing value is referred to as `$NAME`.
+    /// The assignment in shell syntax, to be put before a command. It refers to an existing value as `$NAME`.
     pub fn for_shell(&self) -> String {
         let Self { name, value, separator, is_set } = self;
         let quote = |text: &str| crate::model::shell::quoted(text.as_bytes()).into_owned();
@@ -75,7 +76,7 @@ impl Assignment {
         }
     }
 
-    /// The complete value, given the existing one.
+    /// The complete value of the variable. `existing` is its previous value.
     pub fn append_to(&self, existing: Option<&[u8]>) -> Vec<u8> {
         let mut whole = Vec::new();
         if let (Some(existing @ [_, ..]), Some(separator)) = (existing, self.separator) {
@@ -88,7 +89,7 @@ impl Assignment {
 }
 
 impl<'a> CommandLine<'a> {
-    /// The value of a variable: assigned in the command line by `env`, or from the environment.
+    /// The value of a variable that `env` assigns in the command line or that the environment has.
     fn variable(&self, name: &str) -> Option<&'a [u8]> {
         if self.words.first().is_some_and(|first| base_name(first) == b"env") {
             // The last assignment counts.
@@ -120,25 +121,25 @@ impl Environment {
     }
 }
 
-/// The index of the program that `is_program` recognizes; `None` if the command runs another one. Looks behind `env`
-/// and similar programs.
+/// The index of the program that `is_program` recognizes, even if `env` or a similar program runs it. `None` if the
+/// command runs another program.
 pub fn program_at(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Option<usize> {
     let is_wrapped = words.first().is_some_and(|first| WRAPPERS.contains(&base_name(first)));
     let reach = if is_wrapped { words.len() } else { 1 };
     words.iter().take(reach).position(|word| is_program(base_name(word)))
 }
 
-/// The range of a command's words that are options of the runtime and not arguments of the program that it runs.
+/// The part of a command's words that are options of the runtime, not arguments of the program that it runs.
 struct OwnOptions<'a> {
     words: &'a [Vec<u8>],
-    /// The index of the first option, or where it would be.
+    /// The index of the first option. If there are no options, the index where they would be.
     start: usize,
-    /// One past the last option.
+    /// The index after the last option.
     end: usize,
 }
 
 impl<'a> OwnOptions<'a> {
-    /// `None` if the command runs another program.
+    /// Finds the options of the runtime's program. `None` if the command runs another program.
     fn find(runtime: &Runtime, words: &'a [Vec<u8>]) -> Option<Self> {
         let program = program_at(words, |name| runtime.is_program(name))?;
         let mut start = program + 1;
@@ -201,7 +202,7 @@ fn is_option_called(word: &[u8], option: &str) -> bool {
     word.starts_with(b"--") && name.len() == option.len() && name.iter().zip(option.bytes()).all(is_same)
 }
 
-/// True if the word is one of a group of options: `--zjit` includes `--zjit-stats` and `--zjit=…`.
+/// True if the word is an option of this group, such as `--zjit`, `--zjit-stats` or `--zjit=…` for `--zjit`.
 fn is_option_of(word: &[u8], group: &str) -> bool {
     word.strip_prefix(group.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b'-' | b'=')))
 }
@@ -210,11 +211,11 @@ fn items(list: &[u8], separator: char) -> impl Iterator<Item = &[u8]> {
     list.split(move |byte| u32::from(*byte) == u32::from(separator))
 }
 
-/// The last word that sets this key, and where the key starts in it.
+/// The index of the last word that sets this key of an option, and the offset in that word where the key starts.
 fn find_setting(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, usize)> {
     let is_key = |text: &[u8]| text.strip_prefix(key.as_bytes()).is_some_and(|rest| rest.first() == Some(&b'='));
     for (index, word) in words.iter().enumerate().rev() {
-        // The option and the key may be one word or two.
+        // The option and the key may be in one word or in two.
         if word.strip_prefix(option.as_bytes()).is_some_and(is_key) {
             return Some((index, option.len()));
         }
@@ -226,12 +227,12 @@ fn find_setting(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, us
 }
 
 impl Runtime {
-    /// How to make the runtime write names, as text; `None` if it can't.
+    /// Instructions for making the runtime write names. `None` if it can't write any.
     pub fn advice(&'static self) -> Option<String> {
         self.advice_for(RunFacts::default())
     }
 
-    /// Like [`advice`](Self::advice), without what a certain process can't use.
+    /// Like [`advice`](Self::advice), but leaves out instructions that this process can't use.
     pub fn advice_for(&'static self, facts: RunFacts<'_>) -> Option<String> {
         let mut ways = String::new();
         for switch in self.usable_switches(facts) {
@@ -242,7 +243,8 @@ impl Runtime {
         (!ways.is_empty()).then_some(ways)
     }
 
-    /// The switches that a process can use: its version has them, and its command has no options that rule them out.
+    /// The switches that a process can use: its version has them, and no option of its command is incompatible with
+    /// them.
     pub fn usable_switches<'a>(&'static self, facts: RunFacts<'a>) -> impl Iterator<Item = &'static Switch> + use<'a> {
         let is_named = |switch: &Switch| {
             !switch.memory.is_empty() && facts.memory.iter().any(|name| Shape::Holds(switch.memory).fits(name))
@@ -254,22 +256,22 @@ impl Runtime {
         })
     }
 
-    /// The switch that command-line flags or environment variables can turn on and that produces the most. If the
-    /// version isn't known, the one that most versions have. `None` if there is no such switch.
+    /// The switch with the best result among those that command-line flags or environment variables can turn on. If the
+    /// version isn't known, this is the switch that most versions have. `None` if there is no such switch.
     pub fn best_switch(&'static self, facts: RunFacts<'_>) -> Option<&'static Switch> {
         let mut can = self.usable_switches(facts).filter(|switch| switch.can_be_set()).collect::<Vec<_>>().into_iter();
         match facts.version {
             Some(_) => can.next(),
             None => {
                 let first = can.next()?;
-                // An equivalent switch that older versions have, too.
+                // Take an equivalent switch that older versions have, too.
                 can.rfind(|switch| switch.since.is_some() && switch.since < first.since).or(Some(first))
             }
         }
     }
 
-    /// How `perf record` should get call chains when the best switch is on; if none can be turned on, when the first
-    /// one is.
+    /// How `perf record` should get call chains when the best switch is on. If no switch can be turned on by flags or
+    /// variables, how it should when the runtime's first switch is on.
     pub fn stacks(&'static self, facts: RunFacts<'_>) -> Stacks {
         let best = self.best_switch(facts).or_else(|| self.switches.first());
         best.map_or(Stacks::FramePointers, |switch| switch.stacks)
@@ -277,7 +279,7 @@ impl Runtime {
 }
 
 impl Runtime {
-    /// True if the next word is this option's value.
+    /// True if `word` is an option whose value is the next word.
     fn takes_next_word(&self, word: &[u8]) -> bool {
         let mut flags = self.switches.iter().flat_map(|switch| switch.flags);
         let is_flag_with_value = flags.any(|flag| match *flag {
@@ -287,13 +289,13 @@ impl Runtime {
         is_flag_with_value || self.valued.iter().any(|option| option.as_bytes() == word)
     }
 
-    /// All options that the runtime gets, from the command line and from environment variables.
+    /// All options that the runtime gets, whether from the command line or from environment variables.
     fn options_given(&self, command: CommandLine<'_>) -> Vec<Vec<u8>> {
         let mut words = OwnOptions::find(self, command.words).map_or_else(Vec::new, |options| options.list().to_vec());
         for variable in self.flag_variables {
             let value = command.variable(variable.name).unwrap_or_default();
             match variable.list_of {
-                // The variable contains the items of a list that is a single word on the command line.
+                // The variable contains items of a list that is a single word on the command line.
                 Some(option) => words.push([option.as_bytes(), value].concat()),
                 None => words.extend(value.split(u8::is_ascii_whitespace).map(<[u8]>::to_vec)),
             }
@@ -328,18 +330,18 @@ impl Runtime {
         given.iter().any(|word| switch.refused_beside.iter().any(|group| is_option_of(word, group)))
     }
 
-    /// The option in the command that keeps names out of what the switch writes; `None` if there is none.
+    /// The option in the command that keeps names out of the files that the switch writes. `None` if there is none.
     pub fn spoiler(&self, switch: &'static Switch, command: CommandLine<'_>) -> Option<&'static str> {
         let given = self.options_given(command);
         switch.in_place_of.iter().copied().find(|option| given.iter().any(|word| is_option_called(word, option)))
     }
 
-    /// True if the options make the program ignore environment variables, like `python -I`.
+    /// True if these options make the program ignore environment variables, like `python -I` does.
     fn ignores_variables(&self, options: &[Vec<u8>]) -> bool {
         for word in options.iter().filter(|word| !word.starts_with(b"--")) {
             for letter in word.iter().skip(1) {
                 if self.letters_with_value.as_bytes().contains(letter) {
-                    // The rest of the word is its value.
+                    // The rest of the word is this letter's value.
                     break;
                 }
                 if self.ignoring_variables.as_bytes().contains(letter) {
@@ -350,13 +352,13 @@ impl Runtime {
         false
     }
 
-    /// The command with everything that is missing to turn on the switch; `None` if neither flags nor variables can do
-    /// that. `DIR` in variables is replaced by `directory`.
+    /// The command with everything added that is missing to turn on the switch. `None` if neither flags nor variables
+    /// can turn it on. `DIR` in variables is replaced by `directory`.
     pub fn correct(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Option<CorrectedCommand> {
         let Some(options) = OwnOptions::find(self, command.words) else {
             return self.correct_by_variable(switch, command, directory);
         };
-        // Remove options that keep names out of what the switch writes.
+        // Remove options that keep names out of the files that the switch writes.
         let mut kept = options.list().to_vec();
         kept.retain(|word| !switch.in_place_of.iter().any(|option| is_option_called(word, option)));
         let start = options.start;
@@ -379,8 +381,8 @@ impl Runtime {
         Some(CorrectedCommand { variables: Vec::new(), words })
     }
 
-    /// Like [`correct`](Self::correct), with environment variables only, so that it affects whatever the command
-    /// starts. `None` if the runtime has no such variables.
+    /// Like [`correct`](Self::correct), but only sets environment variables, so that it also affects programs that the
+    /// command starts. `None` if the runtime has no such variables.
     pub fn correct_by_variable(
         &self,
         switch: &Switch,
@@ -396,7 +398,7 @@ impl Runtime {
             return Some(CorrectedCommand { variables, words });
         }
         let variable = self.flag_variables.first().filter(|_| !switch.flags.is_empty())?;
-        // Flags on the command line only affect the program itself.
+        // Ignore flags on the command line, because they only affect the program itself.
         let given = self.options_given(CommandLine { words: assignments(command.words), ..command });
         let mut value = String::new();
         for flag in switch.flags.iter().filter(|flag| !has_flag(&given, **flag)) {
@@ -433,7 +435,7 @@ impl Runtime {
     }
 }
 
-/// The `env` command and its assignments, without the command that it runs.
+/// The words of the command line up to the command that `env` runs: `env` itself and its assignments.
 fn assignments(words: &[Vec<u8>]) -> &[Vec<u8>] {
     if words.first().is_none_or(|first| base_name(first) != b"env") {
         return &[];

@@ -1,4 +1,4 @@
-//! Entries for JavaScript engines that several runtimes embed.
+//! Table entries for JavaScript engines that several runtimes embed.
 
 use super::runtime::Shape::{After, Around, Holds, Starts};
 use super::runtime::{Callers, PLAIN, Runtime, TierRule};
@@ -18,14 +18,15 @@ pub(super) const V8: Runtime = Runtime {
 pub(super) const JSC: Runtime =
     Runtime { frame_type: "jsc", callers: Callers::Found, marked_names: JSC_NAMES, examples: JSC_EXAMPLES, ..PLAIN };
 
-/// The names of the function that interprets all bytecode: in jitdumps and perf maps, and in node's symbol table.
+/// The names of V8's function that interprets all bytecode: the one in jitdumps and perf maps, and the one in node's
+/// symbol table.
 pub(super) const V8_INTERPRETERS: &[&str] =
     &["Builtin:InterpreterEntryTrampoline", "Builtins_InterpreterEntryTrampoline"];
 
-/// The tags before a tier's mark. Which one is used depends on the version (src/logging/code-events.h).
+/// The tags that V8 writes before the mark for the tier. They depend on V8's version (src/logging/code-events.h).
 const V8_TAGS: &[&str] = &["JS:", "Script:", "Eval:", "LazyCompile:", "Function:"];
 
-/// `CodeKindToMarker` in src/objects/code-kind.cc; `o` means on-stack replacement.
+/// V8's marks for tiers. They are from `CodeKindToMarker` in src/objects/code-kind.cc; `o` means on-stack replacement.
 const V8_NAMES: &[TierRule] = &[
     (Interpreted, &[After(V8_TAGS, "~"), Starts("BytecodeHandler:")]),
     (Baseline, &[After(V8_TAGS, "^")]),
@@ -38,13 +39,13 @@ const V8_NAMES: &[TierRule] = &[
             Around("JS:", "-turbofan"),
             Around("Function:", "-liftoff"),
             Around("Function:", "-turbofan"),
-            // With a source location appended.
+            // The same names with a source location appended.
             Holds("-liftoff /"),
             Holds("-turbofan /"),
         ],
     ),
     (Builtin, &[Starts("Builtin:"), Starts("Builtins_")]),
-    // V8 14 and later use the second form, with flags.
+    // V8 14 and later write the second form, with the expression's flags.
     (RegExp, &[Starts("RegExp:"), Starts("RegExp.> src: ")]),
 ];
 
@@ -79,7 +80,7 @@ const V8_EXAMPLES: &[(&str, Option<Tier>)] = &[
     ("JS:?push /a/list.js:10:5", None),
 ];
 
-/// Names in jitdumps (Source/JavaScriptCore/assembler/LinkBuffer.cpp) and in older perf maps.
+/// Names in JavaScriptCore's jitdumps (Source/JavaScriptCore/assembler/LinkBuffer.cpp) and in its older perf maps.
 const JSC_NAMES: &[TierRule] = &[
     (Baseline, &[Starts("JSC-Baseline: "), Starts("Baseline JIT code for ")]),
     (MidTier, &[Starts("JSC-DFG: "), Starts("DFG JIT code for ")]),

@@ -1,4 +1,4 @@
-//! Splits names in which a Java agent reports inlined calls.
+//! Splits names of JIT code in which a Java agent lists inlined calls.
 //!
 //! perf-map-agent can only write one perf map entry per piece of code. It therefore puts the inlined calls in that code
 //! into the entry's name, in one of two forms:
@@ -15,23 +15,23 @@
 //! without a package, `cleanclass` leaves names that could be C++ (`Main::run`), so at least one part must be
 //! unmistakably Java. The agent truncates very long names, so the last part may be incomplete.
 
-/// Separates callers and callees.
+/// The text between a caller and its callee.
 const JOINT: &str = "->";
-/// Separates an inlined call and the function that it was inlined into.
+/// The text between an inlined call and the function that it was inlined into.
 const IN: &str = " in ";
-/// The agent writes this if it can't determine a name.
+/// The text that the agent writes if it can't determine a name.
 const NO_NAME: &str = "<error writing signature>";
 
-/// Several functions in one name.
+/// The functions that are listed in one name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JoinedCalls<'n> {
     /// The function that was compiled.
     pub root: &'n [u8],
-    /// The calls that were inlined into it, outermost first.
+    /// The calls that were inlined into `root`, outermost first.
     pub expanded: Vec<&'n [u8]>,
 }
 
-/// Splits a name; `None` if it is a single function.
+/// Splits a name into its functions. `None` if it is the name of a single function.
 pub fn split_joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
     // Most names contain neither separator.
     memchr::memmem::find(name, JOINT.as_bytes()).or_else(|| memchr::memmem::find(name, IN.as_bytes()))?;
@@ -66,9 +66,9 @@ fn is_java(name: &str) -> bool {
 /// How certain it is that a name is a Java method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MethodShape {
-    /// It is one.
+    /// The name can only be that of a Java method.
     Certain,
-    /// It may be something else, such as a C++ function.
+    /// The name may be something else, such as a C++ function.
     Possible,
 }
 
@@ -125,7 +125,7 @@ fn are_types(text: &str) -> bool {
     !returned.is_empty() && parameters.bytes().chain(returned.bytes()).all(is_allowed)
 }
 
-/// True if the text may be the start of a truncated name.
+/// True if the text may be the start of a method name that was truncated.
 fn is_beginning(text: &str) -> bool {
     text.starts_with('L') && text.bytes().all(|byte| byte.is_ascii_graphic() || !byte.is_ascii())
 }

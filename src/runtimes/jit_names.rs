@@ -1,4 +1,4 @@
-//! Makes names of JIT code readable: converts the notations of runtimes to what people would write.
+//! Makes names of JIT code readable: converts the notations of runtimes to names as people would write them.
 //!
 //! | runtime | raw | pretty | with tiers merged |
 //! |---|---|---|---|
@@ -10,9 +10,9 @@
 //! | CPython | `py::push:/a/list.py` | `push list.py` | the same |
 //! | Wasmtime | `wasm[0]::function[3]::push` | `push wasm` | the same |
 //!
-//! What is added to a function's name are plain words, because brackets would be special characters in a search. Of a
-//! path, the file name remains, with as many directories as are needed to distinguish it from other files of the
-//! profile with the same name, so that different functions stay different. Any other name isn't changed.
+//! Words that are added to a function's name have no brackets, because those would be special characters in a search.
+//! Of a path, the file name is kept. If other files of the profile have the same name, as many directories as needed
+//! are kept, too, so that different functions stay different. Names in any other notation stay as they are.
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -20,12 +20,12 @@ use std::borrow::Cow;
 /// How to write names of JIT code, from least to most readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum JitNames {
-    /// As the runtime wrote them.
+    /// As the runtime wrote them, such as `JS:*push /a/list.js:10:5`.
     #[default]
     Raw,
-    /// Readable, with a word for the tier if the runtime's name contains it.
+    /// Readable, with a word for the tier if the runtime's name states it.
     Pretty,
-    /// Readable, without the tier, so that a function has a single name. The frames still have the tier.
+    /// Readable, without the tier, so that all tiers of a function have the same name. The frames still state the tier.
     Merged,
 }
 
@@ -33,18 +33,19 @@ pub enum JitNames {
 #[derive(Debug, Default)]
 pub struct ReadableNames {
     merged: bool,
-    /// For each name, how many directories of its path to keep; names that aren't listed have [`default_dirs`].
+    /// The number of directories to keep of a name's path. A name that isn't listed keeps as many as [`default_dirs`]
+    /// says.
     dirs: FxHashMap<Box<[u8]>, usize>,
 }
 
 impl ReadableNames {
-    /// Examines all names of the profile. `merged`: leave out the tier.
+    /// Examines all names of the profile. With `merged`, readable names leave out the tier.
     pub fn new<'n>(names: impl Iterator<Item = &'n [u8]>, merged: bool) -> Self {
-        /// A name with a path that has directories.
+        /// A name that contains a path with directories.
         struct NameWithPath<'n> {
             name: &'n [u8],
             parts: NameParts<'n>,
-            /// How many directories to keep.
+            /// The number of directories to keep.
             dirs: usize,
         }
         let distinct: FxHashSet<&[u8]> = names.collect();
@@ -57,7 +58,7 @@ impl ReadableNames {
                 names.push(NameWithPath { name, parts, dirs });
             }
         }
-        // Repeatedly add one directory to names that can't be distinguished from a function in another file.
+        // As long as a name is the same as that of a function in another file, add one more directory to both.
         loop {
             let mut paths_by_text: FxHashMap<String, FxHashSet<&str>> = FxHashMap::default();
             for NameWithPath { parts, dirs, .. } in &names {
@@ -80,7 +81,7 @@ impl ReadableNames {
         Self { merged, dirs }
     }
 
-    /// The name without the tier: the same for all tiers of a function, but different for other functions. Keeps
+    /// The name without the tier: the same for all tiers of a function, but different for other functions. It keeps the
     /// arguments, because overloaded functions differ only in these.
     pub fn without_tier(name: &[u8]) -> Cow<'_, [u8]> {
         let Some(parts) = parse(name).filter(|parts| !parts.tier.is_empty()) else { return Cow::Borrowed(name) };
@@ -103,7 +104,7 @@ impl ReadableNames {
         Cow::Owned(parts.spell(dirs, self.merged).into_bytes())
     }
 
-    /// `None` if the name isn't joined of several functions.
+    /// Converts a name that a Java agent joined from several functions. `None` if the name is of a single function.
     fn convert_joined(&self, name: &[u8]) -> Option<String> {
         const JOINT: &str = "->";
         let name = std::str::from_utf8(name).ok()?;
@@ -122,13 +123,13 @@ impl ReadableNames {
 #[derive(Debug, Clone, Default)]
 struct NameParts<'n> {
     function: Cow<'n, str>,
-    /// The path of the file; empty if none.
+    /// The path of the source file. Empty if the name contains none.
     path: &'n str,
-    /// What follows the path, such as `:10:5`.
+    /// The text after the path that states line and column, such as `:10:5`.
     position: &'n str,
-    /// A word for the kind of code that doesn't depend on the tier, such as `wasm`.
+    /// A word for the kind of code that is kept when tiers are merged, such as `wasm`.
     sort: &'static str,
-    /// The runtime's word for the tier; empty if none.
+    /// The runtime's word for the tier. Empty if the name has none.
     tier: &'n str,
 }
 
@@ -137,7 +138,8 @@ impl NameParts<'_> {
         self.path.contains('/')
     }
 
-    /// Puts the parts together, keeping this many directories of the path.
+    /// Makes a readable name of the parts. It keeps `dirs` directories of the path, and leaves out the tier if
+    /// `merged`.
     fn spell(&self, dirs: usize, merged: bool) -> String {
         let mut text = self.function.clone().into_owned();
         let tier = if merged { "" } else { self.tier };
@@ -152,12 +154,12 @@ impl NameParts<'_> {
     }
 }
 
-/// A path's file name and this many directories before it.
+/// The file name at the end of a path, with `dirs` directories before it.
 fn last_parts(path: &str, dirs: usize) -> &str {
     path.rmatch_indices('/').nth(dirs).map_or(path, |(at, _)| &path[at + 1..])
 }
 
-/// Files with these names keep their directory, because a program contains many of them.
+/// The number of directories to keep by default. It isn't 0 for file names that a program typically has many times.
 fn default_dirs(path: &str) -> usize {
     let file = last_parts(path, 0);
     let stem = file.split('.').next().unwrap_or(file);
@@ -169,8 +171,8 @@ fn parse(name: &[u8]) -> Option<NameParts<'_>> {
     [v8, jsc, python, wasm, dot_net, java, tiered].iter().find_map(|parse| parse(text))
 }
 
-/// `TAG:` + tier + `function location`, as written by `Logger::CodeCreateEvent` (V8 src/logging/log.cc). The tier marks
-/// are those of `CodeKindToMarker` (src/objects/code-kind.cc).
+/// Parses `TAG:` + mark + `function location`, as written by `Logger::CodeCreateEvent` (V8 src/logging/log.cc). The
+/// mark stands for the tier; `CodeKindToMarker` (src/objects/code-kind.cc) has all of them.
 fn v8(name: &str) -> Option<NameParts<'_>> {
     const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
     let Some(rest) = TAGS.iter().find_map(|tag| name.strip_prefix(tag)) else {
@@ -193,7 +195,7 @@ fn v8(name: &str) -> Option<NameParts<'_>> {
         _ => "",
     };
     let rest = if tier.is_empty() { rest } else { marked[1..].strip_prefix('\'').unwrap_or(&marked[1..]) };
-    // The function's name, a space, and its location. Both getters' names and paths may contain spaces.
+    // The rest is the function's name, a space, and its location. Names of getters and paths may contain spaces, too.
     let blank = [" /", " file:", " node:"].iter().find_map(|begin| rest.find(begin)).or_else(|| rest.rfind(' '));
     let (function, place) = match blank {
         Some(blank) => (&rest[..blank], rest[blank..].trim()),
@@ -204,7 +206,7 @@ fn v8(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function: function.into(), path, position, sort: "", tier })
 }
 
-/// `function-index-compiler`, followed by the source location if it has been found.
+/// Parses V8's names `function-index-compiler`, to which jitgraft may have appended a source location.
 fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
     let (name, path, position) = with_place(name);
     let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
@@ -217,7 +219,8 @@ fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function, path, position, sort: "wasm", tier })
 }
 
-/// Splits a location such as ` /a/fib.rs:4:1` off a name. Path and position are empty if there is none.
+/// Splits a source location such as ` /a/fib.rs:4:1` off a name. Returns the name, the path and the position; the last
+/// two are empty if there is no location.
 fn with_place(name: &str) -> (&str, &str, &str) {
     let Some(blank) = name.find(" /") else { return (name, "", "") };
     let place = &name[blank + 1..];
@@ -241,7 +244,7 @@ fn position_len(place: &str) -> usize {
     column_len + number_len(&place[..place.len() - column_len])
 }
 
-/// `JSC-TIER: function#hash`, as in JavaScriptCore's jitdumps.
+/// Parses `JSC-TIER: function#hash`, as in JavaScriptCore's jitdumps.
 fn jsc(name: &str) -> Option<NameParts<'_>> {
     const TIERS: &[(&str, &str)] = &[
         ("JSC-Baseline: ", "baseline"),
@@ -255,14 +258,14 @@ fn jsc(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function: function.into(), sort, tier, ..NameParts::default() })
 }
 
-/// `py::function:file` (CPython's Python/perf_trampoline.c).
+/// Parses `py::function:file` (CPython's Python/perf_trampoline.c).
 fn python(name: &str) -> Option<NameParts<'_>> {
     let (function, path) = name.strip_prefix("py::")?.split_once(':')?;
     Some(NameParts { function: function.into(), path, ..NameParts::default() })
 }
 
-/// `wasm[N]::function[M]` or `wasm[N]::function[M]::name`; other words than `function` stand for auxiliary code
-/// (wasmtime's `func_symbol_name`). May be followed by the source location.
+/// Parses `wasm[N]::function[M]` or `wasm[N]::function[M]::name` (wasmtime's `func_symbol_name`). Other words than
+/// `function` stand for auxiliary code. A source location may follow.
 fn wasm(name: &str) -> Option<NameParts<'_>> {
     let (name, path, position) = with_place(name);
     let rest = name.strip_prefix("wasm[")?;
@@ -276,7 +279,7 @@ fn wasm(name: &str) -> Option<NameParts<'_>> {
     Some(NameParts { function, path, position, sort: "wasm", tier: "" })
 }
 
-/// `returntype [assembly] Type::method(arguments)[Tier]`
+/// Parses `returntype [assembly] Type::method(arguments)[Tier]`.
 fn dot_net(name: &str) -> Option<NameParts<'_>> {
     let (rest, tier) = name.strip_suffix(']')?.rsplit_once(")[")?;
     let (head, _) = rest.split_once('(')?;
@@ -285,7 +288,8 @@ fn dot_net(name: &str) -> Option<NameParts<'_>> {
     is_method.then(|| NameParts { function: function.into(), tier, ..NameParts::default() })
 }
 
-/// A class in the JVM's notation with `::` or `.` before the method, or a complete signature in Java's own notation.
+/// Parses a class in the JVM's notation with `::` or `.` before the method, or a complete signature in Java's own
+/// notation.
 fn java(name: &str) -> Option<NameParts<'_>> {
     let plain = |function: Cow<'static, str>| NameParts { function, ..NameParts::default() };
     if let Some(rest) = name.strip_prefix('L')
@@ -295,7 +299,7 @@ fn java(name: &str) -> Option<NameParts<'_>> {
         let method = method.trim_start_matches([':', '.']);
         return Some(plain(format!("{}.{}", class.replace('/', "."), before_arguments(method)).into()));
     }
-    // `ReturnType package.Class.method(arguments)`, followed by the compiler if it comes from a log.
+    // The name is `ReturnType package.Class.method(arguments)`. In a log, the compiler follows in brackets.
     let (name, tier) = match name.strip_suffix(']').and_then(|name| name.rsplit_once(" [")) {
         Some((name, tier)) if ["c1", "c2", "jvmci"].contains(&tier) => (name, tier),
         _ => (name, ""),
@@ -313,7 +317,7 @@ fn before_arguments(method: &str) -> &str {
     method.split('(').next().unwrap_or(method)
 }
 
-/// `function [tier]`, with one of the tier names of [`Tier::name`](crate::model::tier::Tier::name).
+/// Parses `function [tier]`, with one of the words of [`Tier::name`](crate::model::tier::Tier::name).
 fn tiered(name: &str) -> Option<NameParts<'_>> {
     let (function, tier) = name.strip_suffix(']')?.rsplit_once(" [")?;
     let known = ["interpreted", "baseline", "mid-tier", "optimised"].contains(&tier) && !function.is_empty();

@@ -1,8 +1,9 @@
 //! Knowledge about runtimes with JIT compilers: how to recognize them in a process, how to make them write names of
-//! their code, where they write them, and which tiers the names indicate.
+//! their code, where they write these names, and which tiers the names indicate.
 //!
 //! All of it is in one table, [`RUNTIMES`]: to add a runtime, add an entry in `table.rs`. The entries' examples serve
-//! as tests: each must result in the tier beside it, and each shape must match at least one example.
+//! as tests: each example name must result in the tier that the entry states for it, and each pattern for names must
+//! match at least one example.
 
 mod command;
 mod engines;

@@ -1,4 +1,4 @@
-//! Completes a `perf record` command, to be run or printed.
+//! Completes a `perf record` command, which is then run or printed.
 
 use crate::model::perf_command::PerfCommand;
 use crate::model::shell;
@@ -10,11 +10,11 @@ use std::fmt;
 pub struct RecordCommand {
     /// Environment variables to set.
     pub variables: Vec<Assignment>,
-    /// `perf record`, or what it was called as.
+    /// The words that call perf, usually `perf record`.
     pub called: Vec<Vec<u8>>,
-    /// perf's options.
+    /// The options of perf.
     pub options: Vec<Vec<u8>>,
-    /// The program and its arguments; empty if other processes are recorded.
+    /// The program to record and its arguments. Empty if perf records processes that are already running.
     pub program: Vec<Vec<u8>>,
 }
 
@@ -33,8 +33,8 @@ impl RecordCommand {
         self.options.extend(options.iter().map(|word| word.as_bytes().to_vec()));
     }
 
-    /// Adds the clock that jitdumps use, unless another one is given. Only with matching times is it known which code
-    /// was at an address at which time.
+    /// Adds the option for the clock that jitdumps use, unless the command sets another clock. Only if the times match
+    /// is it known which code was at an address at a given time.
     #[must_use]
     pub fn with_clock(mut self) -> Self {
         if !self.perf().has(&["k", "clockid"]) {
@@ -43,8 +43,8 @@ impl RecordCommand {
         self
     }
 
-    /// Adds an option for call chains, unless there is one. `--call-graph dwarf` replaces other options if the runtime
-    /// needs it.
+    /// Adds an option for recording call chains, unless the command has one. If the runtime needs `--call-graph dwarf`,
+    /// this replaces another option.
     #[must_use]
     pub fn with_stacks(mut self, stacks: Stacks) -> Self {
         let is_copied = self.perf().value(&["call-graph"]).is_some_and(|how| how.starts_with(b"dwarf"));
@@ -58,7 +58,7 @@ impl RecordCommand {
         self
     }
 
-    /// Adds an option with a value, unless it is given under one of these names.
+    /// Adds an option with a value, unless the command already has the option under one of these names.
     #[must_use]
     pub fn with_option(mut self, names: &[&str], option: &str, value: &str) -> Self {
         if !self.perf().has(names) {

@@ -1,4 +1,4 @@
-//! Removes from function names what is specific to one run of a program or to where it was built: addresses, numbers
+//! Removes from function names what differs between runs of a program or between build directories: addresses, numbers
 //! that the runtime assigns, directories and lines. Used for comparing profiles.
 //!
 //! | runtime | in one run | compared as |
@@ -16,20 +16,20 @@ use std::borrow::Cow;
 /// A name that contains the function's source location: `JS:*f /app/src/a.js:8:10`, `py::f:/app/a.py`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlacedName<'n> {
-    /// What precedes the path.
+    /// The text before the path.
     pub before: &'n str,
     /// The path or URL of the file.
     pub path: &'n str,
-    /// The line, from 1; 0 if the name has none.
+    /// The line, counted from 1. 0 if the name has none.
     pub line: u32,
-    /// The column, from 1; 0 if the name has none.
+    /// The column, counted from 1. 0 if the name has none.
     pub column: u32,
-    /// What follows the location, usually a closing bracket.
+    /// The text after the location, usually a closing bracket.
     pub after: &'n str,
 }
 
 impl<'n> PlacedName<'n> {
-    /// Splits a name; `None` if it contains no path.
+    /// Splits a name into its parts. `None` if it contains no path.
     pub fn parse(name: &'n str) -> Option<Self> {
         let Some(start) = path_start(name) else { return Self::parse_file(name) };
         let (before, rest) = name.split_at(start);
@@ -49,9 +49,10 @@ impl<'n> PlacedName<'n> {
 }
 
 impl<'n> PlacedName<'n> {
-    /// Splits a name that contains a file name with line and column: `f a.js:8:10`, `JS:*f node:fs:8:10`.
+    /// Splits a name that contains a file name without directories, with line and column: `f a.js:8:10`, `JS:*f
+    /// node:fs:8:10`.
     fn parse_file(name: &'n str) -> Option<Self> {
-        // A word for the tier may follow.
+        // A word for the tier may follow the location.
         let placed = match name.rsplit_once(' ') {
             Some((placed, tier)) if !tier.contains(':') => placed,
             _ => name,
@@ -65,9 +66,9 @@ impl<'n> PlacedName<'n> {
     }
 }
 
-/// Where a path or URL starts in a name: after a space, colon, parenthesis or `@`.
+/// The offset where a path or URL starts in a name: after a space, colon, parenthesis or `@`. `None` if there is none.
 fn path_start(name: &str) -> Option<usize> {
-    // In CPython's names, the letter before the colon isn't a Windows drive.
+    // In CPython's names, the letter before the colon is the end of the function's name, not a Windows drive.
     if let Some(python) = name.strip_prefix("py::")
         && let Some(colon) = python.find(":/")
     {
@@ -91,8 +92,8 @@ fn leading_number(text: &str) -> Option<(u32, &str)> {
     Some((text[..end].parse().ok()?, &text[end..]))
 }
 
-/// Replaces addresses by `0x`: hexadecimal numbers with `0x`, bare ones with 12 or 16 digits, and the hash that rustc
-/// appends.
+/// Removes addresses from a name. A hexadecimal number with `0x` becomes `0x`, and so do a number of 12 or 16
+/// hexadecimal digits without `0x`, and the hash that rustc appends.
 pub fn without_addresses(name: &str) -> Cow<'_, str> {
     let bytes = name.as_bytes();
     let mut text = String::new();
@@ -133,7 +134,7 @@ fn is_address(word: &[u8]) -> bool {
     }
 }
 
-/// Prefixes of numbers that a runtime assigns differently in each run.
+/// Prefixes of numbers that the runtime assigns differently in each run.
 const COUNTED: &[&str] = &[
     "jdk.proxy",
     "jdk/proxy",
@@ -146,15 +147,15 @@ const COUNTED: &[&str] = &[
     "TRACE_",
 ];
 
-/// Prefixes of random words of letters and digits.
+/// Prefixes of random words, which consist of letters and digits.
 const RANDOM: &[&str] = &["CGLIB$$", "ByGuice$$", "$ByteBuddy$", "$MockitoMock$", "$HibernateProxy$"];
 
-/// Prefixes of Julia's names, which end with a number.
+/// Prefixes of names of Julia's functions. Such a name ends with a number that differs between runs.
 const JULIA: &[&str] = &["julia_", "jlsys_", "jfptr_", "japi1_", "jlplt_", "gfptr_", "jlcapi_"];
 
-/// Removes numbers that a runtime assigns differently in each run, and addresses.
+/// Removes addresses, and numbers that a runtime assigns differently in each run.
 pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
-    // A random word may happen to have no digits.
+    // Names without digits have nothing to remove, except that a random word may happen to have no digits.
     if !name.bytes().any(|byte| byte.is_ascii_digit()) && !RANDOM.iter().any(|marker| name.contains(marker)) {
         return Cow::Borrowed(name);
     }
@@ -182,7 +183,7 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
     for marker in COUNTED {
         remove_behind(&mut text, marker, |rest| count_of(rest, |byte| byte.is_ascii_digit()));
     }
-    // In `TRACE-8/2$f$5`, the trace that a side trace starts from.
+    // In `TRACE-8/2$f$5`, also remove the number of the trace that this side trace starts from (2).
     remove_behind(&mut text, "TRACE-", |rest| {
         rest.strip_prefix('/').map_or(0, |rest| 1 + count_of(rest, |byte| byte.is_ascii_digit()))
     });
@@ -206,13 +207,13 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
         let digits = count_of(&rest[kind..], |byte| byte.is_ascii_digit());
         digits + class_id_len(&rest[kind + digits..])
     });
-    // Hidden classes before JDK 15: `Foo/1234567.run`.
+    // Before JDK 15, hidden classes have decimal numbers: `Foo/1234567.run`.
     remove_decimal_class_id(&mut text);
     Cow::Owned(text)
 }
 
-/// The length of a hidden class's ID at the start of the text: `/0x` (its address is already removed) or `/12345`; 0 if
-/// there is none.
+/// The length of a hidden class's ID at the start of the text: `/0x` (the address after it is already removed) or
+/// `/12345`. 0 if there is none.
 fn class_id_len(rest: &str) -> usize {
     let Some(id) = rest.strip_prefix(['/', '.', '+']) else { return 0 };
     if id.starts_with("0x") {
@@ -241,7 +242,8 @@ fn remove_decimal_class_id(text: &mut String) {
     }
 }
 
-/// Removes as many bytes after each `marker` as `len` returns. After `LambdaForm$`, the kind in capital letters stays.
+/// Removes text after each `marker`, as many bytes as `len` returns for the rest. After `LambdaForm$`, the kind in
+/// capital letters stays.
 fn remove_behind(text: &mut String, marker: &str, len: impl Fn(&str) -> usize) {
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find(marker)) {

@@ -1,4 +1,5 @@
-//! What the table says about a runtime, and shapes of names, which indicate tiers.
+//! The type of the table's entries, with everything that is known about a runtime, and patterns of names that indicate
+//! tiers.
 
 use super::switch::{Flag, Switch, Version};
 use crate::bytes::glob::matches_glob;
@@ -8,69 +9,72 @@ use std::fmt;
 /// A runtime with a JIT compiler, or with an interpreter that names its functions for perf.
 #[derive(Debug)]
 pub struct Runtime {
-    /// The name to show.
+    /// The name of the runtime, for messages.
     pub name: &'static str,
-    /// The command that runs programs with it, such as `node`.
+    /// The command that runs programs with the runtime, such as `node`.
     pub called: &'static str,
-    /// Languages, libraries and launchers that use it; users may look it up by these.
+    /// Languages, libraries and launchers that use the runtime. Users may look it up by these names.
     pub carries: &'static [&'static str],
-    /// The `profile.frame.type` of its code: a well-known value of OpenTelemetry's semantic conventions
-    /// (<https://opentelemetry.io/docs/specs/semconv/registry/attributes/profile/>), or a word of jitgraft's own if
-    /// there is none.
+    /// The value of `profile.frame.type` for the runtime's code. It is a well-known value of OpenTelemetry's semantic
+    /// conventions (<https://opentelemetry.io/docs/specs/semconv/registry/attributes/profile/>) or, if there is none, a
+    /// word of jitgraft's own.
     pub frame_type: &'static str,
-    /// File names of its executables; a trailing `*` matches any suffix.
+    /// File names of the runtime's executables. A trailing `*` matches any suffix.
     pub programs: &'static [&'static str],
-    /// File names of other files that only this runtime maps; `*` as in `programs`.
+    /// File names of other files that only this runtime maps, such as libraries. `*` is as in `programs`.
     pub libraries: &'static [&'static str],
-    /// True if all kinds of programs load it but few of them compile with it. JIT code is then only ascribed to it if
-    /// no other runtime can have produced the code.
+    /// True if many kinds of programs load the runtime as a library, but few of them compile code with it. JIT code is
+    /// then only ascribed to it if no other runtime of the process can have produced it.
     pub is_library: bool,
-    /// True if it shares the memory for its code with child processes. JIT code elsewhere isn't its own.
+    /// True if the runtime shares the memory for its code with child processes. JIT code in other memory isn't the
+    /// runtime's.
     pub shares_memory: bool,
-    /// Part of the name of the memory for its code; JIT code elsewhere isn't its own. Empty if its memory has no name.
+    /// A part of the name of the memory that the runtime puts its code in; JIT code in other memory isn't the
+    /// runtime's. Empty if the memory has no name.
     pub memory: &'static str,
-    /// Names of threads that only this runtime has, whatever the program is called; `*` as in `programs`.
+    /// Names of threads that only this runtime has, whatever the program is called. `*` is as in `programs`.
     pub threads: &'static [&'static str],
     /// Sections or exported symbols that only this runtime's executables have. Needed for runtimes that are bundled
     /// with an application in one executable, which has the application's name.
     pub in_elf: &'static [&'static str],
-    /// Prefixes of functions that only this runtime has.
+    /// Prefixes of function names that only this runtime has.
     pub functions: &'static [&'static str],
-    /// Ways to make it report its code, best first; empty if there are none.
+    /// Ways to make the runtime report its code, best first. Empty if there are none.
     pub switches: &'static [Switch],
-    /// Environment variables that may contain command-line flags. The first one is used.
+    /// Environment variables that may contain the runtime's command-line flags. jitgraft sets the first one.
     pub flag_variables: &'static [FlagVariable],
-    /// Options whose value is the next word.
+    /// Command-line options whose value is the next word.
     pub valued: &'static [&'static str],
-    /// Short options (letters, which may be combined) that make it ignore environment variables.
+    /// Letters of short options, which may be combined in one word, that make the runtime ignore environment variables.
     pub ignoring_variables: &'static str,
-    /// Short options (letters) whose value is the rest of the word.
+    /// Letters of short options whose value is the rest of the word.
     pub letters_with_value: &'static str,
-    /// Subcommands that may precede its options, such as `run`.
+    /// Subcommands that may precede the runtime's options, such as `run`.
     pub subcommands: &'static [&'static str],
-    /// The option that prints its version; empty if the version doesn't matter.
+    /// The option that prints the runtime's version. Empty if the version doesn't matter.
     pub version_flag: &'static str,
-    /// What precedes the version in the path of one of its files, such as `libpython`.
+    /// The text that precedes the version in the path of one of the runtime's files, such as `libpython`.
     pub version_behind: &'static [&'static str],
-    /// The flag that makes its code keep frame pointers, if there is one.
+    /// The flag that makes the runtime's code keep frame pointers. `None` if there is no such flag.
     pub frame_pointers: Option<Flag>,
-    /// How callers of its code are found in stack copies.
+    /// How the callers of the runtime's code are found in stack copies.
     pub callers: Callers,
-    /// How to run it in valgrind so that `jitgraft callgrind` finds names; `None` if that hasn't been tried.
+    /// How to run the runtime in valgrind so that `jitgraft callgrind` finds names. `None` if nobody has tried that.
     pub valgrind: Option<UnderValgrind>,
-    /// Its interpreter, if profiles can contain it.
+    /// The runtime's interpreter. `None` if it can't occur in profiles.
     pub interpreter: Option<Interpreter>,
-    /// Code that stays unnamed with any switch; empty if unknown.
+    /// The code of the runtime that stays unnamed with any switch, for messages. Empty if unknown.
     pub unnamed: &'static str,
-    /// Shapes of names that only this runtime writes. They indicate the tier in any process. The first match wins.
+    /// Patterns of names that only this runtime writes. They indicate the tier in any process. The first match wins.
     pub marked_names: &'static [TierRule],
-    /// Shapes of names that indicate the tier only in processes known to run this runtime.
+    /// Patterns of names that indicate the tier only in processes that are known to run this runtime.
     pub plain_names: &'static [TierRule],
-    /// Shapes of names that don't indicate a tier. Exempt from `other_names`.
+    /// Patterns of names that don't indicate a tier. `other_names` doesn't apply to them.
     pub untold_names: &'static [Shape],
-    /// The tier of all other names, if there is only one.
+    /// The tier of all names that match no pattern. `None` unless they all have the same tier.
     pub other_names: Option<Tier>,
-    /// Names in its notation, and the tier that each indicates.
+    /// Examples of names in the runtime's notation. Each has the tier that it indicates, or `None` if it indicates
+    /// none.
     pub examples: &'static [(&'static str, Option<Tier>)],
 }
 
@@ -111,34 +115,35 @@ pub(super) const PLAIN: Runtime = Runtime {
 /// How callers of JIT code can be found in stack copies (`perf record --call-graph dwarf`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Callers {
-    /// The code keeps frame pointers or can be unwound by examining it.
+    /// They are found, because the code keeps frame pointers or can be unwound by examining it.
     Found,
-    /// Only with the unwinding information in a jitdump; a perf map has none.
+    /// They are found only with the unwinding information in a jitdump. A perf map has none.
     InDump,
-    /// As far as is known, not at all.
+    /// As far as is known, they can't be found.
     Unknown,
 }
 
 /// How to run a program in valgrind.
 #[derive(Debug, Clone, Copy)]
 pub struct UnderValgrind {
-    /// Environment variables, to be put before `valgrind`, which takes its first argument for the program.
+    /// Environment variables, with a space between them. They must precede `valgrind`, whose first argument would be
+    /// taken for the program.
     pub variables: &'static str,
-    /// Options of valgrind other than those that are always needed.
+    /// Options of valgrind, in addition to those that are always needed.
     pub options: &'static str,
-    /// The program with its switch.
+    /// The program's command line, with the switch for names.
     pub program: &'static str,
 }
 
 impl UnderValgrind {
-    /// For programs that need no environment variables.
+    /// A command for programs that need no environment variables.
     pub(super) const fn program(program: &'static str) -> Self {
         Self { variables: "", options: "", program }
     }
 }
 
 impl fmt::Display for UnderValgrind {
-    /// The complete command for a shell, to be followed by the program's arguments.
+    /// Writes the complete command for a shell. The program's arguments can follow it.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let words = [self.variables, "valgrind --tool=callgrind --dump-instr=yes", self.options, self.program];
         let words: Vec<&str> = words.into_iter().filter(|words| !words.is_empty()).collect();
@@ -151,7 +156,7 @@ impl fmt::Display for UnderValgrind {
 pub struct FlagVariable {
     /// The variable's name, such as `NODE_OPTIONS`.
     pub name: &'static str,
-    /// If set, the variable contains items of this option's list, separated by commas. Otherwise it contains flags
+    /// The option whose list items the variable contains, separated by commas. `None` if the variable contains flags
     /// separated by spaces.
     pub list_of: Option<&'static str>,
 }
@@ -169,25 +174,25 @@ impl FlagVariable {
 /// How a runtime's interpreter appears in profiles.
 #[derive(Debug)]
 pub struct Interpreter {
-    /// The functions that interpret; complete names.
+    /// The functions that interpret code, with their complete names.
     pub functions: &'static [&'static str],
-    /// True if each call of an interpreted function has a frame of the interpreter. If false, one frame stands for many
-    /// calls, and only matters if nothing else of the program is visible.
+    /// True if each call of an interpreted function has an interpreter frame of its own. If false, one frame stands for
+    /// many calls, and it only matters if nothing else of the program is visible.
     pub frame_a_call: bool,
     /// How to get names for interpreted functions, or why that is impossible.
     pub remedy: &'static str,
-    /// The flag that makes the runtime name them, if there is one.
+    /// The flag that makes the runtime name interpreted functions. `None` if there is no such flag.
     pub flag: Option<Flag>,
 }
 
 impl Runtime {
-    /// All environment variables that the table says it reads.
+    /// All environment variables that the runtime reads according to the table.
     pub fn variables(&self) -> impl Iterator<Item = &'static str> + use<'_> {
         let set = self.switches.iter().flat_map(|switch| switch.variables).map(|(name, _)| *name);
         self.flag_variables.iter().map(|variable| variable.name).chain(set)
     }
 
-    /// Determines its version from paths of mapped files.
+    /// Determines the runtime's version from the paths of mapped files. `None` if no path contains it.
     pub fn version_in<'p>(&self, paths: impl Iterator<Item = &'p [u8]>) -> Option<Version> {
         let mut versions = paths.filter_map(|path| {
             let path = std::str::from_utf8(path).ok()?;
@@ -199,7 +204,8 @@ impl Runtime {
         versions.next()
     }
 
-    /// A message that this version can't write names, and which one can; `None` if it can or the version isn't known.
+    /// A message that this version can't write names, and which version can. `None` if this one can, or if it isn't
+    /// known.
     pub fn too_old(&self, version: Option<Version>) -> Option<String> {
         let version = version?;
         let oldest = self.switches.iter().map(|switch| switch.since).min()??;
@@ -225,7 +231,7 @@ impl Runtime {
         names.any(|own| Shape::Holds(own).fits(name))
     }
 
-    /// True if the function is its interpreter.
+    /// True if a function with this name is the runtime's interpreter.
     pub fn interprets_in(&self, function: &[u8]) -> bool {
         let is = |interpreter: &Interpreter| interpreter.functions.iter().any(|own| own.as_bytes() == function);
         self.interpreter.as_ref().is_some_and(is)
@@ -239,7 +245,7 @@ impl Runtime {
         }
     }
 
-    /// True if this is the file name of one of its executables.
+    /// True if one of the runtime's executables has this file name.
     pub fn is_program(&self, name: &[u8]) -> bool {
         self.programs.iter().any(|program| matches_glob(program.as_bytes(), name))
     }
@@ -260,17 +266,17 @@ fn starts_with_version(text: &str) -> bool {
 /// A pattern for names.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
-    /// The whole name.
+    /// The name that is equal to this text.
     Is(&'static str),
-    /// Names that start with this text.
+    /// All names that start with this text.
     Starts(&'static str),
-    /// Names that end with this text.
+    /// All names that end with this text.
     Ends(&'static str),
-    /// Names that start with the first text and end with the second.
+    /// All names that start with the first text and end with the second.
     Around(&'static str, &'static str),
-    /// Names that contain this text.
+    /// All names that contain this text.
     Holds(&'static str),
-    /// Names that start with one of the prefixes, followed by the text.
+    /// All names that start with one of the prefixes, directly followed by the text.
     After(&'static [&'static str], &'static str),
 }
 
@@ -293,7 +299,7 @@ impl Shape {
     }
 }
 
-/// Names that match one of the shapes belong to this tier.
+/// A rule for names: those that match one of the patterns belong to this tier.
 pub type TierRule = (Tier, &'static [Shape]);
 
 /// The tier of the first rule that matches.

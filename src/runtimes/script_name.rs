@@ -7,34 +7,34 @@
 
 use std::fmt::Write;
 
-/// The parts of such a name.
+/// The parts of V8's name for a function of a script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ScriptName<'n> {
     /// The whole name.
     pub whole: &'n [u8],
-    /// Tag and mark: `JS:*`.
+    /// The tag and the mark of the tier, such as `JS:*`.
     pub head: &'n str,
-    /// The function's name; empty if it has none.
+    /// The function's name. Empty if it has none.
     pub function: &'n str,
-    /// The script: a path or a URL.
+    /// The path or URL of the script.
     pub script: &'n str,
-    /// The line, from 1.
+    /// The line where the function's parameter list starts, counted from 1.
     pub line: u32,
-    /// The column in UTF-16 units, from 1.
+    /// The column where the function's parameter list starts, in UTF-16 units, counted from 1.
     pub column: u32,
 }
 
-/// The tags of functions. `Script:` and `Eval:` aren't functions in a file.
+/// The tags of functions. Names with `Script:` or `Eval:` are of code that isn't a function in a file.
 const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:"];
 
-/// How a script that may be a file starts.
+/// The possible starts of a script's path or URL, if the script may be a file.
 const SCRIPTS: &[&str] = &[" /", " file:///", " https://", " http://"];
 
 impl<'n> ScriptName<'n> {
-    /// Splits a name; `None` if it isn't a function in a file.
+    /// Splits a name into its parts. `None` if it isn't the name of a function in a file.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
         let tag = TAGS.iter().find(|tag| name.starts_with(tag.as_bytes())).map_or(0, |tag| tag.len());
-        // Rejects most names of other code quickly.
+        // Rejects most names of other code quickly: a function's name ends with the column.
         if !name.last()?.is_ascii_digit() {
             return None;
         }
@@ -58,7 +58,7 @@ impl<'n> ScriptName<'n> {
         })
     }
 
-    /// The name in V8's notation, with another function and location.
+    /// The name in V8's notation. It keeps the tag and mark, but has another function and location.
     pub fn spell(&self, function: &str, script: &str, line: u32, column: u32) -> String {
         let mut name = String::with_capacity(self.head.len() + function.len() + script.len() + 24);
         // Writing to a string can't fail.
@@ -67,7 +67,8 @@ impl<'n> ScriptName<'n> {
     }
 }
 
-/// The length of the tier's mark before a function's name (`CodeKindToMarker`), including `o` and `'`.
+/// The length of the mark before a function's name. The mark stands for the tier (`CodeKindToMarker`); it may include
+/// `o` and `'`.
 fn mark_len(named: &str) -> usize {
     let marked = named.strip_prefix('o').filter(|rest| rest.starts_with(['*', '+'])).unwrap_or(named);
     let rest = marked.strip_prefix(['*', '+', '^', '~']);

@@ -9,12 +9,12 @@ use crate::model::{Nanos, Pid};
 use object::{Object, ObjectSection, ObjectSymbol};
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// A set of runtimes. A process may have several, one embedding another.
+/// A set of runtimes. A process may have several runtimes, one embedded in another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct RuntimeSet(u64);
 
 impl RuntimeSet {
-    /// The runtimes that map files with these paths.
+    /// The runtimes of a process that maps files with these paths.
     pub fn from_files<'p>(paths: impl Iterator<Item = &'p [u8]>) -> Self {
         // A process has thousands of mappings but few distinct file names.
         let names: FxHashSet<&[u8]> = paths.map(base_name).filter(|name| !name.is_empty()).collect();
@@ -25,14 +25,14 @@ impl RuntimeSet {
         set
     }
 
-    /// The runtime of an executable, by its path.
+    /// The runtime of an executable, recognized by its path.
     pub fn from_program(path: &[u8]) -> Self {
         let name = base_name(path);
         if name.is_empty() { Self::default() } else { Self::matching(|runtime| runtime.is_program(name)) }
     }
 
-    /// The runtimes of an executable according to its contents, whatever it is called: for applications that include
-    /// their runtime.
+    /// The runtimes of an executable, recognized by its content, whatever its name is. This finds the runtimes of
+    /// applications that include them.
     pub fn from_elf(file: &object::File<'_>) -> Self {
         let sections = file.sections().filter_map(|section| section.name_bytes().ok());
         let exported = file.dynamic_symbols().filter_map(|symbol| symbol.name_bytes().ok());
@@ -85,21 +85,22 @@ pub fn find_runtime(name: &str) -> Option<&'static Runtime> {
 pub struct ProcessRuntimes<'a> {
     processes: &'a Processes,
     files: FxHashMap<&'a [u8], RuntimeSet>,
-    /// For each process, the runtimes that it mapped itself since its last exec, and from when.
+    /// For each process, the runtimes that it mapped itself since its last exec, each set with the time from which it
+    /// applies.
     mapped: FxHashMap<Pid, Vec<(Nanos, RuntimeSet)>>,
     inherited: Option<InheritedRuntimes>,
 }
 
-/// The runtimes that processes inherited by being forked.
+/// The runtimes that forked processes inherited from their parents.
 #[derive(Debug)]
 struct InheritedRuntimes {
     ancestry: Ancestry,
-    /// The runtimes at the fork, by child.
+    /// The runtimes that each child process had at the fork.
     forked_with: FxHashMap<Pid, RuntimeSet>,
 }
 
 impl InheritedRuntimes {
-    /// The runtimes that a process has inherited and still has at a time (`None`: at the end).
+    /// The runtimes that a process inherited and still has at `time`. `None` means the end of the recording.
     fn find(&self, pid: Pid, time: Option<Nanos>) -> RuntimeSet {
         let set = self.forked_with.get(&pid).copied().unwrap_or_default();
         if self.ancestry.inherits(pid, time) { set } else { RuntimeSet::default() }
@@ -107,7 +108,7 @@ impl InheritedRuntimes {
 }
 
 impl<'a> ProcessRuntimes<'a> {
-    /// Creates one that knows no files of these processes yet.
+    /// Starts without having examined any files of these processes.
     pub fn new(processes: &'a Processes) -> Self {
         Self { processes, files: FxHashMap::default(), mapped: FxHashMap::default(), inherited: None }
     }
@@ -121,7 +122,7 @@ impl<'a> ProcessRuntimes<'a> {
         self.find_mapped(pid, Nanos(u64::MAX)).union(inherited)
     }
 
-    /// Determines what each process had when it forked.
+    /// Determines the runtimes that each process had when it was forked.
     fn find_inherited(&mut self) -> InheritedRuntimes {
         let mut inherited =
             InheritedRuntimes { ancestry: Ancestry::new(self.processes), forked_with: FxHashMap::default() };
@@ -134,7 +135,7 @@ impl<'a> ProcessRuntimes<'a> {
         inherited
     }
 
-    /// The runtimes that the process itself has mapped by this time.
+    /// The runtimes that a process has mapped itself up to `time`.
     fn find_mapped(&mut self, pid: Pid, time: Nanos) -> RuntimeSet {
         let Self { processes, files, mapped, .. } = self;
         let Some(process) = processes.by_pid.get(&pid) else { return RuntimeSet::default() };
@@ -144,7 +145,7 @@ impl<'a> ProcessRuntimes<'a> {
     }
 }
 
-/// The runtimes that a process mapped itself, and from when.
+/// The runtimes that a process mapped itself, each set with the time from which it applies.
 fn history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
     let mut history: Vec<(Nanos, RuntimeSet)> = Vec::new();
     let mut record = |time, set: RuntimeSet| {

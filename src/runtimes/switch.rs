@@ -1,40 +1,42 @@
-//! Switches that make a runtime write names of its code, as data. Both instructions and commands are generated from
-//! them.
+//! Switches that make a runtime write names of its code, as data. Instructions for users and corrected commands are
+//! both generated from this data.
 
 use crate::model::shell::quoted;
 use std::fmt;
 use std::path::Path;
 
-/// Something to turn on, and the files that it produces.
+/// An option or variable to turn on, and the files that the runtime then writes.
 #[derive(Debug)]
 pub struct Switch {
-    /// Command-line flags after the program. The first one that isn't [`Flag::Needed`] is the switch itself; those
-    /// after it improve the result.
+    /// Command-line flags that follow the program. The first one that isn't [`Flag::Needed`] is the switch itself; the
+    /// flags after it improve the result.
     pub flags: &'static [Flag],
     /// Environment variables as an alternative to the flags, or the only way if there are no flags. The first one is
     /// the switch itself. `DIR` in a value stands for a directory.
     pub variables: &'static [(&'static str, &'static str)],
     /// The first version that has the switch; `None` if every version in use has it.
     pub since: Option<Version>,
-    /// True if only special builds have it, which distributions don't ship: others ignore its flags and variables.
+    /// True if only special builds, which distributions don't ship, have the switch. Other builds ignore its flags and
+    /// variables.
     pub is_rare: bool,
     /// What to do by hand, if flags and variables aren't enough, such as running another program at the right moment.
     pub by_hand: &'static str,
-    /// A remark, as the end of a sentence.
+    /// A remark for users, phrased as the end of a sentence.
     pub note: &'static str,
-    /// The files that the runtime then writes. `PID` and `TID` stand for IDs, `DIR` for a directory that the user
-    /// chooses, and `*` for any text.
+    /// The files that the runtime writes if the switch is on. `PID` and `TID` stand for IDs, `DIR` for a directory that
+    /// the user chooses, and `*` for any text.
     pub leaves: &'static [&'static str],
-    /// How `perf record` gets call chains through code compiled with the switch.
+    /// How `perf record` gets call chains through code that was compiled with the switch on.
     pub stacks: Stacks,
     /// True if the files are complete only after the process has exited normally.
     pub at_end: bool,
-    /// Options that the runtime rejects together with this one, including all that continue them: `--zjit` also stands
-    /// for `--zjit-stats`.
+    /// Options that the runtime rejects if the switch is on. Each stands for all options that start with it: `--zjit`
+    /// also stands for `--zjit-stats`.
     pub refused_beside: &'static [&'static str],
-    /// Options that keep names out of what the switch writes. They are removed.
+    /// Options that keep names out of the files that the switch writes. They are removed from corrected commands.
     pub in_place_of: &'static [&'static str],
-    /// Part of the name of the memory in which its compiler puts code, for runtimes with several compilers.
+    /// A part of the name of the memory in which the switch's compiler puts code, for runtimes with several compilers.
+    /// Empty if it doesn't matter.
     pub memory: &'static str,
 }
 
@@ -63,7 +65,7 @@ pub enum Flag {
     Needed(&'static str),
     /// Two words: `-X perf`.
     Pair(&'static str, &'static str),
-    /// An option and KEY=VALUE: `-d opcache.jit_debug=48`.
+    /// An option that sets a key: `-d opcache.jit_debug=48`.
     Setting {
         /// `-d`
         option: &'static str,
@@ -74,7 +76,7 @@ pub enum Flag {
         /// True if the value must be exactly this; false if any value will do.
         exact: bool,
     },
-    /// An item of a list in a single word: `--v8-flags=--perf-prof,--x`.
+    /// An item of a list that is a single word: `--v8-flags=--perf-prof,--x`.
     Item {
         /// `--v8-flags=`
         option: &'static str,
@@ -134,8 +136,8 @@ impl Stacks {
 }
 
 impl Switch {
-    /// Instructions for the user: `run node with --perf-prof`, or for another switch after the first, `with
-    /// --perf-basic-prof`.
+    /// Instructions for the user. For the first switch of a runtime, `run node with --perf-prof`; for further switches,
+    /// `with --perf-basic-prof`.
     pub fn how(&self, called: &str, is_first: bool) -> String {
         let flags = joined(self.flags);
         let given = match (self.flags, self.variables, self.by_hand) {
@@ -159,28 +161,28 @@ impl Switch {
         format!("{start}{given}{or_set}{by_hand}{}", self.note)
     }
 
-    /// The flag that is the switch itself.
+    /// The flag that is the switch itself, not one that it needs. `None` if the switch has no such flag.
     pub fn main_flag(&self) -> Option<Flag> {
         self.flags.iter().copied().find(|flag| !matches!(flag, Flag::Needed(_)))
     }
 
-    /// True if this version has the switch. Unknown versions are assumed to have it.
+    /// True if this version has the switch. If the version is unknown, assumes that it has.
     pub fn is_in(&self, version: Option<Version>) -> bool {
         self.since.zip(version).is_none_or(|(since, version)| version >= since)
     }
 
-    /// True if flags or variables can turn it on, in ordinary builds.
+    /// True if flags or variables can turn on the switch in ordinary builds.
     pub fn can_be_set(&self) -> bool {
         let has_any = !self.flags.is_empty() || !self.variables.is_empty();
         !self.is_rare && has_any
     }
 
-    /// True if a file may be one that the switch produces, going by its extension.
+    /// True if the switch may have produced this file, judged by the file's extension.
     pub fn leaves_like(&self, path: &Path) -> bool {
         self.leaves.iter().any(|file| Path::new(file).extension() == path.extension())
     }
 
-    /// Its name: its first flag or variable.
+    /// The switch's name: its first flag or variable.
     pub fn name(&self) -> String {
         match (self.main_flag(), self.variables) {
             (Some(flag), _) => flag.to_string(),
@@ -190,7 +192,7 @@ impl Switch {
     }
 }
 
-/// Flags as a command line. Items of the same list are combined in one word.
+/// The flags as part of a command line. Items of the same list are combined in one word.
 fn joined(flags: &[Flag]) -> String {
     let mut words: Vec<String> = Vec::new();
     for (at, flag) in flags.iter().enumerate() {

@@ -1,5 +1,5 @@
-//! The table of runtimes. What it says about names is based on recordings or, where none could be made, on the
-//! runtimes' sources. If neither is certain, a name indicates nothing.
+//! The table of runtimes. What it says about names is based on recordings or, where no recording could be made, on the
+//! runtimes' sources. A name that neither of these explains indicates no tier.
 
 use super::engines::{JSC, V8, V8_INTERPRETERS};
 use super::runtime::Shape::{Around, Ends, Holds, Is, Starts};
@@ -15,11 +15,12 @@ const PHP_CLI: Flag = Flag::Setting { option: "-d", key: "opcache.enable_cli", v
 const PHP_BUFFER: Flag = Flag::Setting { option: "-d", key: "opcache.jit_buffer_size", value: "64M", exact: false };
 const PHP_TRACING: Flag = Flag::Setting { option: "-d", key: "opcache.jit", value: "tracing", exact: false };
 
-/// An option of V8 that leaves built-in functions and stubs out of jitdumps and perf maps; in node 16, nearly
-/// everything.
+/// An option that makes V8 leave built-in functions and stubs out of jitdumps and perf maps. In node 16, it leaves out
+/// nearly everything.
 const ONLY_FUNCTIONS: &str = "--perf-basic-prof-only-functions";
 
-/// For code that LLVM registered for debuggers. It is in the memory of the process, and therefore in a core dump.
+/// A switch for code that LLVM registered for debuggers. This code is in the memory of the process, and therefore in a
+/// core dump.
 const REGISTERED: Switch = Switch {
     by_hand: "take a core dump with `gcore PID` while it runs (its compiler registers all code for debuggers)",
     leaves: &["./core.PID"],
@@ -29,7 +30,7 @@ const REGISTERED: Switch = Switch {
 
 /// All known runtimes. They are tried in this order, so that a runtime comes before those that it embeds.
 pub const RUNTIMES: &[Runtime] = &[
-    // Compiles Python functions with LLVM, like everything else that uses llvmlite.
+    // Numba: compiles Python functions with LLVM, like everything else that uses llvmlite.
     Runtime {
         name: "numba",
         carries: &["llvmlite"],
@@ -114,7 +115,7 @@ pub const RUNTIMES: &[Runtime] = &[
         flag_variables: &[FlagVariable { name: "DENO_V8_FLAGS", list_of: Some("--v8-flags=") }],
         subcommands: &["run", "test", "bench", "eval", "serve", "task"],
         valued: &["-c", "--config", "-L", "--log-level"],
-        // deno's own code has no unwind tables, so that stack copies can't be unwound through it.
+        // deno itself has no unwind tables, so stack copies can't be unwound through its code.
         callers: Callers::Unknown,
         programs: &["deno"],
         threads: &["V8 DefaultWorke"],
@@ -150,10 +151,10 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Bun",
         called: "bun",
-        // As for deno.
+        // Stack copies can't be unwound, for the same reason as with deno.
         callers: Callers::Unknown,
         programs: &["bun", "bunx", "bun.exe", "bunx.exe"],
-        // The second is a thread of JavaScriptCore. If JavaScriptCore's library isn't mapped, the program is Bun.
+        // `JITWorker` is a thread of JavaScriptCore. If JavaScriptCore's library isn't mapped, the program is Bun.
         threads: &["Bun Pool *", "JITWorker"],
         in_elf: &[".bun", ".bun_builtins"],
         switches: &[Switch {
@@ -259,7 +260,8 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "PROGRAM",
         programs: &["QtWebEngineProcess"],
         libraries: &["libQt5WebEngineCore.so*", "libQt6WebEngineCore.so*"],
-        // Its processes are killed, which loses the unwritten part of a jitdump. A perf map is written line by line.
+        // QtWebEngine's processes are killed in the end, which loses the unwritten part of a jitdump. A perf map is
+        // written line by line.
         switches: &[Switch {
             variables: &[(
                 "QTWEBENGINE_CHROMIUM_FLAGS",
@@ -278,7 +280,7 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["qmlscene*", "qml", "qml6", "qmltestrunner*"],
         libraries: &["libQt5Qml.so*", "libQt6Qml.so*"],
         is_library: true,
-        // `/memfd:JITCode:QtQml (deleted)`
+        // The complete name is `/memfd:JITCode:QtQml (deleted)`.
         memory: "JITCode:QtQml",
         switches: &[Switch {
             variables: &[("QV4_PROFILE_WRITE_PERF_MAP", "1")],
@@ -302,7 +304,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ..SWITCH
         }],
         unnamed: "all JIT code of builds without --enable-perf, such as those from distributions",
-        // Names from js/src/jit/PerfSpewer.cpp. No build that writes them was available.
+        // The names are from js/src/jit/PerfSpewer.cpp. There was no build that writes them to test with.
         marked_names: &[
             (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
             (Baseline, &[Starts("Baseline: ")]),
@@ -452,7 +454,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ("int java.lang.Object.hashCode() [c2]", Some(Optimised)),
             ("int java.lang.Object.hashCode() [jvmci]", Some(Optimised)),
             ("LW;work(I)J", None),
-            // perf-map-agent's notations, depending on its options.
+            // The notations of perf-map-agent, depending on its options.
             ("Ljava/lang/Object;::hashCode", None),
             ("Ljava/lang/Object;.hashCode", None),
             ("java.lang.Object::hashCode", None),
@@ -475,7 +477,7 @@ pub const RUNTIMES: &[Runtime] = &[
             leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
             ..SWITCH
         }],
-        // `erl` is a shell script.
+        // `erl` is a shell script, so valgrind must follow child processes.
         valgrind: Some(UnderValgrind { options: "--trace-children=yes", ..UnderValgrind::program("erl +JPperf true") }),
         unnamed: "the emulator's own functions if beam.smp is stripped",
         marked_names: &[(Stub, &[Starts("$global::")])],
@@ -483,7 +485,7 @@ pub const RUNTIMES: &[Runtime] = &[
             Stub,
             &[Starts("global::"), Ends("::codeHeader"), Ends("::codeFooter"), Ends("-CodeInfoPrologue")],
         )],
-        // All code is translated instruction by instruction when its module is loaded.
+        // Erlang's JIT compiler translates all code of a module instruction by instruction when loading it.
         other_names: Some(Baseline),
         examples: &[
             ("$global::garbage_collect", Some(Stub)),
@@ -674,7 +676,7 @@ pub const RUNTIMES: &[Runtime] = &[
             flag: None,
         }),
         unnamed: "interpreted functions, which all show as `MVM_interp_run`",
-        // Its JIT compiler only gets code that the specializer has optimized.
+        // MoarVM's JIT compiler only gets code that its specializer has optimized.
         other_names: Some(Optimised),
         examples: &[
             ("find_method(gen/moar/stage2/nqpmo.nqp:1391)", Some(Optimised)),
@@ -710,8 +712,8 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "code compiled ahead of time into PE files that are missing or composite (DOTNET_ReadyToRun=0 makes \
                   it JIT code). jitgraft does not need perfinfo-PID.map, which lists loaded files like the recording \
                   does",
-        // From GetJitOptimizationTierStr in coreclr's vm/prestub.cpp. With DOTNET_PerfMapShowOptimizationTiers=0, names
-        // have no tier.
+        // The names are from GetJitOptimizationTierStr in coreclr's vm/prestub.cpp. With
+        // DOTNET_PerfMapShowOptimizationTiers=0, names have no tier.
         marked_names: &[
             (Baseline, &[Ends(")[QuickJitted]"), Ends(")[MinOptJitted]"), Ends(")[InstrumentedTier]")]),
             (MidTier, &[Ends(")[InstrumentedTierOptimized]")]),
@@ -754,7 +756,7 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libjulia*"],
         switches: &[Switch {
             variables: &[("ENABLE_JITPROFILING", "1")],
-            // Written by LLVM's listener.
+            // LLVM's listener writes this file.
             leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
             ..SWITCH
         }],
@@ -780,7 +782,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 memory: "Ruby:rb_yjit",
                 ..SWITCH
             },
-            // Only one of the compilers can be enabled (ruby.c).
+            // Only one of the two compilers can be enabled (ruby.c).
             Switch {
                 flags: &[Flag::Word("--zjit-perf"), Flag::Word("--zjit")],
                 since: Some(Version(4, 0)),
@@ -852,7 +854,8 @@ pub const RUNTIMES: &[Runtime] = &[
             },
         ],
         unnamed: "interpreted functions (the interpreter is one block of assembly code)",
-        // Named by perftools_addtrace in src/lj_trace.c; jitgraft's reader for LuaJIT's dump uses the same form.
+        // The names are from perftools_addtrace in src/lj_trace.c. jitgraft's reader for LuaJIT's dump uses the same
+        // form.
         plain_names: &[(Optimised, &[Starts("TRACE_")])],
         examples: &[("TRACE_12::w.lua:7", Some(Optimised))],
         ..PLAIN
@@ -917,7 +920,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    // Emulates programs for other processors.
+    // QEMU: emulates programs for other processors.
     Runtime {
         name: "QEMU",
         called: "qemu-x86_64",
@@ -965,7 +968,8 @@ pub const RUNTIMES: &[Runtime] = &[
                   own profiler sb-sprof has the names)",
         ..PLAIN
     },
-    // The following are libraries that many programs load. First LLVM: programs that compile with it at run time.
+    // The following are libraries that many programs load. The first one is LLVM, for programs that compile with it at
+    // run time.
     Runtime {
         name: "LLVM",
         called: "lli",
@@ -978,7 +982,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 flags: &[Flag::Word("--jit-kind=mcjit")],
                 note: "; in your own program, register llvm::JITEventListener::createPerfJITEventListener() (MCJIT, \
                        ORC's RTDyldObjectLinkingLayer)",
-                // In `$JITDUMPDIR` if that is set.
+                // The file is in `$JITDUMPDIR` if that is set.
                 leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
                 ..SWITCH
             },
@@ -993,7 +997,7 @@ pub const RUNTIMES: &[Runtime] = &[
                   code for debuggers",
         ..PLAIN
     },
-    // Compiled regular expressions in `grep -P`, git, PHP and many other programs.
+    // PCRE2: compiles regular expressions in `grep -P`, git, PHP and many other programs.
     Runtime {
         name: "PCRE2",
         frame_type: "pcre2",

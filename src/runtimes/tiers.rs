@@ -7,12 +7,13 @@ use crate::model::stacks::NameId;
 use crate::model::tier::Tier;
 use rustc_hash::FxHashMap;
 
-/// The tier of JIT code with this name, in a process with these runtimes (empty if unknown).
+/// The tier of JIT code with this name, in a process with these runtimes (empty if unknown). `None` if the name
+/// indicates no tier.
 ///
 /// Names that only one runtime writes take precedence over others, because a process may have embedded a second
 /// runtime. Names that indicate nothing by themselves belong to the first runtime.
 pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
-    // Names that only one runtime writes: first one of the process, then any.
+    // Try names that only one runtime writes: first those of the process's runtimes, then those of any runtime.
     for runtime in runtimes.iter().chain(RUNTIMES) {
         if let Some(tier) = tier_by(runtime.marked_names, name) {
             return Some(tier);
@@ -32,9 +33,9 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
     tier_in_brackets(name)
 }
 
-/// The `profile.frame.type` of JIT code with this name, in a process with these runtimes (empty if unknown). A name
-/// that only one runtime writes identifies it in any process; otherwise the name's runtime is one of the process's,
-/// outermost first. `jit` if nothing is known.
+/// The value of `profile.frame.type` for JIT code with this name, in a process with these runtimes (empty if unknown).
+/// A name that only one runtime writes identifies that runtime in any process. Otherwise it is one of the process's
+/// runtimes, outermost first. `jit` if no runtime is found.
 pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
     let writes_only_itself = |runtime: &&Runtime| tier_by(runtime.marked_names, name).is_some();
     if let Some(runtime) = runtimes.iter().chain(RUNTIMES).find(writes_only_itself) {
@@ -47,7 +48,7 @@ pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
     }
 }
 
-/// The tier in names like `function [baseline]`, for runtimes that have no notation of their own.
+/// The tier of names like `function [baseline]`, which jitgraft writes for runtimes that have no notation of their own.
 fn tier_in_brackets(name: &[u8]) -> Option<Tier> {
     let (_, word) = std::str::from_utf8(name).ok()?.strip_suffix(']')?.rsplit_once(" [")?;
     [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimised].into_iter().find(|tier| tier.name() == word)
@@ -58,7 +59,7 @@ fn tier_in_brackets(name: &[u8]) -> Option<Tier> {
 pub struct Tiers(FxHashMap<(NameId, RuntimeSet), Option<Tier>>);
 
 impl Tiers {
-    /// The tier of JIT code named `name`, in a process with these runtimes. `id` is the name's ID in its profile.
+    /// The tier of JIT code called `name`, in a process with these runtimes. `id` is the name's ID in its profile.
     pub fn find(&mut self, id: NameId, name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
         *self.0.entry((id, runtimes)).or_insert_with(|| tier(name, runtimes))
     }

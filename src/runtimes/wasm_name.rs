@@ -6,32 +6,32 @@
 //! | Wasmtime | `wasm[0]::function[3]::fib` | `wasm[0]::function[3]` |
 //! | SpiderMonkey | `Wasm: Function fib`, which has no index | `Wasm: Function wasm-function[3]` |
 //!
-//! None of them says which module the function belongs to.
+//! None of these names says which module the function belongs to.
 
-/// The parts of such a name.
+/// The parts of a name for a WebAssembly function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmName<'n> {
-    /// What precedes the function's name; `joint` comes between its index and its name.
+    /// The text before the function's name or index. `joint` is the text between the index and the name.
     before: &'n str,
     joint: &'static str,
-    /// The function's name; `None` if its module has no name for it.
+    /// The function's name. `None` if its module has no name for it.
     pub function: Option<&'n str>,
     /// The function's index in its module.
     pub number: u32,
-    /// What follows the name.
+    /// The text after the name or index.
     after: &'n str,
 }
 
 /// Prefix of SpiderMonkey's names.
 const SPIDERMONKEY: &str = "Wasm: Function ";
 
-/// How engines name functions without a name, up to the index.
+/// The start of the name that engines give to a function without a name. The index follows.
 const NAMELESS: &str = "wasm-function[";
 
 impl<'n> WasmName<'n> {
-    /// Splits a name; `None` if it isn't a WebAssembly function or contains no index.
+    /// Splits a name into its parts. `None` if it isn't of a WebAssembly function, or contains no index.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
-        // Rejects names of other code quickly.
+        // Rejects most names of other code quickly.
         let is_of = |begin: &&str| name.starts_with(begin.as_bytes());
         let is_v8 = name.ends_with(b"-liftoff") || name.ends_with(b"-turbofan");
         if !is_v8 && !["wasm[", SPIDERMONKEY].iter().any(is_of) {
@@ -46,12 +46,13 @@ impl<'n> WasmName<'n> {
         })
     }
 
-    /// The index in the name of a function without a name: `wasm-function[3]`.
+    /// The index in the name of a function without a name, such as 3 in `wasm-function[3]`. `None` for other names.
     pub fn nameless(function: &str) -> Option<u32> {
         function.strip_prefix(NAMELESS)?.strip_suffix(']')?.parse().ok()
     }
 
-    /// The name in the engine's notation with another function name, followed by its source location.
+    /// The name in the engine's notation, with another function name, followed by the function's source location
+    /// `place`.
     pub fn spell(&self, function: &str, place: &str) -> String {
         let Self { before, joint, after, .. } = self;
         format!("{before}{joint}{function}{after}{place}")

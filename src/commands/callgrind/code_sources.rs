@@ -10,7 +10,7 @@ use crate::runtimes::RUNTIMES;
 use crate::sources::{Found, find};
 use std::path::Path;
 
-/// A process and the sources that name its code.
+/// A profiled process, and the sources that name its JIT code.
 pub(super) struct CodeSources {
     pub(super) found: Found,
     pub(super) processes: Processes,

@@ -43,7 +43,7 @@ pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
     result.map_err(|error| error.in_file(shown))
 }
 
-/// The error for an input that no valgrind tool wrote.
+/// The error for an input that isn't from any known valgrind tool.
 fn unknown(head: &[u8], input: &InPath) -> Error {
     if head.is_empty() {
         return open::empty(input);
@@ -60,8 +60,8 @@ fn unknown(head: &[u8], input: &InPath) -> Error {
     Error::new(neither).with_remedy(Some(remedy))
 }
 
-/// The encoding of a text that begins with a byte order mark, as Windows' PowerShell writes it, and the command that
-/// removes the mark.
+/// Detects a byte order mark, such as Windows' PowerShell writes. Returns the name of the text's encoding and a command
+/// that removes the mark. `None` if the input has no byte order mark.
 fn byte_order_mark(head: &[u8]) -> Option<(&'static str, &'static str)> {
     match head {
         [0xef, 0xbb, 0xbf, ..] => Some(("UTF-8", r"sed '1s/^\xEF\xBB\xBF//' FILE > NEW")),

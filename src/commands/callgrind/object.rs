@@ -13,7 +13,7 @@ use crate::sources::raw_code::RawCode;
 use rustc_hash::FxHashMap;
 use std::io::{Seek, Write};
 
-/// An object that is completely written but not yet in place.
+/// An ELF object that is completely written but doesn't have its final name yet.
 pub(super) struct NewObject {
     output: Output,
     pub(super) contents: ObjectContents,
@@ -21,13 +21,13 @@ pub(super) struct NewObject {
 }
 
 impl NewObject {
-    /// Puts the object in place.
+    /// Gives the object its final name.
     pub(super) fn commit(self) -> Result<()> {
         self.output.commit()
     }
 }
 
-/// What the object contains, for the summary.
+/// Counts of the code ranges in the object, for the summary.
 pub(super) struct ObjectContents {
     /// The number of code ranges in the object.
     pub(super) pieces: usize,
@@ -35,8 +35,9 @@ pub(super) struct ObjectContents {
     pub(super) with_code: usize,
 }
 
-/// Writes all code of `names` to `output`. `raw` has the machine code for the lines of a perf map, together with the
-/// map's ID. `machine` is ELF's `e_machine`; `None` means the host's. Fails if the output isn't seekable.
+/// Writes an ELF object with all code of `names` to `output`. `raw` has the machine code of functions that only a perf
+/// map names, and the origin ID of that map. `machine` is ELF's `e_machine`; `None` means the host's. Fails if the
+/// output isn't seekable.
 pub(super) fn write<'data>(
     names: &CodeNames<'_, 'data>,
     raw: Option<(&'data RawCode, OriginId)>,

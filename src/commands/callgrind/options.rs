@@ -6,7 +6,7 @@ use crate::pipeline::callgrind::pid_in_name;
 use crate::sources::SourceOptions;
 use std::path::{Path, PathBuf};
 
-/// The profile to name, and where to write the result.
+/// The options of `callgrind`: the profile to name, and where to write the result.
 #[derive(Debug)]
 pub struct CallgrindOptions {
     /// The callgrind file or report.
@@ -15,9 +15,9 @@ pub struct CallgrindOptions {
     pub output: Option<OutPath>,
     /// The path of the ELF object. `None` means `jitted-PID.elf` next to the output.
     pub object: Option<PathBuf>,
-    /// The process ID. Has precedence over what the file and its name state.
+    /// The process ID. Overrides the one that the file's content or name states.
     pub pid: Option<Pid>,
-    /// A directory of raw machine code, with one file per function.
+    /// A directory of raw machine code, with one file per function. `None` means the directory where MoarVM puts it.
     pub bytecode_dir: Option<PathBuf>,
     /// Where to find the names of JIT code.
     pub sources: SourceOptions,
@@ -36,14 +36,14 @@ impl CallgrindOptions {
         }
     }
 
-    /// The number after `.out.` in the input's name or, failing that, its last numeric part: 4711 in
-    /// `x.callgrind.out.4711-02`.
+    /// The process ID in the input's name: the number after `.out.` or, failing that, the last numeric part (4711 in
+    /// `x.callgrind.out.4711-02`).
     pub(super) fn pid_in_name(&self) -> Option<i32> {
         pid_in_name(self.path()?)
     }
 
-    /// The object's path, and the name by which the profile refers to it: only the file name if both are in one
-    /// directory.
+    /// The path of the ELF object, and the name by which the profile refers to it: only the file name if the object and
+    /// the profile are in the same directory.
     pub(super) fn object(&self, pid: Pid) -> (PathBuf, Vec<u8>) {
         use std::os::unix::ffi::OsStrExt;
         let output = self.output();

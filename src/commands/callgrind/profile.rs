@@ -24,7 +24,7 @@ use std::sync::OnceLock;
 pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let text = map_open_file(file)?;
-    // Usually the head of the file states the process. Then its code is loaded while the file is being indexed.
+    // Usually the head of the file states the process ID. Then the process's code is loaded while the file is indexed.
     let early = stream::find_pid(&text);
     let index = if early.is_none() { Some(stream::index(&text, job)?) } else { None };
     let pid = early.or_else(|| index.as_ref().and_then(|index| index.header.pid)).or_else(|| options.pid_in_name());
@@ -48,7 +48,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     let mut out = Output::create(&options.output(), run)?;
     let object = match Output::create_for(&OutPath::Path(path.clone()), Content::OfInputsBeside, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
-        // An unwritable directory only matters if there is code to write.
+        // Ignore errors if there is no code to write: then an unwritable directory doesn't matter.
         other => other,
     };
     let write_object = || {
@@ -57,7 +57,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
         object::write(&names, raw, loaded.machine, object?)
     };
     let rewrite = || write_text(&mut out, |out| stream::rewrite(&text, &index, &names, out, job));
-    // The object is only wanted if anything was named, but that is known only when both are done.
+    // The object is only kept if any code was named. That is known only after rewriting, which runs at the same time.
     let (rewritten, object) = job.pool.install(|| parallel::join(rewrite, write_object));
     let rewritten = rewritten?;
     if rewritten.functions > 0 {
@@ -71,7 +71,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     Ok(outcome)
 }
 
-/// Warns about perf maps of another process. Only the file name of a map says whose it is.
+/// Warns about perf maps that belong to a process other than `pid`. Only a map's file name says which process it is of.
 fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, outcome: &mut Outcome) {
     for account in accounts.iter().filter(|account| account.kind == Kind::PerfMap) {
         let name = account.path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("perf-"));
@@ -87,7 +87,8 @@ fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, ou
     }
 }
 
-/// The directory of raw machine code: the requested one, or the one where MoarVM puts it.
+/// The directory of raw machine code: the one that the user named or, failing that, the one where MoarVM puts it.
+/// `None` if there is neither.
 fn raw_code(options: &CallgrindOptions, pid: Pid, warnings: &mut Warnings) -> Result<Option<RawCode>> {
     let force = options.sources.force;
     if let Some(directory) = &options.bytecode_dir {
@@ -122,8 +123,8 @@ fn say(
     let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
     let what = match index.header.has_instr {
         true => format!("named, with {percent:.1}% of the {all} {event} in unknown memory"),
-        // Each entry function has the cost of everything that it jumped to, so this percentage is not the share that is
-        // right.
+        // An entry function gets the cost of everything that it jumped to. So `percent` is not the share of the cost
+        // that has the right name.
         false => format!(
             "named by their entry points. The profile has no instruction addresses, so the {all} {event} in unknown \
              memory are attributed to these functions ({percent:.1}%) and their callers, not always to the functions that \

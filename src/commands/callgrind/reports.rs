@@ -13,7 +13,7 @@ use crate::records::valgrind_text::{Report, ReportFunction, graft, pid};
 use std::fs::File;
 use std::io::BufReader;
 
-/// Names the unknown frames of a report. `head` is the beginning of `file`.
+/// Names the frames with unknown functions in a report. `head` is the beginning of `file`.
 pub(super) fn run(
     report: Report,
     file: &File,

@@ -34,7 +34,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
         return partition::run(start, options, &load, &run, job);
     }
     let mut first = first(options, job)?;
-    // From a format of spans to a format of spans: copy the spans, don't turn them into stacks.
+    // If both the input's and the output's format store spans, copy the spans instead of turning them into stacks.
     if let Some(start) = writer.spans
         && let Some(first) = first.take_if(|first| first.format().read.spans().is_some())
     {
@@ -53,7 +53,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Opens the first input.
+/// Opens the first input, to detect its format. `None` if there are no inputs.
 fn first(options: &ExportOptions, job: &Job) -> Result<Option<Opened>> {
     let first = options.inputs.first();
     first.map(|path| Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))).transpose()

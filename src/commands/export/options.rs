@@ -8,7 +8,7 @@ use crate::pipeline::any::LoadOptions;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What to export, where to write it, and in which format.
+/// The options of `export`: what to export, where to write it, and in which format.
 #[derive(Debug)]
 pub struct ExportOptions {
     /// Several inputs are merged.
@@ -28,22 +28,22 @@ pub struct ExportOptions {
 /// Options that only apply to tables of rows (parquet).
 #[derive(Debug, Clone, Default)]
 pub struct TableOptions {
-    /// Write a directory with one file per input, in subdirectories named after host and day.
+    /// Write a directory with one file per recording, in subdirectories named after host and day.
     pub partition: bool,
-    /// Skip inputs that already have a file in that directory.
+    /// Skip inputs that already have a file in the directory that `partition` writes.
     pub skip_existing: bool,
     /// How much detail of a frame to keep. `None` means the format's default.
     pub detail: Option<Detail>,
-    /// The host of all inputs, overriding what they state.
+    /// The host to state for all inputs. Overrides the host that an input states. `None` means the stated one.
     pub host: Option<String>,
-    /// The day of all inputs, in days since 1970.
+    /// The day to state for all inputs, in days since 1970. `None` means the day that an input states.
     pub day: Option<i32>,
     /// Labels to add to all rows.
     pub labels: BTreeMap<Box<str>, Box<str>>,
 }
 
 impl ExportOptions {
-    /// The columns that are the same in all rows of an input. `hash` identifies the input.
+    /// The values of columns that are the same in all rows of an input. `hash` is the hash of the input's bytes.
     pub(super) fn given(&self, hash: Option<String>) -> RowOrigin {
         let TableOptions { host, day, .. } = &self.table;
         let bucket = self.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());

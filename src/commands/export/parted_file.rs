@@ -1,5 +1,5 @@
-//! Writes the files of one input in a partitioned data set. There is one file per recording in the input, and its
-//! directory depends on what the recording states about itself.
+//! Writes the files of one input in a partitioned data set. There is one file per recording in the input. What the
+//! recording states about itself (host and day) decides in which directory its file is.
 
 use super::options::ExportOptions;
 use crate::contract::format::{StartRowsFn, WriteOptions};
@@ -14,7 +14,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-/// The subdirectory of the data set that has the rows.
+/// The subdirectory of the data set that contains the files with rows.
 pub(super) const SAMPLES: &str = "samples";
 
 /// The name of a partition whose value is unknown, as in Hive.
@@ -37,7 +37,7 @@ struct UnderWay {
     writer: Box<dyn RowWriter>,
 }
 
-/// Lets a [`RowWriter`] write to an output that is committed after the writer is gone.
+/// A shared handle to an output: a [`RowWriter`] writes to it, and the output is committed after the writer is gone.
 struct SharedOutput(Rc<RefCell<Output>>);
 
 impl Write for SharedOutput {
@@ -56,12 +56,12 @@ impl<'a> PartedFile<'a> {
         Self { root, start, write, run, under_way: None, has_failed: false }
     }
 
-    /// True if anything could not be written.
+    /// True if any file could not be written.
     pub(super) fn has_failed(&self) -> bool {
         self.has_failed
     }
 
-    /// Records a failure before passing it on.
+    /// Remembers that `done` is an error, if it is one, and returns it unchanged.
     fn note_failure<T>(&mut self, done: Result<T>) -> Result<T> {
         self.has_failed |= done.is_err();
         done
@@ -77,7 +77,7 @@ impl<'a> PartedFile<'a> {
 }
 
 impl UnderWay {
-    /// Completes the file and puts it in place.
+    /// Completes the file and gives it its final name.
     fn close(mut self) -> Result<()> {
         self.writer.finish()?;
         drop(self.writer);
@@ -113,8 +113,8 @@ impl RowWriter for PartedFile<'_> {
     }
 }
 
-/// The file name of a recording, without extension. Sums per time bucket get another name than samples, so that they
-/// never replace each other.
+/// The name of a recording's file, without extension. Sums per time bucket get another name than samples, so that
+/// neither ever replaces the other.
 pub(super) fn stem(recording: &Recording) -> String {
     let input = recording.input.as_deref().unwrap_or_default();
     match recording.bucket {
@@ -123,7 +123,7 @@ pub(super) fn stem(recording: &Recording) -> String {
     }
 }
 
-/// Formats a duration in the largest unit of which it is a multiple: `1500ms`.
+/// Formats a duration of `nanos` nanoseconds. Uses the largest unit in which it is a whole number: `1500ms`.
 fn format_bucket(nanos: i64) -> String {
     for (unit, name) in [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")] {
         if nanos % unit == 0 {
@@ -143,8 +143,8 @@ fn partition(recording: &Recording) -> PathBuf {
     PathBuf::from(format!("host={host}")).join(format!("day={day}"))
 }
 
-/// Shortens a value to a length that all file systems allow. A hash replaces the part that is cut off. The `~` before
-/// it can't occur in values that fit.
+/// Shortens an encoded value to a length that all file systems allow. A hash of `value` replaces the part that is cut
+/// off. The `~` before the hash can't occur in values that are short enough.
 fn shorten(mut escaped: String, value: &str) -> String {
     const LONGEST: usize = 200;
     if escaped.len() <= LONGEST {

@@ -1,8 +1,8 @@
 //! Writes the inputs as a partitioned data set, in the directory layout of Hive:
 //! `samples/host=HOST/day=DAY/SHA1.parquet`.
 //!
-//! A file is named after a hash of the input's bytes, so exporting the same input again with the same options writes
-//! the same file in the same place. A file appears either complete or not at all.
+//! A file is named after a hash of the input's bytes. So exporting the same input again with the same options replaces
+//! the file by an identical one. A file appears either complete or not at all.
 
 use super::options::ExportOptions;
 use super::parted_file::{PartedFile, SAMPLES, stem};
@@ -23,7 +23,7 @@ use std::ffi::OsStr;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
-/// Writes each input to a file of its own.
+/// Writes each input to files of its own.
 pub(super) fn run(
     start: StartRowsFn,
     options: &ExportOptions,
@@ -64,7 +64,7 @@ fn root(options: &ExportOptions) -> Result<&Path> {
     }
 }
 
-/// The names of all files in the data set, without extension.
+/// The names of all files that the data set already has, without extension.
 fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
     let mut stems = FxHashSet::default();
     for host in inside(samples)? {
@@ -74,7 +74,8 @@ fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
                     continue;
                 }
                 let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-                // Earlier versions combined many recordings into one file, whose name doesn't say which.
+                // Skip files of earlier versions that combine many recordings: their names don't say which recordings
+                // are inside.
                 if stem.starts_with("compact-") {
                     let why = "was made by --compact, and the recordings in it would be added a second time; write a \
                                new data set (-o DIR)";
@@ -103,9 +104,9 @@ struct Building<'a> {
     options: &'a ExportOptions,
     load: &'a LoadOptions,
     run: &'a Run,
-    /// Names of files that are left as they are.
+    /// Names of existing files, which are left as they are.
     existing: FxHashSet<String>,
-    /// Names of files that this run has written.
+    /// Names of files that this run has written so far.
     written: FxHashSet<String>,
     read: RowsRead,
     outcome: Outcome,
@@ -123,14 +124,14 @@ struct Counts {
 
 /// Why an input was not written.
 enum Stop {
-    /// The input can't be read; others still can.
+    /// The input can't be read. The job goes on with the other inputs.
     Input(Error),
-    /// Output failed or the request is impossible, so the whole job ends.
+    /// The output failed or the request is impossible. The whole job ends.
     Job(Error),
 }
 
 impl Building<'_> {
-    /// Adds an input. If it can't be read, it is skipped and reported.
+    /// Adds an input to the data set. An input that can't be read is skipped and reported.
     fn add(&mut self, path: &InPath, job: &Job) -> Result<()> {
         match self.write(path, job) {
             Ok(()) => Ok(()),
@@ -170,7 +171,7 @@ impl Building<'_> {
         Ok(())
     }
 
-    /// The file name for an input with this hash.
+    /// The name of the file for an input with this hash, without extension.
     fn stem(&self, hash: &str) -> String {
         let bucket = self.options.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());
         stem(&Recording { input: Some(hash.into()), bucket, ..Recording::default() })
@@ -191,7 +192,7 @@ impl Building<'_> {
         Ok(())
     }
 
-    /// Finishes reading, and adds the summary.
+    /// Finishes the job: reports what was read, and adds the summary.
     fn finish(mut self, inputs: &[InPath], job: &Job) -> Result<Outcome> {
         let Counts { written, existing, copies, unread } = self.counts;
         if written > 0 {

@@ -1,5 +1,5 @@
 //! Exports spans to a format that stores spans. They are copied one by one instead of being summed into stacks; filters
-//! may drop some.
+//! may leave some out.
 
 use super::options::ExportOptions;
 use super::synthetic_threads::{SyntheticThread, SyntheticThreads};
@@ -68,16 +68,16 @@ struct SpanFilter<'o> {
     choice: Choice<'o>,
     threads: SyntheticThreads,
     writer: &'o mut dyn SpanWriter,
-    /// When time 0 of the first input was, in nanoseconds since 1970. Times since 1970 are too large for the
-    /// floating-point microseconds of trace viewers, so all inputs count from this time.
+    /// The time 0 of the first input, in nanoseconds since 1970. All inputs count from this time, because times since
+    /// 1970 are too large for the floating-point microseconds of trace viewers. `None` until an input states it.
     epoch: &'o mut Option<u64>,
-    /// What to add to this input's times so that they count from `epoch`.
+    /// The nanoseconds to add to this input's times so that they count from `epoch`.
     offset: i64,
-    /// The start and end of this input.
+    /// The times at which this input starts and ends, in nanoseconds.
     bounds: (i64, i64),
     read: SpanCounts,
     written: SpanCounts,
-    /// The number of events that aren't spans and were left out.
+    /// The number of events that were left out because they aren't spans.
     others: u64,
 }
 
@@ -131,7 +131,8 @@ impl<'o> SpanFilter<'o> {
         format!("wrote {} of {} spans{instants}{others}", written.spans, read.spans)
     }
 
-    /// A warning if no spans were written. It states the time range of the input in seconds, the unit of `--time`.
+    /// Returns a warning if no spans were written. It states the time range of the input in seconds, the unit of
+    /// `--time`.
     fn warn_if_none_written(&self) -> Option<Warning> {
         const SECOND: i64 = 1_000_000_000;
         if self.written.all() > 0 {
@@ -146,8 +147,9 @@ impl<'o> SpanFilter<'o> {
         Some(Warning::new(format!("no spans match the filters; the input has {read}, from {first} s to {last} s")))
     }
 
-    /// The synthetic thread for a span that the input puts on a track with an ID of its own ([`SpanRecord::id`])
-    /// instead of a thread. Writes the thread's name before its first span, provided that the process has a number.
+    /// The number of the synthetic thread for a span that the input puts on a track with an ID of its own
+    /// ([`SpanRecord::id`]) instead of a thread. Before the thread's first span, this writes the thread's name,
+    /// provided that the process has a number.
     fn synthetic_thread(&mut self, head: &SpanHead<'_>, pid: &NumberOrName<'_>) -> Result<i64> {
         let SyntheticThread { tid, is_new } = self.threads.place(head);
         if let (true, NumberOrName::Number(pid)) = (is_new, pid) {
@@ -204,21 +206,22 @@ impl SpanSink for SpanFilter<'_> {
     }
 }
 
-/// Decides which spans are kept: those that pass every filter.
+/// Decides which spans are kept. A span must pass every filter.
 #[derive(Debug)]
 struct Choice<'o> {
     options: &'o ReadOptions,
     filter: &'o Filter,
-    /// For conditions on threads; its times aren't used.
+    /// The filter by thread. Its time ranges aren't used.
     threads: PlacedFilter<'o>,
     /// Start and end of each selected time range.
     times: Vec<(Nanos, Nanos)>,
-    /// For each thread and name: the number of spans so far, and the start of the last one that was kept.
+    /// For each thread and span name: the number of spans so far, and the start of the last span that was kept.
     seen: FxHashMap<(u32, u32), (u64, i64)>,
 }
 
 impl<'o> Choice<'o> {
-    /// `first` and `last` are the time range of the input, to which relative times refer.
+    /// `first` and `last` are the start and end of the input in nanoseconds. Relative times of the filter refer to
+    /// them.
     fn new(options: &'o ReadOptions, filter: &'o Filter, (first, last): (i64, i64)) -> Self {
         // Command line times can't be negative, so earlier times count as 0.
         let nanos = |time: i64| Nanos(u64::try_from(time).unwrap_or(0));

@@ -1,4 +1,4 @@
-//! Puts spans that have tracks by ID onto synthetic threads.
+//! Puts spans that are on tracks with an ID of their own onto synthetic threads.
 //!
 //! Miri gives each `frame` a track of its own, because a frame begins in one span of its thread and ends in another.
 //! Perfetto then doesn't know which frame called which, and speedscope shows no frames at all. Frames do nest among
@@ -8,24 +8,24 @@ use crate::analysis::timeline::{Lanes, NameNo, Span, SpanHead, UNFINISHED};
 use crate::model::stacks::Track;
 use rustc_hash::FxHashMap;
 
-/// Assigns spans to threads and numbers these threads.
+/// Assigns spans to synthetic threads, and numbers these threads.
 #[derive(Debug, Default)]
 pub(super) struct SyntheticThreads {
     next: i64,
-    /// For each thread and name: its open spans, and the thread number of each lane.
+    /// For each thread and span name: its open spans, and the thread number of each lane.
     known: FxHashMap<(u32, NameNo), (Lanes<()>, Vec<i64>)>,
 }
 
-/// The thread that a span goes to.
+/// The synthetic thread that a span goes to.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SyntheticThread {
     pub(super) tid: i64,
-    /// True if the thread has no other spans yet.
+    /// True if this is the first span of the thread.
     pub(super) is_new: bool,
 }
 
 impl SyntheticThreads {
-    /// The thread numbers start above those of the trace's threads.
+    /// Starts without any synthetic threads. Their numbers will be above those of the trace's `threads`.
     pub(super) fn new(threads: &[Track]) -> Self {
         let tids = threads.iter().filter_map(|thread| thread.tid);
         let next = tids.map(|tid| i64::from(tid.0)).max().unwrap_or(0).max(0) + 1;

@@ -53,7 +53,7 @@ use options::InjectContext;
 use output::summary::Summary;
 use survey::{JitCode, PlainRecording, SurveyedRecording};
 
-/// Passes over the records, for the progress display: survey, coverage, output.
+/// The number of passes over the records (survey, coverage, output), for the progress display.
 const PASSES: u64 = 3;
 
 /// Injects JIT code into a recording, or names into another profile, and returns the summary and warnings.

@@ -12,12 +12,12 @@ use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-/// What to inject into, what to add, and where to write the result.
+/// The options of `inject`: what to inject into, what to add, and where to write the result.
 #[derive(Debug, Clone)]
 pub struct InjectOptions {
     /// The recording, or a profile of another format, to inject into.
     pub input: InPath,
-    /// Where the new recording goes. A file is written in file form, standard output in pipe form.
+    /// Where to write the new recording. A file gets perf.data's file form, standard output its pipe form.
     pub output: OutPath,
     /// The directory of the images. By default they are written next to the output, or into the current directory if
     /// the output is standard output, a device or a pipe.
@@ -28,7 +28,7 @@ pub struct InjectOptions {
     pub cache: bool,
     /// Inject JIT code.
     pub jit: bool,
-    /// Which build IDs of other files to add.
+    /// Which files other than images get a build ID.
     pub build_ids: BuildIdMode,
     /// Build IDs by path, to use in place of those in the files.
     pub known_build_ids: Option<KnownBuildIds>,
@@ -51,11 +51,12 @@ impl InjectOptions {
     /// The directory with the recording, where jitdumps and perf maps may be as well. `None` if the input is not a
     /// file.
     pub(super) fn beside_input(&self) -> Option<&Path> {
-        // If the recording is a directory, this is its parent: such files are left next to a recording, not inside it.
+        // If the recording is a directory, this is its parent: jitdumps and perf maps are left next to a recording, not
+        // inside it.
         io::beside(self.input.path()?)
     }
 
-    /// Adapts the options to an opened input: an archive brings its own files.
+    /// The options for an opened input. If the input is an archive, they refer to the files in it.
     pub(super) fn for_input(&self, input: &Input) -> Cow<'_, Self> {
         let Some(packed) = &input.packed else { return Cow::Borrowed(self) };
         let mut own = self.clone();
@@ -91,14 +92,14 @@ pub(super) fn has_user_stacks(recording: &Recording) -> bool {
 pub(super) struct InjectContext<'a> {
     pub(super) options: &'a InjectOptions,
     pub(super) job: &'a Job,
-    /// Knows the outputs of this run. No other file may get their names.
+    /// The current run, which knows all outputs. No other file may get the name of an output.
     pub(super) run: &'a Run,
     pub(super) progress: &'a Progress,
     pub(super) outcome: &'a mut Outcome,
 }
 
 impl InjectContext<'_> {
-    /// Where to look for the files that these processes had mapped.
+    /// Where to look for the files that the processes had mapped.
     pub(super) fn search(&self, processes: &Processes) -> SearchOptions {
         let Processes { machine, os_release, .. } = processes;
         let search = &self.options.sources.search;
@@ -106,19 +107,19 @@ impl InjectContext<'_> {
     }
 }
 
-/// Which files get a build ID, and where it is written.
+/// Which files other than images get a build ID, and where it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum BuildIdMode {
-    /// Only the images of JIT code.
+    /// No files other than the images of JIT code.
     #[default]
     None,
-    /// `-b`: files with samples; a separate record before their first sample.
+    /// `-b`: files with samples. The build ID is in a separate record before the first sample of the file.
     Hit,
-    /// `--buildid-all`: all mapped files; a separate record before their first mapping.
+    /// `--buildid-all`: all mapped files. The build ID is in a separate record before the first mapping of the file.
     All,
-    /// `-B`: files with samples; in their mapping records.
+    /// `-B`: files with samples. The build ID is in their mapping records.
     HitMappings,
-    /// `--mmap2-buildid-all`: all mapped files; in their mapping records.
+    /// `--mmap2-buildid-all`: all mapped files. The build ID is in their mapping records.
     AllMappings,
 }
 

@@ -17,13 +17,14 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Other {
     pub(super) role: Role,
-    /// The recorded path, where readers of the archive will look for it.
+    /// The recorded path of the file. Readers of the archive will look for it under this path.
     pub(super) path: Vec<u8>,
     pub(super) from: PathBuf,
     pub(super) bytes: Bytes,
 }
 
-/// Adapts how the recording is read, so that the requested files become known.
+/// The options for reading the recording. If the user requested scripts or sources, the reader also finds out which
+/// files these are.
 pub(super) fn options(options: &PackOptions) -> RecordingOptions {
     let mut recording = options.recording.clone();
     recording.symbols.lines = options.asked_for.contains(&AskedFor::Sources);
@@ -31,7 +32,7 @@ pub(super) fn options(options: &PackOptions) -> RecordingOptions {
     recording
 }
 
-/// Finds all requested parts.
+/// Finds all files that the user requested.
 pub(super) fn find(examined: &Examined<'_>, privacy: &mut Privacy<'_>, warnings: &mut Warnings) -> Vec<Other> {
     let mut found = Vec::new();
     for asked in privacy.asked_for {
@@ -39,7 +40,7 @@ pub(super) fn find(examined: &Examined<'_>, privacy: &mut Privacy<'_>, warnings:
             AskedFor::Kallsyms => found.extend(kallsyms(examined, warnings)),
             AskedFor::Scripts => scripts(examined, &mut found, privacy, warnings),
             AskedFor::Sources => sources(examined, &mut found, privacy, warnings),
-            // These only affect which jitdumps, logs, programs and texts may be packed.
+            // These requests only affect which jitdumps, logs, programs and text files may be packed.
             AskedFor::Cores | AskedFor::Private => {}
         }
     }
@@ -74,7 +75,7 @@ fn sources(examined: &Examined<'_>, found: &mut Vec<Other>, privacy: &mut Privac
     }
 }
 
-/// Opens a text file. `None` if it is missing, is no text, or is private.
+/// Opens a text file to pack it. `None` if the file is missing, isn't text, or is private.
 fn text(
     role: Role,
     path: &[u8],

@@ -25,14 +25,14 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
-/// The files of an archive, each path once.
+/// The files of an archive. Each path occurs once.
 #[derive(Debug, Default)]
 pub(super) struct Contents<'a> {
     list: Vec<Content<'a>>,
     by_path: FxHashMap<String, usize>,
 }
 
-/// A file in the archive, and where it came from.
+/// A file in the archive, and the file that it was copied from.
 #[derive(Debug)]
 struct Content<'a> {
     path: String,
@@ -69,7 +69,8 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// Adds jitdumps, perf maps and logs. Core dumps need permission, because they contain a process's whole memory.
+    /// Adds jitdumps, perf maps and logs. Core dumps are only added if the user asked for them, because they contain a
+    /// process's whole memory.
     pub(super) fn add_sources(&mut self, found: &'a Found, options: &PackOptions, warnings: &mut Warnings) {
         for FoundFile { path, name, bytes, about, of, .. } in found.each_file() {
             let Some((kind, pid)) = of else { continue };
@@ -89,13 +90,14 @@ impl<'a> Contents<'a> {
                 warnings.push(path_warning(path.as_os_str().as_bytes()));
                 continue;
             };
-            // Processes in different containers may have files of the same name.
+            // Processes in different containers may have files with the same name.
             let name = if self.by_path.contains_key(name) { format!("{pid}.{name}") } else { name.to_owned() };
             self.add(Content { pid: Some(pid), ..Content::new(name, role, path, bytes, about) });
         }
     }
 
-    /// Adds the sampled ELF files and their debug files: by path or, if another file has that path, by build ID.
+    /// Adds the sampled ELF files and their debug files. Each is stored by its path or, if another file has that path,
+    /// by its build ID.
     pub(super) fn add_programs(&mut self, programs: &'a [Program<'a>], symbols_only: bool) {
         for Program { role, name, path, image, .. } in programs {
             let by_path = path.as_deref().and_then(below_root).filter(|path| !self.by_path.contains_key(path));
@@ -106,7 +108,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// Adds the parts that were requested.
+    /// Adds the files that are packed only on request.
     pub(super) fn add_others(&mut self, others: &'a [Other], warnings: &mut Warnings) {
         for Other { role, path, from, bytes } in others {
             match role {
@@ -126,7 +128,7 @@ impl<'a> Contents<'a> {
         }
     }
 
-    /// The entries for the manifest, including hashes.
+    /// The archive's manifest entries, including hashes.
     pub(super) fn files(&self, pool: &Pool) -> Vec<PackedFile> {
         pool.map(self.list.iter().collect(), |content: &Content<'_>| PackedFile {
             path: content.path.clone(),
@@ -144,8 +146,8 @@ impl<'a> Contents<'a> {
         self.list.iter().map(|content| &content.pieces[..]).collect()
     }
 
-    /// Prints a line for each file: its size, its path in the archive, and where it came from. After these come the
-    /// files that were left out.
+    /// Prints one line per file: its size, its path in the archive, and the file that it was copied from. The files
+    /// that were left out come last.
     pub(super) fn list(&self, privacy: &Privacy<'_>, out: &mut dyn Write) -> Result<()> {
         for content in &self.list {
             let from = readable(content.from.as_os_str().as_bytes());
@@ -159,14 +161,14 @@ impl<'a> Contents<'a> {
     }
 }
 
-/// The SHA-256 in hexadecimal.
+/// The SHA-256 of a file's content, in hexadecimal.
 fn hash(pieces: &[Piece<'_>]) -> String {
     let mut hash = Sha256::new();
     pieces.iter().for_each(|piece| piece.each(|bytes| hash.update(bytes)));
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The path in the archive for a recorded path. `None` if the path is not UTF-8 or not normalized.
+/// The path under which the archive stores a recorded path. `None` if the path is not UTF-8 or not normalized.
 fn below_root(path: &[u8]) -> Option<String> {
     let path = std::str::from_utf8(path).ok()?;
     let below = path.strip_prefix('/').unwrap_or(path);
@@ -176,7 +178,7 @@ fn below_root(path: &[u8]) -> Option<String> {
     (is_plain && is_spelled).then(|| format!("{ROOT}/{below}"))
 }
 
-/// The path in the archive for a file that is stored by build ID.
+/// The path under which the archive stores a file by its build ID.
 fn path_by_id(id: BuildId, name: &str) -> Option<String> {
     let id = hex(id);
     let (first, rest) = id.split_at_checked(2)?;

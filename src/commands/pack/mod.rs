@@ -75,7 +75,7 @@ fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> R
     written
 }
 
-/// Writes the archive. Returns the line for the summary.
+/// Writes the archive. Returns a line for the summary.
 fn write(contents: &Contents<'_>, survey: &Survey<'_>, options: &PackOptions, run: &Run, job: &Job) -> Result<String> {
     let output = options.output()?;
     if output.is_terminal() {

@@ -5,12 +5,12 @@ use crate::io::{InPath, OutPath};
 use crate::pipeline::recording::RecordingOptions;
 use std::path::PathBuf;
 
-/// What to pack, and where to write the archive.
+/// The options of `pack`: what to pack, and where to write the archive.
 #[derive(Debug)]
 pub struct PackOptions {
     /// The recording.
     pub input: InPath,
-    /// The archive. `None` means the recording's path with `.tar.zst` appended.
+    /// The path of the archive. `None` means the recording's path with `.tar.zst` appended.
     pub output: Option<OutPath>,
     /// How to read the recording.
     pub recording: RecordingOptions,
@@ -29,9 +29,9 @@ pub struct PackOptions {
 pub enum AskedFor {
     /// The kernel's symbols with their addresses.
     Kallsyms,
-    /// Scripts with source maps, and these maps.
+    /// Scripts that have source maps, and the source maps.
     Scripts,
-    /// Source files in which samples have lines.
+    /// The source files that contain the lines of samples.
     Sources,
     /// Core dumps that name JIT code.
     Cores,

@@ -15,14 +15,14 @@ use std::path::{Path, PathBuf};
 pub(super) struct Privacy<'a> {
     pub(super) asked_for: &'a [AskedFor],
     include: &'a [PathBuf],
-    /// Files that were left out because they are private, each once.
+    /// Files that were left out because they are private. Each file is listed once.
     private: Vec<PathBuf>,
     known: FxHashSet<PathBuf>,
     /// Programs that were left out because they are not on this machine.
     pub(super) missing: Vec<PathBuf>,
 }
 
-/// Why a private file is left out.
+/// The reason that is shown for a private file that is left out.
 const WHY: &str = "others may not read it, and only the recording refers to it";
 
 impl<'a> Privacy<'a> {
@@ -36,7 +36,7 @@ impl<'a> Privacy<'a> {
         }
     }
 
-    /// True if a file may be packed. Otherwise remembers that it was left out.
+    /// Returns true if the file `here` may be packed. Otherwise remembers that it was left out.
     pub(super) fn permits(&mut self, here: &Path, is_everybodys: bool) -> bool {
         let is_permitted = is_everybodys
             || self.asked_for.contains(&AskedFor::Private)

@@ -21,9 +21,9 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Program<'a> {
     pub(super) role: Role,
-    /// What perf's build ID cache calls such a file: `elf`, `vdso` or `debug`.
+    /// The file name that perf's build ID cache uses for this kind of file: `elf`, `vdso` or `debug`.
     pub(super) name: &'static str,
-    /// The path where readers look for it. `None` if they find it only by its build ID.
+    /// The path where readers of the archive look for the file. `None` if they find it only by its build ID.
     pub(super) path: Option<Vec<u8>>,
     pub(super) image: Opened<'a>,
 }
@@ -52,7 +52,7 @@ impl std::ops::Deref for Opened<'_> {
     }
 }
 
-/// Finds the files that samples and their callers are in. Warns about those that are not on this machine, with the
+/// Finds the files that contain frames of sampled stacks. Warns about files that are not on this machine, with the
 /// number of frames in each.
 pub(super) fn find<'a>(
     examined: &Examined<'a>,
@@ -65,7 +65,7 @@ pub(super) fn find<'a>(
     let mut packed = BTreeSet::new();
     for (id, frames) in frames(examined) {
         let dso = dsos.get(id);
-        // The same file may have been mapped with several inodes, as by containers with copies of the same build.
+        // The same file may have been mapped with several inodes: containers can have copies of the same build.
         if !packed.insert((&dso.path, dso.build_id)) {
             continue;
         }
@@ -94,7 +94,7 @@ pub(super) fn find<'a>(
     programs
 }
 
-/// The files that frames are in with the number of frames, most frames first.
+/// The files that contain frames, with the number of frames in each, most frames first.
 fn frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
     let (chains, mut frames) = (&examined.samples.chains, BTreeMap::<DsoId, u64>::new());
     for row in &examined.samples.rows {
@@ -169,7 +169,8 @@ fn debug_program<'a>(image: Image, path: Option<Vec<u8>>) -> Program<'a> {
     Program { role: Role::Debug, name: "debug", path, image: Opened::own(image) }
 }
 
-/// Where debuggers look for a debug file without a build ID: next to the file, in `.debug`. `None` if it has an ID.
+/// The path where debuggers look for a debug file that has no build ID: the directory `.debug` next to the program.
+/// `None` if the debug file has a build ID.
 fn linked_path(dso: &Dso, debugging: &Image) -> Option<Vec<u8>> {
     if debugging.build_id().is_some() {
         return None;

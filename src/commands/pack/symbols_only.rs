@@ -1,8 +1,8 @@
-//! Reduces an ELF file to its symbols and unwind data. Everything that is kept stays at its offset, with zeros in
-//! between, which take no space in the compressed archive.
+//! Reduces an ELF file to its symbols and unwind data. Everything that is kept stays at its offset. The gaps are filled
+//! with zeros, which take no space in the compressed archive.
 //!
 //! Removed sections are marked as having no content (`SHT_NOBITS`), as in debug files. Sections with debug information
-//! also lose their names. So nobody mistakes the zeros for real content.
+//! also lose their names. So no tool takes the zeros for real content.
 
 use crate::pipeline::archive::Piece;
 use object::Endianness;
@@ -24,7 +24,7 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
         if start > at {
             pieces.push(Piece::Zeros((start - at) as u64));
         }
-        // The section table has its own piece, because it is changed.
+        // Skip the section table: it is changed, so it has a piece of its own.
         if range == table {
             pieces.push(Piece::Bytes(headers.clone().into()));
         } else if range.end > start {
@@ -35,13 +35,13 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// What is kept of a file.
+/// The parts of an ELF file that are kept.
 struct Kept {
-    /// Sorted by start. They may overlap.
+    /// The kept byte ranges of the file, sorted by start. They may overlap.
     ranges: Vec<Range<usize>>,
-    /// Where the section table is.
+    /// The byte range of the section table in the file.
     table: Range<usize>,
-    /// The changed section table.
+    /// The bytes of the changed section table.
     headers: Vec<u8>,
 }
 
@@ -64,14 +64,15 @@ fn kept<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Kept> {
     let entry = usize::from(header.e_shentsize(endian));
     let table = place(header.e_shoff(endian).into(), len_of(sections.len(), header.e_shentsize(endian)))?;
     let mut headers = bytes[table.clone()].to_vec();
-    // The first section is the null entry.
+    // Skip section 0, which is the null entry.
     for (number, section) in sections.iter().enumerate().skip(1) {
         let name = sections.section_name(endian, section).unwrap_or_default();
         if is_kept(name, section.sh_type(endian)) {
             ranges.extend(place(section.sh_offset(endian).into(), section.sh_size(endian).into()));
             continue;
         }
-        // `sh_name` and `sh_type` are the first two fields in both ELF classes, with four bytes each.
+        // `sh_name` and `sh_type` are the first two fields of a section header in both ELF classes, with four bytes
+        // each.
         let [of_name, of_type] = [0, 4].map(|field| number * entry + field..number * entry + field + 4);
         if name.starts_with(b".debug") || name.starts_with(b".gnu_debug") {
             headers.get_mut(of_name)?.copy_from_slice(&[0; 4]);

@@ -1,9 +1,9 @@
-//! Copies the files that name the recorded code to the recording. They would get lost otherwise: /tmp is emptied, and a
-//! later process with the same PID overwrites them.
+//! Copies the files that name the recorded code to the directory of the recording. Otherwise they get lost, because
+//! /tmp is emptied or because a later process with the same PID overwrites them.
 //!
-//! The files are found in the same way as by commands that read the recording, and the copies are found next to the
-//! recording by their names. A copy keeps the modification time, which tells files of this run from those of an earlier
-//! process.
+//! The files are found in the same way as by commands that read the recording. Those commands find the copies by name,
+//! next to the recording. A copy keeps the modification time, because it distinguishes files of this run from those of
+//! an earlier process.
 
 use super::options::RecordOptions;
 use crate::error::{Error, Result, Warnings};
@@ -20,10 +20,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::SystemTime;
 
-/// Copies the files that name the recording's code into its directory. If one can't be copied, that is only a warning,
-/// because the recording itself is complete.
+/// Copies the files that name the recording's code into its directory. A failure only gives a warning, because the
+/// recording itself is complete.
 pub(super) fn beside(options: &RecordOptions, left: &LeftFiles, job: &Job, outcome: &mut Outcome) {
-    // Nothing is copied for recordings that are a directory, a pipe or missing.
+    // Copy nothing if the recording is a directory or a pipe, or if it wasn't written.
     if !is_file(&options.output) {
         return;
     }
@@ -35,14 +35,14 @@ pub(super) fn beside(options: &RecordOptions, left: &LeftFiles, job: &Job, outco
 
 /// Files that the runtime writes under fixed names, without a PID.
 pub(super) struct LeftFiles {
-    /// The names of these files, which are in the current directory.
+    /// The names of these files. They are in the current directory.
     pub(super) names: Vec<&'static str>,
-    /// When the run started. Older files are not from it.
+    /// When the run started. Files that are older are from an earlier run.
     pub(super) since: SystemTime,
 }
 
-/// Copies the files with fixed names, then everything that names code of the recorded processes. Returns the lines for
-/// the summary.
+/// Copies the files with fixed names, and then all files that name code of the recorded processes. Returns one line for
+/// the summary per copied file.
 fn kept(recording: &Path, left: &LeftFiles, job: &Job, warnings: &mut Warnings) -> Result<Vec<String>> {
     let directory = recording.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut said = Vec::new();
@@ -75,7 +75,8 @@ fn kept(recording: &Path, left: &LeftFiles, job: &Job, warnings: &mut Warnings) 
     Ok(said)
 }
 
-/// Copies a file unless it is there already. Returns the line for the summary. Fails if a different file has that name.
+/// Copies a file unless the directory already has it. Returns a line for the summary; `None` if nothing was copied.
+/// Fails if the directory has a different file of that name.
 fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
     let target = directory.join(&file.name);
     let id = |about: &Metadata| (about.dev(), about.ino());

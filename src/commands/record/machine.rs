@@ -5,19 +5,20 @@ use crate::error::{Error, Result};
 use crate::io::{self, OutPath, started};
 use std::path::Path;
 
-/// What a recording needs to know about this machine.
+/// What was found out about this machine before recording.
 pub(super) struct Machine {
-    /// The event to record. `None` if the user chose one.
+    /// The event to record. `None` if the user chose an event.
     pub(super) event: Option<&'static str>,
-    /// Notes to print before the recording.
+    /// Notes to print before recording starts.
     pub(super) notes: Vec<String>,
 }
 
-/// The event that the CPU counts, and the kernel's timer as a substitute.
+/// The name of the event that the CPU counts. If it doesn't work, `CPU_CLOCK` replaces it, a timer of the kernel.
 const CYCLES: &str = "cycles";
 const CPU_CLOCK: &str = "cpu-clock";
 
-/// Free disk space in bytes: below [`LEAST_ROOM`] nothing is recorded, below [`LITTLE_ROOM`] there is a note.
+/// Minimum free disk space in bytes. With less than [`LEAST_ROOM`], nothing is recorded; with less than
+/// [`LITTLE_ROOM`], there is a note.
 const LEAST_ROOM: u64 = 16 << 20;
 const LITTLE_ROOM: u64 = 1 << 30;
 
@@ -33,7 +34,7 @@ impl Machine {
         {
             return Err(Error::new(format!("{}: no such program", String::from_utf8_lossy(program))));
         }
-        // perf follows symbolic links.
+        // perf follows symbolic links, so refuse one that another user made.
         OutPath::from(options.output.clone()).refuse_foreign_links()?;
         let mut notes = Vec::new();
         let is_root = rustix::process::geteuid().is_root();
@@ -75,7 +76,7 @@ impl Machine {
     }
 }
 
-/// True if `perf stat -x,` counted an event. Its lines have the form `VALUE,UNIT,EVENT,…`.
+/// True if `perf stat -x,` could count an event. `said` is its output, with lines of the form `VALUE,UNIT,EVENT,…`.
 fn counts(said: &str, event: &str) -> bool {
     said.lines().any(|line| {
         let mut fields = line.split(',');
@@ -85,12 +86,12 @@ fn counts(said: &str, event: &str) -> bool {
     })
 }
 
-/// Reads a setting from /proc/sys/kernel.
+/// Reads a numeric setting from /proc/sys/kernel. `None` if it can't be read.
 fn level(name: &str) -> Option<i32> {
     io::text_of_system(&Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok()
 }
 
-/// A note if the kernel's functions can't be recorded or named.
+/// A note if the kernel's functions can't be recorded or named. `None` if they can.
 fn kernel(is_root: bool) -> Option<String> {
     let (paranoid, hidden) = (level("perf_event_paranoid")?, level("kptr_restrict")?);
     if !is_root && paranoid >= 2 {
@@ -108,7 +109,8 @@ fn kernel(is_root: bool) -> Option<String> {
     })
 }
 
-/// Checks the free disk space. Returns a note if it is low, and fails if it is almost used up.
+/// Checks the free disk space where the recording is written. Returns a note if space is low, and fails if it is almost
+/// used up.
 fn room(options: &RecordOptions) -> Result<Option<String>> {
     let directory = options.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if options.output.as_os_str() == "-" {

@@ -1,4 +1,5 @@
-//! `record` runs `perf record` in such a way that JIT code can be named afterwards, and prints the command it runs.
+//! `record` runs `perf record` with options that allow JIT code to be named afterwards. It prints the command that it
+//! runs.
 //!
 //! | file | what it is for |
 //! |---|---|

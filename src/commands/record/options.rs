@@ -3,27 +3,28 @@
 use crate::model::perf_command::PerfCommand;
 use std::path::PathBuf;
 
-/// What to record, and how.
+/// The options of `record`: what to record, and how.
 #[derive(Debug)]
 pub struct RecordOptions {
-    /// The runtime, if the command doesn't show it.
+    /// The name of the runtime, if the program's command line doesn't show which one it is.
     pub runtime: Option<String>,
-    /// perf's options as typed.
+    /// The options for perf, as the user typed them.
     pub perf: Vec<Vec<u8>>,
-    /// The program to run, with its arguments.
+    /// The program to run, with its arguments. Empty if running processes are recorded alone.
     pub program: Vec<Vec<u8>>,
     /// Where perf writes the recording.
     pub output: PathBuf,
-    /// Samples per second.
+    /// How many samples per second to take.
     pub frequency: u32,
-    /// The running processes to record: PIDs separated by commas.
+    /// The processes that are already running and are to be recorded: PIDs, separated by commas. `None` if there are
+    /// none.
     pub pid: Option<String>,
-    /// Only print the command.
+    /// Only print the command, don't run it.
     pub dry_run: bool,
 }
 
 impl RecordOptions {
-    /// perf's options as typed, parsed.
+    /// Parses the options for perf that the user typed.
     pub(super) fn typed(&self) -> PerfCommand<'_> {
         PerfCommand { called: &[], options: &self.perf, program: &self.program, records_others: false }
     }

@@ -1,4 +1,4 @@
-//! Plans the command to run: perf and the program, each with the options that it still lacks.
+//! Plans the command that `record` runs: perf and the program. Each gets the options that the user left out.
 
 use super::machine::Machine;
 use super::options::RecordOptions;
@@ -16,9 +16,9 @@ use std::path::Path;
 
 /// A recording that is about to be made.
 pub(super) struct Plan {
-    /// The complete command.
+    /// The complete command, including perf.
     pub(super) command: RecordCommand,
-    /// Notes to print before the recording.
+    /// Notes to print before recording starts.
     pub(super) notes: Vec<String>,
     /// Files that the runtime writes to the current directory under fixed names, without a PID.
     pub(super) leaves: Vec<&'static str>,
@@ -47,7 +47,7 @@ impl Plan {
         self.notes.push(note.into());
     }
 
-    /// Plans the recording of a program that is to be started.
+    /// Plans the recording of a program that `record` will start.
     fn start(mut self, options: &RecordOptions) -> Result<Self> {
         let stated = options.runtime.as_deref().map(find_runtime).transpose()?;
         let Some(runtime) = stated.or_else(|| executed_runtime(&options.program)) else {
@@ -78,7 +78,8 @@ impl Plan {
         let directory = directory(options);
         match runtime.correct(switch, command, &directory) {
             Some(mut corrected) => {
-                // A child process doesn't inherit typed options, but it does inherit environment variables.
+                // Set the environment variable in addition to the option, because child processes inherit only the
+                // variable.
                 if corrected.variables.is_empty()
                     && !switch.variables.is_empty()
                     && let Some(by_variable) = runtime.correct_by_variable(switch, command, &directory)
@@ -102,8 +103,8 @@ impl Plan {
         Ok(self)
     }
 
-    /// Plans the recording of a process that is already running. It is too late to switch anything on, so notes say
-    /// what is missing.
+    /// Plans the recording of a process that is already running. Its runtime can't be told to write names any more, so
+    /// notes say what is missing.
     fn attach(mut self, pid: &str, options: &RecordOptions) -> Result<Self> {
         self.command = self.command.with_option(&["p", "pid"], "-p", pid);
         let mut stacks = Stacks::FramePointers;
@@ -141,7 +142,7 @@ fn environment() -> Environment {
     Environment::Known(std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect())
 }
 
-/// Finds the runtime by name. The error lists the known ones.
+/// Finds the runtime by name. The error lists the known names.
 fn find_runtime(name: &str) -> Result<&'static Runtime> {
     runtimes::find_runtime(name).ok_or_else(|| {
         let all: Vec<_> = RUNTIMES.iter().map(|runtime| runtime.name).collect();
@@ -150,7 +151,8 @@ fn find_runtime(name: &str) -> Result<&'static Runtime> {
     })
 }
 
-/// The runtime that the command executes, recognized by the program's name or by the file that this name leads to.
+/// The runtime that the command executes, recognized by the program's name, by the file that a link of this name leads
+/// to, or by the content of that file.
 fn executed_runtime(words: &[Vec<u8>]) -> Option<&'static Runtime> {
     if let Some(by_name) = RUNTIMES.iter().find(|runtime| program_at(words, |name| runtime.is_program(name)).is_some())
     {
@@ -160,13 +162,14 @@ fn executed_runtime(words: &[Vec<u8>]) -> Option<&'static Runtime> {
     RuntimeSet::from_program(path.as_os_str().as_bytes()).first().or_else(|| embedded_runtime(&path))
 }
 
-/// The runtime embedded in an executable, as by `bun build --compile`, or the runtime that it is a copy of.
+/// The runtime that an executable contains, such as one made by `bun build --compile`, or the runtime that it is a copy
+/// of.
 fn embedded_runtime(path: &Path) -> Option<&'static Runtime> {
     let bytes = io::map_file(path).ok()?;
     RuntimeSet::from_elf(&object::File::parse(&bytes[..]).ok()?).first()
 }
 
-/// The note for a program that isn't a known runtime. We don't guess which one it may start.
+/// The note for a program that isn't a known runtime. We don't guess which runtime the program may start.
 fn unknown_program(program: &[u8]) -> String {
     let program = String::from_utf8_lossy(program);
     let launcher = program.rsplit('/').next().unwrap_or_default();
@@ -180,7 +183,7 @@ fn unknown_program(program: &[u8]) -> String {
     }
 }
 
-/// The version that the runtime's program prints. `None` if it is unknown, or if no switch depends on it.
+/// The version that the runtime's program prints. `None` if it can't be found out, or if no switch depends on it.
 fn version(runtime: &Runtime, words: &[Vec<u8>]) -> Option<Version> {
     let is_needed = runtime.switches.iter().any(|switch| switch.since.is_some());
     if !is_needed || runtime.version_flag.is_empty() {
@@ -190,7 +193,7 @@ fn version(runtime: &Runtime, words: &[Vec<u8>]) -> Option<Version> {
     Version::find(&started::said_by(&[&words[program], runtime.version_flag.as_bytes()]).ok()?)
 }
 
-/// The note about a runtime that no option or variable makes write names.
+/// The note about a runtime that has no option or variable for writing names.
 fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     let name = runtime.name;
     match (runtime.too_old(version), runtime.switches.first()) {
@@ -200,8 +203,8 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     }
 }
 
-/// A note about libraries that compile code within this runtime's programs. Whether they will be loaded is not known in
-/// advance.
+/// A note about libraries that compile code when they are loaded into this runtime's programs. Whether that will happen
+/// is not known in advance. `None` if there are no such libraries.
 fn compilers_inside(runtime: &Runtime) -> Option<String> {
     let is_inside = |library: &&Runtime| library.programs.is_empty() && runtime.is_program(library.called.as_bytes());
     let inside = RUNTIMES.iter().filter(is_inside).filter(|library| !library.switches.is_empty());
@@ -214,7 +217,7 @@ fn compilers_inside(runtime: &Runtime) -> Option<String> {
     ))
 }
 
-/// The note about a running process whose runtime wasn't told to write names.
+/// The note about a running process whose runtime was started without the option for writing names.
 fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) -> String {
     let later = |switch: &&Switch| !switch.can_be_set() && !switch.by_hand.is_empty();
     let by_hand = runtime.switches.iter().find(later);

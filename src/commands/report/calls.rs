@@ -1,5 +1,5 @@
-//! `report --callers` and `--callees` for inputs that state calls and their costs, such as callgrind's. Whole stacks
-//! are unknown there, so the table has only one level.
+//! `report --callers` and `--callees` for inputs that state calls and their costs, such as callgrind's. Such inputs
+//! have no whole stacks, so the table has only one level of callers or callees.
 
 use super::list::{FUNCTION, cell};
 use super::options::Rows;
@@ -12,12 +12,12 @@ use crate::model::stacks::FrameId;
 use crate::pipeline::table::{Cell, Layout, Table};
 use std::cmp::Reverse;
 
-/// What is needed to list a function with its callers or callees.
+/// The data needed to list a function with its callers or callees.
 struct CallReport<'a> {
     scene: &'a Scene<'a>,
     graph: &'a CallGraph,
     grouping: &'a Grouping,
-    /// List callers; otherwise callees.
+    /// True to list callers, false to list callees.
     callers: bool,
 }
 
@@ -26,14 +26,14 @@ struct CallLine {
     depth: u64,
     frame: FrameId,
     total: i64,
-    /// The self cost of the function. `None` for calls.
+    /// The self cost of the function. `None` if the row is a call.
     own: Option<i64>,
     calls: u64,
     /// The branch (`├ ` or `└ `) drawn before the name.
     lines: &'static str,
 }
 
-/// Lists the functions with that name, each with its callers or callees.
+/// Lists the functions that [`find_functions`] finds by `name`, each with its callers or callees.
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let part = |function: &GraphFunction| grouping.of_frames()[function.frame.index()];
@@ -54,12 +54,12 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result
 }
 
 impl CallReport<'_> {
-    /// The function's own row and the rows of its calls, heaviest first. Calls that cost less than `least` are left
-    /// out.
+    /// The row of the function itself, and the rows of its calls, heaviest first. Calls that cost less than `least` are
+    /// left out.
     fn lines(&self, function: &GraphFunction, least: f64) -> Vec<CallLine> {
         let GraphFunction { frame, own, total, .. } = *function;
         let mut calls = 0u64;
-        // The other function of each listed call, and the call.
+        // Each listed call, with the function at its other end.
         let mut others: Vec<(FrameId, &Edge)> = Vec::new();
         for edge in self.graph.edges() {
             if edge.callee == frame {
@@ -109,7 +109,7 @@ impl CallReport<'_> {
         table
     }
 
-    /// For CSV and JSON.
+    /// The table for CSV and JSON.
     fn plain_table(&self, lines: &[CallLine]) -> Table {
         let mut table =
             Table::new(&["depth", "total%", "self%", "total", "self", "calls", "module", "symbol", "source"]);

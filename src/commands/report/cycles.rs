@@ -1,7 +1,7 @@
 //! `report --cycles`: recursive cycles of functions, for inputs that state calls and their costs.
 //!
-//! The inclusive costs of functions in a cycle contain each other. So, as in KCachegrind, a whole cycle costs the sum
-//! of its functions' self costs plus the costs of all calls that leave it.
+//! The inclusive cost of a function in a cycle contains that of the other functions. So, as in KCachegrind, the cost of
+//! a whole cycle is the sum of its functions' self costs plus the costs of all calls that leave the cycle.
 
 use super::list::{FUNCTION, cell};
 use super::scene::{Report, Scene, base_name};
@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 struct Cycle<'a> {
     own: i64,
     total: i64,
-    /// Costliest first.
+    /// The functions of the cycle, costliest first.
     functions: Vec<&'a GraphFunction>,
 }
 

@@ -41,7 +41,7 @@ impl Start {
     }
 }
 
-/// Lists the functions, most changed first: by share, or by amount if the profile was measured.
+/// Lists the functions, most changed first. Sampled profiles are compared by share, measured ones by amount.
 pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     let options = scene.options;
     let old_series = series_of(before, &scene.series.name)?;
@@ -50,7 +50,7 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     let selection = &options.selection;
     changes.retain(|change| selection.takes(Some(change.module.text()), Some(change.function.text())));
     let least = selection.percent.unwrap_or(0.0);
-    // Shares can be negative: of memory that is freed, or of a negative total.
+    // Compare absolute values, because shares can be negative: memory may be freed, or the total may be negative.
     changes.retain(|change| change.share_before(&comparison).abs().max(change.share_after(&comparison).abs()) >= least);
     changes.sort_by(|a, b| {
         let called = |change: &ChangedFunction| (change.function.clone(), change.module.clone());
@@ -94,14 +94,15 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     Ok(Report::new(scene, head, table))
 }
 
-/// A line above the table if the two runs differ in length: shares are then percentages of different totals.
+/// A line above the table if the two profiles have different totals, because shares are then percentages of different
+/// amounts. `None` if the totals are the same.
 fn lengths(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
     let growth = comparison.growth().filter(|_| comparison.before.weight != comparison.after.weight)?;
     let shown = |sum: Sum| {
         let sign = if sum.weight < 0 { "-" } else { "" };
         let amount = sum.weight.unsigned_abs();
         let amount = match row_word(scene.profile) {
-            // Costs have no unit other than the event itself.
+            // Costs have no unit other than the name of the event.
             None => format!("{} {}", grouped(amount), readable(scene.series.name.as_bytes())),
             Some(_) => quantity(amount, &scene.series.unit, scene.options.weight),
         };
@@ -158,7 +159,7 @@ impl ChangedFunction {
         percent(self.after.weight, comparison.after.weight)
     }
 
-    /// The change of its share, in percentage points.
+    /// The change of the function's share, in percentage points.
     fn delta(&self, comparison: &Comparison) -> f64 {
         self.share_after(comparison) - self.share_before(comparison)
     }
@@ -169,8 +170,8 @@ impl ChangedFunction {
     }
 }
 
-/// Pairs the functions of both profiles by module, name and start. The names of the earlier profile were aligned
-/// before.
+/// Pairs the functions of both profiles by module, name and start. The caller has already aligned the names of the
+/// earlier profile with the later one's.
 fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<ChangedFunction> {
     let mut changes: Vec<ChangedFunction> = Vec::new();
     let mut places: FxHashMap<(Value, Value, Option<Start>), usize> = FxHashMap::default();
@@ -204,7 +205,7 @@ fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Chan
     changes
 }
 
-/// Where a group's function starts, if that is known.
+/// The source location where a group's function starts. `None` if it is unknown.
 fn start_of(profile: &Profile, grouping: &Grouping, group: &Group) -> Option<Start> {
     let start = grouping.function(group.frame?)?.start;
     let file = profile.name_of(start.file?).into();

@@ -1,4 +1,5 @@
-//! The lines above a table: the program, the event with its rate and total, and the share of code that has a name.
+//! The lines above a table of `report`: the program, the event with its rate and total, and the share of code that has
+//! a name.
 
 use crate::analysis::code_shares::CodeShares;
 use crate::analysis::quantity::{counted, grouped, quantity, row_word};
@@ -9,7 +10,7 @@ use crate::pipeline::table::{TextStyle, cut_middle};
 use std::borrow::Cow;
 use std::io::Write;
 
-/// The lines for one event of a profile, without comment marks.
+/// The header lines for one event of a profile, without comment marks.
 pub(super) fn about(profile: &Profile, series: &Series, weight: Weight) -> Vec<String> {
     let command: Vec<_> = profile.about.program().iter().map(|word| readable(word)).collect();
     let command = Some(command.join(" ")).filter(|command| !command.is_empty());
@@ -53,7 +54,7 @@ pub(super) fn percent(part: i64, whole: i64) -> f64 {
     if whole == 0 || part == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// Writes the lines as comments, followed by a blank line.
+/// Writes the header lines as comments, followed by a blank line.
 pub(super) fn write(lines: &[String], style: TextStyle, out: &mut dyn Write) -> Result<()> {
     for line in lines {
         let line = format!("# {line}");

@@ -12,7 +12,7 @@ use crate::model::stacks::Profile;
 use crate::pipeline::table::{Cell, Layout, Table};
 use std::cmp::Reverse;
 
-/// The keys by which samples are grouped into functions.
+/// The keys that group samples by function.
 pub(super) const FUNCTION: &[Key] = &[Key::Module, Key::Function];
 
 /// A terminal with at least this many columns has room for source locations.
@@ -27,7 +27,8 @@ enum FunctionColumns {
     Terminal { samples: bool, source: bool },
 }
 
-/// Lists the groups by `keys` or, without keys, the functions with their kind, tier and source.
+/// Lists the groups of samples that agree in `keys`. Without keys, lists the functions with their kind, tier and
+/// source.
 pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Report> {
     let options = scene.options;
     let keys_used = keys.map_or(FUNCTION, |keys| keys);
@@ -130,7 +131,7 @@ fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp:
         Order::Samples => b.own.count.cmp(&a.own.count).then_with(|| heaviest_first(a).cmp(&heaviest_first(b))),
         Order::Name => std::cmp::Ordering::Equal,
     };
-    // Names are compared from the last key on: by function, then by module.
+    // Names are compared from the last key to the first: by function, then by module.
     by_number.then_with(|| a.values(grouping).rev().cmp(b.values(grouping).rev()))
 }
 
@@ -178,8 +179,8 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
     cells
 }
 
-/// `places` has, at the index of a group's frame, the source location that distinguishes its function from others with
-/// the same name; `None` if no other function has the name.
+/// The table of groups. `places` is indexed by the frame of a group. It has the source location that distinguishes the
+/// group's function from others with the same name; `None` if no other function has the name.
 fn group_table(
     groups: &[Group],
     grouping: &Grouping,
@@ -249,7 +250,7 @@ pub(super) fn heaviest(group: &Group) -> Category {
     group.categories.iter().next().map_or(Category::Unknown, |(category, _)| category)
 }
 
-/// The tiers of the function's JIT code. If there are several, each with its share.
+/// The tiers of the function's JIT code. If there are several tiers, each is shown with its share.
 fn tiers(group: &Group) -> Cell {
     let mut shares = TierShares::default();
     let mut first_known = None;
@@ -265,7 +266,7 @@ fn tiers(group: &Group) -> Cell {
     first_known.map_or(Cell::None, |tier| Cell::Word(tier.name()))
 }
 
-/// The kinds of the function's code in brief: at most `most` of them, each with its share if there are several.
+/// A short text with the kinds of the function's code: at most `most` kinds, each with its share if there are several.
 fn short_kinds(group: &Group, most: usize) -> String {
     let with_weight = group.categories.iter().filter(|(_, weight)| *weight > 0).count();
     if with_weight < 2 {
@@ -274,7 +275,7 @@ fn short_kinds(group: &Group, most: usize) -> String {
     let mut kinds = Vec::new();
     for (category, weight) in group.categories.iter().take(most.min(with_weight)) {
         let share = 100.0 * weight as f64 / group.own.weight.unsigned_abs().max(1) as f64;
-        // With several kinds, none is shown as 0 or 100 percent.
+        // If there are several kinds, no share is shown as 0 or 100 percent.
         kinds.push(format!("{} {:.0}%", category.name(), share.clamp(1.0, 99.0)));
     }
     kinds.join(", ")

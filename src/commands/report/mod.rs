@@ -38,7 +38,7 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
         _ => None,
     };
     let said = if job.quiet { 0 } else { lines_said(&outcome, options.reader.style.width) };
-    // Tables show negative weights, so an event with nothing else has a table too.
+    // Keep events that have only negative weights: tables show negative weights, too.
     let sampled: Vec<usize> = (0..profile.series.len()).filter(|&at| !profile.series[at].is_empty()).collect();
     let mut asked = Asked { profile: &profile, before: before.as_ref(), options, said, shows_stacks: false };
     if sampled.len() > 1 && options.output.is_stream() {
@@ -61,20 +61,20 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// A profile, and what was requested for each of its events.
+/// A profile, and the options for the report about each of its events.
 struct Asked<'a> {
     profile: &'a Profile,
-    /// The profile to compare with.
+    /// The earlier profile to compare with. `None` unless a comparison was requested.
     before: Option<&'a Profile>,
     options: &'a ReportOptions,
-    /// The number of lines written to stderr.
+    /// The number of lines that were written to stderr.
     said: usize,
     /// True if any table was computed from stacks rather than from calls that the input states.
     shows_stacks: bool,
 }
 
 impl Asked<'_> {
-    /// The report for an event, given the event's index.
+    /// Makes the report for the event with index `at`.
     fn part(&mut self, at: usize) -> Result<Report> {
         let (profile, options, nothing) = (self.profile, self.options, Series::default());
         let series = profile.series.get(at).unwrap_or(&nothing);
@@ -104,8 +104,8 @@ impl Asked<'_> {
         Ok(part.fitted(options))
     }
 
-    /// Writes the reports of all events to the output: as text one below the other, otherwise as one table. Events for
-    /// which the filters leave nothing are omitted, unless nothing is left for any event.
+    /// Writes the reports of all events to the output. In text, there is one table per event; in CSV and JSON, a single
+    /// table. Events for which the filters leave nothing are omitted. If that is true of all events, it is an error.
     fn write_all(&mut self, events: &[usize], run: &Run) -> Result<()> {
         let (mut parts, mut empty) = (Vec::new(), None);
         for &at in events {

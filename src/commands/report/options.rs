@@ -10,7 +10,7 @@ use crate::pipeline::any::LoadOptions;
 use crate::pipeline::table::{Layout, TextStyle};
 use regex::Regex;
 
-/// What to report, and how.
+/// The options of `report`: what to show, and how.
 #[derive(Debug)]
 pub struct ReportOptions {
     /// The inputs. Several inputs are merged into one.
@@ -19,21 +19,21 @@ pub struct ReportOptions {
     pub output: OutPath,
     /// How to read the inputs.
     pub load: LoadOptions,
-    /// Which weight of the samples to sum.
+    /// Which weight of the samples to sum: the event's weight, or the number of samples.
     pub weight: Weight,
     /// What the rows of the table stand for.
     pub rows: Rows,
-    /// How functions without a name are kept apart.
+    /// How to keep apart functions that have no name.
     pub unnamed: Unnamed,
     /// How rows are sorted.
     pub order: Order,
-    /// How changes since an earlier profile are judged.
+    /// How to judge changes since an earlier profile.
     pub compare: CompareOptions,
     /// Which rows are shown.
     pub selection: Selection,
-    /// Text, CSV or JSON.
+    /// The layout of the table: text, CSV or JSON.
     pub layout: Layout,
-    /// Whom text is formatted for.
+    /// Where text output goes, which decides how it is formatted.
     pub reader: Reader,
 }
 
@@ -48,15 +48,15 @@ pub enum Rows {
     Changes(InPath),
     /// One row per node of the call tree.
     Tree,
-    /// The function with this name, and below it the functions that call it.
+    /// The functions with this name, each followed by the functions that call it.
     Callers(String),
-    /// The function with this name, and below it the functions that it calls.
+    /// The functions with this name, each followed by the functions that it calls.
     Callees(String),
     /// One row per recursive cycle, and below it the functions in it.
     Cycles,
 }
 
-/// How rows are sorted. Ties are broken by the other weight, then by name.
+/// How rows are sorted. Rows with the same value are sorted by the other weight, then by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Order {
     /// By self weight, heaviest first.
@@ -74,8 +74,8 @@ pub enum Order {
 pub struct Selection {
     /// Maximum number of rows.
     pub limit: Limit,
-    /// Only rows with at least this percentage of the event's total weight. `None` means the default of the kind of
-    /// table.
+    /// Only rows with at least this percentage of the event's total weight. `None` means the default, which depends on
+    /// the kind of table.
     pub percent: Option<f64>,
     /// Only functions whose name matches.
     pub symbol: Option<Regex>,
@@ -101,10 +101,10 @@ pub enum Limit {
     Rows(usize),
 }
 
-/// Whom text is formatted for: a terminal, or a file or pipe.
+/// Where text output goes (a terminal, or a file or pipe), which decides how it is formatted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reader {
-    /// Show sample counts on a terminal, too.
+    /// Show sample counts even on a terminal.
     pub samples: bool,
     /// The width of lines, and whether to use colors.
     pub style: TextStyle,
@@ -115,7 +115,8 @@ pub struct Reader {
 /// The name that `report --diff` uses for the module of JIT code.
 const JIT: &str = "[JIT]";
 
-/// True if a word is meant as a kind or tier of code: in upper or lower case, in British or American spelling.
+/// True if the user typed this name of a kind or tier. Case and the choice of British or American spelling don't
+/// matter.
 fn is_word(typed: &str, name: &str) -> bool {
     let plain = |text: &str| text.to_lowercase().replace("iz", "is");
     plain(typed) == plain(name)
@@ -137,8 +138,8 @@ impl Selection {
             && (self.tiers.is_empty() || group.categories.iter().any(is_tier))
     }
 
-    /// True if the group's module and name are selected. If the group has no module or name, the respective filter
-    /// doesn't apply.
+    /// True if the group's module and name are selected. If the group has no module (or name), the filter by module (or
+    /// name) doesn't apply.
     pub(super) fn takes(&self, module: Option<&str>, symbol: Option<&str>) -> bool {
         let of_module = |module: &str| {
             let base = module.rsplit('/').next();

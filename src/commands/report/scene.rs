@@ -14,12 +14,12 @@ use std::io::Write;
 pub(super) struct Scene<'a> {
     pub(super) profile: &'a Profile,
     pub(super) series: &'a Series,
-    /// The calls with their costs, if the input states them and the rows need them.
+    /// The calls with their costs. `None` if the input states no calls, or if the table doesn't need them.
     pub(super) graph: Option<&'a CallGraph>,
     /// The event's total weight.
     pub(super) whole: i64,
     pub(super) options: &'a ReportOptions,
-    /// The number of terminal lines that go to stderr.
+    /// The number of terminal lines that were written to stderr.
     pub(super) said: usize,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Scene<'a> {
 pub(super) struct Report {
     pub(super) head: Vec<String>,
     pub(super) table: Table,
-    /// The number of rows that did not fit the terminal.
+    /// The number of rows that were left out because they didn't fit the terminal.
     pub(super) left_out: usize,
 }
 
@@ -46,9 +46,10 @@ impl Scene<'_> {
         self.options.layout == Layout::Text && self.options.reader.height.is_some()
     }
 
-    /// The number of rows that fit if the head has `head` lines.
+    /// The number of table rows that fit the terminal if there are `head` lines above the table.
     pub(super) fn room(&self, head: usize) -> usize {
-        // The blank line, the column names, the line about omitted rows, and the shell's next prompt.
+        // Other lines on the screen: a blank line, the column names, the line about omitted rows, and the shell's next
+        // prompt.
         const OTHERS: usize = 4;
         const LEAST: usize = 5;
         match (self.options.selection.limit, self.options.reader.height) {
@@ -60,7 +61,8 @@ impl Scene<'_> {
         }
     }
 
-    /// True if the table was shortened only because the terminal is too small, which the output must then mention.
+    /// True if the output must say how many rows are missing: the table was shortened only because the terminal is too
+    /// small.
     pub(super) fn tells_what_is_left_out(&self) -> bool {
         self.is_on_terminal() && self.options.selection.limit == Limit::Fitting
     }
@@ -82,21 +84,21 @@ impl Scene<'_> {
         self.least_of(usual, self.whole)
     }
 
-    /// Like [`Self::least`], but as a percentage of `whole`.
+    /// Like [`Self::least`], but the percentage refers to `whole`.
     pub(super) fn least_of(&self, usual: f64, whole: i64) -> f64 {
         self.options.selection.percent.unwrap_or(usual) / 100.0 * whole.unsigned_abs() as f64
     }
 }
 
 impl Report {
-    /// Cuts the table to the rows that fit.
+    /// Makes a report. Cuts the table to the rows that fit the terminal.
     pub(super) fn new(scene: &Scene<'_>, head: Vec<String>, mut table: Table) -> Self {
         let left_out = table.rows.len().saturating_sub(scene.room(head.len()));
         table.rows.truncate(table.rows.len() - left_out);
         Self { head, table, left_out: if scene.tells_what_is_left_out() { left_out } else { 0 } }
     }
 
-    /// In CSV and JSON, adds a first column with the name of the event. Text stays as it is.
+    /// In CSV and JSON, inserts a first column with the name of the event. Text stays as it is.
     pub(super) fn with_event(mut self, profile: &Profile, at: usize, options: &ReportOptions) -> Self {
         if options.layout != Layout::Text {
             self.table.columns.insert(0, "event");
@@ -106,7 +108,7 @@ impl Report {
         self
     }
 
-    /// On a terminal, drops columns that are empty. Files and pipes always get all columns.
+    /// On a terminal, drops empty columns. Files and pipes always get all columns.
     pub(super) fn fitted(mut self, options: &ReportOptions) -> Self {
         if options.layout == Layout::Text && options.reader.height.is_some() && !self.table.rows.is_empty() {
             self.table.drop_empty_columns();
@@ -136,7 +138,7 @@ pub(super) fn base_name(module: &str) -> &str {
     module.rsplit('/').next().filter(|base| !base.is_empty()).unwrap_or(module)
 }
 
-/// The event with this name. Fails if the profile has none.
+/// Finds the event with this name. Fails if the profile has none.
 pub(super) fn series_of<'a>(profile: &'a Profile, name: &str) -> Result<&'a Series> {
     let named = profile.series.iter().find(|series| series.name == name);
     named.ok_or_else(|| {

@@ -1,7 +1,7 @@
 //! Call trees: all calls, the callers of a function, or its callees.
 //!
-//! In text, a function that is the only child of its parent goes straight below it, without indentation. Only where
-//! there are several children, branches are drawn.
+//! In text, a function that is its parent's only child is printed below the parent without indentation. Branches are
+//! drawn only where a parent has several children.
 
 use super::header::percent;
 use super::list::{FUNCTION, cell};
@@ -14,23 +14,25 @@ use crate::pipeline::table::{Cell, Layout, Table};
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
 
-/// Text output leaves out calls below this percentage by default. perf report does the same with its call chains.
+/// By default, text output leaves out calls below this percentage of the total. perf report uses the same value for its
+/// call chains.
 pub(super) const USUAL_PERCENT: f64 = 0.5;
 
-/// On a terminal, this many or more functions in a row that are only children are replaced by their number.
+/// Minimum length of a run of functions, each the only child of the one before, that a terminal shows as a count.
 const FOLDED: usize = 3;
 
-/// Maximum number of levels of branches that are drawn.
+/// Maximum number of levels of branches that are drawn before a name.
 const DEEPEST: usize = 16;
 
-/// A call tree, and what is needed to print it.
+/// A call tree, and the data needed to print it.
 struct TreeReport<'a> {
     scene: &'a Scene<'a>,
     grouping: &'a Grouping,
     tree: GroupTree,
-    /// The children of each node, heaviest first. The last entry has the roots.
+    /// The children of each node, heaviest first. The last element is the list of roots.
     children: Vec<Vec<u32>>,
-    /// For each group whose name others have too: the source location that tells it apart.
+    /// For each group: the source location that distinguishes it from other groups with the same name. `None` if the
+    /// name is unique.
     places: Vec<Option<String>>,
 }
 
@@ -40,7 +42,7 @@ enum TreeLine {
         node: u32,
         lines: String,
     },
-    /// Several nodes, each the only child of the one before, shown as their number.
+    /// A run of nodes, each the only child of the one before, which is shown as a count.
     Folded {
         nodes: usize,
         lines: String,
@@ -86,8 +88,8 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
     head
 }
 
-/// Finds functions by name among these groups: those with exactly this name; if there are none, those with it as a
-/// whole word; if there are none, those with it anywhere. Fails if no name contains it.
+/// Finds functions by name among these groups. Takes those with exactly this name. If there are none, takes those that
+/// contain it as a whole word, and failing that, those that contain it anywhere. Fails if no name contains it.
 pub(super) fn find_functions(
     grouping: &Grouping,
     groups: impl Iterator<Item = u32> + Clone,
@@ -140,9 +142,9 @@ impl<'a> TreeReport<'a> {
 
     fn children(&self, node: Option<u32>, least: f64) -> impl Iterator<Item = u32> + Clone + '_ {
         let all = &self.children[node.map_or(self.tree.len(), |node| node as usize)];
-        // The requested function is shown however light it is.
+        // The requested function is always shown, however small its weight is.
         let least = if node.is_none() && self.is_asked_for() { 0.0 } else { least };
-        // Sorted by weight, so the first one that is too light ends the list.
+        // The list is sorted by weight, so it ends at the first node that is too light.
         all.iter().copied().take_while(move |node| self.weight(*node) > 0 && self.weight(*node) as f64 >= least)
     }
 
@@ -150,13 +152,13 @@ impl<'a> TreeReport<'a> {
         self.tree.total(node).weight.unsigned_abs()
     }
 
-    /// True if the roots are a requested function. Otherwise they are the outermost frames.
+    /// True if the tree's roots are the function that the user requested. Otherwise they are the outermost frames.
     fn is_asked_for(&self) -> bool {
         matches!(self.scene.options.rows, Rows::Callers(_) | Rows::Callees(_))
     }
 
-    /// The smallest weight of nodes that are shown: a percentage of the whole or, if a function was requested, of that
-    /// function.
+    /// The minimum weight of nodes that are shown. It is a percentage of the total or, if a function was requested, of
+    /// that function's weight.
     fn least(&self, usual: f64) -> f64 {
         if !self.is_asked_for() {
             return self.scene.least(usual);
@@ -166,7 +168,7 @@ impl<'a> TreeReport<'a> {
         self.scene.least_of(usual, i64::try_from(whole).unwrap_or(i64::MAX))
     }
 
-    /// Builds the table with as many rows as fit, by raising the smallest weight.
+    /// Builds a table that fits the terminal. It raises the minimum weight until enough rows are left out.
     fn fit(&self, head: Vec<String>) -> Report {
         let scene = self.scene;
         let least = self.least(USUAL_PERCENT);
@@ -190,7 +192,8 @@ impl<'a> TreeReport<'a> {
     /// The rows of all nodes with at least this weight, parents before children.
     fn lines(&self, least: f64, fold: bool) -> Vec<TreeLine> {
         let mut lines = Vec::new();
-        // A stack of nodes, each with the branches before its name and before its children.
+        // A stack of nodes still to be printed. Each has two texts: the branches before its name, and those before its
+        // children.
         let mut todo = Vec::new();
         self.push_children(None, "", least, &mut todo);
         while let Some((node, before, below)) = todo.pop() {
@@ -211,16 +214,18 @@ impl<'a> TreeReport<'a> {
         lines
     }
 
-    /// True if the node may be folded into a number. A requested function and its direct callers or callees may not.
+    /// True if the node may be part of a run that is shown as a count. A requested function and its direct callers or
+    /// callees may not.
     fn may_fold(&self, node: u32) -> bool {
         !self.is_asked_for() || self.tree.parent(node).is_some_and(|parent| self.tree.parent(parent).is_some())
     }
 
-    /// The node and its descendants, as long as each has only one child and almost no self weight.
+    /// The run that starts at a node: the node and its descendants, as long as each has only one child and almost no
+    /// self weight.
     fn chain(&self, node: u32, least: f64) -> Vec<u32> {
         let mut chain = Vec::new();
         let mut current = node;
-        // The last one branches or is a leaf, so it is shown itself.
+        // The last node of the run has several children or none, so it is shown itself.
         while let Some(child) = self.only_child(current, least) {
             chain.push(current);
             current = child;
@@ -228,7 +233,7 @@ impl<'a> TreeReport<'a> {
         chain
     }
 
-    /// The child of a node that has only one and almost no self weight.
+    /// The child of a node that has exactly one child and almost no self weight. `None` for other nodes.
     fn only_child(&self, node: u32, least: f64) -> Option<u32> {
         if percent(self.tree.own(node).weight, self.scene.whole) >= USUAL_PERCENT {
             return None;
@@ -238,7 +243,7 @@ impl<'a> TreeReport<'a> {
         children.next().is_none().then_some(child)
     }
 
-    /// Pushes a node's children, each with the branches before its name and before its own children.
+    /// Pushes a node's children onto `todo`, each with the branches before its name and before its own children.
     fn push_children(&self, node: Option<u32>, below: &str, least: f64, todo: &mut Vec<(u32, String, String)>) {
         let children: Vec<u32> = self.children(node, least).collect();
         if let [only] = children[..] {
@@ -281,7 +286,7 @@ impl<'a> TreeReport<'a> {
         table
     }
 
-    /// For CSV and JSON: all nodes in tree order with their depth.
+    /// The table for CSV and JSON: all nodes in tree order, with their depth.
     fn plain_table(&self) -> Table {
         let mut table = Table::new(&["depth", "total%", "self%", "total", "self", "samples", "module", "symbol"]);
         let least = self.least(0.0);
@@ -314,7 +319,7 @@ impl<'a> TreeReport<'a> {
     }
 }
 
-/// Adds one level of branches. Beyond [`DEEPEST`] levels, the first ones are cut off.
+/// Appends one level of branches to the text before a name. Beyond [`DEEPEST`] levels, the outermost ones are cut off.
 fn deeper(lines: &str, more: &str) -> String {
     let levels = format!("{lines}{more}");
     let chars = levels.chars().count();

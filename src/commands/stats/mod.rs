@@ -42,7 +42,7 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Without a question: a summary by label if the format has labels, otherwise the top-level spans.
+/// The tables if no question was asked: a summary by label if the format has labels, otherwise the top-level spans.
 fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     let Some(path) = options.inputs.first() else { return Ok(Vec::new()) };
     let first = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
@@ -53,7 +53,8 @@ fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Resul
     spans_of(Some(first), &preset, options, job, outcome)
 }
 
-/// Reads one trace after the other and keeps only the answers. `first` is the first input if it is open already.
+/// Reads one trace after the other, and keeps only the answers to the questions. `first` is the first input if it is
+/// open already.
 fn spans_of(
     mut first: Option<Opened>,
     preset: &Preset,

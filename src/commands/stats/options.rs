@@ -5,14 +5,14 @@ use crate::io::{InPath, OutPath};
 use crate::pipeline::table::Layout;
 use std::path::PathBuf;
 
-/// The inputs, and the questions about them.
+/// The inputs of `stats`, the questions about them, and how to write the answers.
 #[derive(Debug)]
 pub struct StatsOptions {
     /// Measureme profiles or traces.
     pub inputs: Vec<InPath>,
     /// Where to write the tables.
     pub output: OutPath,
-    /// The questions. Without any, the format decides.
+    /// The questions. If there are none, the input's format decides which tables are written.
     pub preset: Preset,
     /// The file that the questions are from, if any.
     pub preset_file: Option<PathBuf>,
@@ -22,7 +22,7 @@ pub struct StatsOptions {
     pub limit: Option<usize>,
     /// Count exactly like Perfetto's trace processor, including its treatment of thread 0.
     pub perfetto_compat: bool,
-    /// Text, CSV or JSON.
+    /// The layout of the tables: text, CSV or JSON.
     pub layout: Layout,
 }
 

@@ -1,4 +1,4 @@
-//! A list of questions in text form. It can be kept in a file and used for other traces.
+//! A list of questions about spans, in text form. It can be kept in a file and used for other traces.
 //!
 //! ```text
 //! # one question or setting a line
@@ -17,29 +17,29 @@ use crate::error::{Error, Result};
 /// A question about spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
-    /// Count, sum and spread of the top-level spans, by name.
+    /// A table with count, sum and spread of the top-level spans, by name.
     Spans,
-    /// Count and sum of all spans, by name.
+    /// A table with count and sum of all spans, by name.
     All,
-    /// What the spans with this name did.
+    /// What happens inside the spans with this name.
     Sub(String),
-    /// The time of spans, by the value of this argument.
+    /// A table of the time of spans, by the value of the argument with this name.
     ByArg(String),
-    /// The longest times without any span.
+    /// A table of the longest times without any span.
     Gaps,
 }
 
-/// Questions about the same selection of spans.
+/// A list of questions, and the selection of spans that they are about.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Preset {
-    /// Answered in this order.
+    /// The questions, in the order in which they are answered.
     pub questions: Vec<Question>,
-    /// Names of spans that merely enclose others, so that the spans inside count as top-level. `None` means the
-    /// default: in Miri's traces the spans of interpreted calls, elsewhere none.
+    /// Names of spans that are not top-level spans but merely enclose them. `None` means the default: the spans of
+    /// interpreted calls in Miri's traces, and no spans in other traces.
     pub exclude: Option<Vec<String>>,
-    /// Only count spans that end after this time, in nanoseconds.
+    /// Only count spans that end after this time, in nanoseconds. `None` means no limit.
     pub from: Option<i64>,
-    /// Only count spans that begin before this time, in nanoseconds.
+    /// Only count spans that begin before this time, in nanoseconds. `None` means no limit.
     pub to: Option<i64>,
 }
 
@@ -58,7 +58,7 @@ sub validate_operand
 gaps
 ";
 
-/// The questions about a compilation by clang (`-ftime-trace`).
+/// Questions about a compilation by clang, for the trace that `-ftime-trace` writes.
 pub const CLANG: &str = "\
 by-arg detail
 spans
@@ -66,7 +66,7 @@ all
 ";
 
 impl Preset {
-    /// The arguments that the questions ask for.
+    /// The span arguments that [`Question::ByArg`] questions ask about.
     pub fn by_args(&self) -> Vec<String> {
         let keys = self.questions.iter().filter_map(|question| match question {
             Question::ByArg(key) => Some(key.clone()),
@@ -75,7 +75,7 @@ impl Preset {
         keys.collect()
     }
 
-    /// Parses the text form. `time` parses a time to nanoseconds. Errors state the line.
+    /// Parses the text form. `time` parses a time and returns nanoseconds. Errors state the line.
     pub fn parse(text: &str, time: impl Fn(&str) -> Result<u64, String>) -> Result<Self> {
         let mut preset = Self::default();
         for (number, line) in text.lines().enumerate() {

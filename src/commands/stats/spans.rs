@@ -1,8 +1,8 @@
 //! Answers questions about spans, summed over all traces.
 //!
-//! The numbers equal those that the queries in Miri's documentation get from Perfetto. They count the topmost spans of
-//! each track, ignoring spans with excluded names. Averages, standard deviations and percentages are truncated, not
-//! rounded.
+//! The numbers equal the results of the queries in Miri's documentation when they are run in Perfetto. The queries
+//! count the topmost spans of each track, ignoring spans with excluded names. Averages, standard deviations and
+//! percentages are truncated, not rounded.
 
 use super::preset::{Preset, Question};
 use super::tables::{Titled, input_name};
@@ -21,10 +21,10 @@ pub(super) struct Answers<'p> {
     left_out: LeftOut,
 }
 
-/// By span name and argument value: the durations, and the total self time.
+/// By span name and argument value: the spans' durations and their total self time.
 type ArgumentSums = BTreeMap<(Vec<u8>, Vec<u8>), (Tally, i128)>;
 
-/// Counts of slices without a duration to sum.
+/// Counts of the slices that the sums leave out because they have no duration.
 #[derive(Debug, Default)]
 struct LeftOut {
     instants: u64,
@@ -58,7 +58,7 @@ struct GapRow {
 }
 
 impl<'p> Answers<'p> {
-    /// If there are `several` traces, the table of gaps states the input of each.
+    /// Starts with no traces. If there are `several`, the table of gaps has a column for the input.
     pub(super) fn new(preset: &'p Preset, several: bool) -> Self {
         let answers = preset.questions.iter().map(QuestionAnswer::new).collect();
         Self { preset, answers, several, left_out: LeftOut::default() }
@@ -110,7 +110,7 @@ impl<'p> Answers<'p> {
         }
     }
 
-    /// A line about the slices that the table of all spans leaves out, if there are any.
+    /// A line about the slices that the table of all spans leaves out. `None` if there are none.
     pub(super) fn left_out(&self) -> Option<String> {
         let LeftOut { instants, unfinished, empty } = self.left_out;
         let mut parts = Vec::new();
@@ -128,7 +128,8 @@ impl<'p> Answers<'p> {
         if parts.is_empty() { None } else { Some(format!("all spans, without {}", parts.join(", "))) }
     }
 
-    /// A line about each question about an argument that no span has. Its table would be empty without a word.
+    /// One line for each question about an argument that no span has. Otherwise its empty table would be shown without
+    /// an explanation.
     pub(super) fn unanswered(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (question, answer) in self.preset.questions.iter().zip(&self.answers) {
@@ -220,8 +221,8 @@ fn arg_table(sums: ArgumentSums) -> Table {
     table
 }
 
-/// Sums by name number of one timeline, to be merged by text: traces number their names differently. The last entry is
-/// for slices without a name.
+/// Sums of durations by the name numbers of one timeline. They are merged by text, because each trace numbers its names
+/// differently. The last entry is for slices without a name.
 struct ByNumber(Vec<Tally>);
 
 impl ByNumber {
@@ -264,8 +265,9 @@ impl TopLevel {
         }
         self.slices += slices;
         if slices > 0 {
-            // Miri's clock starts with the program, so the time of the last event is the duration, as Perfetto has it.
-            // Other traces count since boot or 1970, so take the time since their first event.
+            // Miri's clock starts with the program, so the time of the last event is the duration. Perfetto does the
+            // same. The clocks of other traces count since boot or since 1970, so take the time since the trace's first
+            // event.
             let since_start = start <= end.saturating_sub(start);
             self.time += i128::from(if since_start { end } else { end.saturating_sub(start) });
         }
@@ -326,7 +328,7 @@ fn tally_cells(name: &str, tally: &Tally) -> Vec<Cell> {
     cells
 }
 
-/// A table by name, sorted by `key`.
+/// Makes a table with one row per name, sorted by `key`.
 fn name_table<K: Ord>(tallies: &BTreeMap<Vec<u8>, Tally>, key: impl Fn(&Tally) -> K) -> Table {
     let mut table = Table::new(&["name", "count", "sum", "min", "max", "avg", "stddev"]);
     let mut tallies: Vec<_> = tallies.iter().collect();
@@ -355,7 +357,7 @@ fn gaps(path: &Path, timeline: &Timeline, selection: &Selection) -> Vec<GapRow> 
     rows
 }
 
-/// The thread ID of a slice, and whether it is on a track of its own.
+/// The thread ID of a slice, as text. The text also shows if the slice is on a track of its own.
 fn thread_text(timeline: &Timeline, slice: &Slice) -> String {
     let track = timeline.tracks.get(slice.track as usize);
     let tid = track.and_then(|track| track.tid).map_or_else(|| "?".to_owned(), |tid| tid.to_string());

@@ -13,7 +13,7 @@ use crate::pipeline::{Job, Outcome};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Sums all inputs. `first` is the first of them, already open.
+/// Sums the profiles of all inputs. `first` is the first input, already open.
 pub(super) fn merged(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     let mut first = Some(first);
     let mut whole = LabelSummary::default();
@@ -30,7 +30,7 @@ pub(super) fn merged(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut 
     Ok(tables(&whole))
 }
 
-/// Compares the inputs. Fails if a difference is requested and there are not two of them.
+/// Compares the inputs. If their difference was requested, fails unless there are two inputs.
 pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     if compare == Compare::Diff && inputs.len() != 2 {
         return Err(Error::usage(format!("--diff compares two inputs, but {} were given", inputs.len())));
@@ -42,7 +42,7 @@ pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &
     }
 }
 
-/// The summary of one input. Fails if its format has no labels.
+/// The summary of one input. Fails if the input's format has no labels.
 fn one(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) -> Result<LabelSummary> {
     let mut warnings = Warnings::new();
     let summary = opened.map_or_else(|| Opened::open(path, job), Ok).and_then(|opened| {
@@ -88,8 +88,8 @@ fn tables(summary: &LabelSummary) -> Titled {
         table.rows.push(row(label, item, percent(item.self_time)));
     }
     let total = i64::try_from(summary.total).unwrap_or(i64::MAX);
-    // The total is from the first to the last event of each thread. Time that no event covers is part of it, and so is
-    // self time.
+    // The total is the time from the first to the last event of each thread. It includes time that no event covers, and
+    // it also includes self time.
     let all = LabelTotals { time: total, ..whole };
     table.rows.insert(0, row(b"TOTAL", &all, percent(all.self_time)));
     let mut tables = vec![("summary".to_owned(), table)];
@@ -120,7 +120,7 @@ fn row(label: &[u8], item: &LabelTotals, percent: Cell) -> Vec<Cell> {
     ]
 }
 
-/// The changes, sorted by how much self time changed.
+/// The table of changes, sorted by how much self time changed.
 fn diff(base: &LabelSummary, changed: &LabelSummary) -> Titled {
     let labels: BTreeSet<_> = base.labels.keys().chain(changed.labels.keys()).collect();
     let mut rows = Vec::new();
@@ -175,7 +175,7 @@ fn difference(label: &[u8], old: &LabelTotals, new: &LabelTotals) -> Vec<Cell> {
     ]
 }
 
-/// How much self time varies between runs of the same program.
+/// A table that shows how much self time varies between runs of the same program.
 fn variation(runs: &[LabelSummary]) -> Titled {
     let mut tallies = BTreeMap::<&[u8], (Tally, u64)>::new();
     for (label, item) in runs.iter().flat_map(|run| &run.labels) {

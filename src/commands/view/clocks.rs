@@ -1,8 +1,8 @@
-//! Aligns the clocks of several recordings on one page.
+//! Aligns the clocks of several recordings that are shown on one page.
 //!
-//! The clocks of two machines are unrelated, and so are the clocks of one machine before and after a reboot. A page has
-//! only one time axis, so each recording's times are shifted to start when the recording with the latest start does. On
-//! the page, all recordings then start at zero.
+//! The clocks of two machines are unrelated, and so are the clocks of one machine before and after a reboot. But a page
+//! has only one time axis. So the times of each recording are shifted: all recordings then start when the one with the
+//! latest start does, which is time zero of the page.
 
 use super::recorded::Recorded;
 use crate::io::InPath;
@@ -65,7 +65,7 @@ pub(super) fn note(recordings: &[PageRecording], profile: &Profile) -> Option<St
     })
 }
 
-/// For each input, the time of its first sample and the end of its last one. `None` if it has no times.
+/// For each input, the time of its first sample and the end of its last one. `None` if the input has no times.
 fn extents(profile: &Profile, inputs: usize) -> Vec<Option<TimeExtent>> {
     let mut extents = vec![None; inputs];
     for row in profile.series.iter().flat_map(|series| &series.rows) {
@@ -92,7 +92,7 @@ fn distinct_tail<'p>(path: &'p Path, all: &FxHashMap<&Path, usize>) -> &'p Path 
     tails(path).find(|tail| all.get(tail) == Some(&1)).unwrap_or(path)
 }
 
-/// Counts the paths that end in each tail. The tails of `a/b` are `b` and `a/b`.
+/// Counts for each tail how many paths end in it. The tails of `a/b` are `b` and `a/b`.
 fn count_tails(paths: &[PathBuf]) -> FxHashMap<&Path, usize> {
     let mut counts = FxHashMap::default();
     for tail in paths.iter().flat_map(|path| tails(path)) {
@@ -101,7 +101,7 @@ fn count_tails(paths: &[PathBuf]) -> FxHashMap<&Path, usize> {
     counts
 }
 
-/// The last component, the last two, and so on.
+/// All tails of a path: its last component, its last two components, and so on.
 fn tails(path: &Path) -> impl Iterator<Item = &Path> {
     let tails = path.ancestors().filter_map(|ancestor| path.strip_prefix(ancestor.parent()?).ok());
     tails.filter(|tail| !tail.as_os_str().is_empty())

@@ -1,10 +1,10 @@
-//! Section `code` of the page: the hottest code as instructions, and the instruction of each sample.
+//! Section `code` of the page: the listings of the hottest code, and which instruction each sample hit.
 //!
-//! Instructions are numbered across all listings, and nothing is stored twice. Each text of an instruction, with its
-//! length, is in `texts` and `texts.len`, and an instruction is an index into these. Branch targets outside a listing
-//! are in `out.*`, and source lines in `line.*`. Values that only few instructions have are stored with the distance
-//! from the previous such instruction (`*.gap`). Inlined calls at unknown places are lines of a tree in `expanded`, for
-//! all listings in a row; `listing.expanded` has the number of lines of each listing.
+//! Instructions are numbered across all listings, and nothing is stored twice. Each distinct instruction text, with the
+//! instruction's length, is in `texts` and `texts.len`; an instruction is an index into these. Branch targets outside a
+//! listing are in `out.*`, and source lines in `line.*`. Values that only few instructions have are stored with the
+//! distance from the previous such instruction (`*.gap`). Inlined calls at unknown places are lines of a tree in
+//! `expanded`. It has the lines of all listings in a row; `listing.expanded` has the number of lines of each listing.
 
 mod spelled;
 
@@ -24,8 +24,8 @@ pub(super) struct NamedCode<'a> {
     pub(super) code: &'a HotCode,
 }
 
-/// The listings of all inputs (`None` if absent, or none was requested), and for each row of each event its
-/// instruction + 1.
+/// The section with the listings of all inputs; `None` if there is no code or no listing was requested. Also returns,
+/// for each row of each event, the number of the row's instruction plus one.
 pub(super) fn section(all: &[NamedCode<'_>], profile: &Profile, limit: usize) -> (Option<Section>, Vec<Vec<u32>>) {
     if all.is_empty() {
         return (None, Vec::new());
@@ -40,7 +40,7 @@ pub(super) fn section(all: &[NamedCode<'_>], profile: &Profile, limit: usize) ->
     (Some(section), listings.spots(all, profile))
 }
 
-/// The event with this name, if its costs were counted and not sampled.
+/// The event with this name. `None` if there is none, or if its costs were sampled and not counted.
 fn exact_event<'a>(all: &[NamedCode<'a>], name: &str) -> Option<&'a EventTotal> {
     let mut events = annotations(all).flat_map(|annotation| &annotation.events);
     events.find(|total| total.name == name && total.precision == Precision::Exact)
@@ -54,9 +54,9 @@ struct OfRecording<'a> {
 
 struct Listings<'a> {
     list: Vec<OfRecording<'a>>,
-    /// The number of each listing's first instruction.
+    /// The number of the first instruction of each listing.
     first: Vec<u64>,
-    /// The earliest time at which any of the code was written.
+    /// The earliest time at which any of the listed code was written.
     base: u64,
 }
 
@@ -179,14 +179,14 @@ impl<'a> Listings<'a> {
         let mut spots_by_event = Vec::with_capacity(profile.series.len());
         for series in &profile.series {
             let spots = self.event_spots(all, &series.name);
-            // Inputs without addresses have no instructions. If there is such an input, the number of spots differs
-            // from the number of rows, and no instructions are stored for the event.
+            // Inputs without addresses have no instructions. If the event has samples of such an input, there are fewer
+            // spots than rows, and no instructions are stored for the event.
             spots_by_event.push(if spots.len() == series.rows.len() { spots } else { Vec::new() });
         }
         spots_by_event
     }
 
-    /// The spots of an event's samples in the order of the inputs.
+    /// The instruction numbers of an event's samples, in the order of the inputs.
     fn event_spots(&self, all: &[NamedCode<'_>], event: &str) -> Vec<u32> {
         let mut spots = Vec::new();
         let mut first_listing = 0;
@@ -199,8 +199,8 @@ impl<'a> Listings<'a> {
         spots
     }
 
-    /// The number of an instruction, counted from 1 over all listings; 0 if there is none. `first_listing` is the
-    /// number of its input's first listing.
+    /// The number of an instruction, counted from 1 over all listings; 0 if there is no instruction. `first_listing` is
+    /// the number of the first listing of the same input.
     fn spot_number(&self, first_listing: usize, spot: Option<Spot>) -> u32 {
         let Some(Spot { listing, line }) = spot else { return 0 };
         u32::try_from(self.first[first_listing + listing as usize]).map_or(0, |first| first + line + 1)

@@ -1,4 +1,4 @@
-//! The instructions of a callgrind file, with what they cost, as `annotate` lists them.
+//! Lists the instructions of a callgrind file with their costs, like `annotate` does.
 
 use super::recorded::hottest;
 use crate::annotation::{AnnotateFormat, AnnotateOptions, Code, CodeGrouping, HotCode, counted};

@@ -32,8 +32,8 @@ pub(super) fn section<'a>(findings: impl Iterator<Item = &'a Findings>) -> Optio
     (!all.is_empty()).then(|| Section::new("findings").json(json!(all)))
 }
 
-/// The frames that a finding concerns, for the page to highlight; null if there are none. The key `what` says how they
-/// are recognized:
+/// The frames that a finding concerns, for the page to highlight; null if there are none. The key `what` says how the
+/// page recognizes them:
 ///
 /// * `unnamed`: frames without a name, in one of the `modules` (an empty name means in no module).
 /// * `kernel`: frames of the kernel without a name.
@@ -93,7 +93,7 @@ fn frames_of(process: &Who, problem: &OfProcess) -> Value {
     }
 }
 
-/// The functions at which complete stacks end: those that threads start in, and the marker of a truncated stack.
+/// The functions at which complete stacks end: those where threads start, and perf's marker of a truncated stack.
 fn beginnings() -> Vec<String> {
     let names = START_FUNCTIONS.iter().copied().chain([TRUNCATED]);
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()

@@ -1,8 +1,9 @@
 //! Section `jit` of the page: what the runtimes compiled, and when.
 //!
-//! A row is a code range that was written, with its time, tier, size and function. If there are very many, only the
-//! functions that were compiled most often have rows of their own. The others are summed by time bucket and tier.
-//! `codes` then says how many code ranges a row stands for, and `again` how many of these were recompilations.
+//! Each row stands for a code range that was written, with its time, tier, size and function. If there are very many,
+//! only the functions that were compiled most often have rows of their own. The other code ranges are summed by time
+//! bucket and tier. `codes` then says how many code ranges a row stands for, and `again` how many of these were
+//! recompilations.
 
 use super::names::PageNames;
 use crate::analysis::category::Category;
@@ -22,16 +23,16 @@ use serde_json::{Value, json};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// If there are more code ranges than this, most are summed.
+/// Maximum number of code ranges that all have rows of their own. If there are more, most are summed.
 const ROWS: usize = 30_000;
 
-/// In that case, this many of the most often compiled functions keep rows of their own.
+/// If there are more than [`ROWS`] code ranges, this many of the most often compiled functions keep rows of their own.
 const FUNCTIONS: usize = 2_000;
 
-/// The others are summed in about this many time buckets.
+/// The number of time buckets, approximately, by which the other functions are summed.
 const BUCKETS: u64 = 2_000;
 
-/// Nanoseconds per unit of time in the page: microseconds.
+/// Nanoseconds per unit of time in the page, which is a microsecond.
 const UNIT: u64 = 1_000;
 
 /// All code that one recording's processes compiled.
@@ -40,7 +41,7 @@ pub(super) struct Compiled {
     codes: Vec<WrittenCode>,
     moves: Vec<CodeMove>,
     functions: Vec<CompiledFunction>,
-    /// Code whose time is unknown, by category.
+    /// The amount of code whose time is unknown, by category.
     untimed: BTreeMap<Category, WrittenAmount>,
     sources: Vec<Value>,
 }
@@ -51,7 +52,7 @@ struct WrittenCode {
     category: Category,
     bytes: u64,
     function: u32,
-    /// The index of the recording among the inputs.
+    /// The index of the code's recording among the inputs.
     input: u32,
 }
 
@@ -89,7 +90,7 @@ struct CodeRow {
 }
 
 impl Compiled {
-    /// Collects the compiled code of a recording. `names` spells it as in the rest of the page.
+    /// Collects the code that was compiled in a recording. `names` spells function names as in the rest of the page.
     pub(super) fn new(examined: &Examined<'_>, names: &PageNames, job: &Job) -> Self {
         let mut compiled = Self { sources: sources(examined), ..Self::default() };
         let survey = examined.resolution.survey;
@@ -118,7 +119,7 @@ impl Compiled {
         compiled
     }
 
-    /// Adds `shift` nanoseconds to all times and assigns them to this input.
+    /// Adds `shift` nanoseconds to all times, and marks the code as belonging to the input with this index.
     pub(super) fn move_to(&mut self, input: u32, shift: u64) {
         for code in &mut self.codes {
             code.time.0 += shift;
@@ -139,7 +140,7 @@ impl WrittenAmount {
     }
 }
 
-/// The sources of the code, with the clock of their times (null if they have none).
+/// The sources that the code is from, with the clock of their times (null if they have no times).
 fn sources(examined: &Examined<'_>) -> Vec<Value> {
     let mut sources = Vec::new();
     for account in examined.accounts() {
@@ -156,7 +157,7 @@ fn sources(examined: &Examined<'_>) -> Vec<Value> {
     sources
 }
 
-/// The compiled code of all recordings. `None` if there is none.
+/// The section about compiled code of all recordings. `None` if there is no such code.
 pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Profile) -> Option<Section> {
     let all: Vec<&Compiled> = all.collect();
     let mut codes: Vec<WrittenCode> = Vec::new();
@@ -197,12 +198,12 @@ pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Pro
     Some(section)
 }
 
-/// The functions in the profile that are a runtime's interpreter, rather than functions of the program.
+/// The functions in the profile that belong to a runtime's interpreter and not to the program.
 fn interpreters(profile: &Profile) -> Vec<String> {
     let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
     let mut found = Vec::new();
     for name in names {
-        // V8's bytecode handlers, as the runtime spells them and as we do.
+        // V8's names of bytecode handlers, and the readable form of these names.
         let is_handler = name.starts_with(b"BytecodeHandler:") || name.ends_with(b" bytecode handler");
         if is_handler || RUNTIMES.iter().any(|runtime| runtime.interprets_in(name)) {
             found.push(readable(name).into_owned());
@@ -212,7 +213,7 @@ fn interpreters(profile: &Profile) -> Vec<String> {
     found
 }
 
-/// Code with known times, in their order.
+/// Code with known times, ordered by time.
 struct Timed<'a> {
     codes: Vec<WrittenCode>,
     functions: Vec<&'a CompiledFunction>,
@@ -224,7 +225,7 @@ impl Timed<'_> {
         self.codes.len() <= ROWS
     }
 
-    /// The time since the first code, in units of the page.
+    /// The time since the first code was written, in units of the page.
     fn page_time(&self, time: Nanos) -> u64 {
         (time.0 - self.base.0) / UNIT
     }
@@ -268,8 +269,8 @@ impl Timed<'_> {
         listed
     }
 
-    /// The rows ordered by time. `numbers` has, for each function, the number in its rows: 0 if it is summed with
-    /// others.
+    /// The rows ordered by time. `numbers` has for each function its number in the rows; 0 if the function is summed
+    /// with others.
     fn rows(&self, numbers: &[u32]) -> Vec<CodeRow> {
         let whole = self.codes.last().map_or(0, |last| self.page_time(last.time));
         let bucket = whole / BUCKETS + 1;
@@ -306,8 +307,8 @@ mod tests {
         CompiledFunction { name: format!("f{number}"), pid: Pid(1) }
     }
 
-    /// `count` code ranges. Every other one is of the first 100 functions, so these are compiled far more often than
-    /// the rest.
+    /// Makes `count` code ranges. Half of them are of the first 100 functions, so these are compiled far more often
+    /// than the other functions.
     fn codes(count: u32) -> Vec<WrittenCode> {
         let category = |at: u32| {
             Category::Jit(Some(match at % 4 {

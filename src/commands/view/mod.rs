@@ -28,12 +28,12 @@ use names::PageNames;
 use recorded::Recorded;
 use std::path::Path;
 
-/// What to show, and where to write the page.
+/// The options of `view`: what to show, and where to write the page.
 #[derive(Debug)]
 pub struct ViewOptions {
     /// The inputs. Several inputs are merged into one.
     pub inputs: Vec<InPath>,
-    /// Where to write the page. `None` means a new private directory.
+    /// Where to write the page. `None` means a file in a new private directory.
     pub output: Option<OutPath>,
     /// How to read the inputs.
     pub load: LoadOptions,
@@ -41,7 +41,7 @@ pub struct ViewOptions {
     pub before: Option<InPath>,
     /// How changes since the earlier profile are judged.
     pub compare: CompareOptions,
-    /// The title of the page. `None` means the recorded command.
+    /// The title of the page. `None` means the recorded command line.
     pub title: Option<String>,
     /// How many code ranges to list as instructions.
     pub code: usize,
@@ -107,7 +107,8 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The recorded command. If there are several inputs, or if it is unknown, the names of the inputs.
+/// The page's title: the recorded command line. If there are several inputs, or if the command is unknown, the names of
+/// the inputs.
 fn title(profile: &Profile, inputs: &[InPath]) -> String {
     let command = if inputs.len() > 1 { None } else { command(profile) };
     command.unwrap_or_else(|| subject(inputs))
@@ -119,8 +120,8 @@ fn command(profile: &Profile) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-/// The name of the input. Several inputs are named by their paths, because most recordings are called perf.data and
-/// differ only in their directories.
+/// The name of the input for the title. Several inputs are named by their paths, because most recordings are called
+/// perf.data and differ only in their directories.
 fn subject(inputs: &[InPath]) -> String {
     let path = |input: &InPath| readable(shown(input).as_os_str().as_encoded_bytes()).into_owned();
     match inputs {
@@ -133,7 +134,7 @@ fn base_name(path: &Path) -> String {
     path.file_name().map_or_else(|| "profile".to_owned(), |name| readable(name.as_encoded_bytes()).into_owned())
 }
 
-/// The file name of the page.
+/// The file name of the page if the user gave none.
 fn file_name(inputs: &[InPath]) -> String {
     let name = match inputs {
         [InPath::Path(path)] => base_name(path),

@@ -11,10 +11,10 @@ use crate::runtimes::jit_names::{JitNames, ReadableNames};
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 
-/// Spells the names of one recording as its profile does.
+/// Spells the function names of one recording in the same way as the page's profile does.
 #[derive(Debug)]
 pub(super) struct PageNames {
-    /// `None` if names are kept as the runtime wrote them.
+    /// Makes names of JIT code readable. `None` if names are kept as the runtime wrote them.
     readable: Option<ReadableNames>,
     /// All names of JIT code, as the runtime wrote them.
     jit: FxHashSet<Vec<u8>>,
@@ -22,7 +22,7 @@ pub(super) struct PageNames {
 }
 
 impl PageNames {
-    /// `jit_names` says how names of JIT code are to be spelled.
+    /// `jit_names` says how to spell names of JIT code.
     pub(super) fn new(examined: &Examined<'_>, jit_names: JitNames, symbols: &SymbolOptions) -> Self {
         let mut sampled: FxHashSet<Vec<u8>> = FxHashSet::default();
         for place in 0..examined.samples.chains.places().len() as u32 {
@@ -44,7 +44,7 @@ impl PageNames {
         Self { readable, jit: sampled, symbols: symbols.clone() }
     }
 
-    /// For an input whose names need no further processing.
+    /// A speller for an input whose names stay as they are.
     pub(super) fn plain() -> Self {
         Self { readable: None, jit: FxHashSet::default(), symbols: SymbolOptions::default() }
     }

@@ -1,4 +1,5 @@
-//! What the page shows of a recording in addition to its stacks. Collected while the recording's files are open.
+//! The data of a recording that the page shows in addition to its stacks. It is collected while the recording's files
+//! are open.
 
 use super::findings::{self, Findings};
 use super::jit::Compiled;
@@ -15,7 +16,7 @@ use crate::resolve::disasm::Syntax;
 use crate::resolve::symbols::SymbolOptions;
 use std::path::PathBuf;
 
-/// Requests the `limit` hottest code ranges.
+/// Options that request the `limit` hottest code ranges.
 pub(super) fn hottest(limit: usize) -> CodeOptions {
     CodeOptions {
         function: None,
@@ -40,7 +41,7 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// Collects the data. `limit` is the number of code ranges to list.
+    /// Collects the data. `limit` is the maximum number of code ranges to list as instructions.
     pub(super) fn new(
         examined: &Examined<'_>,
         load: &LoadOptions,

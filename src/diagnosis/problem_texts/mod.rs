@@ -1,7 +1,7 @@
 //! The texts about each problem: its key, its line in the documentation, the threshold from which it is a finding, its
-//! cause and its remedy. A new problem only compiles with all of these.
+//! cause and its remedy. A new problem doesn't compile until it has all of these.
 //!
-//! All names in the texts are printable.
+//! Names in the texts are escaped so that they are printable.
 
 mod process;
 mod recording;
@@ -27,7 +27,7 @@ mod tests {
     fn the_documentation_has_what_is_reported_of_each_key() {
         let sources = [include_str!("process.rs"), include_str!("recording.rs")];
         let source = sources.concat().split_whitespace().collect::<Vec<_>>().join(" ").replace("\\ ", "");
-        // The key and its line in the documentation are the first two arguments of each call.
+        // The key of a problem and its line in the documentation are the first two arguments of each call.
         let problems: Vec<&str> = source.split("ProblemText::new(").skip(1).collect();
         let two = |problem: &str| {
             let (key, rest) = problem.trim_start().strip_prefix('"')?.split_once("\", \"")?;

@@ -1,5 +1,5 @@
-//! Texts about the problems of a process: its JIT code has no names or possibly wrong ones, or its stacks end too
-//! early.
+//! Texts about the problems of a single process: its JIT code has no names or possibly wrong ones, or its stacks end
+//! too early.
 
 use super::text::{BUILD, MUCH, ORDINARY, ProblemText, SOME, covers, file, list, number, text, who};
 use crate::analysis::quantity::counted;
@@ -9,10 +9,11 @@ use crate::resolve::unwind::registers::Machine;
 use crate::runtimes::{Callers, Flag, Switch};
 use crate::sources::Kind;
 
-/// Below this percentage, unnamed code is probably code that runtimes never report, such as stubs and trampolines.
+/// Below this percentage of unnamed frames, the unnamed code is probably code that runtimes never report, such as stubs
+/// and trampolines.
 const STUBS: f64 = 5.0;
 
-/// How to record so that a log's times can be related to the recording's.
+/// Advice on how to record so that a log's times can be related to those of the recording.
 const WHEN_IT_BEGAN: &str = "start the program with perf record -k mono, and keep the original log file: a copy loses \
                              its creation time, even with cp --preserve. A dump of the same run also has exact times";
 
@@ -528,7 +529,7 @@ pub(super) fn process_text(process: &Who, problem: &OfProcess) -> ProblemText {
     }
 }
 
-/// How to make the process's runtime report its code.
+/// Advice on how to make the process's runtime report its code.
 fn switches(process: &Who) -> String {
     match process.runtime.map(|runtime| (runtime, process.advice.as_ref(), process.too_old.as_ref())) {
         Some((_, Some(how), _)) => format!("{how}; or pass the file with --jitdump, --perf-map or --jit-log"),
@@ -546,7 +547,7 @@ fn has_dump(process: &Who) -> bool {
     process.runtime.is_none_or(|runtime| runtime.switches.iter().any(is_dump))
 }
 
-/// Says why a switch in the recorded command line did not reach a process.
+/// A sentence about why a switch in the recorded command line did not reach a process.
 fn not_reached(switch: &Switch) -> String {
     format!(
         "{} only reached the process that perf started; this one was started by another process, without it",
@@ -554,7 +555,8 @@ fn not_reached(switch: &Switch) -> String {
     )
 }
 
-/// The environment variable that also reaches processes that other processes start.
+/// Advice to use an environment variable for the switch: it also reaches processes that are started by other processes.
+/// `None` if the switch has no variable.
 fn by_variable(process: &Who, switch: &Switch) -> Option<String> {
     let name = switch.name();
     let variable = match switch.variables {
@@ -570,7 +572,7 @@ fn by_variable(process: &Who, switch: &Switch) -> Option<String> {
     ))
 }
 
-/// What to do if a process could not map its jitdump. perf only finds jitdumps that are mapped.
+/// Advice for the case that a process could not map its jitdump. perf only finds jitdumps that are mapped.
 fn could_not_map(process: &Who, given: Option<&Switch>) -> String {
     let name = given.map_or_else(String::new, |switch| format!(" ({})", switch.leaves.join(", ")));
     let switches = process.runtime.map_or(&[][..], |runtime| runtime.switches);
@@ -584,7 +586,7 @@ fn could_not_map(process: &Who, given: Option<&Switch>) -> String {
     )
 }
 
-/// A sentence about code of a runtime that stays unnamed in any case, to be appended to others.
+/// A sentence about code of the process's runtime that never gets a name. It is appended to other texts.
 fn unnamed(process: &Who) -> String {
     let unnamed = process.runtime.map(|runtime| runtime.unnamed).filter(|unnamed| !unnamed.is_empty());
     unnamed.map_or_else(String::new, |unnamed| format!(" (it never names {unnamed})"))

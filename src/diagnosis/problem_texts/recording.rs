@@ -7,16 +7,16 @@ use crate::model::abi::machine_name;
 use crate::model::printable::readable;
 use crate::resolve::symbols::no_elf::NoElf;
 
-/// Samples per second. At this rate or above, we don't advise to sample more often.
+/// A sampling rate in samples per second. At this rate or above, we don't advise to sample more often.
 const OFTEN: u64 = 900;
 
-/// In bytes. Stack copies up to this size need not be smaller.
+/// A size in bytes. We don't advise to reduce the size of stack copies if it is at most this.
 const SMALL_COPY: u32 = 8192;
 
 /// The largest stack copy that perf supports, in bytes.
 const LARGEST_COPY: u32 = 65528;
 
-/// The texts about a problem.
+/// The texts about any problem.
 pub(crate) fn problem_text(problem: &Problem) -> ProblemText {
     match *problem {
         Problem::OfProcess(ref process, ref problem) => process_text(process, problem),

@@ -1,4 +1,5 @@
-//! The texts about one problem, and helpers to phrase them. All names in the texts are printable.
+//! The texts about one problem, and functions to phrase them. Names in the texts are escaped so that they are
+//! printable.
 
 use crate::analysis::quantity::counted;
 use crate::diagnosis::problem::{NamedFile, SourceFile, Who};
@@ -10,20 +11,21 @@ use std::path::Path;
 
 /// The texts about a problem.
 pub(crate) struct ProblemText {
-    /// Identifies the problem in JSON. It never changes.
+    /// The key that identifies the problem in JSON. It never changes.
     pub(crate) key: &'static str,
-    /// One line about the problem, the same as in `docs/doctor.md`.
+    /// A line about the problem, the same as in `docs/doctor.md`.
     pub(crate) about: &'static str,
-    /// The problem is a finding if it affects at least this percentage of the recording, otherwise a minor one.
+    /// A percentage of the recording. If the problem affects at least this much, it is a finding; otherwise it is a
+    /// minor problem.
     pub(crate) threshold: f64,
-    /// What happened in this recording.
+    /// A text about what happened in this recording.
     pub(crate) cause: String,
-    /// What to do, apart from running the corrected command.
+    /// What the user can do, apart from running the corrected command.
     pub(crate) remedy: String,
 }
 
 impl ProblemText {
-    /// The texts about a problem that matters even if it affects only 1% of the recording.
+    /// The texts about a problem that is a finding even if it affects only 1% of the recording.
     pub(super) fn new(
         key: &'static str,
         about: &'static str,
@@ -33,7 +35,7 @@ impl ProblemText {
         Self { key, about, threshold: 1.0, cause: cause.into(), remedy: remedy.into() }
     }
 
-    /// Sets the threshold, in percent, below which the problem is a minor one.
+    /// Sets the percentage of the recording below which the problem is a minor one.
     pub(super) fn above(self, threshold: f64) -> Self {
         Self { threshold, ..self }
     }
@@ -42,17 +44,18 @@ impl ProblemText {
 /// Threshold in percent for problems with code that normally has only few frames, such as a library.
 pub(super) const SOME: f64 = 8.0;
 
-/// Threshold in percent: one part of a program that also does other things.
+/// Threshold in percent for problems with code that is only one part of a program.
 pub(super) const PART: f64 = 10.0;
 
-/// Threshold in percent: what some recordings always have, such as leaf functions, libraries without frame pointers,
-/// and threads that begin in assembly code.
+/// Threshold in percent for problems that some recordings always have, such as with leaf functions, libraries without
+/// frame pointers, and threads that begin in assembly code.
 pub(super) const ORDINARY: f64 = 15.0;
 
-/// Threshold in percent: what nobody can fix, or what a runtime always has. It must be a lot to be worth a finding.
+/// Threshold in percent for problems that nobody can fix, or that a runtime always has. They are findings only if they
+/// affect a lot.
 pub(super) const MUCH: f64 = 25.0;
 
-/// The advice to build with frame pointers.
+/// Advice to build programs with frame pointers.
 pub(super) const BUILD: &str = "build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers=yes)";
 
 /// Names a process and its runtime, for use in a sentence.
@@ -65,7 +68,7 @@ pub(in super::super) fn who(process: &Who) -> String {
     }
 }
 
-/// Describes a dump or map and what became of it. `covered` adds the number of frames that it names.
+/// Describes a dump or map, and how it was used. `covered` adds the number of frames that the file names.
 pub(in super::super) fn source(account: &Account, covered: Option<SourceFile>) -> String {
     let state = match &account.state {
         SourceState::Missing { looked_at } => {
@@ -120,7 +123,7 @@ pub(in super::super) fn file(path: &Path) -> String {
 }
 
 pub(super) fn list(names: &[String]) -> String {
-    /// Further names are only counted.
+    /// Maximum number of names in the list. Further names are only counted.
     const SHOWN: usize = 4;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|name| text(name)).collect();
     match (names.len(), &shown[..]) {
@@ -131,13 +134,13 @@ pub(super) fn list(names: &[String]) -> String {
     }
 }
 
-/// Lists the files, followed by the verb in singular or plural.
+/// Lists the files, followed by a verb: `one` is its singular, `several` its plural.
 pub(super) fn listed(files: &[NamedFile], one: &str, several: &str) -> String {
     let paths: Vec<String> = files.iter().map(|file| file.path.clone()).collect();
     format!("{} {}", list(&paths), if files.len() == 1 { one } else { several })
 }
 
-/// The process ID for a message; negative IDs stand for no process.
+/// The process ID as shown in a message. Negative IDs stand for no process.
 pub(in super::super) fn number(pid: Pid) -> String {
     if pid.0 < 0 { "none".to_owned() } else { pid.to_string() }
 }

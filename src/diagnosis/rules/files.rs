@@ -1,4 +1,4 @@
-//! Finds problems with the files that ran, and with the kernel's symbols.
+//! Finds problems with the ELF files that ran, and with the kernel's symbols.
 
 use super::super::causes::Cause;
 use super::super::context::DoctorContext;
@@ -19,18 +19,19 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// Files with the same problem, which are reported as one finding. `Image` is an ELF image of injected JIT code.
+/// The kind of problem that a file has. Files of the same group are reported as one finding. `Image` is an ELF image of
+/// injected JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileGroup {
     Image(Pid),
     Gone,
     OtherVersion,
     NotElf(NoElf),
-    /// Stripped, and built by the user.
+    /// A stripped file that the user built.
     OwnBuild,
-    /// Stripped, and built by Go's compiler.
+    /// A stripped file that Go's compiler built.
     Go,
-    /// Stripped, and from a package.
+    /// A stripped file from a package.
     Packaged,
     Symbolless,
 }
@@ -44,14 +45,14 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
             Cause::Missing(id) | Cause::OtherVersion(id) if context.dso(id).kind == DsoKind::Vdso => {
                 found.push(context.finding(Problem::Vdso { is_here: context.origin.is_here }, spoilt));
             }
-            // Memory that a program shares with its forked children. There is no file to look for.
+            // This is memory that a program shares with its forked children, so there is no file to look for.
             Cause::Missing(id) if is_memory(&context.dso(id).path) && mapped_by(&[id], context).is_some() => {
                 let process = context.who(mapped_by(&[id], context).unwrap_or_default());
                 let problem = jit::explain_unnamed(&process, context, &Neighbours::list(context));
                 found.push(context.finding(Problem::OfProcess(process, problem), spoilt));
             }
             Cause::Missing(id) => groups.entry(missing_group(id, context)).or_default().push((id, spoilt)),
-            // If the recording is from another machine, it is no surprise that this one has other versions.
+            // If the recording is from another machine, it is normal that this one has other versions of the files.
             Cause::OtherVersion(id) if !context.origin.is_here => {
                 groups.entry(missing_group(id, context)).or_default().push((id, spoilt));
             }
@@ -60,7 +61,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
             Cause::Stripped(id) => groups.entry(stripped_group(id, context)).or_default().push((id, spoilt)),
             Cause::Gap(id) => groups.entry(FileGroup::Symbolless).or_default().push((id, spoilt)),
             Cause::Kernel => {
-                // To those who may not see where the kernel is, it appears at address 0.
+                // The kernel appears at address 0 to users who may not see where it is.
                 let reference = context.examined.resolution.spaces.kernel_reference();
                 let hidden = reference.is_none_or(|reference| reference.addr.0 == 0);
                 let is_given = context.examined.resolution.has_given_kernel();
@@ -88,7 +89,7 @@ fn group_finding(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: Doc
     sum.samples = sum.samples.min(context.tally.samples);
     let ids: Vec<DsoId> = files.into_iter().map(|(id, _)| id).collect();
     let mut files: Vec<NamedFile> = Vec::new();
-    // Containers may have copies of the same build, which are mapped as different inodes.
+    // Containers may have copies of the same build, which are mapped as different inodes. List each only once.
     let mut listed = BTreeSet::new();
     for dso in ids.iter().map(|id| context.dso(*id)) {
         if listed.insert((&dso.path, dso.build_id)) {
@@ -124,7 +125,7 @@ fn named_file(dso: &Dso) -> NamedFile {
     NamedFile { path, build_id }
 }
 
-/// True if the path stands for memory without a file: shared memory (`shm_open`), or a file that never had a name
+/// True if the path stands for memory that no file backs: shared memory (`shm_open`), or a file that never had a name
 /// (`O_TMPFILE`).
 fn is_memory(path: &[u8]) -> bool {
     let Some(path) = path.strip_suffix(b" (deleted)") else { return false };
@@ -150,13 +151,13 @@ fn stripped_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
     if context.examined.resolution.images.get(id).is_some_and(Image::is_go) {
         return FileGroup::Go;
     }
-    // Runtimes count as packaged wherever they are: nobody builds a runtime to profile a program.
+    // Runtimes count as packaged wherever they are, because nobody builds a runtime just to profile a program.
     let path = &context.dso(id).path;
     let is_runtime = RuntimeSet::from_files(std::iter::once(&path[..])).first().is_some();
     if is_runtime || is_packaged(path) { FileGroup::Packaged } else { FileGroup::OwnBuild }
 }
 
-/// True if a file comes from the system or a package manager, so that the user didn't build it.
+/// True if the file comes from the system or a package manager, so that the user didn't build it.
 pub(in super::super) fn is_packaged(path: &[u8]) -> bool {
     const OWN: &[&str] = &["/usr/local/", "/usr/src/"];
     const PACKAGED: &[&str] =
@@ -179,12 +180,13 @@ fn has_recorded_file(context: DoctorContext<'_>) -> bool {
     files.into_iter().any(|id| images.get(id).is_some())
 }
 
-/// The ID of a process inside its container, if a containerized process mapped the first of these files.
+/// The process ID inside its container of a process that mapped the first of these files. `None` if no containerized
+/// process did.
 fn container(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
     mapped_by(files, context).and_then(|pid| context.inner_pid(pid))
 }
 
-/// Any process that mapped the first of these files.
+/// Any process that mapped the first of these files. `None` if there is none.
 fn mapped_by(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
     let path = &context.dso(*files.first()?).path;
     let mut processes = context.examined.resolution.survey.processes.by_pid.iter();
@@ -192,7 +194,7 @@ fn mapped_by(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
     Some(*pid)
 }
 
-/// An address at which nothing was mapped.
+/// An address of a sample at which nothing was mapped. `None` if there is none.
 fn nowhere_example(context: DoctorContext<'_>) -> Option<Addr> {
     context.examined.samples.chains.places().iter().find_map(|place| match place.location {
         Location::Nothing(addr) if addr.0 != u64::MAX => Some(addr),

@@ -1,4 +1,4 @@
-//! Finds out why JIT code has no names.
+//! Finds out why JIT code has no names, for the findings of `doctor`.
 
 use super::super::causes::Cause;
 use super::super::context::{DoctorContext, RecordedStacks, command_line};
@@ -28,7 +28,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// Why a process's code in memory without a file has no name.
+/// The reason why a process's code in memory that no file backs has no name.
 pub(super) fn explain_unnamed(process: &Who, context: DoctorContext<'_>, neighbours: &Neighbours) -> OfProcess {
     let pid = process.pid;
     let given = process.runtime.and_then(|runtime| context.given_switch(pid, runtime));
@@ -47,8 +47,8 @@ pub(super) fn explain_unnamed(process: &Who, context: DoctorContext<'_>, neighbo
     }
 }
 
-/// The problem with a dump or map that belongs or may belong to the process, but was not loaded. `None` if all were
-/// loaded. Files that may belong to it count before those that do.
+/// The problem with a dump or map that was not loaded, although it belongs or may belong to the process. Files that may
+/// belong to it are reported before those that do. `None` if all files were loaded.
 fn unusable_source(pid: Pid, context: DoctorContext<'_>) -> Option<OfProcess> {
     let accounts = || context.accounts(pid).map(|(_, account)| account);
     let offered: Vec<&Account> =
@@ -71,8 +71,8 @@ fn unusable_source(pid: Pid, context: DoctorContext<'_>) -> Option<OfProcess> {
     None
 }
 
-/// The loaded dump or map that names most of the process's frames, with its number. `given` is the switch that the
-/// process received.
+/// Among the dumps and maps that were loaded, the one that names most of the process's frames, with its index. `given`
+/// is the switch that the process received.
 fn best_loaded_account<'a>(
     process: &Who,
     given: Option<&Switch>,
@@ -80,7 +80,7 @@ fn best_loaded_account<'a>(
 ) -> Option<(usize, &'a Account)> {
     let mut accounts: Vec<(usize, &Account)> = context.loaded_accounts(process.pid).collect();
     accounts.retain(|(_, account)| {
-        // Engines may start a log and put nothing into it, whatever they were asked to write.
+        // Engines may create a log and write nothing to it, even if they were told to write another file.
         let is_requested = match given {
             Some(switch) => switch.leaves_like(&account.path),
             None => !matches!(account.kind, Kind::Log(_)),
@@ -93,38 +93,38 @@ fn best_loaded_account<'a>(
 /// Reports a process for which no dump or map was found.
 fn explain_silence(process: &Who, given: Option<&'static Switch>, context: DoctorContext<'_>) -> OfProcess {
     let elsewhere = if given.is_none() { context.given_elsewhere(process.runtime) } else { None };
-    // perf finds jitdumps by their mapping: one that was never mapped was not written.
+    // perf finds jitdumps by their mapping. If a jitdump was never mapped, it wasn't written.
     let writes_dump = given.is_some_and(|switch| switch.leaves.iter().all(|file| file.ends_with(".dump")));
     let unmapped = writes_dump && !context.has_mapped_dump(process.pid);
     OfProcess::Silent { inner: context.inner_pid(process.pid), given, elsewhere, unmapped }
 }
 
-/// Reports one of several files (`fits`) that may belong to this process.
+/// Reports a file that may belong to this process. `fits` is the number of such files.
 fn report_offer(account: &Account, fits: usize) -> Option<OfProcess> {
     let path = account.path.clone();
     let of = sources::inner_pid(&path)?;
     Some(OfProcess::OtherProcess { path, kind: account.kind, of, fits })
 }
 
-/// True if the file comes from another runtime of the process than the one whose code has no names. For example,
-/// Python's perf map names nothing that Numba compiled.
+/// True if the file comes from another runtime than the one whose code has no names. For example, Python's perf map has
+/// no names for code that Numba compiled in the same process.
 fn is_of_another_runtime(process: &Who, account: &Account, context: DoctorContext<'_>) -> bool {
     let leaves_file = |runtime: &Runtime| runtime.switches.iter().any(|switch| switch.leaves_like(&account.path));
     !process.runtime.is_none_or(leaves_file) && context.runtimes_of(process.pid).any(leaves_file)
 }
 
-/// True if the file was read but contains no code.
+/// True if the source was read but has no code.
 fn is_empty(account: &Account) -> bool {
     matches!(account.state, SourceState::Loaded { codes: 0, skipped: 0, .. })
 }
 
-/// Why a dump or map that was loaded doesn't name all of the code. `number` is its index in the accounts.
+/// The reason why a dump or map that was loaded doesn't name all of the code. `number` is its index in the accounts.
 fn explain_incomplete(pid: Pid, number: usize, account: &Account, context: DoctorContext<'_>) -> OfProcess {
     let source = context.source_file(number, account);
     if is_empty(account) {
         return OfProcess::Empty { source };
     }
-    // Some entries may describe bytecode, which is in memory that the processor doesn't execute.
+    // Some entries of the file may describe bytecode, which is in memory that the processor doesn't execute.
     if source.covered * 20 < source.frames && is_of_other_memory(number, pid, context) {
         return OfProcess::OtherRun { source };
     }
@@ -158,16 +158,16 @@ fn explain_incomplete(pid: Pid, number: usize, account: &Account, context: Docto
     OfProcess::Incomplete { source, given, spoiler }
 }
 
-/// The nanoseconds from the end of a jitdump to the process's last sample, if more than half of the samples with
-/// unnamed code came after that end.
+/// The time in nanoseconds from the end of a jitdump to the process's last sample. `None` unless more than half of the
+/// samples with unnamed code came after that end.
 fn time_after_dump(pid: Pid, end: Nanos, context: DoctorContext<'_>) -> Option<u64> {
     let tally = context.tally.processes.get(&pid)?;
     let after = tally.unnamed_at.iter().filter(|time| **time > end).count();
     (after * 2 > tally.unnamed_at.len()).then(|| tally.last.0.saturating_sub(end.0))
 }
 
-/// Finds out whether another runtime of the process wrote the same perf map, so that it overwrote the names of
-/// `unnamed`. Returns that runtime, and the ways to make either runtime write another file.
+/// Checks whether another runtime of the process wrote the same perf map and so overwrote the names of the runtime
+/// `unnamed`. Returns that other runtime, and the ways to make either runtime write another file.
 fn find_overwriter(
     pid: Pid,
     unnamed: &'static Runtime,
@@ -183,7 +183,7 @@ fn find_overwriter(
     for runtime in [by, unnamed] {
         let memory = context.memory(pid);
         let facts = context.facts(pid, runtime, &memory);
-        // The files don't always show the version of an embedded runtime, so its switches are not checked against a
+        // The files of an embedded runtime don't always show its version, so don't check its switches against a
         // version.
         let other_switch = runtime.switches.iter().find(|switch| {
             let is_refused = facts.command.is_some_and(|command| runtime.refuses(switch, command));
@@ -194,11 +194,11 @@ fn find_overwriter(
     Some((by, ways.join(", or ")))
 }
 
-/// The perf map that most runtimes write.
+/// The path of the perf map that most runtimes write.
 const MAP: &str = "/tmp/perf-PID.map";
 
-/// True if most unnamed code belongs to an earlier program of the process, before it executed another one. Both
-/// programs had the same process ID, so the later one's perf map replaced the earlier one's.
+/// True if most unnamed code belongs to the program that the process ran before it executed another one. Both programs
+/// had the same process ID, so the later program's perf map replaced the earlier one's.
 fn is_replaced(pid: Pid, context: DoctorContext<'_>) -> bool {
     let Some(process) = context.examined.resolution.survey.processes.by_pid.get(&pid) else { return false };
     let (Some(exec), Some(tally)) = (process.execs.last(), context.tally.processes.get(&pid)) else { return false };
@@ -207,9 +207,9 @@ fn is_replaced(pid: Pid, context: DoctorContext<'_>) -> bool {
     before * 2 > tally.unnamed_at.len() && process.mappings.iter().any(is_earlier_jit)
 }
 
-/// True if the source names addresses where the process had no memory, so that it must come from another run.
+/// True if the source names addresses where the process had no memory. Then it must come from another run.
 fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bool {
-    /// Check about this many code ranges, spread evenly over the source.
+    /// How many code ranges are checked, approximately. They are spread evenly over the source.
     const PROBES: usize = 256;
     let map = &context.examined.resolution.sources.map;
     let spaces = context.examined.resolution.spaces;
@@ -223,7 +223,8 @@ fn is_of_other_memory(number: usize, pid: Pid, context: DoctorContext<'_>) -> bo
         match spaces.lookup(pid, segment.start, time, CpuMode::User) {
             None => unmapped += 1,
             Some(place) if matches!(context.dso(place.dso).kind, DsoKind::Anonymous) => mapped += 1,
-            // V8's perf maps also name code in node's own file, which may be at the same address in every run.
+            // Ignore addresses in files: V8's perf maps also name code in node's own file, which may be at the same
+            // address in every run.
             Some(_) => {}
         }
     }
@@ -244,7 +245,8 @@ fn find_interpreted_by(
     let Interpreter { frame_a_call, .. } = runtime.interpreter.as_ref()?;
     let number = RUNTIMES.iter().position(|other| other.shares_interpreter(runtime))?;
     let interpreted = tally.interpreted.get(&number).copied().unwrap_or_default();
-    // Recognize the interpreter by name. If it is stripped, check whether most samples are in the runtime's files.
+    // Recognize the interpreter's functions by name. If the interpreter is stripped, take samples in the runtime's
+    // files, provided that they are most of the process's samples.
     let visible = match interpreted.all {
         Spoilt { samples: 0, .. } if !frame_a_call => stripped_runtime_samples(pid, runtime, tally, context)?,
         all => all,
@@ -252,14 +254,15 @@ fn find_interpreted_by(
     if visible.samples == 0 {
         return None;
     }
-    // The program has JIT code of its own. A little of it doesn't count: libraries compile regular expressions.
+    // True if the program has JIT code of its own. A small amount doesn't count, because libraries compile regular
+    // expressions.
     let has_jit = tally.named > 0 || tally.with_unnamed * 20 > visible.samples;
     let samples = match (frame_a_call, has_jit) {
         (true, _) => interpreted.innermost,
         (false, false) => visible.samples,
         (false, true) => return None,
     };
-    // The interpreter also calls functions of its own, which have names.
+    // Reduce the share, because the interpreter also calls functions of its own, which have names.
     let percent = percent(samples as f64 * 0.9, context.tally.samples);
     let version = context.version(pid, runtime);
     let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(version_only(version)).is_none();
@@ -267,7 +270,7 @@ fn find_interpreted_by(
     let switched_on = interpreter_flag(runtime, pid, context);
     let was_given = switched_on.is_some() || context.given_switch(pid, runtime).is_some();
     let elsewhere = if was_given { None } else { context.given_elsewhere(Some(runtime)) };
-    // Without frame pointers, call chains skip all functions of the program.
+    // Without frame pointers, call chains skip all functions of the program, so stacks must be copied.
     let wants_copies = runtime.callers == Callers::InDump;
     let by_chains = wants_copies && switched_on.is_some() && context.stacks == RecordedStacks::Chains;
     let process = context.describe_process(pid, Some(runtime));
@@ -279,18 +282,18 @@ fn version_only(version: Option<Version>) -> RunFacts<'static> {
     RunFacts { version, ..RunFacts::default() }
 }
 
-/// The flag that made the runtime report its functions already, if the process received it.
+/// The flag that already made the runtime report its functions. `None` if the process didn't receive it.
 fn interpreter_flag(runtime: &'static Runtime, pid: Pid, context: DoctorContext<'_>) -> Option<String> {
     let interpreter = runtime.interpreter.as_ref()?;
     match interpreter.flag {
         Some(flag) => context.has_received(pid, runtime, flag).then(|| flag.to_string()),
-        // Its perf map or dump names compiled functions only.
+        // The runtime's perf map or dump only names compiled functions.
         None if interpreter.frame_a_call => None,
         None => context.given_switch(pid, runtime).map(Switch::name),
     }
 }
 
-/// Counts the frames in stripped files of a runtime. `None` unless most of the process's samples are there.
+/// Counts the frames in stripped files of a runtime. `None` unless most of the process's samples are in such files.
 fn stripped_runtime_samples(
     pid: Pid,
     runtime: &Runtime,

@@ -1,4 +1,4 @@
-//! Finds the problems of a recording. There is one file per part of a recording that may be wrong.
+//! Finds the problems of a recording. Each file checks another part of the recording.
 
 mod files;
 mod jit;
@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-/// All problems, those that distort the recording most first.
+/// All problems. Those that distort most of the recording come first.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let mut found = whole::findings(context, damage);
     found.extend(jit::findings(context));
@@ -38,7 +38,8 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
 /// is affected most.
 fn merge_similar(found: Vec<Finding>) -> Vec<Finding> {
     let mut merged: Vec<Finding> = Vec::new();
-    // Indexes in `merged` by problem, runtime, and whether a switch did not reach the process.
+    // The index in `merged` of each kind of finding: by problem, by runtime, and by whether a switch didn't reach the
+    // process.
     let mut indexes: HashMap<(&str, &str, bool), usize> = HashMap::new();
     for finding in found {
         let Some(process) = finding.problem.process() else {
@@ -76,14 +77,15 @@ fn merge_into(sum: &mut Finding, mut finding: Finding) {
     }
 }
 
-/// True if the recorded command has a switch that did not reach the process. Such findings are not merged with others,
-/// because they need another remedy.
+/// True if the recorded command has a switch that did not reach the process. Such a finding needs another remedy, so it
+/// isn't merged with others.
 fn is_without_switch(problem: &Problem) -> bool {
     use OfProcess::{Interpreted, Silent};
     matches!(problem, Problem::OfProcess(_, Silent { elsewhere: Some(_), .. } | Interpreted { elsewhere: Some(_), .. }))
 }
 
-/// Moves missing call chains to the front, because all other findings are then based on innermost functions only.
+/// Moves the finding about missing call chains to the front, because without call chains, all other findings are based
+/// on innermost functions only.
 fn move_chains_up(found: &mut Vec<Finding>) {
     if let Some(index) = found.iter().position(|finding| matches!(finding.problem, Problem::NoCallChains)) {
         let chains = found.remove(index);
@@ -91,8 +93,9 @@ fn move_chains_up(found: &mut Vec<Finding>) {
     }
 }
 
-/// Moves missing names of JIT code before stacks that break off, because the switch that adds the names may also fix
-/// the stacks. If the runtime can write names, they also come before stripped files, which the user usually can't fix.
+/// Moves findings about missing names of JIT code before those about stacks that break off, because the switch that
+/// adds the names may also fix the stacks. If the runtime can write names, these findings also come before stripped
+/// files, which the user usually can't fix.
 fn move_names_up(found: &mut Vec<Finding>) {
     let Some(names) = found.iter().position(|finding| lacks_names(&finding.problem) && finding.is_significant()) else {
         return;
@@ -109,7 +112,7 @@ fn move_names_up(found: &mut Vec<Finding>) {
     }
 }
 
-/// True if JIT code has no names, because no file names it or the file can't be used.
+/// True if the problem is that JIT code has no names, because no file names it or the file can't be used.
 fn lacks_names(problem: &Problem) -> bool {
     let Problem::OfProcess(_, problem) = problem else { return false };
     matches!(
@@ -141,7 +144,7 @@ fn remove_consequences(found: &mut Vec<Finding>) {
         }
     }
     found.retain(|finding| match &finding.problem {
-        // A stack that breaks off is often continued at addresses that aren't code.
+        // When a stack breaks off, the frames after that point are often addresses without any code.
         Problem::Nowhere { .. } => !has_broken_stacks,
         // If nothing reports a runtime's code, only its interpreter appears in the profile.
         Problem::OfProcess(process, OfProcess::Interpreted { .. }) => !unnamed_pids.contains(&process.pid),

@@ -1,4 +1,5 @@
-//! Looks for dumps and maps beside a recording that, by their names, belong to none of its processes.
+//! Looks for dumps and maps in the directory of a recording that, judged by their names, belong to none of its
+//! processes.
 
 use super::super::context::DoctorContext;
 use super::super::problem::{OfProcess, Who};
@@ -13,7 +14,7 @@ use crate::sources::Kind;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-/// The unused dumps and maps in the recording's directory.
+/// The dumps and maps in the recording's directory that were not used.
 #[derive(Debug)]
 pub(super) struct Neighbours {
     files: Vec<Neighbour>,
@@ -25,15 +26,15 @@ struct Neighbour {
     kind: Kind,
     /// The process that the file belongs to, according to its name.
     pid: Pid,
-    /// Start and size of each code range in the file, read when first needed.
+    /// Start address and size of each code range in the file. Read when first needed.
     ranges: OnceCell<Vec<(u64, u64)>>,
 }
 
-/// At most this many files are considered. A directory with more is a collection, in which we can't guess the right
-/// one.
+/// Maximum number of dumps and maps in the directory. A directory with more is a collection, and we can't guess the
+/// right file.
 const MOST: usize = 16;
 
-/// At most this many bytes of a file are read: enough for a guess, and the file may be of any size.
+/// Maximum number of bytes that are read of a file. The file may be of any size, and this much is enough for a guess.
 const START: u64 = 32 << 20;
 
 impl Neighbours {
@@ -45,10 +46,11 @@ impl Neighbours {
         Self { files }
     }
 
-    /// The file that may belong to a process without names: one that has code where the process ran unnamed code.
+    /// The file that may belong to a process without names: it has code at addresses where the process ran unnamed
+    /// code. `None` if there is no such file.
     pub(super) fn find_for(&self, process: &Who, context: DoctorContext<'_>) -> Option<OfProcess> {
         let addresses = unnamed_addresses(process.pid, context);
-        // Files that don't fit are left over from other runs.
+        // Files that have no code at these addresses are left over from other runs.
         let fitting: Vec<&Neighbour> = self.files.iter().filter(|file| file.covers_half_of(&addresses)).collect();
         let Neighbour { path, kind, pid, .. } = fitting.first()?;
         Some(OfProcess::OtherProcess { path: path.clone(), kind: *kind, of: *pid, fits: fitting.len() })
@@ -69,7 +71,7 @@ fn list_directory(dir: &Path) -> Vec<Neighbour> {
 fn unnamed_addresses(pid: Pid, context: DoctorContext<'_>) -> Vec<u64> {
     let mut addresses = Vec::new();
     for place in context.examined.samples.chains.places() {
-        // For memory without a file, the offset is the address itself.
+        // In memory that no file backs, the offset is the address itself.
         if let Location::File(dso, addr) = place.location
             && place.pid == pid
             && context.dso(dso).kind == DsoKind::Anonymous
@@ -82,7 +84,8 @@ fn unnamed_addresses(pid: Pid, context: DoctorContext<'_>) -> Vec<u64> {
 }
 
 impl Neighbour {
-    /// `None` unless the file's name is that of a jitdump or perf map, and contains a process ID.
+    /// Recognizes a dump or map by its file name. `None` unless the name is that of a jitdump or perf map, and contains
+    /// a process ID.
     fn from_path(path: PathBuf) -> Option<Self> {
         let name = path.file_name()?.to_str()?;
         let (kind, numbers) = if let Some(dump) = name.strip_prefix("jit-").and_then(|rest| rest.strip_suffix(".dump"))
@@ -95,7 +98,7 @@ impl Neighbour {
         Some(Self { path, kind, pid, ranges: OnceCell::new() })
     }
 
-    /// True if at least half of these addresses are in code ranges of the file. `addresses` must be sorted.
+    /// True if at least half of `addresses` are in code ranges of the file. `addresses` must be sorted.
     fn covers_half_of(&self, addresses: &[u64]) -> bool {
         let mut covered = vec![false; addresses.len()];
         for &(start, size) in self.ranges.get_or_init(|| self.read_ranges()) {
@@ -107,7 +110,7 @@ impl Neighbour {
         count > 0 && count * 2 >= addresses.len()
     }
 
-    /// Start and size of each code range; empty if the file can't be read.
+    /// Start address and size of each code range. Empty if the file can't be read.
     fn read_ranges(&self) -> Vec<(u64, u64)> {
         let directory = self.path.parent().unwrap_or(Path::new(""));
         let door = Door { start: Start::Typed(directory), ..Named::Habit.door(false) };

@@ -38,7 +38,7 @@ fn find_problem(account: &MapAccount) -> Option<Problem> {
     }
 }
 
-/// The number of samples of each script. A sample counts for the script of its innermost JavaScript function.
+/// The number of samples by script. A sample counts for the script of its innermost JavaScript function.
 fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
     let samples = context.examined.samples;
     let place_count = samples.chains.places().len() as u32;
@@ -54,7 +54,7 @@ fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
     sums
 }
 
-/// The script of the innermost JavaScript function at a location.
+/// The script of the innermost JavaScript function at a location. `None` if no JavaScript function is there.
 fn innermost_script(named: &Named, place: PlaceId) -> Option<String> {
     let mut script = None;
     named.each(place, |frame| {

@@ -1,4 +1,4 @@
-//! Problems of stacks: they break off, or their outermost frames are missing.
+//! Finds problems of stacks: they break off, or their outermost frames are missing.
 
 use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::corrected;
@@ -44,30 +44,32 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// A finding about samples whose inner frames are right, so that it counts half.
+/// Makes a finding about stacks that are cut. It counts half, because the inner frames of these samples are right.
 fn cut_stacks(problem: Problem, samples: u64, context: DoctorContext<'_>) -> Finding {
     Finding::new(problem, percent(samples as f64 / 2.0, context.tally.samples), samples, 0)
 }
 
-/// Selects one kind of incomplete stacks of a process: their number by owner of the code that they stop in.
+/// Selects a kind of incomplete stacks of a process. Returns the number of these stacks by the owner of the code that
+/// they stop in.
 type StackKind = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
 
-/// The code in which most of the stacks stop.
+/// The code in which most stacks of a kind stop.
 struct Stops {
     samples: u64,
-    /// The process with most of these stacks.
+    /// The process with most of these incomplete stacks.
     pid: Pid,
     files: Vec<String>,
     in_jit: bool,
     in_go: bool,
-    /// True if all files exist on this machine in the version that ran.
+    /// True if all these files exist on this machine in the version that ran.
     are_here: bool,
     /// The machine type of the code (`e_machine` of ELF).
     machine: u16,
 }
 
 impl Stops {
-    /// Finds where stacks of this kind stop, in the processes for which `is_included` is true. `None` if none stops.
+    /// Finds where stacks of this kind stop. Only looks at processes for which `is_included` is true. `None` if no
+    /// stack stops.
     fn find(context: DoctorContext<'_>, kind: StackKind, is_included: impl Fn(Pid) -> bool) -> Option<Self> {
         let resolution = &context.examined.resolution;
         let mut samples = 0;
@@ -114,9 +116,9 @@ impl Stops {
         })
     }
 
-    /// The files in which at least 5% of the stacks stop, those with most stacks first.
+    /// The files in which at least 5% of `samples` stacks stop. Those with most stacks come first.
     fn main_files(by_file: BTreeMap<String, u64>, samples: u64) -> Vec<String> {
-        /// The maximum number of files to report.
+        /// Maximum number of files to report.
         const SHOWN: usize = 4;
         let mut files: Vec<(String, u64)> = by_file.into_iter().collect();
         files.sort_by_key(|(_, stops)| Reverse(*stops));
@@ -139,7 +141,7 @@ fn has_max_stack(perf: &PerfCommand<'_>) -> bool {
     })
 }
 
-/// How the callers of a process's JIT code can be found in copied stacks.
+/// How the callers of a process's JIT code can be found if stacks are copied.
 fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
     match context.who(pid).runtime {
         _ if unwinding_dump(pid, context) == UnwindingDump::Here => Callers::Found,
@@ -152,7 +154,7 @@ fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
     }
 }
 
-/// What is known of the jitdump with unwinding information for a process's JIT code.
+/// What is known about the jitdump with unwinding information for a process's JIT code.
 fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
     let map = &context.examined.resolution.sources.map;
     let mut dumps = context.loaded_accounts(pid).filter(|(_, account)| account.kind == Kind::JitDump);
@@ -180,11 +182,11 @@ fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
         are_here: stops.are_here,
     };
     let finding = stops.finding(problem, context);
-    // The inner frames are right, so the finding counts half.
+    // The finding counts half, because the inner frames are right.
     Some(Finding { percent: finding.percent / 2.0, ..finding })
 }
 
-/// Findings about stacks that were followed by frame pointers, but not to the start of the thread.
+/// Finds stacks that the kernel followed by frame pointers, but not to the start of the thread.
 fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut jvms = Vec::new();
@@ -192,7 +194,8 @@ fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
         if let Some(stops) = find_jvm_stops(pid, context)
             && let Some(runtime) = context.who(pid).runtime
         {
-            // Recordings contain neither the values of environment variables nor option files.
+            // Environment variables and option files may contain JVM options, too, but recordings don't contain their
+            // content.
             let is_known = corrected::is_command_of(runtime, pid, context);
             found.push(stops.finding(OfProcess::JvmFramePointers { is_known }, context));
             jvms.push(pid);
@@ -212,8 +215,8 @@ fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
 }
 
 /// Where stacks of a process break off, if its runtime was started without the flag that makes it keep frame pointers,
-/// and most stacks break off in JIT code. If stacks continue past compiled methods, the JVM keeps frame pointers,
-/// wherever its flag was set.
+/// and if most stacks break off in JIT code. `None` otherwise: if stacks continue past compiled methods, the JVM keeps
+/// frame pointers, wherever its flag was set.
 fn find_jvm_stops(pid: Pid, context: DoctorContext<'_>) -> Option<Stops> {
     context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
     let runtime = context.who(pid).runtime?;

@@ -1,4 +1,4 @@
-//! Finds problems of a recording as a whole.
+//! Finds problems that concern a recording as a whole, such as lost samples or the wrong clock.
 
 use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::problem::{Finding, OfProcess, Problem};
@@ -6,10 +6,12 @@ use super::super::tally::percent;
 use crate::model::Pid;
 use crate::sources::{ClockUse, Kind, SourceState};
 
-/// With fewer samples, shares are mostly chance: at 100 samples, a share of 10% is known to within a third of itself.
+/// Minimum number of samples. With fewer, percentages are mostly chance: at 100 samples, a share of 10% is known to
+/// within a third of itself.
 const ENOUGH: u64 = 100;
 
-/// In nanoseconds. Times of a dump with a smaller error are good enough, because most code lives longer.
+/// An error of times in nanoseconds. If a dump's times have a smaller error, they are good enough, because most code
+/// lives longer.
 const EXACT: u64 = 100_000;
 
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
@@ -32,7 +34,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
         found.push(finding(Problem::Lost { lost, copied }, percent(lost as f64, lost + samples)));
     }
     if context.stacks == RecordedStacks::None && samples > 0 {
-        // Without call chains, the innermost frames are still right.
+        // Count half of the recording: without call chains, the innermost frames are still right.
         found.push(finding(Problem::NoCallChains, 50.0));
     }
     found.extend(find_clocks(context));
@@ -40,25 +42,25 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     found
 }
 
-/// True for the kernel's timer events, which work on every machine.
+/// True if the event is one of the kernel's timers, which work on every machine.
 fn is_clock(event: &str) -> bool {
     event.starts_with("cpu-clock") || event.starts_with("task-clock")
 }
 
-/// The number of samples per second that perf was asked for. `None` if it was asked for something else.
+/// The requested number of samples per second. `None` if perf was asked for something else, such as a sampling period.
 fn frequency(context: DoctorContext<'_>) -> Option<u64> {
     let events = &context.examined.resolution.survey.recording.events;
     events.iter().filter_map(|event| event.attr.requested_frequency()).max()
 }
 
-/// True if the recording has the same clock as jitdumps.
+/// True if the recording uses the clock that jitdumps use (`CLOCK_MONOTONIC`).
 fn is_monotonic(context: DoctorContext<'_>) -> bool {
-    /// From `time.h`.
+    /// The value in Linux's `time.h`.
     const CLOCK_MONOTONIC: i32 = 1;
     context.examined.resolution.survey.processes.clock.clockid == Some(CLOCK_MONOTONIC)
 }
 
-/// Finds logs with estimated times that name addresses where other code was around the same time.
+/// Finds logs with estimated times that name addresses where other code was at around the same time.
 fn find_doubtful_logs(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let is_started = context.command().is_some_and(|perf| !perf.records_others);
@@ -77,7 +79,7 @@ fn find_doubtful_logs(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// Finds dumps with times of another clock, and sources whose times can't be used.
+/// Finds dumps whose times are on another clock, and sources whose times can't be used.
 fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let is_monotonic = is_monotonic(context);
@@ -97,10 +99,10 @@ fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
         let samples = context.tally.covered.get(number).map_or(0, |(_, samples)| *samples);
         let source = context.source_file(number, account);
         let percent = match error {
-            // Names can only be wrong where the address held other code around that time.
+            // Names can only be wrong at addresses that held other code around that time.
             Some(_) => percent(source.doubtful as f64, context.tally.frames),
-            // Without usable times, we don't know which code was there when. Most code never moves, so most names are
-            // right.
+            // Without usable times, we don't know which code was at an address when. Most code never moves, so most
+            // names are right, and only half of the samples count.
             None => percent(samples as f64 / 2.0, context.tally.samples),
         };
         let problem = Problem::OfProcess(context.who(account.pid), OfProcess::Clock { source, error, is_monotonic });

@@ -1,4 +1,4 @@
-//! Amounts as people read them: `7.0 ms`, `12,345 samples`, `1.2 G cycles`.
+//! Formats the amounts of a flame graph for people: `7.0 ms`, `12,345 samples`, `1.2 G cycles`.
 
 use crate::analysis::quantity::grouped;
 use crate::model::printable::readable;
@@ -7,15 +7,15 @@ use crate::model::stacks::{Series, Unit, Weight};
 /// The unit of a flame graph's weights, and how amounts are formatted.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Amounts {
-    /// How amounts are formatted.
+    /// The kind of number, which decides how amounts are formatted.
     pub(super) scale: Scale,
-    /// The unit's name. Empty for times and sizes, where [`Scale`] provides the unit.
+    /// The unit's name. Empty for times and sizes, whose unit [`Scale`] provides.
     pub(super) name: String,
     /// The factor by which weights are multiplied before they are shown.
     pub(super) factor: f64,
 }
 
-/// How amounts are formatted.
+/// The kinds of numbers that amounts can be, each with a format of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scale {
     /// Nanoseconds, shown in the largest fitting unit (`7.0 ms`).
@@ -34,7 +34,8 @@ const BYTES: &[(f64, &str)] =
 const LARGE: &[(f64, &str)] = &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
 
 impl Amounts {
-    /// The format for the weights of one event. `name` is the unit's name if the user chose one.
+    /// The format for the weights of one event. `name` is the unit's name and `factor` the factor that the user chose;
+    /// `None` means the event's own unit and 1.
     pub(super) fn new(series: &Series, weight: Weight, name: Option<&str>, factor: Option<f64>) -> Self {
         let factor = factor.unwrap_or(1.0);
         if let Some(name) = name {
@@ -78,7 +79,7 @@ fn format_in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
     Some(format!("{number:.digits$} {unit}"))
 }
 
-/// Formats a share of the whole as a percentage, as in tables: `12.34%`.
+/// Formats a share of the whole as a percentage, with the same digits as in tables: `12.34%`.
 pub(super) fn percent(part: f64, whole: f64) -> String {
     let percent = if whole > 0.0 { 100.0 * part / whole } else { 0.0 };
     format!("{percent:.2}%")

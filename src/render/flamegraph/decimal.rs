@@ -3,7 +3,7 @@
 use crate::bytes::decimal::push_decimal;
 use std::io::Write;
 
-/// Appends a number with `behind` decimal places, like `{:.N}`.
+/// Appends a number with `behind` decimal places, as `{:.N}` would format it.
 pub(super) fn push_fixed(out: &mut Vec<u8>, number: f64, behind: usize) {
     let Some(scaled) = scale(number, behind) else {
         // Writing to a `Vec` can't fail.
@@ -15,14 +15,14 @@ pub(super) fn push_fixed(out: &mut Vec<u8>, number: f64, behind: usize) {
     out.extend((0..behind as u32).rev().map(|place| b'0' + (part / 10u64.pow(place) % 10) as u8));
 }
 
-/// `number` × 10^`digits`, rounded. `None` if the number is outside the fast path's range, or exactly between two
-/// results.
+/// `number` × 10^`digits`, rounded to an integer. `None` if the number is outside the range of the fast algorithm, or
+/// exactly halfway between two integers.
 fn scale(number: f64, digits: usize) -> Option<u64> {
     const MANTISSA: u32 = 52;
     const BIAS: u32 = 1023;
     let bits = number.to_bits();
     let exponent = (bits >> MANTISSA) as u32;
-    // The fast path takes positive numbers from 2^-20 up to 2^30. The comparison includes the sign bit.
+    // The fast algorithm takes positive numbers from 2^-20 up to 2^30. The compared bits include the sign.
     if !(BIAS - 20..BIAS + 30).contains(&exponent) {
         return if bits == 0 { Some(0) } else { None };
     }
@@ -47,7 +47,8 @@ mod tests {
     #[test]
     fn as_the_standard_library_writes_them() {
         let odd = [0.0, -0.0, 0.25, 0.5, 0.125, 0.03125, 0.00005, 99.99995, 100.0, 1e-9, 1e12, -3.0, f64::NAN];
-        // Numbers whose last digit is 5, and their closest neighbors: this is where the rounding direction changes.
+        // Numbers whose last digit is 5, and the floating-point numbers next to them: here the rounding direction
+        // changes.
         let turning = (0..20_000).map(|n| f64::from(n) / 20_000.0);
         let near = turning.flat_map(|number: f64| [number.next_down(), number, number.next_up(), number * 73.0]);
         for number in odd.into_iter().chain(near) {

@@ -23,7 +23,7 @@ pub struct Side<'a> {
     pub series: usize,
 }
 
-/// Two call trees of one side with the same nodes: one with the requested weight, one with the number of samples.
+/// Two call trees of one event with the same nodes. One has the requested weight, the other the number of samples.
 struct CountedTrees {
     tree: CallTree,
     samples: CallTree,
@@ -64,7 +64,7 @@ impl<'a> Side<'a> {
 }
 
 impl Drawing {
-    /// The boxes of the later profile, compared with the earlier one.
+    /// The boxes of the later profile, colored by comparison with the earlier one.
     pub(super) fn difference(
         before: Side<'_>,
         after: Side<'_>,
@@ -92,8 +92,8 @@ impl Drawing {
             let own = placed.end - placed.start;
             let significant = match comparison.evidence {
                 Evidence::Samples => comparison.change(old.sum(node), new.sum(Some(placed.node))).is_real(),
-                // Exact amounts don't vary by chance, and without evidence no change can be tested. In both cases every
-                // change is shown.
+                // Exact amounts don't vary by chance, and without evidence no change can be tested. In both cases,
+                // every change counts as significant.
                 Evidence::Exact | Evidence::Nothing => amount != own,
             };
             let name = names.number_of(&new.tree, placed.label, &starts);
@@ -144,7 +144,7 @@ fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
 }
 
 /// For each node of the later tree, the node of the earlier tree with the same function and the same callers. `None` if
-/// there is none.
+/// the earlier tree has no such node.
 fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     let mut known: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
     for (node, label) in before.labelled_nodes() {
@@ -160,8 +160,8 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     was
 }
 
-/// The weight of what exists only in the earlier tree: boxes without a counterpart in the later tree whose caller has
-/// one.
+/// The weight of functions that the later profile no longer has: boxes of the earlier tree that have no counterpart in
+/// the later tree, although their callers have one.
 fn sum_gone(before: &CallTree, was: &[Option<u32>]) -> u64 {
     let mut kept = vec![false; before.node_count()];
     for node in was.iter().flatten() {
@@ -195,7 +195,7 @@ mod tests {
     fn profile(stacks: &[(&str, u64)]) -> Profile {
         let mut profile = profile_of(stacks);
         profile.series[0].rows.iter_mut().for_each(|row| row.count = row.weight);
-        // A row that stands for one sample with a count of 1.
+        // A row with no weight of its own that stands for one sample.
         let one = Row { weight: 0, count: 1, ..profile.series[0].rows[0] };
         profile.series[0].rows.push(one);
         profile

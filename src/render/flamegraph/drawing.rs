@@ -22,41 +22,41 @@ use rustc_hash::FxHashMap;
 pub(super) struct Drawing {
     /// The title.
     pub(super) title: String,
-    /// Facts about the profile, for the line below the title.
+    /// Facts about the profile, shown below the title.
     pub(super) facts: Vec<String>,
     /// The legend: colors and their meanings.
     pub(super) legend: Vec<(Swatch, String)>,
-    /// The names of boxes; [`PageBox::name`] is an index into this. They contain no control characters.
+    /// The names of boxes. [`PageBox::name`] is an index into this list. Names contain no control characters.
     pub(super) names: Vec<String>,
-    /// The boxes from left to right, each before those stacked on it. In a chart, the boxes of each thread are
-    /// contiguous.
+    /// The boxes from left to right. Each box comes before those that are stacked on it. In a chart, the boxes of each
+    /// thread are contiguous.
     pub(super) boxes: Vec<PageBox>,
-    /// The number of rows.
+    /// The number of rows of boxes.
     pub(super) rows: u32,
     /// The sum of all weights, in the same unit as the boxes.
     pub(super) total: u64,
-    /// The format of amounts.
+    /// How amounts are formatted.
     pub(super) amounts: Amounts,
-    /// True if the horizontal axis is time, so that boxes are where they ran.
+    /// True if the horizontal axis is time, so that the position of a box shows when the function ran.
     pub(super) is_chart: bool,
 }
 
-/// A box: a function and what it called.
+/// A box of the picture. It stands for a function and everything that it called.
 #[derive(Debug)]
 pub(super) struct PageBox {
-    /// The number of rows below this one.
+    /// The number of the box's row, counted from 0 for the outermost functions.
     pub(super) row: u32,
     /// The left edge: the sum of the weights to the left of the box.
     pub(super) start: u64,
     /// The right edge: `start` plus the weight of the box.
     pub(super) end: u64,
-    /// The index of its name in [`Drawing::names`].
+    /// The index of the box's name in [`Drawing::names`].
     pub(super) name: u32,
-    /// What its color means.
+    /// The meaning of the box's color.
     pub(super) swatch: Swatch,
     /// The weight of each tier of JIT code in the function, heaviest first. Empty unless there are several tiers.
     pub(super) shares: Vec<(Swatch, u64)>,
-    /// The weight in the earlier profile; only in a difference.
+    /// The box's weight in the earlier profile. `None` unless two profiles are compared.
     pub(super) before: Option<Before>,
 }
 
@@ -69,15 +69,15 @@ pub(super) struct Before {
     pub(super) significant: bool,
 }
 
-/// The narrowest box of a flame graph, in percent of the whole width. Narrower ones are only drawn if the user asks for
-/// them.
+/// Minimum width of a box in a flame graph, in percent of the picture's width. Narrower boxes are only drawn if the
+/// user asks for them.
 const NARROWEST: f64 = 0.01;
 
-/// The narrowest box of a chart, in percent of the whole width. A chart has many narrow boxes that become visible when
-/// zooming in.
+/// Minimum width of a box in a chart, in percent of the picture's width. It is smaller than in flame graphs, because a
+/// chart has many narrow boxes that become visible when zooming in.
 const NARROWEST_IN_CHART: f64 = 0.001;
 
-/// Collects the names of boxes and numbers each distinct one.
+/// The names of boxes, each of them stored once and numbered.
 #[derive(Debug, Default)]
 pub(super) struct NameTable(Interner<String, u32>);
 
@@ -86,8 +86,8 @@ impl NameTable {
         self.0.number(&*readable(without_suffix(name).as_bytes()))
     }
 
-    /// The number of a label's name. If other functions have the same name, the place where the function starts is
-    /// appended.
+    /// The number of a label's name. If other functions have the same name, the location where this function starts is
+    /// appended to it.
     pub(super) fn number_of(&mut self, tree: &CallTree, label: Option<u32>, starts: &[Option<String>]) -> u32 {
         let Some(label) = label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
@@ -98,7 +98,8 @@ impl NameTable {
     }
 }
 
-/// A name without the suffix that shows its kind of code (such as `_[j]`), because the color shows that too.
+/// Removes the suffix that shows a function's kind of code (such as `_[j]`). It isn't needed, because the color shows
+/// the kind.
 pub(super) fn without_suffix(name: &str) -> &str {
     let bare = name.strip_suffix(']').and_then(|name| name.strip_suffix(['k', 'w', 'i', 'j']));
     bare.and_then(|name| name.strip_suffix("_[")).unwrap_or(name)
@@ -110,8 +111,8 @@ fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling 
     Spelling { by, annotate, tidied, reversed: look.reversed, by_category, by_start: true }
 }
 
-/// The call tree of one event by function, used for comparisons. If kinds of code are known, a function has one node
-/// per kind.
+/// The call tree of one event by function, for comparing profiles. If the profile states kinds of code, a function has
+/// one node per kind.
 pub(super) fn tree_of_functions(
     profile: &Profile,
     series: &Series,
@@ -135,8 +136,8 @@ fn tree_of(
     if tree.total() == 0 { Err(nothing()) } else { Ok(tree) }
 }
 
-/// Self weight by kind of code; empty if no kinds are known. Self weight belongs to the innermost frame, which comes
-/// first in reversed stacks.
+/// The self weight by kind of code. Empty if no kinds are known. Self weight belongs to the innermost frame of a stack;
+/// in reversed stacks, that is the first frame.
 fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> {
     let mut by_label = vec![None; tree.label_count()];
     for (node, label) in tree.labelled_nodes() {
@@ -154,7 +155,8 @@ fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> 
     own
 }
 
-/// The color of a box, from its label and its tiers. `are_known` says that the profile has kinds of code.
+/// The color of a box, given its label and the weights of its tiers. `are_known` says whether the profile states kinds
+/// of code.
 fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], are_known: bool) -> Swatch {
     let Some(label) = label else { return Swatch::Whose };
     match tree.category(label) {
@@ -207,7 +209,7 @@ impl Drawing {
         drawing.finish(names)
     }
 
-    /// Like [`Self::flame`], for stacks that were summed by sorting them.
+    /// Like [`Self::flame`], but from stacks that were summed by sorting them.
     pub(super) fn of_sorted(runs: &Runs, options: &WriteOptions, look: &Look) -> Result<Self> {
         let (mut profile, total) = (Profile::new(), runs.total());
         let series = profile.series_named("samples", Unit::Samples);
@@ -236,7 +238,7 @@ impl Drawing {
         let spelling = spelling(profile, &WriteOptions { annotate: Annotate::default(), ..options.clone() }, look);
         let chart = Chart::new(profile, series, options.weight, spelling);
         let mut drawing = Self::empty(profile, series, options, look);
-        // Rows without times keep the order of the input, so the horizontal axis is not time.
+        // If the rows have no times, they keep the input's order, and the horizontal axis is not time.
         drawing.is_chart = chart.begin.is_some();
         drawing.total = chart.length;
         let sum = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(options.weight.of(row)));
@@ -257,7 +259,7 @@ impl Drawing {
         for lane in order {
             let height = lane.boxes.iter().map(|placed| placed.depth + 1).max().unwrap_or(0);
             let named = u32::from(!lane.name.is_empty());
-            // The thread's name takes the row of the outermost functions, which move one row further.
+            // The thread's name gets the row of the outermost functions. All functions move one row further.
             if named > 0 {
                 drawing.boxes.push(PageBox::plain(row, chart.length, names.number(&lane.name), Swatch::Lane));
             }
@@ -358,14 +360,14 @@ impl PageBox {
 }
 
 impl Look {
-    /// The smallest amount that gets a box.
+    /// The minimum weight of a box. Lighter functions get none.
     pub(super) fn narrowest(&self, total: u64) -> u64 {
         let usual = if self.flame_chart { NARROWEST_IN_CHART } else { NARROWEST };
         (self.min_width.unwrap_or(usual) / 100.0 * total as f64).ceil() as u64
     }
 }
 
-/// The title: the recorded program or, if unknown, the kind of picture and its subject.
+/// The title: the recorded program. If it is unknown, the kind of picture and the name of the input.
 fn title(profile: &Profile, look: &Look) -> String {
     let words: Vec<_> = profile.about.program().iter().map(|word| readable(word)).collect();
     let kind = match (look.flame_chart, look.inverted) {

@@ -1,7 +1,7 @@
-//! Shortens a name to the room in its box.
+//! Shortens a name so that it fits its box.
 //!
-//! The function's own name matters most, so namespaces and packages before it are left out first. If it is still too
-//! long, its end is cut. The page's script does the same after zooming.
+//! The function's own name matters most, so namespaces and packages before it are left out first. If the name is still
+//! too long, its end is cut off. After zooming, the page's script does the same.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,8 @@ pub enum Cut {
     Begin,
 }
 
-/// With room for fewer letters, no name is shown: names could not be told apart.
+/// Minimum number of letters that a shortened name must have room for. With less room no name is shown, because names
+/// could not be told apart.
 const FEWEST: usize = 3;
 
 /// Shortens a name to at most `room` letters. `None` if there is too little room for any name.
@@ -42,8 +43,8 @@ pub(super) fn shorten(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> 
     Some(Cow::Owned(format!("{kept}…")))
 }
 
-/// The offsets after each `::` before the function's own name, or after each `.` if `dots_qualify`. Brackets are
-/// skipped.
+/// The offset of each part of a qualified name: after each `::` before the function's own name or, if `dots_qualify`,
+/// after each `.`. Text in brackets is skipped.
 fn offsets_of_parts(name: &str, dots_qualify: bool) -> Vec<usize> {
     let bytes = name.as_bytes();
     let mut depth = 0usize;
@@ -61,8 +62,8 @@ fn offsets_of_parts(name: &str, dots_qualify: bool) -> Vec<usize> {
     found
 }
 
-/// True if the dot at index 1 separates two names. Two dots in a row don't: V8's `Module._extensions..js` is the
-/// function `_extensions..js` of `Module`.
+/// True if the dot at index 1 of `from_neighbour` separates two names. Two dots in a row don't: V8's
+/// `Module._extensions..js` is the function `_extensions..js` of `Module`.
 fn begins_a_name(from_neighbour: &[u8]) -> bool {
     matches!(from_neighbour, [before, _, after, ..] if *before != b'.' && *after != b'.')
 }

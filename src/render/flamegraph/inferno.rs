@@ -1,8 +1,8 @@
-//! Draws flame graphs with the inferno crate, for its palettes and its coloring of differences. From the same folded
-//! stacks, the page is identical to the one of inferno-flamegraph.
+//! Draws flame graphs with the inferno crate, for its palettes and its coloring of differences. The page is identical
+//! to the one that inferno-flamegraph makes of the same folded stacks.
 //!
-//! Boxes too narrow to be drawn are left out before inferno sees them. The picture doesn't change, and deep recordings
-//! need not be expanded into one line per stack.
+//! Boxes that are too narrow to be drawn are left out before inferno sees them. This doesn't change the picture, and it
+//! avoids expanding deep recordings into one line per stack.
 
 use super::look::{Difference, Look, nothing};
 use crate::analysis::call_tree::{CallTree, Spelling};
@@ -14,7 +14,7 @@ use ::inferno::flamegraph::{self, Direction, TextTruncateDirection};
 use std::borrow::Cow;
 use std::io::Write;
 
-/// Draws one event.
+/// Draws one event of a profile.
 pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dyn Write) -> Result<()> {
     let series = profile.series.get(options.series).ok_or_else(nothing)?;
     let count_name = look.count_name.clone().unwrap_or_else(|| count_name(series, options.weight));
@@ -24,7 +24,7 @@ pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: 
     let mut lines = Vec::new();
     if look.flame_chart {
         CallTree::in_time(profile, series, options.weight, spelling, |stack, weight| lines.push(line(stack, weight)));
-        // inferno expects the lines in reverse order of time.
+        // inferno expects the lines of a flame chart in reverse order of time.
         lines.reverse();
     } else {
         let tree = CallTree::new(profile, series, options.weight, spelling);
@@ -33,7 +33,7 @@ pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: 
     draw_lines(lines.iter().map(String::as_str), look, out)
 }
 
-/// Draws the folded stacks `after`. Boxes are red where they grew since `before`, and blue where they shrank.
+/// Draws the folded stacks `after`. Boxes are red where they grew compared with `before`, and blue where they shrank.
 pub fn draw_difference(
     before: &[u8],
     after: &[u8],
@@ -49,9 +49,10 @@ pub fn draw_difference(
     draw_lines(lines.lines(), look, out)
 }
 
-/// The smallest weight that inferno would draw. Narrower boxes can be left out.
+/// The minimum weight of boxes that inferno draws. Lighter boxes can be left out.
 fn narrowest(tree: &CallTree, look: &Look) -> u64 {
-    // With base functions, inferno computes the total itself from those stacks that remain.
+    // With base functions, inferno computes the total itself from the stacks with these functions, so the weight isn't
+    // known here.
     if !look.base.is_empty() {
         return 0;
     }
@@ -69,7 +70,7 @@ fn spell(tree: &CallTree, narrow: u64, lines: &mut Vec<String>) {
     }
 }
 
-/// A line of folded stacks. inferno would take a number at the end of a name for a second weight, so the space before
+/// A line of folded stacks. inferno would parse a number at the end of a name as a second weight, so the space before
 /// such a number becomes a no-break space.
 fn line(stack: &str, weight: u64) -> String {
     let number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');

@@ -1,4 +1,4 @@
-//! How a flame graph should look.
+//! Options for how a flame graph looks.
 
 use super::fit::Cut;
 use crate::analysis::comparison::CompareOptions;
@@ -12,22 +12,22 @@ pub enum Style {
     /// Our own page.
     #[default]
     Page,
-    /// The page that inferno-flamegraph makes of the same folded stacks.
+    /// The page that inferno-flamegraph would make of the same stacks.
     Inferno,
 }
 
-/// How a flame graph should look. `None` stands for the default.
+/// Options for how a flame graph looks. In all fields, `None` means the default.
 #[derive(Debug, Clone, Default)]
 pub struct Look {
-    /// Which page to draw. Fields marked with inferno only work on inferno's page.
+    /// Which page to draw. Fields marked "(inferno)" only work on inferno's page.
     pub style: Style,
     /// The title. By default it names the recorded program.
     pub title: Option<String>,
-    /// The name of the input, for the default title if the recorded program is not known.
+    /// The name of the input. It is in the default title if the recorded program is not known.
     pub subject: Option<String>,
     /// A second line below the title.
     pub subtitle: Option<String>,
-    /// Notes, saved in the file but not shown.
+    /// Notes that are saved in the file but not shown.
     pub notes: Option<String>,
     /// The color palette (inferno).
     pub colors: Option<Palette>,
@@ -43,9 +43,9 @@ pub struct Look {
     pub stroke_color: Option<StrokeColor>,
     /// The color of texts outside the graph (inferno).
     pub ui_color: Option<Color>,
-    /// Draw the roots at the top (an icicle graph).
+    /// Draw the outermost functions at the top (an icicle graph).
     pub inverted: bool,
-    /// Reverse the stacks: merge them from the leaves.
+    /// Reverse the stacks, so that they are merged from the innermost function on.
     pub reversed: bool,
     /// Draw a flame chart: time runs from left to right, and stacks are not merged.
     pub flame_chart: bool,
@@ -61,11 +61,11 @@ pub struct Look {
     pub font_type: Option<String>,
     /// The font size, in pixels.
     pub font_size: Option<usize>,
-    /// The average width of a letter, relative to the font size.
+    /// The average width of a letter, as a fraction of the font size.
     pub font_width: Option<f64>,
     /// The unit of the weights, such as `samples`.
     pub count_name: Option<String>,
-    /// What a box is called, such as `Function:`.
+    /// The word shown for a box, such as `Function:`.
     pub name_type: Option<String>,
     /// A factor by which shown weights are multiplied.
     pub factor: Option<f64>,
@@ -73,7 +73,7 @@ pub struct Look {
     pub cut: Cut,
     /// Cut long names at the right end instead of the left (inferno).
     pub truncate_right: bool,
-    /// Swap the colors for more and less.
+    /// In a difference, swap the colors for more and less.
     pub negate: bool,
     /// Indent the SVG (inferno).
     pub pretty_xml: bool,
@@ -88,7 +88,7 @@ pub struct Difference {
     pub normalize: bool,
     /// Treat hexadecimal numbers in names as equal.
     pub strip_hex: bool,
-    /// How changed functions are found.
+    /// How to find functions that changed, apart from chance.
     pub compare: CompareOptions,
 }
 

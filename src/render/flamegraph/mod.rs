@@ -1,7 +1,8 @@
 //! Draws flame graphs as SVG, on our own page or (with [`Style::Inferno`]) on inferno's.
 //!
-//! `drawing` and `difference` lay out the boxes, from a call tree or, for flame charts, from samples in order of time.
-//! `page` writes the page around them, and `palette` colors boxes by the kind of code. Equal inputs give equal bytes.
+//! `drawing` and `difference` lay out the boxes. They start from a call tree or, for flame charts, from samples in
+//! order of time. `page` writes the page around the boxes, and `palette` colors them by the kind of code. Equal inputs
+//! give the same bytes.
 
 mod amount;
 mod decimal;
@@ -32,7 +33,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     draw(profile, &whole, &Look::default(), out, &write_picture)
 }
 
-/// Draws one event. Calls `write` to output a picture on our own page; inferno's goes directly to `out`.
+/// Draws one event. A picture on our own page is passed to `write`; inferno's page is written directly to `out`.
 pub fn draw(
     profile: &Profile,
     options: &WriteOptions,
@@ -47,8 +48,8 @@ pub fn draw(
     }
 }
 
-/// Draws stacks that were summed by sorting instead of building a tree. This only works for [`Style::Page`], with the
-/// roots first and without a filter by base function.
+/// Draws stacks that were summed by sorting them. No call tree is built. This only works for [`Style::Page`] if stacks
+/// are neither reversed nor filtered by base function.
 pub fn of_sorted(runs: &Runs, options: &WriteOptions, look: &Look) -> Result<Picture> {
     Ok(Picture::new(Drawing::of_sorted(runs, options, look)?, look))
 }

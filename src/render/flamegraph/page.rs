@@ -1,14 +1,14 @@
-//! A flame graph as an SVG file. It is a picture wherever SVG is shown; where scripts run, its own script makes it
-//! searchable and zoomable.
+//! A flame graph as an SVG file. Any program that shows SVG shows the picture. Where scripts run, the file's own script
+//! makes it searchable and zoomable.
 //!
 //! The picture has few elements: all boxes of one color are strokes of one path. The script doesn't use these paths. It
 //! reads the names (element `names`, one per line), other facts (`facts`, JSON) and the boxes (attribute `data-b` of
 //! the groups in `boxes`), and draws what is in view on a canvas.
 //!
 //! A box is written as `row,start,width,name,color[,shares[,before]]`; boxes are separated by blanks. `start` is
-//! relative to the start of the previous box in the group, and amounts are multiples of the fact `unit`. A color is a
-//! letter and the number of a shade. `shares` are the letters of tiers, each followed by its amount. `before` is the
-//! amount in the earlier profile of a difference; it ends in `~` if the change may be chance.
+//! relative to the start of the previous box in the group. Amounts are multiples of the fact `unit`. `color` is a
+//! letter and the number of a shade. `shares` are the letters of tiers, each followed by the tier's amount. `before` is
+//! the amount in the earlier profile of a difference; it ends in `~` if the change may be chance.
 
 use super::amount::{Scale, percent};
 use super::decimal::push_fixed;
@@ -26,10 +26,10 @@ use std::collections::BTreeMap;
 
 const STYLE: &str = include_str!("page.css");
 
-/// How many boxes are written as one [`Piece`]: about half a megabyte of text.
+/// The number of boxes in one [`Piece`]. A piece is about half a megabyte of text.
 const PIECE: usize = 4096;
 
-/// The picture's width in pixels if none is requested. With the script, the page fills the window instead.
+/// The picture's width in pixels if the user requests none. With the script, the picture fills the window instead.
 const WIDTH: f64 = 1200.0;
 
 /// The space between boxes and the picture's sides, and above the first line of text, in pixels.
@@ -41,13 +41,13 @@ const LINE: f64 = 19.0;
 /// The height of the time axis below a chart, in pixels.
 const AXIS: f64 = 20.0;
 
-/// Boxes up to this width, in pixels, have no gap to their neighbor.
+/// Maximum width in pixels of boxes that have no gap to their neighbor.
 const NARROW: f64 = 2.0;
 
-/// The gap between two boxes, in pixels. It shows the color of the page.
+/// The gap between two boxes, in pixels. The page's background is visible in it.
 const GAP: f64 = 1.0;
 
-/// Boxes narrower than this, in pixels, are not drawn: even many of them side by side would not be visible.
+/// Minimum width in pixels of boxes that are drawn. Even many narrower boxes side by side would not be visible.
 const INVISIBLE: f64 = 0.1;
 
 /// A flame graph that is written as SVG piece by piece.
@@ -57,7 +57,7 @@ pub struct Picture {
     head: Vec<u8>,
     tail: Vec<u8>,
     sizes: Sizes,
-    /// All amounts are multiples of this; see [`Drawing::common_unit`].
+    /// All amounts are multiples of this number; see [`Drawing::common_unit`].
     unit: u64,
     cut: Cut,
     script: bool,
@@ -69,7 +69,7 @@ pub struct Picture {
 struct Sizes {
     width: f64,
     height: f64,
-    /// The upper edge of the topmost row.
+    /// The upper edge of the topmost row of boxes.
     top: f64,
     row: f64,
     rows: u32,
@@ -132,7 +132,7 @@ impl Picture {
         &self.head
     }
 
-    /// All boxes, in pieces to be written in this order.
+    /// All boxes, in pieces that must be written in this order.
     pub fn pieces(&self) -> impl Iterator<Item = Piece<'_>> + Send {
         self.drawing.boxes.chunks(PIECE).map(Piece)
     }
@@ -211,7 +211,7 @@ impl Picture {
         head + "<g id=\"boxes\">"
     }
 
-    /// The colors that occur in the legend, the boxes and their shares, without duplicates.
+    /// The colors that occur in the legend, in boxes and in their tiers, without duplicates.
     fn swatches(&self) -> Vec<Swatch> {
         let mut swatches: Vec<Swatch> = self.drawing.legend.iter().map(|(swatch, _)| *swatch).collect();
         for one in &self.drawing.boxes {
@@ -264,7 +264,7 @@ impl Picture {
         axis
     }
 
-    /// The SVG text of a piece.
+    /// The SVG text for a piece of the picture.
     pub fn text(&self, piece: &Piece<'_>) -> Vec<u8> {
         let mut out = Vec::with_capacity(PIECE * 64);
         out.extend_from_slice(b"<g");
@@ -296,7 +296,7 @@ impl Picture {
             }
             push_decimal(one.row.into(), out);
             out.push(b',');
-            // In a chart, each thread starts at the left again, so the difference can be negative.
+            // In a chart, each thread starts at the left again, so a difference to the previous start can be negative.
             let start = one.start / self.unit;
             if start < before {
                 out.push(b'-');
@@ -360,11 +360,12 @@ impl Picture {
         }
     }
 
-    /// Adds a stroke as long and as thick as the box, with a gap to the next box unless the box is narrow.
+    /// Adds a stroke that is as long and as thick as the box. It leaves a gap to the next box, unless the box is
+    /// narrow.
     fn add_bar(&self, one: &PageBox, path: &mut Vec<u8>) {
         let Extent { left, width } = self.extent(one);
         let width = if width > NARROW { width - GAP } else { width };
-        // The box only becomes visible when zooming in. It is in the data for the script.
+        // The box only becomes visible when zooming in. The script draws it from the data.
         if width < INVISIBLE {
             return;
         }
@@ -389,7 +390,7 @@ impl Picture {
     /// Writes the name of a box, if there is room for it.
     fn write_label(&self, one: &PageBox, out: &mut Vec<u8>) {
         let Extent { left, width } = self.extent(one);
-        // Runtimes of JIT code separate packages by dots.
+        // In JIT code, runtimes separate packages by dots.
         let dots_qualify = matches!(one.swatch, Swatch::Code(Category::Jit(_)));
         let room = ((width - 4.0) / self.sizes.letter).max(0.0) as usize;
         let Some(text) = shorten(self.name(one), room, dots_qualify, self.cut) else { return };
@@ -405,7 +406,7 @@ impl Picture {
         out.extend_from_slice(b"</text>\n");
     }
 
-    /// Writes a box with a tooltip that names it, for pages without the script.
+    /// Writes a box with a tooltip that shows its name, for pages without the script.
     fn write_with_tooltip(&self, one: &PageBox, out: &mut Vec<u8>) {
         out.extend_from_slice(b"<g><title>");
         out.extend_from_slice(escape(&self.tooltip(one)).as_bytes());
@@ -428,7 +429,7 @@ impl Picture {
     }
 }
 
-/// Where a box is in its row, in pixels.
+/// The left and right edge of a box, in pixels.
 struct Extent {
     left: f64,
     width: f64,
@@ -437,7 +438,7 @@ struct Extent {
 /// A color in the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Color {
-    /// The letter of a swatch (ASCII).
+    /// The letter of the swatch (ASCII).
     letter: char,
     shade: u32,
 }
@@ -448,7 +449,7 @@ impl Color {
         push_decimal(self.shade.into(), out);
     }
 
-    /// Writes the name of the color's class after `before`.
+    /// Writes the CSS class name of the color, preceded by `before`.
     fn write_class(self, before: &[u8], out: &mut Vec<u8>) {
         out.extend_from_slice(before);
         out.extend_from_slice(CLASS.as_bytes());
@@ -456,11 +457,11 @@ impl Color {
     }
 }
 
-/// Consecutive boxes, written as one group.
+/// Consecutive boxes that are written as one group.
 #[derive(Debug)]
 pub struct Piece<'a>(&'a [PageBox]);
 
-/// For each letter that stands for a kind of code in the page, the name of that kind.
+/// The names of the kinds of code, by the letters that stand for them in the page.
 fn words() -> serde_json::Map<String, serde_json::Value> {
     let mut words = serde_json::Map::new();
     for category in Category::ALL {
@@ -483,7 +484,7 @@ fn legend_width(text: &str, letter: f64) -> f64 {
     17.0 + (text.chars().count() as f64 + 2.0) * letter
 }
 
-/// The font names, in a form that both style sheets and canvases accept.
+/// The font names in a form that works in style sheets as well as on canvases.
 fn family(look: &Look) -> String {
     let family = look.font_type.as_deref().unwrap_or("Verdana, 'DejaVu Sans', sans-serif");
     family.chars().filter(|c| c.is_alphanumeric() || " ,'-_.".contains(*c)).collect()
@@ -510,7 +511,7 @@ fn legend_lines(drawing: &Drawing, look: &Look) -> Vec<Vec<(Swatch, String)>> {
 
 /// Escapes a text for XML.
 fn escape(text: &str) -> String {
-    // XML forbids some characters; names are printable already, titles are as the user typed them.
+    // XML forbids some characters. Names are printable already, but titles are as the user typed them.
     escape_markup(text.chars().filter(|letter| match letter {
         '\n' => true,
         '\u{fffe}' | '\u{ffff}' => false,

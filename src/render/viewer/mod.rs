@@ -1,4 +1,4 @@
-//! A profile as a page that can be opened from disk: one HTML file with the data, the style and the script.
+//! Writes a profile as a page that can be opened from disk: one HTML file with the data, the style and the script.
 //!
 //! ```text
 //! profile.rs   stacks, threads and samples → section `profile`
@@ -6,8 +6,8 @@
 //! modules.rs   js/*.js → one script
 //! ```
 //!
-//! Code that has more data than a profile holds adds a [`Section`]. A script module of the same name shows that part of
-//! the page. The page loads nothing else, and its own content security policy forbids that.
+//! A command that has more data than a profile holds adds a [`Section`] to the page. The script module of the same name
+//! shows that section. The page loads nothing from outside; its own content security policy forbids that.
 
 mod modules;
 mod pack;
@@ -39,7 +39,8 @@ pub struct Page {
 
 /// Writes a page as HTML.
 pub fn write(page: &Page, out: &mut dyn Write) -> Result<()> {
-    // Each piece begins with the name of a placeholder (`{{name}}`). Inserted texts are not searched for placeholders.
+    // Each piece begins with the name of a placeholder (`{{name}}`). Texts inserted for placeholders aren't searched
+    // again.
     let mut pieces = PAGE.split("{{");
     out.write_all(pieces.next().unwrap_or_default().as_bytes())?;
     for piece in pieces {

@@ -5,7 +5,7 @@
 //! the joined script, each module comes after those that it imports, and these keywords are removed. Two modules must
 //! therefore not declare the same name at their top level.
 
-/// The modules by file name, in any order.
+/// All modules by file name, in any order.
 const MODULES: &[(&str, &str)] = &[
     ("activity.js", include_str!("js/activity.js")),
     ("arrows.js", include_str!("js/arrows.js")),
@@ -125,12 +125,13 @@ impl<'t> ModuleParts<'t> {
     }
 }
 
-/// Splits a text behind the first `end`, or at its own end if there is none.
+/// Splits a text after the first `end`. If there is none, the second part is empty.
 fn split_behind(text: &str, end: char) -> (&str, &str) {
     text.split_at(text.find(end).map_or(text.len(), |index| index + end.len_utf8()))
 }
 
-/// Joins the module `first` and all modules that it imports, directly or indirectly, each after its own imports.
+/// Joins the module `first` with all modules that it imports, directly or indirectly. Each module comes after its own
+/// imports.
 fn join_modules(first: &str, modules: &[(&str, &str)]) -> String {
     let (mut done, mut script) = (Vec::new(), String::new());
     let mut todo = vec![(first, false)];
@@ -156,7 +157,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeMap;
 
-    /// The names that a module declares at its top level, each with true if it is exported.
+    /// The names that a module declares at its top level, each with whether it is exported.
     fn declared_names(text: &str) -> Vec<(String, bool)> {
         let declaration = |line: &str| {
             let (exported, line) = line.strip_prefix("export ").map_or((false, line), |line| (true, line));

@@ -21,11 +21,11 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// One section of the page's data.
+/// A named section of the page's data, with JSON and columns.
 #[derive(Debug, Clone)]
 pub struct Section {
     name: &'static str,
-    /// The serialized JSON. Keeping it as a [`Value`] would take ten times the memory.
+    /// The section's JSON, already serialized. Keeping it as a [`Value`] would take ten times the memory.
     json: String,
     columns: Vec<PackedColumn>,
 }
@@ -50,7 +50,7 @@ impl Section {
         self
     }
 
-    /// Sets the section's JSON to an object. One of its fields is a list, which may be very long.
+    /// Sets the section's JSON to an object. One field of the object is a list, which may be very long.
     pub fn json_and_list(
         mut self,
         json: Map<String, Value>,
@@ -79,7 +79,7 @@ impl Section {
         self
     }
 
-    /// Adds a column of numbers, stored as differences between neighbors. No number may exceed `i64::MAX`.
+    /// Adds a column of numbers, stored as differences from the previous number. No number may exceed `i64::MAX`.
     pub fn deltas(mut self, name: impl Into<String>, numbers: impl IntoIterator<Item = u64>) -> Self {
         let (mut bytes, mut len, mut before) = (Vec::new(), 0, 0u64);
         for number in numbers {
@@ -92,8 +92,8 @@ impl Section {
         self
     }
 
-    /// Adds a column of texts, separated by line breaks. Each text is made [`readable`], and so has no line breaks
-    /// itself.
+    /// Adds a column of texts, separated by line breaks. Each text is made [`readable`], so that it contains no line
+    /// breaks.
     pub fn texts<T: AsRef<str>>(mut self, name: impl Into<String>, texts: impl IntoIterator<Item = T>) -> Self {
         let (mut bytes, mut len) = (Vec::new(), 0);
         for text in texts {
@@ -108,13 +108,13 @@ impl Section {
     }
 }
 
-/// Serializes JSON, after making all strings in it printable.
+/// Makes all strings of a JSON value printable, and serializes it.
 fn text_of(mut json: Value) -> String {
     make_readable(&mut json);
     json.to_string()
 }
 
-/// An object whose values are already serialized.
+/// Serializes an object whose values are already serialized.
 fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = "{".to_owned();
     for (at, (name, value)) in fields.enumerate() {
@@ -140,7 +140,7 @@ fn make_readable(value: &mut Value) {
     }
 }
 
-/// Writes the block in base64.
+/// Writes the packed block in base64.
 pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
     let json: BTreeMap<&str, &str> = sections.iter().map(|section| (section.name, &*section.json)).collect();
     let columns = || sections.iter().flat_map(|section| section.columns.iter().map(move |column| (section, column)));

@@ -1,24 +1,24 @@
-//! The samples of a page in order of time.
+//! The rows of samples on a page, in order of time.
 //!
-//! If there are more than a million, samples with equal stack, thread and time are summed into one row, because a
-//! browser can't open a page with tens of millions of samples. Times are then rounded down to a unit that is long
-//! enough. Since users select whole units of time on the page, sums over a selection stay exact.
+//! If there are more than a million samples, those with equal stack, thread and time are summed into one row, because a
+//! browser can't open a page with tens of millions of samples. For this, times are rounded down to a multiple of a
+//! unit. Since users select whole units of time on the page, sums over a selection stay exact.
 
 use crate::model::Nanos;
 use crate::model::stacks::{Profile, Row, Series, TrackId};
 
-/// Above this many samples, times are in microseconds.
+/// Maximum number of samples with exact times. If there are more, times are in microseconds.
 const EXACT: usize = 300_000;
 
-/// Above this many samples, samples are summed.
+/// Maximum number of samples with rows of their own. If there are more, samples are summed.
 const SINGLE: usize = 1_000_000;
 
-/// The highest number of rows after summing. A row takes about 8 bytes of the page.
+/// Maximum number of rows after summing. A row takes about 8 bytes of the page.
 const MOST: usize = 1_500_000;
 
-/// Where functions, stacks and threads of a profile are in the page's tables.
+/// Translates numbers of a profile to indices in the page's tables.
 pub(super) struct PageNumbers {
-    /// The index of the function, by frame.
+    /// The index of the function in the page's table, by frame of the profile.
     pub(super) functions: Vec<u32>,
     pub(super) nodes: Vec<u32>,
     pub(super) tracks: Vec<u32>,
@@ -30,15 +30,15 @@ pub(super) struct PageRow {
     pub(super) time: u64,
     pub(super) weight: u64,
     pub(super) count: u64,
-    /// The stack, counted from 1; 0 is the empty stack.
+    /// The number of the stack, counted from 1. 0 is the empty stack.
     pub(super) node: u32,
     pub(super) track: u32,
-    /// The instruction, counted from 1 over all listings; 0 if it is in none.
+    /// The number of the instruction, counted from 1 over all listings. 0 if no listing has the instruction.
     pub(super) spot: u32,
 }
 
 impl PageRow {
-    /// Rows with equal keys are summed.
+    /// The key for summing: rows with equal keys become one row.
     fn key(&self) -> (u64, u32, u32, u32) {
         (self.time, self.node, self.track, self.spot)
     }
@@ -47,25 +47,25 @@ impl PageRow {
 /// The rows of each event, and the unit of their times.
 pub(super) struct PageRows<'p> {
     samples: Vec<Samples<'p>>,
-    /// The rows of each event, if samples were summed.
+    /// The rows of each event if samples were summed, otherwise `None`.
     sums: Option<Vec<Vec<PageRow>>>,
-    /// `None` if there is a sample without a time.
+    /// The clock of the rows. `None` if there is an input of which no sample has a time.
     pub(super) clock: Option<PageClock>,
-    /// The number of samples before summing. `None` if they were not summed.
+    /// The number of samples before they were summed. `None` if samples were not summed.
     pub(super) summed: Option<usize>,
 }
 
-/// Converts times to units since the first sample.
+/// Converts times to the page's units of time since the first sample.
 #[derive(Clone, Copy)]
 pub(super) struct PageClock {
     start: u64,
     last: u64,
-    /// The length of a unit, in nanoseconds.
+    /// The length of a unit of time in nanoseconds.
     unit: u64,
 }
 
 impl<'p> PageRows<'p> {
-    /// Makes the rows. `spots` has the instruction of each row for each event, or is empty.
+    /// Makes the rows. `spots` has for each event the instruction of each row; it may be empty.
     pub(super) fn new(
         profile: &Profile,
         series: &'p [Series],
@@ -79,7 +79,7 @@ impl<'p> PageRows<'p> {
             let spots = spots.get(event).map_or(&[][..], |spots| &spots[..]);
             samples.push(Samples::new(series, spots, numbers));
         }
-        // Rows that last, such as calls, are never summed: two calls are not one longer call.
+        // Rows with a duration, such as calls, are never summed: two calls are not one longer call.
         match clock.filter(|_| count > SINGLE && !profile.rows_last) {
             Some(clock) => {
                 samples.iter_mut().for_each(Samples::sort_by_stack);
@@ -105,7 +105,7 @@ impl<'p> PageRows<'p> {
     }
 }
 
-/// Thread, stack and instruction of a row, numbered as in [`PageRow`].
+/// The thread, stack and instruction of a row, with the numbers of [`PageRow`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Owner {
     track: u32,
@@ -118,7 +118,7 @@ struct Samples<'p> {
     rows: &'p [Row],
     spots: &'p [u32],
     numbers: &'p PageNumbers,
-    /// Indices of the rows, sorted by time or by stack.
+    /// The indices of the event's rows, sorted by time or by stack.
     order: Vec<usize>,
 }
 
@@ -139,7 +139,7 @@ impl<'p> Samples<'p> {
         }
     }
 
-    /// Sorts rows so that those which may be summed are neighbors. Rows of one stack stay in order of time.
+    /// Sorts the rows so that those which may be summed are neighbors. Rows with the same stack stay in order of time.
     fn sort_by_stack(&mut self) {
         let mut order = std::mem::take(&mut self.order);
         order.sort_by_cached_key(|index| self.owner(*index));
@@ -153,12 +153,12 @@ impl<'p> Samples<'p> {
         PageRow { time, weight: row.weight, count: row.count, node, track, spot }
     }
 
-    /// The number of rows that would be left with this unit of time.
+    /// The number of rows if samples are summed with this clock.
     fn count(&self, clock: PageClock) -> usize {
         self.order.chunk_by(|one, next| self.summed_by(*one, clock) == self.summed_by(*next, clock)).count()
     }
 
-    /// Rows for which this is equal are summed.
+    /// The key for summing with this clock: rows with equal keys become one row.
     fn summed_by(&self, index: usize, clock: PageClock) -> (Owner, u64) {
         (self.owner(index), clock.since_start(&self.rows[index]))
     }
@@ -180,7 +180,7 @@ impl<'p> Samples<'p> {
 }
 
 impl PageClock {
-    /// `None` if there are samples without times.
+    /// Makes the clock for `count` samples. `None` if there is an input of which no sample has a time.
     fn new(profile: &Profile, count: usize) -> Option<Self> {
         if !profile.has_times() {
             return None;
@@ -193,8 +193,8 @@ impl PageClock {
         (start <= last).then_some(Self { start, last, unit })
     }
 
-    /// Chooses the shortest unit (1, 2 or 5 times a power of ten) that leaves at most [`MOST`] rows. If none does, one
-    /// unit spans the whole time.
+    /// Chooses the shortest unit (1, 2 or 5 times a power of ten) that leaves at most [`MOST`] rows. If no such unit
+    /// does, takes one that spans the whole time.
     fn coarsen(self, samples: &[Samples<'_>]) -> Self {
         let whole = (self.last - self.start).saturating_add(1);
         let powers = std::iter::successors(Some(self.unit), |unit| unit.checked_mul(10));
@@ -207,17 +207,17 @@ impl PageClock {
         Self { unit: units.get(coarse_enough).copied().unwrap_or(whole), ..self }
     }
 
-    /// The time of a row, in units since the first sample. Rows without a time are put at the end.
+    /// The time of a row in units since the first sample. Rows without a time are sorted to the end.
     fn since_start(self, row: &Row) -> u64 {
         (row.time.map_or(self.last, |time| time.0) - self.start) / self.unit
     }
 
-    /// The length of a unit, in nanoseconds.
+    /// The length of a unit of time in nanoseconds.
     pub(super) fn unit(self) -> u64 {
         self.unit
     }
 
-    /// The clock for the page. Times are strings, because they may not fit a JavaScript number.
+    /// The description of the clock for the page. Times are strings, because they may not fit a JavaScript number.
     pub(super) fn json(self) -> serde_json::Value {
         serde_json::json!({ "unit": self.unit, "start": self.start.to_string(), "last": self.last.to_string() })
     }
@@ -228,7 +228,8 @@ mod tests {
     use super::*;
     use crate::model::stacks::{Frame, FrameKind, StackId, Track, Unit};
 
-    /// A profile with `samples` samples, one each microsecond, which have `stacks` stacks in turn; and its numbers.
+    /// A profile with `samples` samples, one per microsecond, whose stacks alternate between `stacks` different ones.
+    /// Also returns the page's numbers for it.
     fn profile(samples: u64, stacks: usize) -> (Profile, PageNumbers) {
         let mut profile = Profile::new();
         let series = profile.series_named("e", Unit::Samples);

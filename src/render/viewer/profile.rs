@@ -1,8 +1,8 @@
-//! A profile as columns of numbers: functions, stacks of functions, threads, and the samples of each event.
+//! Writes a profile as columns of numbers: functions, stacks of functions, threads, and the samples of each event.
 //!
-//! Frames that differ only in line or address count as one function here; the listings show instructions and lines. A
-//! baseline profile shares the tables of functions, stacks and threads with the profile that is shown, so its samples
-//! are just more rows.
+//! Frames that differ only in line or address count as one function here, because the page's code listings show
+//! instructions and lines. An earlier profile to compare with shares the tables of functions, stacks and threads with
+//! the profile that is shown, so its samples are just more rows.
 
 use super::pack::Section;
 use super::page_rows::{PageClock, PageNumbers, PageRows};
@@ -22,14 +22,14 @@ use crate::render::palette;
 use rustc_hash::FxHashMap;
 use serde_json::json;
 
-/// One of several recordings in a page. Its number is the `input` of the tracks that its rows belong to.
+/// One of several recordings on a page. Its number is the `input` of the tracks that its rows belong to.
 #[derive(Debug)]
 pub struct PageRecording {
-    /// The name of the file, with as many directories as needed to tell it from the others.
+    /// The name of the file. It includes as many directories as needed to distinguish it from the other recordings.
     pub name: String,
     /// The path of the file.
     pub path: String,
-    /// The times of the first sample and of the end, on the recording's own clock; `None` if a sample has no time.
+    /// The times of the recording's first sample and of its end, on its own clock. `None` if a sample has no time.
     pub extent: Option<TimeExtent>,
 }
 
@@ -41,9 +41,9 @@ impl PageRecording {
     }
 }
 
-/// Makes the section `profile` and, if there is a baseline to compare with, the section `baseline` with the baseline's
-/// samples of events of the same names. `recordings` is for pages of several recordings. `spots` has, for each event
-/// and row, the number of the instruction plus 1; 0 if the instruction is not listed.
+/// Makes the section `profile`. If there is a baseline (an earlier profile to compare with), also makes the section
+/// `baseline` with its samples of the events that both profiles have. `recordings` is for pages of several recordings.
+/// `spots` has, for each event and row, the number of the instruction plus 1; 0 if the instruction is not listed.
 pub fn sections(
     profile: &Profile,
     recordings: &[PageRecording],
@@ -115,8 +115,8 @@ struct PageTables<'p> {
     texts: Interner<String, u32>,
     /// True if the page compares two profiles.
     compares: bool,
-    /// If two profiles are compared: for each file name of a module, the number of the first path that was seen with
-    /// that file name.
+    /// Only used if two profiles are compared. For each file name of a module, the number of the first path with that
+    /// file name.
     modules: FxHashMap<Box<[u8]>, u32>,
     functions: Vec<PageFunction>,
     function_numbers: FxHashMap<PageFunctionKey, u32>,
@@ -125,7 +125,7 @@ struct PageTables<'p> {
     track_numbers: FxHashMap<&'p Track, u32>,
 }
 
-/// What identifies a function: name, module, start position and category.
+/// The key that identifies a function: name, module, start position and category.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PageFunctionKey {
     name: u32,
@@ -142,8 +142,8 @@ struct PageFunction {
     line: u32,
 }
 
-/// For each frame, the file and line with most of its function's self weight in the first event, as in the tables of
-/// `report`.
+/// For each frame, the source file and line that most of its function's self weight in the first event belongs to. The
+/// tables of `report` show the same.
 fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
     let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
@@ -157,7 +157,7 @@ fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
 }
 
 impl<'p> PageTables<'p> {
-    /// Adds everything that a profile holds, except its samples.
+    /// Adds the functions, stacks and threads of a profile. Returns their numbers in these tables.
     fn add(&mut self, profile: &'p Profile) -> PageNumbers {
         let first = self.functions.len();
         let functions: Vec<u32> = profile.frames().map(|(_, frame)| self.function(profile, frame)).collect();
@@ -178,8 +178,7 @@ impl<'p> PageTables<'p> {
             name: self.texts.number(&*readable(label::function(profile, frame).as_bytes())),
             module: frame.module.map(|module| self.module(profile.name_of(module), frame)),
             file: file.map(|file| self.texts.number(&*readable(profile.name_of(file)))),
-            // A changed source line above a function moves its start, so start positions are ignored when comparing two
-            // recordings.
+            // When comparing, ignore start positions, because a function's start moves if source lines above it change.
             start: if self.compares { (0, 0) } else { (line, column) },
             category: Category::of(frame),
         };
@@ -189,8 +188,8 @@ impl<'p> PageTables<'p> {
         })
     }
 
-    /// For each function, the number of the first function that differs from it at most in its category. This joins the
-    /// tiers of a function.
+    /// For each function, the number of the first function that is the same except for the category. All tiers of a
+    /// function thus get the same number.
     fn identities(&self) -> Vec<u64> {
         let mut firsts = FxHashMap::default();
         let numbered = (0_u64..).zip(&self.functions);
@@ -201,11 +200,11 @@ impl<'p> PageTables<'p> {
         identities.collect()
     }
 
-    /// Sets the source positions of the functions from number `first` on.
+    /// Sets the source positions of the functions that have at least the number `first`.
     fn find_places(&mut self, profile: &Profile, functions: &[u32], first: usize) {
         for ((number, place), (_, frame)) in functions.iter().zip(places(profile)).zip(profile.frames()) {
-            // If the input states calls, lines don't lead to functions, so the start of the function is shown, as in
-            // `report`.
+            // If the input states calls, lines don't lead to functions. So show the start of the function, as `report`
+            // does.
             let place = match frame.start.file {
                 Some(file) if !profile.calls.is_empty() => Some((file, frame.start.line)),
                 _ => place.or_else(|| profile.home_of(frame)),
@@ -219,8 +218,8 @@ impl<'p> PageTables<'p> {
         }
     }
 
-    /// The number of a module's path. When comparing, both profiles use the same path for a module, because a program
-    /// may have moved to another directory and files with JIT code are named after their process.
+    /// The number of a module's path. When comparing, a module has the same path in both profiles: a program may have
+    /// moved to another directory, and files with JIT code are named after their process.
     fn module(&mut self, path: &[u8], frame: &Frame) -> u32 {
         let text = readable(path);
         if !self.compares {
@@ -257,20 +256,20 @@ impl<'p> PageTables<'p> {
     }
 }
 
-/// Counts from 1 instead of 0, because 0 stands for `None`.
+/// Adds 1 to the number. `None` becomes 0.
 fn number_from_one(number: Option<u32>) -> u64 {
     number.map_or(0, |number| u64::from(number) + 1)
 }
 
-/// The number that stands for a kind of code in the page.
+/// The number that the page uses for a kind of code.
 pub fn category_number(category: Category) -> u64 {
     Category::ALL.iter().position(|other| *other == category).unwrap_or(Category::ALL.len() - 1) as u64
 }
 
-/// Adds columns with the calls that the input states for each event, and with the threads that made them.
+/// Adds columns with the calls that the input states for each event, and the threads that made these calls.
 fn calls(profile: &Profile, is_stated: &[bool], numbers: &PageNumbers, mut section: Section) -> Section {
     let function = |frame: FrameId| u64::from(numbers.functions[frame.index()]);
-    // A thread may have thousands of events, so they are looked up by name in a hash table.
+    // A thread may have thousands of events, so look up events by name in a hash table.
     let mut places: Vec<FxHashMap<&str, usize>> = Vec::new();
     for calls in &profile.calls {
         places.push(calls.events.iter().enumerate().map(|(at, name)| (&name[..], at)).collect());
@@ -320,7 +319,7 @@ fn columns(rows: &PageRows<'_>, mut section: Section) -> Section {
     section
 }
 
-/// A note about samples without a time, if other samples have one; otherwise `None`.
+/// A note that some samples have no time. `None` if all samples have times, or if the page has no timeline.
 fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
     let all = profile.series.iter().flat_map(|series| &series.rows);
     let untimed: u64 = all.filter(|row| row.time.is_none()).map(|row| row.count).sum();
@@ -328,7 +327,7 @@ fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
         .then(|| format!("{untimed} samples have no time; they are at the end of the axis"))
 }
 
-/// A note that equal samples are summed, if they are; otherwise `None`.
+/// A note that equal samples are summed. `None` if they aren't.
 fn note_of_sums(rows: &PageRows<'_>) -> Option<String> {
     let (samples, clock) = (rows.summed?, rows.clock?);
     Some(format!(
@@ -345,7 +344,7 @@ fn length_of(nanos: u64) -> String {
     format!("{} {name}", nanos / size)
 }
 
-/// What the page calls the rows of a profile, such as samples.
+/// The word that the page uses for the rows of a profile, such as samples.
 fn counted_rows(profile: &Profile) -> &'static str {
     match row_word(profile) {
         None => "cost",
@@ -355,7 +354,7 @@ fn counted_rows(profile: &Profile) -> &'static str {
 }
 
 fn event(series: &Series) -> serde_json::Value {
-    // For a count of events, the unit is the event's name.
+    // If an event is only counted, the name of the event is shown as the unit.
     let unit = if series.unit.name() == "count" { series.name.as_str() } else { series.unit.name() };
     let sampling = series.sampling.map(|sampling| match sampling {
         Sampling::Period(period) => json!({ "period": period }),
@@ -374,7 +373,7 @@ fn track(track: &&Track) -> serde_json::Value {
     })
 }
 
-/// The kinds of code in the order of legends. Each color is given as a CSS variable.
+/// The kinds of code in the order in which legends list them. Each has its color as a CSS variable.
 fn categories() -> Vec<serde_json::Value> {
     let mut categories = Vec::new();
     for category in Category::ALL {
@@ -390,7 +389,7 @@ mod tests {
     use super::*;
     use crate::model::stacks::{FrameKind, Row};
 
-    /// A profile with one sample: `main` of the program called JIT code.
+    /// A profile with a single sample: the function `main` of `program` called the JIT function `jit`.
     fn profile(program: &str, jit: &str) -> Profile {
         let mut profile = Profile::new();
         let series = profile.series_named("e", crate::model::stacks::Unit::Samples);
@@ -421,7 +420,8 @@ mod tests {
         assert_eq!(tables.texts.items(), ["main", "/usr/bin/php", "hot", "/tmp/perf-7.map"]);
     }
 
-    /// A profile with the function `f`, in which each of these lines has the given weight at each of two addresses.
+    /// A profile in which the function `f` has samples in these lines. Each line has the given weight, at each of two
+    /// addresses.
     fn lines(lines: &[(u32, u64)]) -> Profile {
         let mut profile = Profile::new();
         let (name, file, track) = (profile.name(b"f"), profile.name(b"f.c"), profile.track(Track::default()));

@@ -35,7 +35,7 @@ pub(in crate::commands::inject) struct CodeUse {
 impl CodeUse {
     #[inline]
     pub(super) fn join(&mut self, other: Self) {
-        // Compare before writing: nearly always neither end changes.
+        // Compare before writing: nearly always neither the first nor the last use changes.
         if other.first < self.first {
             self.first = other.first;
         }
@@ -49,21 +49,21 @@ impl CodeUse {
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) samples: u64,
-    /// Samples with at least one frame in JIT code, named or not.
+    /// The number of samples with at least one frame in JIT code, named or not.
     pub(in crate::commands::inject) with_jit: u64,
-    /// Frames in code that a jitdump or perf map describes.
+    /// The number of frames in code that a jitdump or perf map describes.
     pub(in crate::commands::inject) resolved: u64,
-    /// Per process: frames in memory that is not backed by a file and that no jitdump or perf map covers.
+    /// The number of frames, by process, in memory that no file backs and where no jitdump or perf map has code.
     pub(in crate::commands::inject) unresolved: BTreeMap<Pid, u64>,
-    /// The subset of `unresolved` that was sampled after the last record of the process's jitdump.
+    /// Of the frames in `unresolved`, the number sampled after the last record of the process's jitdump.
     pub(in crate::commands::inject) late: BTreeMap<Pid, u64>,
-    /// The subset of `unresolved` at addresses where the sources have code, but only for other times.
+    /// Of the frames in `unresolved`, the number at addresses where the sources have code, but only for other times.
     pub(in crate::commands::inject) other_time: BTreeMap<Pid, u64>,
-    /// Samples whose whole call chain perf drops because of a bad entry.
+    /// The number of samples whose whole call chain perf drops because of a bad entry.
     pub(in crate::commands::inject) bad_chains: u64,
-    /// Call chain entries that make perf drop the chain.
+    /// The number of call chain entries that make perf drop the chain.
     pub(in crate::commands::inject) bad_entries: u64,
-    /// Samples that could not be parsed.
+    /// The number of samples that could not be parsed.
     pub(in crate::commands::inject) unreadable: u64,
 }
 

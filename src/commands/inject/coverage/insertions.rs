@@ -47,7 +47,8 @@ pub(super) fn shadowed_by_insertions(
     shadowings
 }
 
-/// The length of the first run of overlapping mappings, all of one process. The input is sorted by process and start.
+/// The number of mappings at the start of the list that belong to one process and overlap each other without a gap. The
+/// list is sorted by process and start address.
 fn overlapping_len(mappings: &[InsertedMapping]) -> usize {
     let pid = mappings[0].pid;
     let mut end = mappings[0].end;
@@ -71,7 +72,7 @@ fn shadowed_among(
     for new in mappings {
         let (epoch, of_new) = uses[new.of_use as usize];
         let range = new.start.0..new.end.0;
-        // A partly hidden mapping counts as hidden: it will be mapped again as a whole.
+        // Evict hidden mappings completely, even if only a part is hidden: they will be mapped again as a whole.
         visible.evict(
             range.clone(),
             |_| true,

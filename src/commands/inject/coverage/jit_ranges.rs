@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// The address ranges of JIT code, by process. Most words of a stack can be rejected with it cheaply.
+/// The address ranges of JIT code, by process. With these ranges, most words of a stack can be rejected cheaply.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct JitRanges {
-    /// A forked process that adds no ranges of its own shares its parent's.
+    /// The ranges of each process. A forked process that adds no ranges of its own shares those of its parent.
     by_pid: FxHashMap<Pid, Arc<AddrRanges>>,
 }
 
@@ -21,20 +21,22 @@ pub(in crate::commands::inject) struct JitRanges {
 pub(super) struct AddrRanges {
     /// Sorted, with gaps between all ranges.
     list: Vec<Range<Addr>>,
-    /// Coarse bitmaps of the ranges. Stacks have millions of words, and most of them point elsewhere.
+    /// A bitmap for each group of neighboring ranges. They reject most stack words quickly: stacks have millions of
+    /// words, and few of them point to JIT code.
     regions: Vec<Region>,
-    /// The intervals that enclose each region, cut at multiples of 4 GiB. `None` if there are more than [`HULLS`].
+    /// The interval from the first to the last range of each region, cut at multiples of 4 GiB. `None` if that gives
+    /// more than [`HULLS`] pieces.
     hulls: Option<Vec<Hull>>,
 }
 
-/// A part of a region that doesn't cross a multiple of 4 GiB. All its addresses have the same upper half, so several
-/// words can be compared with it at once (SIMD). This saves a fifth of the CPU time of `inject` on recordings with
-/// copied stacks (1 GB of node).
+/// A part of the address interval of a region, cut so that it doesn't cross a multiple of 4 GiB. All its addresses have
+/// the same upper half, so several words can be compared with it at once (SIMD). This saves a fifth of the CPU time of
+/// `inject` on recordings with copied stacks (1 GB of node).
 #[derive(Debug)]
 struct Hull {
-    /// The upper 32 bits of its addresses.
+    /// The upper 32 bits of all addresses in the hull.
     high: u32,
-    /// The lower 32 bits of its first address.
+    /// The lower 32 bits of the hull's first address.
     first: u32,
     /// The distance from the first to the last address.
     last: u32,
@@ -47,31 +49,31 @@ struct Region {
     first: u64,
     /// log2 of the block size in bytes.
     shift: u32,
-    /// One bit per block: set if the block, or the byte just before it, is in one of the ranges.
+    /// One bit per block. It is set if the block, or the byte just before the block, is in one of the ranges.
     used: Vec<u64>,
 }
 
-/// Maximum number of blocks in a region, so that its bitmap fits the L1 cache.
+/// Maximum number of blocks in a region. The bitmap of a region then fits the L1 cache.
 const BLOCKS: u64 = 1 << 16;
 
 /// log2 of the smallest block size: 4 KiB, a page.
 const PAGE_SHIFT: u32 = 12;
 
-/// Ranges with at least this gap between them go into separate regions: those in the executable, the heap and mapped
-/// memory.
+/// Ranges with a gap of at least this many bytes between them go into separate regions. The usual regions are the
+/// executable, the heap and mapped memory.
 const FAR: u64 = 1 << 30;
 
-/// Maximum number of regions per process. Each word is compared with all of them.
+/// Maximum number of regions per process. Each stack word is compared with all of them.
 const REGIONS: usize = 4;
 
-/// Maximum number of hulls per process. Comparing with more costs more than it saves.
+/// Maximum number of hulls per process. With more, comparing a word with all hulls would cost more than it saves.
 const HULLS: usize = 6;
 
 static NO_RANGES: AddrRanges = AddrRanges { list: Vec::new(), regions: Vec::new(), hulls: Some(Vec::new()) };
 
 impl JitRanges {
-    /// Collects the ranges of every process from its own code and the code inherited at its fork, except for the
-    /// processes in `without`.
+    /// Collects the JIT ranges of all processes except those in `without`. The ranges of a process are those of its own
+    /// code and those of the code that it inherited when it was forked.
     pub(in crate::commands::inject) fn new(codes: &CodeMap<'_>, processes: &Processes, without: &[Pid]) -> Self {
         let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
         for (pid, start, end) in codes.extents() {
@@ -81,7 +83,8 @@ impl JitRanges {
         Self::with_inherited(own, processes, without)
     }
 
-    /// The address ranges where files were mapped at any time, limited to mappings that overlap these JIT ranges.
+    /// The address ranges where files were mapped at any time. Only mappings that overlap the JIT ranges of `self`
+    /// count.
     pub(super) fn with_files(&self, processes: &Processes) -> Self {
         let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
         for (&pid, process) in &processes.by_pid {
@@ -104,8 +107,8 @@ impl JitRanges {
         let without: FxHashSet<Pid> = without.iter().copied().collect();
         let pids: Vec<Pid> = processes.by_pid.keys().chain(own.keys()).copied().collect();
         own.retain(|pid, _| !without.contains(pid));
-        // The ranges that each forked process starts with. Siblings often have the same, so `passed_on` lets them share
-        // one.
+        // The ranges that each forked process inherits. Siblings often inherit the same ranges; with `passed_on`, they
+        // share one list.
         let mut forked_with: FxHashMap<Pid, Arc<AddrRanges>> = FxHashMap::default();
         let mut passed_on: FxHashMap<(Pid, bool), Option<Arc<AddrRanges>>> = FxHashMap::default();
         for Descent { child, parent, at } in ancestry.descents() {
@@ -141,7 +144,7 @@ impl JitRanges {
     }
 }
 
-/// A process's own ranges and those that it inherited. `None` if there are neither.
+/// Joins a process's own ranges and those that it inherited by fork. `None` if it has neither.
 fn join_ranges(own: Option<&Vec<Range<Addr>>>, inherited: Option<&Arc<AddrRanges>>) -> Option<Arc<AddrRanges>> {
     let Some(own) = own.filter(|own| !own.is_empty()) else { return inherited.cloned() };
     let mut all = own.clone();
@@ -155,7 +158,7 @@ fn join_ranges(own: Option<&Vec<Range<Addr>>>, inherited: Option<&Arc<AddrRanges
 impl AddrRanges {
     /// `list` must be sorted and free of overlaps.
     fn new(list: Vec<Range<Addr>>) -> Self {
-        // Split the list at its widest gaps.
+        // Split the list where the gaps between ranges are widest.
         let gap_before = |index: usize| list[index].start.0 - list[index - 1].end.0;
         let mut starts: Vec<usize> = (1..list.len()).filter(|&index| gap_before(index) >= FAR).collect();
         starts.sort_unstable_by_key(|&index| std::cmp::Reverse(gap_before(index)));
@@ -168,7 +171,8 @@ impl AddrRanges {
             let end = starts.get(number + 1).copied().unwrap_or(list.len());
             let ranges = &list[start..end];
             regions.extend(Region::new(ranges));
-            // An interval may be cut into billions; one more than the maximum is enough to know.
+            // A huge interval may have billions of pieces. One more than the maximum is enough to know that there are
+            // too many.
             hulls.extend(Hull::cut(ranges).take(HULLS + 1));
         }
         let hulls = (hulls.len() <= HULLS).then_some(hulls);
@@ -179,14 +183,14 @@ impl AddrRanges {
         self.list.is_empty()
     }
 
-    /// False only if neither `addr` nor the address before it is in one of the ranges.
+    /// Returns true if `addr` or the address before it may be in one of the ranges. False is certain, true isn't.
     #[inline]
     pub(super) fn may_reach(&self, addr: Addr) -> bool {
         self.regions.iter().any(|region| region.may_reach(addr))
     }
 
-    /// False only if none of the addresses, nor the ones just before them, is in one of the ranges. Coarser than
-    /// [`Self::may_reach`], but faster.
+    /// Returns true if any of the addresses, or the address before any of them, may be in one of the ranges. False is
+    /// certain, true isn't. Faster than [`Self::may_reach`], but with more false positives.
     #[inline]
     pub(super) fn may_reach_any<const N: usize>(&self, addrs: &[u64; N]) -> bool {
         let Some(hulls) = &self.hulls else { return true };
@@ -205,8 +209,8 @@ impl AddrRanges {
 }
 
 impl Hull {
-    /// Cuts the interval around a sorted list of ranges at multiples of 4 GiB. The byte after the last range is
-    /// included.
+    /// Takes the interval from the first range to one byte after the last range of a sorted list, and cuts it at
+    /// multiples of 4 GiB.
     fn cut(list: &[Range<Addr>]) -> impl Iterator<Item = Self> {
         let ends = list.first().zip(list.last()).map(|(first, last)| (first.start.0, last.end.0));
         ends.into_iter().flat_map(|(first, last)| {
@@ -218,7 +222,7 @@ impl Hull {
         })
     }
 
-    /// Has no branches, so that the compiler vectorizes it.
+    /// True if any of the addresses is in the hull. The code has no branches, so that the compiler vectorizes it.
     #[inline]
     fn has_any<const N: usize>(&self, addrs: &[u64; N]) -> bool {
         let is_in = |addr: u64| {
@@ -251,7 +255,7 @@ impl Region {
     }
 }
 
-/// Sorts the ranges and joins those with less than a page between them.
+/// Sorts the ranges, and joins ranges with less than a page between them.
 fn merge(ranges: &mut Vec<Range<Addr>>) {
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     ranges.dedup_by(|next, kept| {
@@ -268,7 +272,7 @@ mod tests {
     use super::*;
     use proptest::prelude::{Strategy, any, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
 
-    /// Addresses close to each other, close to 4 GiB on either side, and anywhere.
+    /// Start addresses that are close to each other, close to 4 GiB on either side, or anywhere.
     fn start() -> impl Strategy<Value = u64> {
         prop_oneof![0..1u64 << 20, (1u64 << 32) - 20_000..1 << 32, any::<u64>()]
     }

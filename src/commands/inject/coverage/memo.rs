@@ -5,11 +5,10 @@ use super::code_uses::UseId;
 use crate::model::lasting::Lasting;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 
-/// Maximum number of cached answers, so that they fit into the CPU's cache. When a slot is taken, the newer answer
-/// replaces the older one.
+/// Maximum number of slots. A table of this size fits into the CPU's cache.
 const MOST: usize = 1 << 13;
 
-/// The number of slots at the start: short recordings need few.
+/// The number of slots at the start. It is small because short recordings need few.
 const FEW: usize = 1 << 6;
 
 /// The key of a lookup: an address in user space, and whether it is an instruction pointer, a return address or a stack
@@ -27,11 +26,11 @@ enum AddrKind {
     Word,
 }
 
-/// What was found at such an address.
+/// What was found at an address of a stack.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct StackAnswer {
-    /// The code that perf must be able to name: the code of the call and, if it differs, the code at the return
-    /// address.
+    /// The code that perf must be able to name: the code that contains the call and, if it differs, the code at the
+    /// return address.
     pub(super) uses: [Option<UseId>; 2],
     pub(super) kind: FramePlace,
 }
@@ -49,7 +48,7 @@ pub(super) enum FramePlace {
     Elsewhere,
 }
 
-/// A hash table with one entry per slot, without probing.
+/// A hash table with one entry per slot, without probing: a new answer replaces the old one in its slot.
 #[derive(Debug)]
 pub(super) struct Memo {
     /// The length is a power of two.
@@ -62,7 +61,7 @@ pub(super) struct Memo {
 struct MemoSlot {
     pid: Pid,
     asked: Asked,
-    /// The answer, and when it holds: never in an unused slot.
+    /// The answer, and the time span in which it holds. In an unused slot the span is empty.
     found: Lasting<StackAnswer>,
 }
 
@@ -84,15 +83,15 @@ impl MemoSlot {
 }
 
 impl Memo {
-    /// Returns the cached answer if it is valid at `time`.
+    /// Returns the cached answer for this key. `None` if there is none that is valid at `time`.
     #[inline]
     pub(super) fn get(&self, pid: Pid, asked: Asked, time: Nanos) -> Option<&Lasting<StackAnswer>> {
         let MemoSlot { pid: of, asked: there, found } = &self.slots[self.place(pid, asked)];
         (*there == asked && *of == pid && found.holds.contains(&time)).then_some(found)
     }
 
-    /// Stores an answer. If there have been more answers than slots, first doubles the table (up to [`MOST`]) and drops
-    /// its content.
+    /// Stores an answer. If more answers were stored than the table has slots, first empties the table and doubles its
+    /// size (up to [`MOST`]).
     pub(super) fn put(&mut self, pid: Pid, asked: Asked, found: Lasting<StackAnswer>) {
         self.came += 1;
         if self.came > self.slots.len() && self.slots.len() < MOST {
@@ -102,7 +101,8 @@ impl Memo {
         self.slots[place] = MemoSlot { pid, asked, found };
     }
 
-    /// Call addresses vary in all of their low bits, so multiplicative hashing spreads them well.
+    /// The index of the slot for a key. Call addresses vary in all of their low bits, so multiplicative hashing spreads
+    /// them well.
     #[inline]
     fn place(&self, pid: Pid, asked: Asked) -> usize {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -121,7 +121,7 @@ impl Asked {
         }
     }
 
-    /// The key of a word in a copied stack. Any such word may be a return address.
+    /// The key of a word in a copied stack, which may be a return address.
     #[inline]
     pub(super) const fn word(addr: Addr) -> Self {
         Self { addr, of: AddrKind::Word }

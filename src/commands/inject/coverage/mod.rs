@@ -22,8 +22,8 @@ use jit_ranges::JitRanges;
 use shadowings::Shadowings;
 use use_finder::{UseContext, UseFinder};
 
-/// An inserted mapping can hide other code and thereby require more insertions. After this many rounds we give up, and
-/// some frames stay unnamed.
+/// Maximum number of search rounds. An inserted mapping can hide other code and thereby require more insertions. After
+/// this many rounds we give up, and some frames stay unnamed.
 const MAX_ROUNDS: usize = 8;
 
 /// The JIT code that the samples use.

@@ -8,13 +8,14 @@ use crate::error::{Error, Result};
 use crate::model::Pid;
 use crate::resolve::code_map::{CodeMap, SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
-/// The code for the images, and the samples before which it must be mapped.
+/// The code for the images, and the samples before which each part of it must be mapped.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct CodeSelection<'data> {
     pub(in crate::commands::inject) code: SelectedCode<'data>,
     /// Ordered by sample.
     pub(in crate::commands::inject) first_uses: Vec<FirstUse>,
-    /// How many segments samples use. [`CodeSelection::code`] has more of them if all functions were requested.
+    /// The number of segments that samples use. [`CodeSelection::code`] has more segments if the user requested all
+    /// functions.
     pub(in crate::commands::inject) used_segments: usize,
 }
 
@@ -27,8 +28,8 @@ pub(in crate::commands::inject) struct FirstUse {
 }
 
 impl<'data> CodeSelection<'data> {
-    /// Selects the code that is used or, if the options ask for it, all code except that of processes injected earlier.
-    /// Also returns how the old segment IDs translate to the new ones.
+    /// Selects the code that samples use. If the options ask for all functions, selects all code except that of
+    /// processes injected earlier. Also returns how the old segment IDs translate to the new ones.
     pub(in crate::commands::inject) fn new(
         codes: CodeMap<'data>,
         uses: Vec<(CodeEpoch, CodeUse)>,
@@ -38,7 +39,7 @@ impl<'data> CodeSelection<'data> {
         let mut set = SegmentSet::none_of(codes.segments());
         uses.iter().for_each(|(epoch, _)| set.insert(epoch.segment));
         let used_segments = set.count();
-        // If stacks are unwound, the code in their call chains isn't known yet, so all of it is taken.
+        // If stacks are unwound, which code their call chains use isn't known yet, so all code is selected.
         if options.all_functions || options.unwinds(&survey.input.recording) {
             set.insert_where(codes.segments(), |segment| !survey.injected.contains(&segment.pid));
         }

@@ -1,5 +1,5 @@
-//! Mappings that shadow JIT code: after such a record, perf finds something else at the code's address. They come from
-//! the recording itself or from records that we insert.
+//! Mappings that shadow JIT code: after such a mapping record, perf finds something else at the code's address. The
+//! records come from the recording itself, or we insert them.
 
 use super::jit_ranges::JitRanges;
 use crate::commands::inject::survey::RecordOrder;
@@ -16,7 +16,7 @@ pub(in crate::commands::inject) struct Shadowing {
     pub(super) from: RecordOrder,
     pub(super) start: Addr,
     pub(super) end: Addr,
-    /// The segment that this mapping shows, if it is one that we insert; `None` for the recording's own mappings.
+    /// The segment whose image is mapped, if we insert the mapping. `None` for the recording's own mappings.
     pub(super) by: Option<SegmentId>,
 }
 
@@ -38,7 +38,7 @@ impl Span for Shadowing {
 }
 
 impl Shadowings {
-    /// Collects the recording's own mappings that overlap JIT code.
+    /// Collects the recording's own mappings that overlap JIT ranges.
     pub(in crate::commands::inject) fn new(processes: &Processes, jit_ranges: &JitRanges) -> Self {
         let mut own = Vec::new();
         for (&pid, process) in &processes.by_pid {
@@ -76,7 +76,7 @@ impl Shadowings {
 }
 
 impl ProcessShadowings {
-    /// Finds the epoch of a segment at a moment. Mappings of the segment itself don't count.
+    /// Finds the epoch of a segment at the moment `now`. Mappings that show the segment itself don't count.
     pub(super) fn find_epoch(&self, id: SegmentId, segment: &Segment, now: RecordOrder) -> Epoch {
         let all = self.0.as_slice();
         let range = segment.start.0..segment.end.0;
@@ -104,11 +104,12 @@ impl ProcessShadowings {
 /// The time between two mappings that hide any part of a segment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Epoch {
-    /// Two moments have the same number exactly if no such mapping lies between them.
+    /// The epoch's number. Two moments have the same number exactly if no mapping between them hides any part of the
+    /// segment.
     pub(super) number: u32,
-    /// The last such mapping before.
+    /// The last mapping before this moment that hides part of the segment. `None` if there is none.
     pub(super) last: Option<RecordOrder>,
-    /// The first such mapping after.
+    /// The first mapping after this moment that hides part of the segment. `None` if there is none.
     pub(super) next: Option<RecordOrder>,
 }
 

@@ -1,4 +1,4 @@
-//! Caching between samples must not change the result.
+//! Checks that caching between samples doesn't change which code the samples use.
 
 use super::code_uses::CodeUses;
 use super::jit_ranges::JitRanges;
@@ -20,22 +20,22 @@ use proptest::sample::select;
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
 
-/// All times of the recording are below this.
+/// An upper bound: all times of the recording are below it.
 const END: u64 = 60;
 
 /// Code and mappings start and end at `BASE` plus a multiple of `STEP`.
 const BASE: u64 = 0x7000_0000;
 const STEP: u64 = 0x1000;
 
-/// A sample whose call chain is given relative to the previous one of its thread.
+/// A sample. Its call chain is given by the changes to the previous chain of the same thread.
 #[derive(Debug, Clone)]
 struct MadeSample {
     pid: i32,
     tid: i32,
     time: u64,
-    /// How many of the innermost entries are removed.
+    /// How many of the previous chain's innermost entries are removed.
     less: usize,
-    /// The entries that take their place.
+    /// The entries that replace the removed ones.
     more: Vec<u64>,
     stack: Vec<u64>,
 }

@@ -1,5 +1,5 @@
-//! Finds the JIT code that each sample uses. For every address of its stack, looks up the code segment, and in which
-//! epoch it was used: between which two mappings that hide the segment.
+//! Finds the JIT code that each sample uses. For every address of the sample's stack, it looks up the code segment and
+//! the epoch of the use: the time between two mappings that hide the segment.
 
 use super::code_uses::{CodeEpoch, CodeUse, CodeUses, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};
@@ -37,9 +37,8 @@ pub(super) struct UseContext<'a, 'data, 'r> {
 }
 
 impl UseContext<'_, '_, '_> {
-    /// Whether a hit in the code map is what perf must find at the address, rather than a file mapped there. Only
-    /// called for hits that aren't live code of that time. Usually no file is near, so this is answered without a
-    /// lookup.
+    /// Decides whether perf must find this code at the address, or the file that was mapped there. Only called if the
+    /// code map's answer isn't code known to be live at that time. Usually no file is near, so no lookup is needed.
     fn is_reported(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
         if !self.files.get(pid).contains(addr) {
             return Lasting { answer: true, holds: ALWAYS };
@@ -75,15 +74,15 @@ pub(super) struct UseFinder<'a, 'data, 'r> {
     found: CodeUses,
     memo: Memo,
     chains: ChainMemo<'r, ChainUses>,
-    /// The code used by the call chain that is being looked up. A buffer that is reused.
+    /// The code that the current call chain uses. The buffer is reused for each chain.
     chain_uses: Vec<UseId>,
 }
 
-/// What a call chain contributes to the counts each time it occurs.
+/// The counts of one call chain. They are added to the totals each time the chain occurs.
 #[derive(Debug, Clone, Copy, Default)]
 struct ChainCounts {
     frames: FramesInMemory,
-    /// Entries that make perf drop the whole chain.
+    /// Chain entries that make perf drop the whole chain.
     bad: u64,
     has_frames: bool,
 }
@@ -93,13 +92,13 @@ struct ChainCounts {
 struct ChainUses {
     uses: Box<[UseId]>,
     counts: ChainCounts,
-    /// The first and last sample that had this chain again since it was cached. They are added to the uses of its code
-    /// when the chain leaves the cache.
+    /// The first and last sample that repeated this chain since it was cached. When the chain leaves the cache, they
+    /// are added to the uses of its code. `None` if no sample repeated it.
     again: Option<CodeUse>,
 }
 
 impl ChainUses {
-    /// Adds the samples that repeated the chain to the uses of its code.
+    /// Extends the uses of the chain's code by the samples that repeated the chain.
     fn note(self, found: &mut CodeUses) {
         if let Some(again) = self.again {
             for id in self.uses {
@@ -114,7 +113,7 @@ impl ChainUses {
 struct FramesInMemory {
     known: u64,
     unknown: u64,
-    /// The sources have code at the address, but only for other times.
+    /// Frames at addresses where the sources have code, but only for other times.
     other_time: u64,
 }
 
@@ -144,7 +143,7 @@ impl FramesInMemory {
 #[derive(Debug, Clone, Copy)]
 struct UsedCode {
     id: UseId,
-    /// From this address on, the code may be different.
+    /// The end of the code segment. From this address on, the code may be a different one.
     end: Addr,
 }
 
@@ -152,12 +151,12 @@ struct UsedCode {
 #[derive(Debug, Clone, Copy)]
 struct UsingSample<'a> {
     pid: Pid,
-    /// `None` if the sample doesn't state its time.
+    /// The time of the sample. `None` if it states none.
     time: Option<Nanos>,
     order: RecordOrder,
-    /// The ranges in which its process has JIT code.
+    /// The ranges in which the sample's process has JIT code.
     ranges: &'a AddrRanges,
-    /// The mappings that may hide that code.
+    /// The mappings that may hide JIT code of the sample's process. `None` if there are none.
     shadowings: Option<&'a ProcessShadowings>,
 }
 
@@ -206,7 +205,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         let user = self.using_sample(pid, sample.time, offset);
         let is_jit = match self.context.deferred.find(sample, offset) {
             Some(DeferredChain { sample: later, offset }) => {
-                // The deferred part is resolved as of the time of its own record, as perf does it.
+                // Like perf, resolve the deferred part as of the time of its own record.
                 let has_jit = sample.chain_frames().next().is_some() && self.read_chain(user, sample);
                 let (pid, _) = later.pid_tid.unwrap_or_default();
                 self.read_chain(self.using_sample(pid, later.time, *offset), later) || has_jit
@@ -258,7 +257,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         if frames.total() > 0 {
             return true;
         }
-        // A chain without frames leaves only the sample's own address.
+        // If the chain has no frames, the sample's own address is all there is.
         match sample.ip {
             Some(ip) if !has_frames && sample.cpumode == CpuMode::User => self.read_ip(user, ip),
             _ => false,
@@ -289,7 +288,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         Lasting { answer: counts, holds }
     }
 
-    /// Looks up the address of a sample without call chain. Returns whether it may be JIT code.
+    /// Looks up the address of a sample without a call chain. Returns whether the address may be in JIT code.
     fn read_ip(&mut self, user: UsingSample<'_>, ip: Addr) -> bool {
         let StackAnswer { uses, kind } = self.look_up_frame(user, FrameAddr::Ip(ip)).answer;
         self.note(user, uses);
@@ -325,13 +324,13 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         }
     }
 
-    /// Looks up one frame, without the cache.
+    /// Looks up one frame without using the cache.
     fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
         let code = self.look_up_address(user, frame.for_lookup());
         let mut holds = code.holds;
         let mut uses = [code.answer.map(|code| code.id), None];
-        // perf looks up the return address itself. That may be the first byte of other code, or the only one of the two
-        // that has a name.
+        // perf looks up the return address itself, not the call before it. It may be the first byte of other code, or
+        // the only one of the two addresses that has a name.
         if let FrameAddr::Return(addr) = frame
             && code.answer.is_none_or(|code| addr >= code.end)
         {
@@ -382,9 +381,9 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         }
     }
 
-    /// Notes all code that perf may come across when it unwinds a copied stack. Any word may be a return address.
+    /// Notes all code that perf may find when it unwinds a copied stack. Any word of the stack may be a return address.
     fn read_stack_copy(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
-        /// How many words are tested at once. Most of them point elsewhere.
+        /// How many stack words are tested at once. Most of them don't point to JIT code.
         const BLOCK: usize = 8;
         let endian = self.context.recording.header.endian;
         let registers = sample.user_regs.map(|registers| registers.values);
@@ -404,7 +403,8 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         self.note(user, found.answer.uses);
     }
 
-    /// Looks up a word of a stack, without the cache: as an address, and as a return address.
+    /// Looks up a word of a stack, without the cache. The word may be the address of an instruction or a return
+    /// address.
     fn find_word(&mut self, user: UsingSample<'_>, word: u64) -> Lasting<StackAnswer> {
         let code = self.look_up_address(user, Addr(word));
         let before = self.look_up_address(user, Addr(word.wrapping_sub(1)));
@@ -413,7 +413,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         Lasting { answer, holds: both(code.holds, before.holds) }
     }
 
-    /// Records that the JIT code at an address was used. The answer is that code, or `None` if there is no JIT code.
+    /// Notes that the JIT code at an address was used, and returns it. `None` if there is no JIT code at the address.
     #[inline]
     fn look_up_address(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
         match user.ranges.contains(addr) {
@@ -451,12 +451,12 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             Some(all) => all.find_epoch(id, segment, now),
             None => Epoch::default(),
         };
-        // Records of the same time apply in stream order, so an answer isn't reused at the very time of the last
+        // Records of the same time apply in stream order. So answers aren't reused for the exact time of the last
         // mapping.
         let start = last.map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
         Lasting { answer: number, holds: start..next.map_or(Nanos(u64::MAX), |next| next.time) }
     }
 }
 
-/// For answers that must not be reused because their sample has no time.
+/// An empty time span, for answers that must not be reused because their sample has no time.
 const NEVER: Range<Nanos> = Nanos(0)..Nanos(0);

@@ -1,9 +1,9 @@
-//! Plans the mapping records to insert. Each one goes directly before the first sample that uses code which perf
-//! doesn't see yet, and has that sample's time, so that readers sort it to this place.
+//! Plans the mapping records to insert. Each record goes directly before the first sample that uses code which perf
+//! doesn't see yet. It gets that sample's time, so that readers that sort records by time keep this order.
 //!
-//! If an image's code has moved to addresses of its own (`samples::relocations`), the image is mapped once, as a whole.
-//! Other parts that an image needs ([`AuxMapping`]) are mapped before its first code, and again after each record that
-//! maps something over them.
+//! With `--relocate`, an image's code has addresses of its own (`samples::relocations`), and the image is mapped once,
+//! as a whole. If an image needs other parts ([`AuxMapping`]), they are mapped before its first code, and again after
+//! each record that maps something over them.
 
 use crate::commands::inject::coverage::FirstUse;
 use crate::commands::inject::images::{ImageFile, JitImages};
@@ -20,7 +20,7 @@ use rustc_hash::FxHashSet;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// How many first uses one parallel task handles.
+/// The number of first uses that one parallel task handles.
 const PART: usize = 1 << 12;
 
 /// Plans all insertions. They are in stream order, except those for [`AuxMapping`]s.
@@ -31,8 +31,8 @@ pub(super) fn insertions(
     warnings: &mut Warnings,
 ) -> Vec<Edit> {
     let uses = &images.selection.first_uses;
-    // If any image has a part that is mapped only once, whether it still must be mapped depends on all earlier uses:
-    // then one task handles them all.
+    // If an image has a part that is mapped only once, whether that part still must be mapped depends on all earlier
+    // uses. In this case a single task handles all uses.
     let is_apart = images.iter().all(|(_, image)| !is_mapped_once(image));
     let parts = uses.chunks(if is_apart { PART } else { uses.len().max(1) });
     let parts = pool.map(parts.collect(), |uses: &[FirstUse]| {
@@ -53,16 +53,17 @@ fn is_mapped_once(image: &ImageFile) -> bool {
     image.base.is_some() || !image.aux_mappings.is_empty()
 }
 
-/// Collects the insertions of one task.
+/// Plans the insertions of one parallel task.
 struct MappingInserter<'a> {
     survey: &'a SurveyedRecording<'a>,
     images: &'a JitImages<'a, 'a>,
-    /// The images, with their process, that already have something mapped.
+    /// The images that already have something mapped, with their process.
     begun: FxHashSet<(Pid, &'a Path)>,
     edits: Vec<Edit>,
-    /// Code ranges without a place in an image, or whose mapping doesn't fit into a record.
+    /// The number of code ranges that have no place in an image, or whose mapping doesn't fit into a record.
     unplaced: u64,
-    /// The sample of the previous insertion. Several code ranges may be first used by the same sample.
+    /// The sample of the previous insertion, so that it is read only once: several code ranges may be first used by the
+    /// same sample.
     last_sample: Option<AnchorSample>,
 }
 
@@ -108,7 +109,7 @@ impl<'a> MappingInserter<'a> {
         let Some(anchor) = self.last_sample else { return };
         let is_first = is_mapped_once(image) && self.begun.insert((pid, &image.path));
         if let Some(base) = image.base {
-            // No other mapping ever uses this address, so mapping it once is enough.
+            // No other code is ever mapped at the image's addresses, so mapping the image once is enough.
             if is_first {
                 self.map(image, MappedPart { addr: base, len: image.code_end, pgoff: 0 }, anchor);
             }
@@ -121,8 +122,8 @@ impl<'a> MappingInserter<'a> {
         self.map(image, MappedPart { addr: segment.start, len: segment.end.0 - segment.start.0, pgoff }, anchor);
     }
 
-    /// Reads the ID fields of the sample or deferred call chain at an offset. `None` if there is neither; no first use
-    /// has such an offset.
+    /// Reads the ID fields of the sample or deferred call chain at an offset. `None` if the record there is neither,
+    /// which can't happen for a first use.
     fn anchor(&self, offset: u64) -> Option<AnchorSample> {
         let input = self.survey.input;
         let bytes = input.records().get(usize::try_from(offset.checked_sub(input.base())?).ok()?..)?;
@@ -132,7 +133,7 @@ impl<'a> MappingInserter<'a> {
         Some(AnchorSample { id: SampleId { pid_tid, time, id, stream_id, cpu }, event, offset })
     }
 
-    /// Maps the additional parts of an image, now and after each record that shadows them.
+    /// Maps the additional parts of an image before `anchor`, and again after each record that shadows them.
     fn map_aux(&mut self, pid: Pid, image: &'a ImageFile, anchor: AnchorSample) {
         let since = RecordOrder { time: anchor.id.time.unwrap_or_default(), offset: anchor.offset };
         let mappings = self.survey.processes.by_pid.get(&pid).map_or(&[][..], |process| &process.mappings);
@@ -142,7 +143,8 @@ impl<'a> MappingInserter<'a> {
                 map.addr.0 < aux.addr.saturating_add(aux.len) && aux.addr < map.addr.0.saturating_add(map.len)
             };
             for shadowing in mappings.iter().filter(|map| RecordOrder::of(map) > since).filter(over) {
-                // Readers sort by time. One nanosecond later is after the shadowing record, wherever we write it.
+                // Readers sort by time. With a time one nanosecond later, our record comes after the shadowing one,
+                // wherever we write it.
                 let id = SampleId { time: Some(Nanos(shadowing.time.0.saturating_add(1))), ..anchor.id };
                 self.map(image, aux.into(), AnchorSample { id, offset: shadowing.offset, ..anchor });
             }

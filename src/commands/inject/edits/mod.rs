@@ -17,14 +17,14 @@ use samples::SampleChanges;
 use std::borrow::Cow;
 use std::os::unix::ffi::OsStrExt;
 
-/// Everything that the output changes.
+/// All planned changes to the recording, and the parts of the output that replace those of the input.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct PlannedEdits<'a> {
     /// Edits to the stream of records.
     pub(in crate::commands::inject) edits: Edits,
-    /// The output's feature sections. Only the offsets of AUXTRACE records still have to be adjusted.
+    /// The output's feature sections. Only the offsets of AUXTRACE records in them aren't adjusted yet.
     pub(in crate::commands::inject) features: Features,
-    /// The output's events.
+    /// The output's header and events; borrowed if they are the same as the input's.
     pub(in crate::commands::inject) recording: Cow<'a, Recording>,
     /// The number of inserted mapping records.
     pub(in crate::commands::inject) inserted: usize,
@@ -60,8 +60,8 @@ impl<'a> PlannedEdits<'a> {
     }
 }
 
-/// Removes the mappings of anonymous memory to which a program moved its own code (as with huge pages for text). perf
-/// then names that code by the file's mapping, which it still sees.
+/// Removes the mappings of anonymous memory to which a program moved its own code (to use huge pages for its text).
+/// perf then names that code by the mapping of the program's file, which it still sees.
 fn own_text_removals(survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let mut removals = Vec::new();
     for &offset in survey.spaces.own_text() {
@@ -75,7 +75,7 @@ fn own_text_removals(survey: &SurveyedRecording<'_>) -> Vec<Edit> {
 /// The length of the record at an offset of the stream.
 fn record_len(input: &PlainRecording, offset: u64) -> Option<u64> {
     let index = usize::try_from(offset.checked_sub(input.base())?).ok()?;
-    // `struct perf_event_header`: the last of its 8 bytes are the size.
+    // The last 2 of the 8 bytes of `struct perf_event_header` are the record's size.
     let size = *input.records().get(index..)?.get(6..)?.first_chunk()?;
     Some(u64::from(match input.recording.header.endian {
         Endian::Little => u16::from_le_bytes(size),

@@ -9,7 +9,7 @@ use std::ops::Range;
 /// Hands out address ranges that no process of the recording ever used.
 #[derive(Debug)]
 pub(super) struct AddressAllocator {
-    /// Ranges with mappings or code of any process at any time, sorted by start.
+    /// Address ranges where any process has mappings or code at any time, sorted by start.
     taken: Vec<Range<u64>>,
     at: u64,
     end: u64,
@@ -22,8 +22,8 @@ impl AddressAllocator {
         let code = code.segments().map(|(_, segment)| segment.start.0..segment.end.0);
         let mut taken: Vec<Range<u64>> = mappings.chain(code).collect();
         taken.sort_unstable_by_key(|range| (range.start, range.end));
-        // Above programs with fixed addresses and their heaps, and within the user address space of every 64-bit
-        // machine.
+        // The usable addresses lie above programs with fixed addresses and their heaps, and within the user address
+        // space of every 64-bit machine.
         let usable = if is_64 { 1 << 36..1 << 38 } else { 1 << 28..3 << 30 };
         Self { taken, at: usable.start, end: usable.end }
     }

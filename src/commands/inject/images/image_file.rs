@@ -23,17 +23,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageDirectory<'a> {
     pub(super) place: &'a Arc<OutDirectory>,
-    /// The root of the recorded machine, if perf will be called with `--symfs`.
+    /// The root directory of the recorded machine's files, if perf will be called with `--symfs`. `None` means `/`.
     pub(super) root: Option<&'a Path>,
-    /// Knows the outputs of this run. Images must not overwrite them.
+    /// The current run, which knows all outputs. Images must not overwrite them.
     pub(super) run: &'a Run,
-    /// File permissions, before the umask. Nobody who can't read the source of the code may read the image.
+    /// File permissions, before the umask. Anybody who can't read the sources of the code must not be able to read the
+    /// image.
     pub(super) mode: u32,
     /// The number of images that have no name yet.
     pub(super) waiting: &'a AtomicUsize,
 }
 
-/// Maximum number of images that wait for their names, since each is an open file. Further ones are named at once.
+/// Maximum number of images that wait for their names, since each of them is an open file. Further images get their
+/// names at once.
 const MOST_WAITING: usize = 100;
 
 /// An image file with JIT code of one process.
@@ -41,7 +43,7 @@ const MOST_WAITING: usize = 100;
 pub(in crate::commands::inject) struct ImageFile {
     /// The file's absolute path.
     pub(in crate::commands::inject) path: PathBuf,
-    /// The path for the mapping records, relative to perf's `--symfs` root if there is one.
+    /// The image's path in mapping records. It is relative to perf's `--symfs` root if there is one.
     pub(in crate::commands::inject) recorded: PathBuf,
     /// The build ID, a hash of the image's content.
     pub(in crate::commands::inject) build_id: BuildId,
@@ -49,7 +51,7 @@ pub(in crate::commands::inject) struct ImageFile {
     pub(in crate::commands::inject) aux_mappings: Vec<AuxMapping>,
     /// The file offset of the end of the code.
     pub(in crate::commands::inject) code_end: u64,
-    /// Where the whole image is mapped if its code was moved (`--relocate`).
+    /// The address where the whole image is mapped if its code was moved (`--relocate`), else `None`.
     pub(in crate::commands::inject) base: Option<Addr>,
     directory: Arc<OutDirectory>,
     state: Mutex<ImageState>,
@@ -59,15 +61,15 @@ pub(in crate::commands::inject) struct ImageFile {
 enum ImageState {
     /// Written, but without a name yet.
     Waiting(NewFile),
-    /// Created by this run.
+    /// This run created the file.
     Made,
     /// An identical file was already there.
     WasThere,
 }
 
 impl ImageFile {
-    /// Writes an image under the first name that is free or that an identical image has. `before` are the images of the
-    /// same process, which may have no name yet.
+    /// Writes an image under the first name that is free or that belongs to an identical file. `before` are the earlier
+    /// images of the same process, which may have no name yet.
     pub(super) fn write(
         image: &Image<'_, '_>,
         aux_mappings: &[AuxMapping],
@@ -106,7 +108,8 @@ impl ImageFile {
         Err(in_directory(Error::new(format!("all file names for the image of process {pid} are taken"))))
     }
 
-    /// Gives the image its name if it has none yet. Fails if somebody else created a different file there meanwhile.
+    /// Gives the image its name if it has none yet. Fails if another program has created a different file of that name
+    /// meanwhile.
     pub(super) fn put_in_place(&self) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let new = match std::mem::replace(&mut *state, ImageState::WasThere) {
@@ -129,7 +132,7 @@ impl ImageFile {
         Ok(())
     }
 
-    /// Deletes the image if this run created it. Called if the output that refers to it wasn't written.
+    /// Deletes the image if this run created it. Called if the output that refers to the image couldn't be written.
     pub(super) fn take_away(&self) {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if matches!(*state, ImageState::Made) {
@@ -155,7 +158,7 @@ fn write_to(new: &NewFile, image: &Image<'_, '_>) -> Result<BuildId> {
     Ok(build_id)
 }
 
-/// True if the existing file has the same content and nobody else can change it.
+/// True if the existing file has the same content and no other user can change it.
 fn is_same(new: &File, path: &Path) -> bool {
     let old = Named::Recording.door(false).open(path, ELF);
     matches!((io::map_own(new), old), (Ok(new), Some(Ok(old))) if new[..] == old.bytes[..])

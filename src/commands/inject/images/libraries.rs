@@ -18,7 +18,8 @@ impl<'a> Libraries<'a> {
         Self { processes, ancestry: Ancestry::new(processes) }
     }
 
-    /// Returns their address ranges in a process and in all its descendants, which share its code.
+    /// Returns the address ranges of programs and libraries in a process and in all its descendants, because they share
+    /// its JIT code.
     pub(super) fn ranges(&self, pid: Pid) -> Vec<Range<u64>> {
         let shares = |of: &Pid| self.ancestry.ancestors(*of).any(|of| of == pid);
         let mut ranges = Vec::new();

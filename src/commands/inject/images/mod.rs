@@ -106,7 +106,8 @@ impl<'s, 'data> JitImages<'s, 'data> {
         self.functions += made.functions;
     }
 
-    /// The image that has a segment's first byte, and its offset there. `None` if the segment has no place in an image.
+    /// The image that contains the first byte of a segment, and the byte's offset in it. `None` if the segment has no
+    /// place in an image.
     pub(in crate::commands::inject) fn place(&self, segment: SelectedId) -> Option<(&ImageFile, u64)> {
         let place = self.places.get(segment.index()).copied().flatten()?;
         let files = self.by_pid.get(&self.selection.code.segment(segment).pid)?;
@@ -123,7 +124,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
         self.iter().try_for_each(|(_, image)| image.put_in_place())
     }
 
-    /// Keeps the images from being deleted. Called once the output is in place.
+    /// Marks the images so that they aren't deleted on drop. Called once the output is in place.
     pub(in crate::commands::inject) fn keep(mut self) {
         self.kept = true;
     }

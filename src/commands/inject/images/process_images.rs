@@ -1,5 +1,5 @@
-//! Builds the images of one process. Usually this is a single one. If stacks are unwound through the code, there is one
-//! for each stretch of it ([`ImageBuilder::build_set`]).
+//! Builds the images of one process. Usually there is a single image. If stacks are unwound through the code, there is
+//! one image for each separate stretch of code ([`ImageBuilder::build_set`]).
 
 use super::image_file::{ImageDirectory, ImageFile};
 use super::libraries::Libraries;
@@ -11,12 +11,12 @@ use crate::records::elf_image::{Addressing, ImageBuilder, Place, SlotId, Target}
 use crate::resolve::code_map::{CodeId, SelectedCode, SelectedId};
 use rustc_hash::FxHashMap;
 
-/// What the images of a process are made from, and for whom.
+/// The code for the images of a process, and how to build and write them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageRequest<'a, 'data> {
     pub(super) code: &'a SelectedCode<'data>,
     pub(super) target: Target,
-    /// True if the images are for tools other than perf (`--relocate`).
+    /// True if the images are for tools that load each image only once (`--relocate`), not for perf.
     pub(super) for_viewers: bool,
     /// The libraries that images must not overlap. `None` unless the recording has stack copies for perf to unwind.
     pub(super) libraries: Option<&'a Libraries<'a>>,
@@ -32,7 +32,7 @@ pub(super) struct ProcessImages {
     pub(super) functions: usize,
 }
 
-/// Where a segment's first byte is.
+/// Where the first byte of a segment is in the images of its process.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct SegmentPlace {
     /// The index of the image among those of its process.
@@ -67,7 +67,7 @@ impl ProcessImages {
                 let mut files = Vec::new();
                 for (index, image) in set.images().enumerate() {
                     let written = ImageFile::write(image, set.aux_mappings(index), pid, directory, &files);
-                    // If one can't be written, delete those before it.
+                    // If writing an image fails, delete the images written before it.
                     files.push(written.inspect_err(|_| files.iter().for_each(ImageFile::take_away))?);
                 }
                 (files, places(code, slot_of, |slot| set.place(slot)))
@@ -77,7 +77,7 @@ impl ProcessImages {
     }
 }
 
-/// Computes the place of each segment from the place of the function that it belongs to.
+/// Computes where each segment is in the images, from the location of the function that it belongs to.
 fn places(
     code: &SelectedCode<'_>,
     slot_of: impl Iterator<Item = (SelectedId, SlotId)>,
@@ -93,7 +93,7 @@ fn places(
     places
 }
 
-/// A function at one of its addresses. Code that moved has several.
+/// A function at one of its addresses. A function that moved has several addresses.
 #[derive(Debug, Clone, Copy)]
 struct PlacedFunction {
     code: CodeId,
@@ -112,8 +112,8 @@ struct PlacedFunctions {
 
 impl PlacedFunctions {
     fn of(code: &SelectedCode<'_>, segments: &[SelectedId]) -> Self {
-        // Most functions have only one address; the hash map is for the others. The code IDs of a process are
-        // consecutive, so `first` is a plain array.
+        // Most functions have only one address, which is in `first`. It is a plain array, because the code IDs of a
+        // process are consecutive. The hash map has the further addresses.
         let codes = || segments.iter().map(|id| code.segment(*id).code.0 as usize);
         let (lowest, highest) = (codes().min().unwrap_or(0), codes().max().unwrap_or(0));
         let mut first: Vec<Option<(Addr, u32)>> = vec![None; highest - lowest + 1];

@@ -1,4 +1,4 @@
-//! Copies images into perf's build ID cache, from where perf report reads files and perf archive packs them. The cache
+//! Copies images into perf's build ID cache. perf report reads files from there, and perf archive packs them. The cache
 //! is always `$HOME/.debug`; the setting `buildid.dir` of perfconfig is ignored.
 //!
 //! ```text
@@ -14,7 +14,7 @@ use crate::resolve::symbols::files::{ELF, hex};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Copies an image into the cache. Returns whether it is there now; a failure is only a warning.
+/// Copies an image into the cache. Returns whether the image is in the cache now; a failure only gives a warning.
 pub(super) fn add(image: &ImageFile, warnings: &mut Warnings) -> bool {
     let Some(home) = std::env::var_os("HOME") else {
         warnings.push(Warning::new("HOME is not set, so there is no build-ID cache"));
@@ -31,7 +31,8 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     let fail = |what: &str, error| Error::new(format!("cannot {what} the build-ID cache")).because(error);
     let made = |directory: PathBuf| OutDirectory::make(&directory).map_err(|error| fail("make a directory in", error));
     let directory = made(cache.join(relative).join(&id))?;
-    // A file that already has this path is the same image, because the build ID is a hash of its whole content.
+    // If the cache already has a file with this path, it is the same image, because the build ID is a hash of the whole
+    // content.
     let gone = || Error::new("is gone").in_file(&image.path);
     let from = Named::Recording.door(false).open(&image.path, ELF).ok_or_else(gone)??;
     let new = directory.create(io::mode_within([from.mode]));

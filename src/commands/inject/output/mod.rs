@@ -15,7 +15,7 @@ use crate::sources::Found;
 use std::io::Write;
 use std::ops::Range;
 
-/// Writes the output, then puts the images and the output in place.
+/// Writes the output to temporary files, then gives the images and the output their final names.
 pub(in crate::commands::inject) fn write(
     survey: &SurveyedRecording<'_>,
     planned: PlannedEdits<'_>,
@@ -24,7 +24,8 @@ pub(in crate::commands::inject) fn write(
     context: &mut InjectContext<'_>,
 ) -> Result<()> {
     context.progress.phase("writing records");
-    // The reader of a stream opens images as soon as it reads their mapping records.
+    // The images need their names first: whoever reads the output as a stream opens an image as soon as its mapping
+    // record arrives.
     if context.options.output.is_stream() {
         images.put_in_place()?;
     }
@@ -33,7 +34,7 @@ pub(in crate::commands::inject) fn write(
     placed.map_err(|error| error.in_file(&context.options.output.shown()))
 }
 
-/// Writes the front, the edited records and, in file form, the features after them.
+/// Writes the header, the edited records and, in file form, the features after them.
 fn write_records(
     survey: &SurveyedRecording<'_>,
     planned: PlannedEdits<'_>,
@@ -56,9 +57,9 @@ fn write_records(
     Ok(())
 }
 
-/// Copies images into perf's build ID cache: all of them on request, otherwise those of running processes that see
-/// other files than we do. perf looks up a running process's files in that process's own file system, but it checks its
-/// cache first.
+/// Copies images into perf's build ID cache. perf looks up the files of a running process in that process's own file
+/// system, but it checks its cache first. So the images of running processes that see other files than we do are always
+/// copied, the others only on request.
 pub(in crate::commands::inject) fn fill_cache(
     images: &JitImages<'_, '_>,
     sources: &Found,
@@ -78,7 +79,7 @@ pub(in crate::commands::inject) fn fill_cache(
     }
 }
 
-/// Everything before the records. `records` is their range in the stream.
+/// Everything that comes before the records. `records` is the range of the records in the stream.
 fn front(
     input: &PlainRecording,
     planned: &PlannedEdits<'_>,
@@ -97,8 +98,8 @@ fn front(
     }
 }
 
-/// Copies unchanged records from the memory map. The survey and coverage have just read these pages, so one copy is all
-/// it takes. `copy_file_range(2)` would be slower: it goes through a pipe, sixteen pages at a time.
+/// Copies unchanged records from the input's memory map. The survey and coverage have just read these pages, so a
+/// single copy is enough. `copy_file_range(2)` would be slower: it goes through a pipe, sixteen pages at a time.
 struct Copier<'a> {
     input: &'a PlainRecording,
     output: &'a mut Output,

@@ -1,4 +1,4 @@
-//! Reports what `inject` did.
+//! Writes the summary of what `inject` did, with warnings and hints.
 
 use crate::analysis::quantity::counted;
 use crate::commands::inject::coverage::SampleCounts;
@@ -11,7 +11,7 @@ use crate::model::programs::Programs;
 use crate::pipeline::Job;
 use crate::sources::{Account, SourceState};
 
-/// The data of the summary.
+/// The numbers and results that the summary reports.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct Summary<'a> {
     pub(in crate::commands::inject) survey: &'a SurveyedRecording<'a>,

@@ -1,4 +1,4 @@
-//! Looks up the functions at a profile's addresses.
+//! Looks up which functions are at a profile's addresses.
 
 use super::files::{Files, dso};
 use crate::contract::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
@@ -16,22 +16,23 @@ use crate::resolve::{Location, Resolver};
 use crate::sources::SourceOptions;
 use std::borrow::Cow;
 
-/// Counts of the profile's addresses, by what was found.
+/// Counts of the profile's unnamed addresses, by what was found there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct AddressCounts {
-    /// Addresses that had no name.
+    /// Addresses that had no name in the input.
     pub(super) asked: u64,
-    /// Addresses outside files that have a name now.
+    /// Addresses that are not in files and were named.
     pub(super) named: u64,
-    /// The subset of `named` where several functions followed one another, so that the name may be wrong.
+    /// The subset of `named` where several functions were at the address one after another, so that the name may be
+    /// wrong.
     pub(super) several: u64,
     /// Addresses whose process is unknown.
     pub(super) nobodys: u64,
     /// Addresses in files; a subset of `asked`.
     pub(super) in_files: u64,
-    /// Addresses in files that have a name now. Not included in `named`.
+    /// Addresses in files that were named. Not included in `named`.
     pub(super) named_in_files: u64,
-    /// Addresses in files that are not on this machine.
+    /// Addresses in files that are missing on this machine.
     pub(super) in_missing: u64,
 }
 
@@ -41,8 +42,8 @@ pub(super) struct Answers<'m> {
     /// For each address, an index into `frames`; `None` if nothing was found.
     places: Vec<Option<usize>>,
     frames: Frames,
-    /// Names of the code by index into `frames`, for formats that can't express inlined calls. `None` for other
-    /// formats.
+    /// The name of the outermost function by index into `frames`, for formats that can't express inlined calls. `None`
+    /// for other formats.
     codes: Option<Vec<Cow<'m, [u8]>>>,
     pub(super) counts: AddressCounts,
 }
@@ -98,7 +99,7 @@ impl<'m> Answers<'m> {
         Self { places, frames, codes, counts }
     }
 
-    /// The functions at the address with this index, including inlined ones if the format can express them.
+    /// The functions at the address with index `at`, including inlined ones if the format can express them.
     pub(super) fn calls(&self, at: usize) -> Vec<NamedCall<'_>> {
         let Some(place) = self.places.get(at).copied().flatten() else { return Vec::new() };
         let frames = self.frames.get(place);
@@ -121,8 +122,8 @@ fn lookup(map: &CodeMap<'_>, pid: Pid, address: &BareAddress, counts: &mut Addre
     Some(hit)
 }
 
-/// The process to assume for addresses without one: the only process that has code, provided that the user named a
-/// source file and no address belongs to another process.
+/// The process to assume for addresses that state no process: the only one that has code. `None` unless the user named
+/// a source file and no address belongs to another process.
 fn process_meant(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
     let mut with_code = map.pids();
     let only = with_code.next().filter(|_| sources.names_files() && with_code.next().is_none())?;

@@ -1,4 +1,4 @@
-//! Finds the files that a profile's addresses are in on this machine.
+//! Finds the files that a profile's addresses are in, if they are on this machine.
 
 use crate::contract::unsymbolized::{CodeFile, FileBase};
 use crate::error::{Warning, Warnings};
@@ -13,7 +13,7 @@ pub(super) fn dso(file: &CodeFile) -> Dso {
     Dso { path: file.path.clone(), build_id: file.build_id, file: None, kind: DsoKind::File }
 }
 
-/// The files of a profile, as far as the same version is on this machine.
+/// The files of a profile of which the same version is on this machine.
 #[derive(Debug)]
 pub(super) struct Files<'a> {
     files: &'a [CodeFile],
@@ -39,7 +39,7 @@ impl<'a> Files<'a> {
         Self { files, found }
     }
 
-    /// Warns about missing files and the number of addresses in them. `None` if nothing is missing.
+    /// Warns about missing files. `addresses` is the number of addresses in them. `None` if no file is missing.
     pub(super) fn missing(&self, addresses: u64) -> Option<Warning> {
         let mut missing = self.files.iter().zip(&self.found).filter(|(_, found)| found.is_none());
         let count = missing.clone().count();

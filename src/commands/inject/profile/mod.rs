@@ -7,8 +7,8 @@
 //! output     the profile with these names; the rest byte for byte, compressed as the input was
 //! ```
 //!
-//! Such profiles have no times, or times on a clock of their own. So each address gets the name of the last code that
-//! was there.
+//! Such profiles have no times, or times on a clock of their own, so they can't say when the code was there. Each
+//! address gets the name of the last code that was there.
 
 mod answers;
 mod files;
@@ -27,7 +27,7 @@ use crate::sources::{self, Loaded};
 use answers::{AddressCounts, Answers};
 use std::io::Write;
 
-/// `CLOCK_MONOTONIC` of time.h.
+/// `CLOCK_MONOTONIC` of Linux's `time.h`, as perf.data states it.
 const CLOCK_MONOTONIC: i32 = 1;
 
 /// Names all addresses that can be resolved and writes the profile.
@@ -72,10 +72,11 @@ fn refuse_options(options: &InjectOptions, format: &str) -> Result<()> {
     }
 }
 
-/// The processes with unnamed addresses.
+/// The processes that have unnamed addresses.
 fn processes_of(addresses: &[BareAddress]) -> Processes {
     let mut processes = Processes::default();
-    // jitdumps use the monotonic clock. With it, they can be ordered in time, and the last code at an address is known.
+    // jitdumps use the monotonic clock. If that clock is set, jitdump code can be ordered in time, so that the last
+    // code at an address is known.
     processes.clock.clockid = Some(CLOCK_MONOTONIC);
     for pid in addresses.iter().filter_map(|address| address.pid) {
         processes.by_pid.entry(pid).or_insert_with(|| Process { has_jit_memory: true, ..Process::default() });

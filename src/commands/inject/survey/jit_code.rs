@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 /// The JIT code of a recording's processes.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct JitCode<'data> {
-    /// The code by process, address and time.
+    /// The code, to look up by process, address and time.
     pub(in crate::commands::inject) map: CodeMap<'data>,
     /// The recorded machine, as ELF's `e_machine`.
     pub(in crate::commands::inject) machine: u16,
@@ -21,11 +21,11 @@ pub(in crate::commands::inject) struct JitCode<'data> {
     pub(in crate::commands::inject) loaded: LoadedSources,
 }
 
-/// What was loaded, for the summary that is printed at the end.
+/// The sources that were loaded, for the summary at the end.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct LoadedSources {
     pub(in crate::commands::inject) functions: usize,
-    /// The number of processes that have code of their own.
+    /// The number of processes that have JIT code that isn't inherited from a parent.
     pub(in crate::commands::inject) processes: usize,
     /// How much each source (a jitdump, perf map or log) contributed, or why it was not used.
     pub(in crate::commands::inject) accounts: Vec<Account>,
@@ -36,7 +36,7 @@ impl LoadedSources {
         Self { functions: map.code_count(), processes: map.pids().count(), accounts }
     }
 
-    /// A line for the summary: the number of functions, and of files by kind.
+    /// A line for the summary: the number of functions, and the number of files of each kind.
     pub(in crate::commands::inject) fn remark(&self) -> String {
         let Self { functions, processes, .. } = self;
         let (mut dumps, mut maps, mut logs) = (0, 0, 0);

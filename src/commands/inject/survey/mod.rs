@@ -16,7 +16,7 @@ use crate::records::perf_data::DeferredChains;
 use crate::resolve::address_space::AddressSpaces;
 use crate::sources::{self, Found};
 
-/// Everything learned from the records other than samples.
+/// Everything that was learned in the first pass, which reads all records except samples.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct SurveyedRecording<'i> {
     pub(in crate::commands::inject) input: &'i PlainRecording,
@@ -31,7 +31,7 @@ pub(in crate::commands::inject) struct SurveyedRecording<'i> {
 }
 
 impl<'i> SurveyedRecording<'i> {
-    /// Reads all records once. Warns if the last one is incomplete.
+    /// Reads all records once. Warns if the last record is incomplete.
     pub(in crate::commands::inject) fn read(input: &'i PlainRecording, context: &mut InjectContext<'_>) -> Self {
         context.progress.phase("reading records");
         let records = RecordBytes { bytes: input.records(), base: input.base() };

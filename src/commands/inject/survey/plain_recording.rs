@@ -1,8 +1,8 @@
 //! The input recording as a single stream of uncompressed records.
 //!
 //! The records of an uncompressed file are used in place. Those of compressed recordings and directories are first
-//! written to an unlinked temporary file, in their original order. The streams of a directory are concatenated: it has
-//! no rounds, so readers sort the records anyway.
+//! written to an unlinked temporary file, in their original order. The streams of a directory are concatenated. A
+//! directory has no rounds (FINISHED_ROUND), so readers sort all its records anyway.
 
 use crate::contract::format::{Format, Read};
 use crate::error::{Error, Result, Warnings};
@@ -24,13 +24,13 @@ pub(in crate::commands::inject) struct PlainRecording {
     bytes: Bytes,
     /// The uncompressed records, if they had to be written to a temporary file.
     plain: Option<Bytes>,
-    /// Where AUXTRACE records moved from the input to `plain`.
+    /// The old and new offsets of AUXTRACE records that were copied to `plain`.
     auxtrace: Vec<MovedRecord>,
-    /// What one walk over the plain records found.
+    /// What a single walk over the plain records found.
     pub(in crate::commands::inject) walk: Walk,
-    /// The input's path as messages show it.
+    /// The input's path as shown in messages.
     pub(in crate::commands::inject) shown: PathBuf,
-    /// How the records were stored, for the summary; `None` if they were plain.
+    /// How the input stored its records (such as compressed), for the summary. `None` if they were plain.
     pub(in crate::commands::inject) was: Option<String>,
     /// The archive that contains the input, if any. It must stay open, because its files can't be opened once it is
     /// dropped.
@@ -105,7 +105,7 @@ impl PlainRecording {
         self.plain.as_deref().unwrap_or_else(|| main_records(&self.recording, &self.bytes))
     }
 
-    /// The offset of the first record. Offsets in the plain stream count from this number, too.
+    /// The offset of the first record in the input file. Offsets in the plain stream start at this number, too.
     pub(in crate::commands::inject) fn base(&self) -> u64 {
         self.recording.data.start
     }

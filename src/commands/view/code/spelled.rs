@@ -1,4 +1,4 @@
-//! The columns for instructions, their targets and their source lines. Each text is stored once.
+//! The columns of section `code` for instructions, their targets and their source lines. Each text is stored once.
 
 use super::super::names::PageNames;
 use crate::annotation::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
@@ -9,10 +9,10 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Longer source lines are cut. Minified scripts have everything in one line.
+/// Maximum length of a source line; the rest is cut off. Minified scripts have all their code in one line.
 const LONGEST_LINE: usize = 240;
 
-/// Gaps of up to this many source lines without instructions are included.
+/// Maximum number of source lines without instructions between two lines with instructions. A longer gap is left out.
 const BETWEEN: u32 = 6;
 
 /// The instructions of all listings in order.
@@ -34,7 +34,7 @@ struct InstructionText {
     len: u64,
 }
 
-/// Where an instruction leads, or what it refers to.
+/// The target of a branch, or the address that another instruction refers to.
 #[derive(Debug)]
 struct BranchTarget {
     at: u64,
@@ -44,7 +44,7 @@ struct BranchTarget {
 
 #[derive(Debug)]
 enum TargetTo {
-    /// A target in the same listing: its distance in instructions.
+    /// A target in the same listing: its distance in instructions from the branch.
     Inside(i64),
     Out(u32),
 }
@@ -57,7 +57,7 @@ struct Out {
     addr: u64,
 }
 
-/// The source line from an instruction on, until the next entry. File 0 means unknown.
+/// The source line of all instructions from this one to the next entry. File 0 means unknown.
 #[derive(Debug)]
 struct SourceStart {
     at: u64,
@@ -100,7 +100,7 @@ impl Spelled {
     pub(super) fn add(&mut self, listing: &Listing, names: &PageNames) {
         let Code::Listed { lines, files, .. } = &listing.code else { return };
         let mut before = SourceStart { at: 0, file: 0, line: 0 };
-        // Each listing starts with an entry of its own.
+        // Each listing starts with a new entry for its source line.
         let mut is_first = true;
         for (number, line) in lines.iter().enumerate() {
             let at = self.instructions.len() as u64;
@@ -119,17 +119,17 @@ impl Spelled {
         self.add_lines(lines, files);
     }
 
-    /// Adds the address to which an instruction refers, if there is one worth showing.
+    /// Adds the address that an instruction refers to, if there is one and it is worth showing.
     fn add_target(&mut self, at: u64, number: usize, line: &Line, lines: &[Line], names: &PageNames) {
         let Some(LineTarget { addr, kind, place }) = &line.target else { return };
         let to = match place {
             TargetPlace::Inside(offset) => match lines.binary_search_by_key(offset, |line| line.offset) {
                 Ok(to) => TargetTo::Inside(to as i64 - number as i64),
-                // A jump into the middle of an instruction.
+                // The target is in the middle of an instruction, so it has no number.
                 Err(_) => self.out(String::new(), 0, *addr),
             },
             TargetPlace::Function(name, offset) => self.out(names.target(name), *offset, *addr),
-            // The number is already in the instruction's text.
+            // The instruction's text already contains the number.
             TargetPlace::Unknown if *kind == TargetKind::Immediate => return,
             TargetPlace::Unknown => self.out(String::new(), 0, *addr),
         };
@@ -160,7 +160,7 @@ impl Spelled {
 
     /// Writes all columns.
     pub(super) fn columns(&self, section: Section) -> Section {
-        // Renumber the texts by falling frequency, as small numbers take less space.
+        // Renumber the texts so that the most frequent ones have the smallest numbers, which take less space.
         let mut uses = vec![0u64; self.texts.list.len()];
         self.instructions.iter().for_each(|&text| uses[text as usize] += 1);
         let mut order: Vec<usize> = (0..uses.len()).collect();
@@ -199,7 +199,8 @@ impl Spelled {
 }
 
 impl TargetTo {
-    /// Odd for a target outside the listing; otherwise even, with the distance in zigzag encoding.
+    /// Encodes a target as a number. It is odd for a target outside the listing; otherwise it is even, with the
+    /// distance in zigzag encoding.
     fn number(&self) -> u64 {
         match *self {
             Self::Inside(difference) => (((difference << 1) ^ (difference >> 63)) as u64) << 1,
@@ -217,7 +218,7 @@ fn kind_number(kind: TargetKind) -> u64 {
     }
 }
 
-/// The difference of each number from the previous one.
+/// The difference between each number and the previous one. The first number is kept as it is.
 fn gaps(numbers: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
     numbers.scan(0, |before, number| Some(number - std::mem::replace(before, number)))
 }

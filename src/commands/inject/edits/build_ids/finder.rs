@@ -1,8 +1,8 @@
 //! Finds the build IDs of files. They come from the user, from the recording, or from the files themselves.
 //!
-//! A file at the recorded path may be a different one, from another machine or another build. Its build ID is used only
-//! if the user named the root above it (`--symfs`), if it has the recorded inode, or if the recording is from this host
-//! and doesn't contradict.
+//! A file at the recorded path may not be the recorded one, but from another machine or another build. Its build ID is
+//! used only in one of these cases: the user named the root directory above it (`--symfs`); it has the recorded inode;
+//! or the recording may be from this host.
 
 use crate::analysis::quantity::counted;
 use crate::commands::inject::options::{InjectContext, KnownBuildIds};
@@ -26,7 +26,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// The file of a build ID entry, together with whether it belongs to the kernel or to user space.
+/// A file in a list of build IDs: its path, and whether it belongs to the kernel or to user space.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct ListedFile {
     pub(super) path: Vec<u8>,
@@ -39,7 +39,7 @@ impl ListedFile {
         Self { path: listed_path(mmap.path, mmap.cpumode).to_vec(), cpumode: mmap.cpumode }
     }
 
-    /// `None` for mappings that can't have a build ID, such as anonymous memory.
+    /// The file of a code object. `None` for mappings that can't have a build ID, such as anonymous memory.
     pub(super) fn from_dso(dso: &Dso) -> Option<Self> {
         let cpumode = match dso.kind {
             DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => CpuMode::User,
@@ -50,27 +50,28 @@ impl ListedFile {
     }
 }
 
-/// The path as build ID lists have it: the kernel's without the reference symbol at its end (`[kernel.kallsyms]_text`).
+/// The path as it appears in lists of build IDs. For the kernel, this drops the reference symbol at the end
+/// (`[kernel.kallsyms]_text`).
 pub(super) fn listed_path(path: &[u8], cpumode: CpuMode) -> &[u8] {
     if cpumode == CpuMode::Kernel { backing::split_reference_symbol(path).0 } else { path }
 }
 
-/// Finds build IDs and remembers them by path.
+/// Finds the build IDs of files, and remembers them by path.
 #[derive(Debug)]
 pub(super) struct BuildIdFinder {
-    /// Build IDs from the user, by path. They have precedence.
+    /// Build IDs from the user, by path. They take precedence over all others. `None` if the user gave none.
     known: Option<FxHashMap<Vec<u8>, BuildId>>,
     found: FxHashMap<Vec<u8>, Option<BuildId>>,
     /// True if the recording may be from this machine.
     is_here: bool,
-    /// True if the recorded kernel may be the running one.
+    /// True if the recorded kernel may be the one that is running on this machine.
     kernel_runs: bool,
-    /// The vdso kind of the recorded programs; `None` if there are several kinds or none.
+    /// The kind of vdso that the recorded programs use. `None` if they use several kinds or none.
     vdso: Option<DsoKind>,
     /// The inodes that were mapped under each path, as far as the recording states them.
     mapped: FxHashMap<Vec<u8>, BTreeSet<FileId>>,
     search: SearchOptions,
-    /// Files whose recorded version isn't on this machine.
+    /// Files of which the recorded version isn't on this machine.
     pub(super) missing: BTreeSet<ListedFile>,
     /// Reasons why existing files were not used.
     pub(super) warnings: Warnings,
@@ -97,7 +98,7 @@ impl BuildIdFinder {
         Ok(Self { known, found, is_here, kernel_runs, vdso, mapped, search, missing, warnings })
     }
 
-    /// The build ID of a file. `None` if it has none or isn't on this machine.
+    /// The build ID of a file. `None` if the file has no build ID or isn't on this machine.
     pub(super) fn find(&mut self, file: &ListedFile) -> Option<BuildId> {
         let ListedFile { path, cpumode } = file;
         if let Some(known) = &self.known
@@ -129,14 +130,15 @@ impl BuildIdFinder {
     fn image(&mut self, path: &[u8]) -> Option<Image> {
         let mut dso = Dso::of_path(path.to_vec(), None);
         if dso.is_vdso() {
-            // A list has only one ID per path, so all programs must have the same vdso kind.
+            // The list has only one build ID per path. So the vdso can be listed only if all programs use the same
+            // kind.
             dso.kind = self.vdso?;
             return self.search.find_running(&dso, &mut self.warnings);
         }
         self.search.find_running(&dso, &mut self.warnings).filter(|image| self.is_it(path, image))
     }
 
-    /// True if a file found by its path is the one that was mapped.
+    /// True if `image`, which was found by its path, is the file that was mapped when recording.
     fn is_it(&self, path: &[u8], image: &Image) -> bool {
         let is_below_root = !self.search.symfs.is_empty();
         if is_below_root {
@@ -189,7 +191,8 @@ fn mapped_files(processes: &Processes) -> FxHashMap<Vec<u8>, BTreeSet<FileId>> {
     mapped
 }
 
-/// Build IDs stated by the recording. They are more reliable than those of the files, which may have changed since.
+/// Build IDs that the recording states. They are more reliable than those of the files on disk, which may have changed
+/// since.
 fn recorded_build_ids(spaces: &AddressSpaces) -> FxHashMap<Vec<u8>, Option<BuildId>> {
     let mut recorded = FxHashMap::default();
     for (_, dso) in spaces.dsos().iter() {
@@ -201,7 +204,7 @@ fn recorded_build_ids(spaces: &AddressSpaces) -> FxHashMap<Vec<u8>, Option<Build
     recorded
 }
 
-/// Reads the user's list. Each entry is a build ID in hexadecimal, a space, and a path. Bad entries give a warning.
+/// Reads the user's list. Each entry is a build ID in hexadecimal, a space, and a path. A bad entry gives a warning.
 fn read_known(known: &KnownBuildIds, warnings: &mut Warnings) -> Result<FxHashMap<Vec<u8>, BuildId>> {
     let (text, separator, shown) = match known {
         KnownBuildIds::List(text) => (text.clone().into_bytes(), b',', Path::new("--known-build-ids")),

@@ -1,5 +1,5 @@
-//! Adds the build IDs of ordinary files, as `perf inject -b` and its variants do, so that another machine can find the
-//! right files.
+//! Adds the build IDs of ordinary files, so that another machine can find the right files. `perf inject -b` and its
+//! variants do the same.
 
 pub(in crate::commands::inject) mod finder;
 
@@ -49,7 +49,7 @@ impl BuildIdEdits {
         Ok(found)
     }
 
-    /// Inserts a build ID record before the first sample in each file.
+    /// Inserts a build ID record for each file with samples, before the first of those samples.
     fn insert_before_first_samples(&mut self, survey: &SurveyedRecording<'_>, finder: &mut BuildIdFinder) {
         let mut hits: Vec<(u64, ListedFile)> =
             hits(survey).into_iter().map(|(file, hits)| (hits.first, file)).collect();
@@ -102,13 +102,13 @@ impl BuildIdEdits {
     }
 }
 
-/// All mapping records of things that may have a build ID.
+/// All mapping records of files that may have a build ID.
 fn mappings(input: &PlainRecording) -> impl Iterator<Item = (RawRecord<'_>, Mmap<'_>)> {
     let records = Records::new(input.records(), input.base(), input.recording.header.endian);
     records.filter_map(|raw| mapping(&raw).map(|mmap| (raw, mmap)))
 }
 
-/// Parses a mapping record. `None` if it is another record or if what it maps can't have a build ID.
+/// Parses a mapping record. `None` if it is another kind of record, or if a mapping of this kind can't have a build ID.
 fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
     if !matches!(raw.kind, kind::MMAP | kind::MMAP2) {
         return None;
@@ -132,15 +132,15 @@ fn set_build_id(input: &PlainRecording, raw: &RawRecord<'_>, mmap: Mmap<'_>, id:
     Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
 }
 
-/// How samples hit a file.
+/// The samples in a file.
 struct Hits {
-    /// The offset of the first sample in the stream.
+    /// The offset of the first sample in the record stream.
     first: u64,
     /// Frames in the file, counting both the innermost ones and those of call chains.
     frames: u64,
 }
 
-/// The files that samples and their call chains are in.
+/// Collects all files in which samples, or frames of their call chains, are.
 fn hits(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, Hits> {
     let SurveyedRecording { input, spaces, .. } = survey;
     let mut hits: FxHashMap<DsoId, Hits> = FxHashMap::default();
@@ -184,7 +184,8 @@ pub(in crate::commands::inject) fn build_id_record(
     body.resize(4 + 20, 0);
     body.extend([bytes.len() as u8, 0, 0, 0]);
     body.extend(path);
-    // At least one NUL, and padding to a multiple of 8. The header has 8 bytes, and pid, ID and its length have 28.
+    // The path ends with at least one NUL, and is padded to a multiple of 8. The header has 8 bytes; pid, build ID and
+    // its length have 28.
     body.resize((body.len() + 1).next_multiple_of(8), 0);
     record(kind::HEADER_BUILD_ID, misc | BUILD_ID_SIZE, &body, endian).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! `--convert-callchain`: turns copies of user stacks into plain call chains.
 //!
-//! The chains contain return addresses as they are on the stack, pointing behind the call, like the chains that the
-//! kernel records with frame pointers.
+//! The new chains contain return addresses as they are on the stack: each points behind its call. Chains that the
+//! kernel records with frame pointers are the same in this respect.
 
 use crate::commands::inject::edits::build_ids::finder::counted_files;
 use crate::commands::inject::options::InjectContext;
@@ -24,14 +24,14 @@ use rustc_hash::FxHashMap;
 /// A recording whose stack copies have become call chains.
 #[derive(Debug)]
 pub(super) struct PlainChains {
-    /// The output's events, which announce call chains in place of stack copies.
+    /// The output's header and events. The events now announce call chains instead of stack copies.
     pub(super) recording: Recording,
     /// The edits to the records.
     pub(super) edits: Vec<Edit>,
 }
 
 impl PlainChains {
-    /// Unwinds all stack copies. Fails if the machine's stacks can't be unwound.
+    /// Unwinds all stack copies. Fails if unwinding isn't supported for the recorded machine.
     pub(super) fn unwind(
         survey: &SurveyedRecording<'_>,
         code: &JitCode<'_>,
@@ -58,7 +58,7 @@ impl PlainChains {
     }
 }
 
-/// Warns about missing files in which unwinding stopped: their unwind data would be needed.
+/// Warns about missing files in which unwinding stopped because their unwind data is needed.
 fn say_what_is_missing(
     survey: &SurveyedRecording<'_>,
     stopped_in: &FxHashMap<DsoId, u64>,
@@ -83,12 +83,12 @@ fn say_what_is_missing(
     }
 }
 
-/// Samples of a recording, or of a chunk of it, whose stack copies became call chains.
+/// The results of converting a recording, or a chunk of it: samples whose stack copies became call chains.
 struct ConvertedSamples {
     edits: Vec<Edit>,
     /// Samples that couldn't be read.
     skipped: Skipped,
-    /// How many stacks end too early, before the thread's entry function, by the file of their last frame.
+    /// The number of stacks that end too early, before the thread's entry function, by the file of their last frame.
     stopped_in: FxHashMap<DsoId, u64>,
 }
 
@@ -128,7 +128,7 @@ fn convert_samples<'a>(
     all
 }
 
-/// Edits that change the attr records of a pipe. `recording` already has the converted events.
+/// Plans edits to the attr records of a pipe. `recording` already has the converted events.
 fn edit_attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let attrs = survey.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let mut edits = Vec::new();
@@ -165,7 +165,7 @@ impl ChainConverter<'_, '_> {
         self.converted
     }
 
-    /// The edit that replaces a sample's stack copy by a call chain. `None` if its event doesn't copy stacks.
+    /// The edit that replaces a sample's stack copy by a call chain. `None` if the sample's event doesn't copy stacks.
     fn convert_sample(&mut self, raw: &RawRecord<'_>) -> Result<Option<Edit>> {
         let sample = self.recording.sample(raw)?;
         let attr = &self.recording.events[sample.event].attr;
@@ -185,7 +185,7 @@ impl ChainConverter<'_, '_> {
         Ok(Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert }))
     }
 
-    /// Unwinds the sample's stack copy into `self.chain`. Returns false if there was nothing to unwind.
+    /// Unwinds the sample's stack copy into `self.chain`. Returns false if the sample has nothing to unwind.
     fn unwind(&mut self, sample: &Sample<'_>) -> bool {
         let (Some(regs), Some(stack)) = (sample.user_regs, sample.user_stack) else { return false };
         let Some(machine) = Machine::from_sample(self.machine, regs.abi) else { return false };

@@ -1,9 +1,9 @@
-//! Edits to samples: stack copies become call chains ([`call_chains`]), call chains lose entries for which perf would
-//! drop them ([`bad_entries_dropped`]), and JIT code moves to addresses of its own ([`relocations`]). Each of these
-//! happens only on request.
+//! Edits to samples, each only on request: stack copies become call chains ([`call_chains`]), call chains lose entries
+//! for which perf would drop them ([`bad_entries_dropped`]), and JIT code moves to addresses of its own
+//! ([`relocations`]).
 //!
-//! The changes are planned while the complete code map is still in memory, and are applied once the images have their
-//! places.
+//! The changes are planned while the complete code map is still in memory. They are applied once it is decided where
+//! the code is in the images.
 
 mod call_chains;
 mod relocations;
@@ -24,9 +24,9 @@ use relocations::Relocations;
 /// The planned changes to samples.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct SampleChanges {
-    /// The output's recording header, if its events change.
+    /// The header and events of the output if its events change, else `None`.
     recording: Option<Recording>,
-    /// Samples and attr records that replace others.
+    /// Edits that replace samples and attr records by new ones.
     replacements: Vec<Edit>,
     relocations: Relocations,
 }
@@ -55,7 +55,8 @@ impl SampleChanges {
         Ok(Self { recording, replacements, relocations })
     }
 
-    /// Adds the edits to `edits`. Returns the output's recording header if its events change.
+    /// Adds the planned changes to `edits`. Returns the header and events of the output; `None` if its events don't
+    /// change.
     pub(super) fn apply(
         self,
         input: &PlainRecording,
@@ -90,7 +91,7 @@ fn bad_entries_of_record(recording: &Recording, unwinds: bool, raw: &RawRecord<'
     }
 }
 
-/// Damaged samples are left as they are. `coverage` counts them.
+/// The edit for one sample. `None` if it stays as it is. Damaged samples do: `coverage` counts them.
 fn bad_entries_of_sample(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {
     let sample = recording.sample(raw).ok()?;
     let attr = &recording.events[sample.event].attr;

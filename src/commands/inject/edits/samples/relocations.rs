@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(super) struct Relocations(Vec<Relocation>);
 
-/// One word of a sample that gets a new address.
+/// A word in the record of a sample. The word is an address that gets replaced.
 #[derive(Debug, Clone, Copy)]
 struct Relocation {
     /// The offset of the sample's record in the stream.
@@ -43,8 +43,8 @@ enum NewAddress {
 }
 
 impl Relocations {
-    /// Finds all words to rewrite. Samples that `replacements` replaces are read in their new form, with the events of
-    /// `changed` if the events change.
+    /// Finds all words to rewrite. If `replacements` has an edit for a sample, the new version of the sample is read.
+    /// If the events change, it is parsed with those of `changed`.
     pub(super) fn find(
         survey: &SurveyedRecording<'_>,
         codes: &CodeMap<'_>,
@@ -102,7 +102,7 @@ impl Relocations {
 /// The data needed to look up the addresses in samples.
 struct RelocationFinder<'a, 'data> {
     survey: &'a SurveyedRecording<'a>,
-    /// The output's events.
+    /// The header and events of the output.
     recording: &'a Recording,
     codes: &'a CodeMap<'data>,
     remapped: &'a RemappedFiles<'a>,
@@ -121,7 +121,8 @@ impl RelocationFinder<'_, '_> {
                 let hit = self.codes.lookup(pid, addr, sample.time)?;
                 is_reported(&hit, self.codes, &self.survey.spaces, pid, addr, sample.time).then_some(hit)
             };
-            // Like perf, try the return address itself too: it may be the first byte of code with no call before it.
+            // Like perf, try the return address itself too: it may be the first byte of code that doesn't contain the
+            // call.
             let hit = code(word.frame.for_lookup()).or_else(|| code(addr));
             let to = match hit {
                 Some(hit) => {

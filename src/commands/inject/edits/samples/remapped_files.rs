@@ -5,13 +5,13 @@ use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::resolve::address_space::AddressSpaces;
 use rustc_hash::FxHashMap;
 
-/// The address ranges where a file was mapped after it had been mapped elsewhere, by process.
+/// The files that were mapped again elsewhere, by process and path.
 #[derive(Debug, Default)]
 pub(super) struct RemappedFiles<'p>(FxHashMap<Pid, FxHashMap<&'p [u8], FirstPlace>>);
 
 #[derive(Debug)]
 struct FirstPlace {
-    /// The address that the file's first byte would have if the file was mapped as a whole.
+    /// The address where the file's first byte would be if the first mapping covered the whole file.
     base: u64,
     has_others: bool,
 }
@@ -35,7 +35,7 @@ impl<'p> RemappedFiles<'p> {
         remapped
     }
 
-    /// Translates an address to the first mapping of its file. `None` if its file was not mapped twice or if the first
+    /// Translates an address to the first mapping of its file. `None` if the file was mapped only once, or if its first
     /// mapping isn't there at `time`.
     pub(super) fn first_place(
         &self,
@@ -49,7 +49,7 @@ impl<'p> RemappedFiles<'p> {
         let addr = frame.for_lookup().0;
         let now = at(addr)?;
         let base = addr.wrapping_sub(now.offset);
-        // The value that is added (wrapping) to get to where the same byte was mapped first.
+        // The distance from this mapping to the first one. It is added with wrapping.
         let shift = files.get(&spaces.dsos().get(now.dso).path[..])?.base.wrapping_sub(base);
         let first = at(addr.wrapping_add(shift)).filter(|_| shift != 0)?;
         ((now.dso, now.offset) == (first.dso, first.offset)).then(|| Addr(frame.raw().0.wrapping_add(shift)))
