@@ -401,5 +401,5 @@ fn a_debugging_file_that_is_a_hole_is_not_read() {
     assert!(report().contains("app.debug: not used: it is not the debugging information of"));
     fs::File::options().write(true).open(&debugging).unwrap().set_len(60 << 30).unwrap();
     let said = report();
-    assert!(said.contains("app.debug: has 64424509440 bytes, but only"), "{said}");
+    assert!(said.contains("app.debug: not used: it has 64424509440 bytes, but only"), "{said}");
 }

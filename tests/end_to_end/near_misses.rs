@@ -105,7 +105,7 @@ fn inputs() -> Vec<(&'static str, Vec<u8>, Outcome)> {
         (
             "perf script of one line without times and threads",
             b"            shop cycles:      7f1234567890 pack (/bin/shop)\n  shop-version-1 cycles:      7f1234567890 pack (/bin/shop)\n".to_vec(),
-            Read("shop;pack 1\nshop-version-1;pack 1\n"),
+            Read("shop-version-1;pack 1\nshop;pack 1\n"),
         ),
         (
             "perf script's frames alone, without objects",

@@ -585,6 +585,8 @@ const TRACEPOINTS: &[Tracepoint] = &[
         ],
         "[FAILED TO PARSE] a=-3 b=0xabc comm=comm raw=ARRAY[01, 02, 00, ff] c=-7 d=-9 e=0x1234",
     ),
+    // No kernel writes so many `h`.
+    ("halved", "s8 a,8,1,1", r#""%hhd %hhhhhhhd", REC->a, REC->a"#, &[Byte(0xc1)], "-63 -63"),
 ];
 
 fn tracepoints(order: Order, sample_type: u64) -> Recording {
@@ -625,17 +627,22 @@ fn tracepoints(order: Order, sample_type: u64) -> Recording {
 
 #[test]
 fn tracepoints_print_their_fields_and_no_period() {
+    // perf pads the names of events to the longest.
+    let width = TRACEPOINTS.iter().map(|(name, ..)| name.len()).max().unwrap();
     for order in [Order::Little, Order::Big] {
         let scene = Scene::new(&[]);
         let path = scene.write(tracepoints(order, IDENTIFIER | IP | TID | TIME | PERIOD | RAW));
         let text = stdout(&["script", "-q"], &path);
         assert_eq!(text.lines().count(), TRACEPOINTS.len(), "{text}");
         for (line, (id, (name, .., expected))) in text.lines().zip((1..).zip(TRACEPOINTS)) {
-            let head = format!("{:>16} {PID}  1000.{id:06}: {name:>8}: ", "app");
+            let head = format!("{:>16} {PID}  1000.{id:06}: {name:>width$}: ", "app");
             assert_eq!(line, format!("{head}{expected}"), "{order:?}");
         }
         let with_period = stdout(&["script", "-q", "-F", "period,event,trace"], &path);
-        assert!(with_period.starts_with(&format!("         1  numbers: {}\n", TRACEPOINTS[0].4)), "{with_period}");
+        assert!(
+            with_period.starts_with(&format!("         1 {:>width$}: {}\n", TRACEPOINTS[0].0, TRACEPOINTS[0].4)),
+            "{with_period}"
+        );
         assert!(!stdout(&["script", "-q", "-F", "-trace"], &path).contains("a=65"));
     }
 }

@@ -81,8 +81,8 @@ fn timeline(opened: Opened, options: &StatsOptions, job: &Job) -> Result<(Timeli
     let Some(of) = format.read.spans() else {
         return Err(Error::new(format!(
             "stats reads {}; for {} use `jitgraft report`",
-            format.name,
-            formats_with(|_| true)
+            formats_with(|_| true),
+            format.name
         )));
     };
     let mut warnings = Warnings::new();

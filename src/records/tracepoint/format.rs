@@ -132,7 +132,8 @@ impl Conversion {
             let (&byte, behind) = rest.split_first()?;
             *rest = behind;
             match byte {
-                b'h' => conversion.bits /= 2,
+                // C knows `h` and `hh` only; a recording may say anything.
+                b'h' => conversion.bits = (conversion.bits / 2).max(8),
                 b'l' | b'z' | b'Z' | b'j' | b'L' | b't' | b'q' => conversion.bits = 64,
                 b'd' | b'i' | b'u' | b'x' | b'X' | b'o' | b'c' | b's' => conversion.kind = byte,
                 // A plain `%p`, or a conversion of the kernel that perf doesn't know: it prints a pointer, followed by
