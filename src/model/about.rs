@@ -283,17 +283,12 @@ impl About {
 
     /// Of the mappings that `counts` accepts, the module of the earliest. The kernel is ignored.
     fn first_mapped(&self, counts: impl Fn(&[u8], &MappedRange) -> bool) -> Option<&[u8]> {
-        let mut first: Option<((Pid, Nanos, Addr), &[u8])> = None;
-        for (path, module) in self.modules.iter().filter(|(_, module)| !module.is_kernel) {
-            for range in module.mapped.iter().filter(|range| counts(path, range)) {
-                // Programs are mapped before the libraries that they need, and at lower addresses.
-                let key = (range.pid, range.time, range.addr);
-                if first.is_none_or(|(least, _)| key < least) {
-                    first = Some((key, path));
-                }
-            }
-        }
-        first.map(|(_, path)| path)
+        let modules = self.modules.iter().filter(|(_, module)| !module.is_kernel);
+        let ranges = modules.flat_map(|(path, module)| module.mapped.iter().map(move |range| (path, range)));
+        let counted = ranges.filter(|(path, range)| counts(path, range));
+        // Programs are mapped before the libraries that they need, and at lower addresses.
+        let (path, _) = counted.min_by_key(|(_, range)| (range.pid, range.time, range.addr))?;
+        Some(path)
     }
 
     /// Adds a number of lost samples, to the total and to that of their host if it is known.

@@ -5,7 +5,7 @@
 //! direction of text, and characters that XML forbids.
 //!
 //! * A byte that isn't UTF-8, and a control character below U+0080, becomes two hexadecimal digits: `\x1b`.
-//! Every other character that has to be escaped becomes its code point: `\u{202e}`.
+//! * Every other character that has to be escaped becomes its code point: `\u{202e}`.
 //!
 //! Backslashes aren't escaped. PHP namespaces and Windows paths therefore stay readable, and escaping a name twice
 //! doesn't change it. Different names stay different as long as they contain no backslashes.

@@ -65,19 +65,19 @@ impl Effect {
         let (rd, rn, rt2) = (field(word, 0, 5), field(word, 5, 5), field(word, 10, 5));
         match word {
             // ret, retaa, retab; also `br x30`, which returns as well
-            0xd65f_03c0 | 0xd65f_0bff | 0xd65f_0fff | 0xd61f_03c0 => Effect::Returns,
+            0xd65f_03c0 | 0xd65f_0bff | 0xd65f_0fff | 0xd61f_03c0 => Self::Returns,
             // paciasp, autiasp, pacibsp, autibsp: add or remove a signature, but the address stays the same
-            0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Effect::Other,
-            _ if field(word, 26, 6) == 0b00_0101 => Effect::Jumps(signed_field(word, 0, 26)),
+            0xd503_233f | 0xd503_23bf | 0xd503_237f | 0xd503_23ff => Self::Other,
+            _ if field(word, 26, 6) == 0b00_0101 => Self::Jumps(signed_field(word, 0, 26)),
             // tbz, tbnz; in the next lines: b.cond, cbz, cbnz
-            _ if field(word, 25, 6) == 0b01_1011 => Effect::Branches(signed_field(word, 5, 14)),
+            _ if field(word, 25, 6) == 0b01_1011 => Self::Branches(signed_field(word, 5, 14)),
             _ if field(word, 24, 8) == 0b0101_0100 || field(word, 25, 6) == 0b01_1010 => {
-                Effect::Branches(signed_field(word, 5, 19))
+                Self::Branches(signed_field(word, 5, 19))
             }
             // svc, nop and similar
-            _ if word & 0xffe0_001f == 0xd400_0001 || word & 0xffff_f01f == 0xd503_201f => Effect::Other,
+            _ if word & 0xffe0_001f == 0xd400_0001 || word & 0xffff_f01f == 0xd503_201f => Self::Other,
             // All other branches, exceptions and system instructions: bl, blr, br, brk, …
-            _ if field(word, 26, 3) == 0b101 => Effect::Leaves,
+            _ if field(word, 26, 3) == 0b101 => Self::Leaves,
             // stp, ldp of 64-bit registers: post-indexed (1), with offset (2) or pre-indexed (3)
             _ if field(word, 25, 7) == 0b101_0100 => {
                 let offset = signed_field(word, 15, 7) * 8;
@@ -85,11 +85,11 @@ impl Effect {
                 let moved = if rn == SP && writes_base { offset } else { 0 };
                 let has = |register| rd == register || rt2 == register;
                 match is_load {
-                    false if has(LINK) => Effect::SavesLink(-moved),
-                    true if has(LINK) || has(FP) => Effect::Changes,
-                    _ if writes_base && (rn == FP || rn == LINK) => Effect::Changes,
-                    _ if moved != 0 => Effect::MovesStack(moved),
-                    _ => Effect::Other,
+                    false if has(LINK) => Self::SavesLink(-moved),
+                    true if has(LINK) || has(FP) => Self::Changes,
+                    _ if writes_base && (rn == FP || rn == LINK) => Self::Changes,
+                    _ if moved != 0 => Self::MovesStack(moved),
+                    _ => Self::Other,
                 }
             }
             // str, ldr of a 64-bit register, post-indexed or pre-indexed
@@ -97,36 +97,34 @@ impl Effect {
                 let is_load = field(word, 22, 1) == 1;
                 let moved = if rn == SP { signed_field(word, 12, 9) } else { 0 };
                 match is_load {
-                    false if rd == LINK => Effect::SavesLink(-moved),
-                    true if rd == LINK || rd == FP => Effect::Changes,
-                    _ if rn == FP || rn == LINK => Effect::Changes,
-                    _ if moved != 0 => Effect::MovesStack(moved),
-                    _ => Effect::Other,
+                    false if rd == LINK => Self::SavesLink(-moved),
+                    true if rd == LINK || rd == FP => Self::Changes,
+                    _ if rn == FP || rn == LINK => Self::Changes,
+                    _ if moved != 0 => Self::MovesStack(moved),
+                    _ => Self::Other,
                 }
             }
             // str xt, [xn, #offset]
-            _ if field(word, 22, 10) == 0b11_1110_0100 && rd == LINK => Effect::SavesLink(0),
-            _ if field(word, 22, 10) == 0b11_1110_0100 => Effect::Other,
+            _ if field(word, 22, 10) == 0b11_1110_0100 && rd == LINK => Self::SavesLink(0),
+            _ if field(word, 22, 10) == 0b11_1110_0100 => Self::Other,
             // add, sub with an immediate, 64 bits
             _ if word & 0xbf80_0000 == 0x9100_0000 && (rd == SP || rd == FP) => {
                 let number = i64::from(field(word, 10, 12)) << (12 * field(word, 22, 1));
                 let subtracts = field(word, 30, 1) == 1;
                 match (rd, rn) {
-                    (SP, SP) => Effect::MovesStack(if subtracts { -number } else { number }),
-                    (SP, _) => Effect::SetsStack,
-                    (_, SP) if !subtracts => Effect::MakesFrame,
-                    _ => Effect::Changes,
+                    (SP, SP) => Self::MovesStack(if subtracts { -number } else { number }),
+                    (SP, _) => Self::SetsStack,
+                    (_, SP) if !subtracts => Self::MakesFrame,
+                    _ => Self::Changes,
                 }
             }
             // add, sub with an extended register
-            _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Effect::SetsStack,
+            _ if word & 0xbfe0_0000 == 0x8b20_0000 && rd == SP => Self::SetsStack,
             // Most instructions have their destination in this field. The next case is the second destination of a
             // load.
-            _ if rd == FP || rd == LINK => Effect::Changes,
-            _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => {
-                Effect::Changes
-            }
-            _ => Effect::Other,
+            _ if rd == FP || rd == LINK => Self::Changes,
+            _ if field(word, 27, 3) == 0b101 && field(word, 26, 1) == 0 && (rt2 == FP || rt2 == LINK) => Self::Changes,
+            _ => Self::Other,
         }
     }
 }
