@@ -105,22 +105,33 @@ fn costs_below_zero_are_carried_and_pictures_say_what_they_leave_out() {
 
 #[test]
 fn tables_have_all_negative_costs_and_totals_have_their_sign() {
-    let cases: [(&str, &str, &str, &[(&str, i64)]); 3] = [
-        (
-            "events: Time Bytes\nfl=a.php\nfn=take\n2 5 1000\nfn=free\n9 3 -3000\n",
-            "Bytes",
-            "# -2,000 Bytes\n",
-            &[("free", -3000), ("take", 1000)],
-        ),
-        (
-            "events: Bytes\nfl=a.php\nfn=free\n9 -7\nfn=drop\n9 -2\n",
-            "Bytes",
-            "# -9 Bytes\n",
-            &[("drop", -2), ("free", -7)],
-        ),
-        ("events: Ir\nfl=a.c\nfn=f\n1 -100\nfn=g\n3 100\n", "Ir", "# 0 Ir\n", &[("f", -100), ("g", 100)]),
+    struct Costs {
+        text: &'static str,
+        event: &'static str,
+        total: &'static str,
+        functions: &'static [(&'static str, i64)],
+    }
+    let cases = [
+        Costs {
+            text: "events: Time Bytes\nfl=a.php\nfn=take\n2 5 1000\nfn=free\n9 3 -3000\n",
+            event: "Bytes",
+            total: "# -2,000 Bytes\n",
+            functions: &[("free", -3000), ("take", 1000)],
+        },
+        Costs {
+            text: "events: Bytes\nfl=a.php\nfn=free\n9 -7\nfn=drop\n9 -2\n",
+            event: "Bytes",
+            total: "# -9 Bytes\n",
+            functions: &[("drop", -2), ("free", -7)],
+        },
+        Costs {
+            text: "events: Ir\nfl=a.c\nfn=f\n1 -100\nfn=g\n3 100\n",
+            event: "Ir",
+            total: "# 0 Ir\n",
+            functions: &[("f", -100), ("g", 100)],
+        },
     ];
-    for (text, event, total, expected) in cases {
+    for Costs { text, event, total, functions: expected } in cases {
         let (directory, path) = file("cachegrind.out.7", text.as_bytes());
         let output = jitgraft(&["--strict", "report", "--limit", "0", "--event", event], &path);
         let (table, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
