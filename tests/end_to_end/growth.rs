@@ -138,7 +138,6 @@ fn within(mebibytes: u64, args: &[&str], input: impl FnOnce(&mut dyn Write) -> s
 #[test]
 fn memory_for_a_text_does_not_grow_with_its_length() {
     let (text, [sums, _]) = text(9_000);
-    eprintln!("LEN {}", text.len());
     let written = within(96, &["collapse", "--event", "cycles", "--threads", "2", "-"], |pipe| {
         (0..40).try_for_each(|_| pipe.write_all(text.as_bytes()))
     });

@@ -1,6 +1,7 @@
 //! The program with few resources: threads, stack, address space. It does the same with less, or ends with a line that
 //! shows why; it never aborts.
 
+use crate::support::effort::step;
 use crate::support::limits;
 
 use std::fs::{self, Permissions};
@@ -89,7 +90,7 @@ fn does_the_same_under(limits: &str) {
 /// Was an error where no thread can start, a panic where fewer can than there are processors.
 #[test]
 fn fewer_threads_do_the_same() {
-    for threads in 1..=4 {
+    for threads in (1..=4).step_by(step(2)) {
         does_the_same_under(&format!("ulimit -u {threads};"));
     }
 }
