@@ -32,7 +32,7 @@ impl CollapseOptions {
     /// Returns the input if it is the only one and no option filters its stacks or changes their names. If it is text
     /// with one sample after the other (such as perf script's output), it can then be summed without building a
     /// profile.
-    fn of_all(&self) -> Option<&InPath> {
+    fn unfiltered_input(&self) -> Option<&InPath> {
         let [input] = &self.inputs[..] else { return None };
         let load = &self.load;
         let are_all = load.filter == Filter::default() && load.event.is_empty();
@@ -44,7 +44,7 @@ impl CollapseOptions {
 pub fn run(options: &CollapseOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let open = |input| sorted::open_lines(input, &options.write, &options.load, job, &mut outcome);
-    let opened = match options.of_all().map(open).transpose()? {
+    let opened = match options.unfiltered_input().map(open).transpose()? {
         Some(Sorted::Sums(events)) if !events.is_empty() => return write(&events, options, &run, outcome),
         Some(Sorted::Sums(_)) => {
             report_no_samples(&options.inputs, &options.load, job, &mut outcome)?;

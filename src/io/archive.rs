@@ -30,8 +30,8 @@ pub struct Archive {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) bytes: Bytes,
-    /// The metadata of the temporary file that contains the member, including its size and modification time. The user
-    /// ID in it isn't the member's owner; see `owner`.
+    /// Metadata of the temporary file into which the member was unpacked; its size and modification time are the
+    /// member's. The user ID is ours: the member's is `owner`.
     pub(super) about: Metadata,
     /// The user that owns the archive.
     pub(super) owner: u32,

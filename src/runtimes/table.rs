@@ -30,7 +30,7 @@ const REGISTERED: Switch = Switch {
 
 /// All known runtimes. They are tried in this order, so that a runtime comes before those that it embeds.
 pub const RUNTIMES: &[Runtime] = &[
-    // Numba: compiles Python functions with LLVM, like everything else that uses llvmlite.
+    // Numba, and whatever else compiles through llvmlite (LLVM for Python).
     Runtime {
         name: "numba",
         carries: &["llvmlite"],

@@ -1,6 +1,6 @@
-//! Splits a file's code into Arm instructions, Thumb instructions and data. Assemblers mark with symbols where each of
-//! them begins (`$a`, `$t`, `$x`, `$d`). A stripped file has no such symbols. There, the lowest bit of a function's
-//! symbol is set if the function is Thumb code.
+//! Splits a file's code into Arm instructions, Thumb instructions and data. Assemblers mark the start of each with a
+//! symbol (`$a`, `$t`, `$x`, `$d`). Stripped files lack these symbols; there, a function is Thumb code if the lowest
+//! bit of its symbol's address is set.
 //!
 //! Spec: aaelf32, "Mapping symbols" and "Symbol Values"; aaelf64, "Mapping symbols".
 

@@ -67,8 +67,8 @@ struct PathFinder<'f> {
     arrivals: Vec<Vec<CallPath>>,
     /// For each function, how much more cost its callers so far should have passed on to it than they did.
     owed: Vec<f64>,
-    /// For each function, the costliest call to it: its cost, and the caller's largest stack. This is the path to a
-    /// function that no path reached.
+    /// For each function, the costliest call to it: its cost, and the caller's largest stack. A function that
+    /// no path reached is placed below that stack.
     costliest: Vec<Option<(f64, StackId)>>,
 }
 
