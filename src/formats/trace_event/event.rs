@@ -51,24 +51,6 @@ pub(super) enum Owner<'a> {
     Named(Cow<'a, str>),
 }
 
-impl Owner<'_> {
-    /// A copy that doesn't borrow from the file.
-    pub(super) fn to_owned(&self) -> Owner<'static> {
-        match self {
-            Self::Number(number) => Owner::Number(*number),
-            Self::Named(name) => Owner::Named(Cow::Owned(name.clone().into_owned())),
-        }
-    }
-
-    /// A reference to this process or thread, without copying its name.
-    pub(super) fn borrow(&self) -> Owner<'_> {
-        match self {
-            Self::Number(number) => Owner::Number(*number),
-            Self::Named(name) => Owner::Named(Cow::Borrowed(name)),
-        }
-    }
-}
-
 /// True if events of this phase are part of spans.
 pub(super) fn is_span(phase: u8) -> bool {
     matches!(phase, b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F')

@@ -26,7 +26,6 @@
 //!
 //! <https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>
 
-mod batch;
 mod event;
 mod layout;
 mod mend;

@@ -163,7 +163,7 @@ fn read(
     warnings: &mut Warnings,
     other: impl FnMut(&TraceEvent<'_>, ThreadKey) -> Result<()>,
 ) -> Result<Trace> {
-    let mut trace = read_trace(input.bytes.into_stream(), input.workers, options, other)?;
+    let mut trace = read_trace(input.bytes.into_stream(), options, other)?;
     warnings.extend(std::mem::take(&mut trace.skipped).and_then(|skipped| skipped.into_warning()));
     warn(&trace.timeline, warnings);
     Ok(trace)

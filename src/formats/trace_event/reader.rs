@@ -1,7 +1,6 @@
 //! Reads the events of a document in order, as a stream. Only about two reads' worth of the document, or a single
 //! event, is in memory at once. After damage, reading continues with the next event.
 
-use super::batch::EventBatch;
 use super::event::TraceEvent;
 use super::mend::{Unmendable, mend};
 use super::samples::{SampleRecord, StackFrameRecord, TraceSamples};
@@ -14,9 +13,6 @@ const READ: usize = 1 << 19;
 
 /// The number of bytes that are checked for valid UTF-8 at once.
 const AT_ONCE: usize = 1 << 16;
-
-/// The size of a batch of events, in bytes of the document.
-const BATCH: usize = 1 << 17;
 
 /// The maximum length of an event. A longer one is considered unterminated, because an event must be in memory as a
 /// whole.
@@ -106,23 +102,6 @@ impl<R: Read> EventReader<R> {
             self.step(&mut each)?;
         }
         Ok(self.rest)
-    }
-
-    /// The next events, copied so that another thread can process them while this one reads on. `None` at the end.
-    pub(super) fn next_batch(&mut self) -> Result<Option<EventBatch>> {
-        let mut batch = EventBatch::default();
-        while self.part != DocumentPart::End && batch.size() < BATCH {
-            self.step(&mut |event| {
-                batch.push(event);
-                Ok(())
-            })?;
-        }
-        Ok(Some(batch).filter(|batch| batch.size() > 0))
-    }
-
-    /// What the document contains in addition to its events. Call it after all events were read.
-    pub(super) fn into_rest(self) -> DocumentRest {
-        self.rest
     }
 
     /// Reads events until the end of the list, or until one is incomplete or damaged.
@@ -552,6 +531,29 @@ mod tests {
             assert_eq!(names_by_reads_of(json, size), whole, "in chunks of {size} bytes");
         }
         whole
+    }
+
+    #[test]
+    fn every_field_is_the_same_for_any_size_of_reads() {
+        let json = r#"[{"ph":"X","name":"a\u0041","cat":"","ts":1.5,"dur":2,"pid":1,"tid":"main","args":{"x":"\ud83d\ude00"}},
+            {"ph":"b","id":"0x1","scope":"s","name":"b","ts":2,"stack":[1]},{"ph":"e","id2":{"local":7},"ts":3,"pid":"p"},
+            {"ph":"M","name":"tab	in it","args":[1]},{}]"#;
+        let read = |size: usize| {
+            let mut events = Vec::new();
+            let reader = EventReader::with_read_size(json.as_bytes(), size);
+            reader
+                .for_each(|event| {
+                    events.push(format!("{event:?}"));
+                    Ok(())
+                })
+                .unwrap();
+            events
+        };
+        let whole = read(json.len());
+        assert_eq!(whole.len(), 5);
+        for size in 1..json.len() {
+            assert_eq!(read(size), whole, "in chunks of {size} bytes");
+        }
     }
 
     #[test]

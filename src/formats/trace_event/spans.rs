@@ -11,7 +11,6 @@ use super::samples::TraceSamples;
 use super::stack::{Open, Stack};
 use crate::analysis::timeline::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINISHED, UNNAMED};
 use crate::contract::format::ReadOptions;
-use crate::contract::spans::Workers;
 use crate::error::{Result, Skipped};
 use crate::model::stacks::Track;
 use crate::model::{Pid, Tid};
@@ -67,13 +66,12 @@ impl Trace {
 /// exactly as Perfetto's trace processor counts them, which requires keeping and sorting all events of threads. `other`
 /// is called with each event that isn't part of a span (metadata, counters, flows, …), and its process and thread.
 pub(super) fn read_trace(
-    input: impl Read + Send,
-    workers: &dyn Workers,
+    input: impl Read,
     options: &ReadOptions,
     mut other: impl FnMut(&TraceEvent<'_>, ThreadKey) -> Result<()>,
 ) -> Result<Trace> {
     let mut builder = SpanBuilder::new(options);
-    let mut add = |event: &TraceEvent<'_>| {
+    let add = |event: &TraceEvent<'_>| {
         if builder.is_span(event) {
             builder.add_event(event);
             return Ok(());
@@ -84,22 +82,7 @@ pub(super) fn read_trace(
         }
         other(event, thread)
     };
-    let mut reader = EventReader::new(input);
-    let DocumentRest { skipped, samples } = if workers.count() == 1 {
-        reader.for_each(add)?
-    } else {
-        // One thread reads events while another one converts earlier events to spans.
-        let batches = std::iter::from_fn(|| reader.next_batch().transpose());
-        workers.map(batches, std::convert::identity, |batches| {
-            for batch in batches {
-                for event in batch?.iter() {
-                    add(&event)?;
-                }
-            }
-            Ok(())
-        })?;
-        reader.into_rest()
-    };
+    let DocumentRest { skipped, samples } = EventReader::new(input).for_each(add)?;
     Ok(Trace { skipped: Some(skipped), samples, ..builder.finish() })
 }
 
@@ -570,10 +553,9 @@ fn id_number(id: &[u8]) -> i128 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::contract::spans::Alone;
 
     fn trace(json: &str) -> Trace {
-        read_trace(json.as_bytes(), &Alone, &ReadOptions::default(), |_, _| Ok(())).unwrap()
+        read_trace(json.as_bytes(), &ReadOptions::default(), |_, _| Ok(())).unwrap()
     }
 
     /// The name, start and duration (in microseconds) and ID-based track of all spans.
@@ -643,7 +625,7 @@ mod tests {
         let json = r#"[{"ph":"M","name":"process_name","pid":"p","args":{"name":"late \u0041"}},{"ph":"C","ts":8,"pid":3},
             {"ph":"M","name":"thread_name","pid":1,"tid":2,"args":{"name":"t"}},{"ph":"P","name":"Profile","pid":1,"tid":2}]"#;
         let mut others = Vec::new();
-        let trace = read_trace(json.as_bytes(), &Alone, &ReadOptions::default(), |event, thread| {
+        let trace = read_trace(json.as_bytes(), &ReadOptions::default(), |event, thread| {
             others.push((event.phase, thread.tid));
             Ok(())
         });
