@@ -28,13 +28,7 @@ pub struct CallSums {
     tree: SpanTree,
     /// The intervals in which calls themselves ran; `None` if they weren't asked for or if there are too many.
     stretches: Option<Stretches>,
-    /// The number of overlaps in sums that were added by [`CallSums::join`].
-    joined_overlaps: u64,
 }
-
-/// For each track, the calls that are open at a certain moment, outermost first.
-#[derive(Debug, Clone)]
-pub struct OpenCalls(Vec<Vec<(Span, OpenSpan)>>);
 
 /// A list of intervals in which calls themselves ran rather than their callees, up to a maximum length.
 #[derive(Debug)]
@@ -85,13 +79,6 @@ struct SpanTree {
 struct PathSum {
     weight: u64,
     calls: u64,
-}
-
-impl OpenCalls {
-    /// The number of open calls, over all tracks.
-    pub fn count(&self) -> usize {
-        self.0.iter().map(Vec::len).sum()
-    }
 }
 
 impl Stretches {
@@ -150,7 +137,7 @@ impl CallSums {
         // in which a call consists of too many pieces.
         let has_places = options.clock == Clock::Wall && options.sampling == Sampling::All;
         let stretches = options.timed.filter(|_| has_places).map(|most| Stretches { most, list: Vec::new() });
-        Self { options, tracks: Vec::new(), edges, tree: SpanTree::default(), stretches, joined_overlaps: 0 }
+        Self { options, tracks: Vec::new(), edges, tree: SpanTree::default(), stretches }
     }
 
     /// Adds a track and returns its number. Tracks are numbered from 0.
@@ -232,73 +219,7 @@ impl CallSums {
 
     /// The number of calls that overlap another call of their track without being nested in it.
     pub fn overlaps(&self) -> u64 {
-        self.tracks.iter().map(|track| track.lanes.overlaps()).sum::<u64>() + self.joined_overlaps
-    }
-
-    /// True if these options allow adding up parts of the input separately and joining them ([`CallSums::join`]). That
-    /// requires that a call's sums depend only on its callers and callees.
-    pub fn can_be_joined(options: &CallOptions) -> bool {
-        let CallOptions { within, clock, sampling, min_duration: _, timed } = options;
-        within.is_none() && *clock == Clock::Wall && *sampling == Sampling::All && timed.is_none()
-    }
-
-    /// The calls that are open now; `None` if any calls overlapped without being nested, or if open calls aren't
-    /// nested.
-    pub fn open_calls(&self) -> Option<OpenCalls> {
-        let chains = self.tracks.iter().map(|track| Some(track.lanes.chain()?.to_vec()));
-        (self.overlaps() == 0).then(|| chains.collect::<Option<_>>().map(OpenCalls)).flatten()
-    }
-
-    /// Adds the sums of `later`, which continues this part of the input and was started with the calls `begun` open.
-    /// Returns `None` if other calls are open at the end of this part. `tracks` and `labels` map the later part's
-    /// numbers to numbers here; a track that doesn't exist here yet is mapped to the next free number.
-    pub fn join(mut self, mut later: Self, begun: &OpenCalls, tracks: &[usize], labels: &[Label]) -> Option<Self> {
-        let OpenCalls(open) = self.open_calls()?;
-        later.close_all();
-        let mut paths: Vec<u32> = Vec::with_capacity(later.tree.sums.len());
-        for ((parent, label), PathSum { weight, calls }) in later.tree.paths.iter().zip(&later.tree.sums) {
-            let path = match parent {
-                Some(parent) => {
-                    let label = labels.get(label as usize).copied().unwrap_or(SHORTER_LABEL);
-                    self.tree.child(Some(paths[parent as usize]), label)
-                }
-                None => {
-                    let track = *tracks.get(label as usize)?;
-                    if track == self.tracks.len() {
-                        self.track();
-                    }
-                    self.tracks.get(track)?.root
-                }
-            };
-            self.tree.add(path, *weight, *calls);
-            paths.push(path);
-        }
-        let none = Vec::new();
-        let mut chains = vec![&none; open.len()];
-        for (chain, track) in begun.0.iter().zip(tracks) {
-            if let Some(place) = chains.get_mut(*track) {
-                *place = chain;
-            }
-        }
-        for (open, begun) in open.iter().zip(chains) {
-            let is_same = |((span, call), (begun_span, begun)): (&(Span, OpenSpan), &(Span, OpenSpan))| {
-                span == begun_span && call.counts == begun.counts && call.node == paths[begun.node as usize]
-            };
-            if open.len() != begun.len() || !open.iter().zip(begun).all(is_same) {
-                return None;
-            }
-            for (at, (span, call)) in open.iter().enumerate() {
-                // The later part didn't know the callees in this part and counted their time as this call's self time.
-                // It only knew the next open call in the chain.
-                let inner = open.get(at + 1).map_or(0, |(inner, _)| inner.duration());
-                let called = span.duration().checked_sub(call.own)?.checked_sub(inner)?;
-                let sum = &mut self.tree.sums[call.node as usize];
-                sum.weight = sum.weight.checked_sub(called)?;
-            }
-        }
-        self.tracks.iter_mut().for_each(|track| track.lanes = Lanes::default());
-        self.joined_overlaps = later.overlaps();
-        Some(self)
+        self.tracks.iter().map(|track| track.lanes.overlaps()).sum()
     }
 
     fn close_all(&mut self) {

@@ -187,12 +187,6 @@ impl<T> Lanes<T> {
         Some(value)
     }
 
-    /// All open intervals, outermost first. `None` if they aren't all nested in each other.
-    pub fn chain(&self) -> Option<&[(Span, T)]> {
-        let [first, others @ ..] = &self.lanes[..] else { return None };
-        others.iter().all(Vec::is_empty).then_some(first)
-    }
-
     /// The number of open intervals in a lane.
     pub fn depth(&self, lane: usize) -> usize {
         self.lanes[lane].len()

@@ -13,7 +13,7 @@ mod slices;
 mod span_sink;
 mod tally;
 
-pub use calls::{CallSums, Label, OpenCalls};
+pub use calls::{CallSums, Label};
 pub use gaps::{Gap, Selection};
 pub use lanes::{Lanes, Span};
 pub use sampling::Sampling;

@@ -14,14 +14,13 @@
 //! `measureme/src/{raw_event,stringtable,serialization}.rs`.
 
 mod event;
-mod halves;
 mod metadata;
 mod pages;
 mod profile;
 mod read;
 mod strings;
 mod summary;
-mod summing;
+mod threads;
 
 use crate::contract::spans::{Spans, Wants};
 

@@ -84,22 +84,17 @@ impl<'data> MeasuremeFile<'data> {
         }
     }
 
-    /// Like [`Self::for_each_event`], but in reverse order, so that callers come before their callees. `done` is given the
-    /// ranges of the file that are no longer needed.
-    pub(super) fn for_each_event_reversed(&self, pages: Range<usize>, done: &Done, each: impl FnMut(RawEvent)) {
+    /// Calls `each` with all events in reverse file order, so that callers come before their callees. `done` is given
+    /// the ranges of the file that are no longer needed.
+    pub(super) fn for_each_event_reversed(&self, done: &Done, each: impl FnMut(RawEvent)) {
         match self.layout.event {
-            NARROW => self.for_each_sized_reversed::<NARROW>(pages, done, each),
-            _ => self.for_each_sized_reversed::<WIDE>(pages, done, each),
+            NARROW => self.for_each_sized_reversed::<NARROW>(done, each),
+            _ => self.for_each_sized_reversed::<WIDE>(done, each),
         }
     }
 
-    fn for_each_sized_reversed<const EVENT: usize>(
-        &self,
-        pages: Range<usize>,
-        done: &Done,
-        mut each: impl FnMut(RawEvent),
-    ) {
-        for page in pages.rev() {
+    fn for_each_sized_reversed<const EVENT: usize>(&self, done: &Done, mut each: impl FnMut(RawEvent)) {
+        for page in self.pages().rev() {
             let (records, straddling) = self.events.records::<EVENT>(page);
             for record in records.iter().chain(&straddling).rev() {
                 each(self.layout.decode(record));

@@ -1,13 +1,12 @@
 //! Reads measureme profiles: as stacks, as a timeline, or span by span. Each takes one pass from the end of the file to
-//! its start; stacks may be read in two passes over half of the file each ([`halves`]).
+//! its start.
 
 use super::event::{Payload, RawEvent};
-use super::halves;
 use super::profile::MeasuremeFile;
 use super::strings::Labels;
-use super::summing::{LabelledSums, ThreadNumbers};
+use super::threads::ThreadNumbers;
 use crate::analysis::timeline::{
-    Arguments, CallSums, Clock, NO_NAME, Slice, SliceKind, SpanFile, SpanHead, SpanRecord, SpanSink, Timeline,
+    Arguments, CallSums, Clock, NO_NAME, Slice, SliceKind, Span, SpanFile, SpanHead, SpanRecord, SpanSink, Timeline,
 };
 use crate::contract::format::ReadOptions;
 use crate::contract::rows::clamp;
@@ -21,16 +20,15 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let (bytes, done) = input.bytes.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
     let calls = options.calls_between(0, profile.last_time())?;
-    let halves = match CallSums::can_be_joined(&calls) && input.workers.count() > 1 {
-        true => {
-            halves::cut(&profile).map(|cut| halves::sums(&profile, cut, calls, input.workers, &done)).transpose()?
+    let mut sums = CallSums::new(calls);
+    let mut labels = Labels::new(&profile.strings);
+    let mut threads = ThreadNumbers::default();
+    profile.for_each_event_reversed(&done, |event| {
+        if let Payload::Interval { start, end } = event.payload {
+            let track = threads.number(event.thread, || sums.track());
+            sums.call(track, labels.number(event.id), Span { start, end });
         }
-        false => None,
-    };
-    let LabelledSums { sums, labels, threads } = match halves.flatten() {
-        Some(joined) => joined,
-        None => LabelledSums::new(&profile, profile.pages(), calls, &done),
-    };
+    });
     warn(&profile, &sums, options, warnings);
     let tracks = threads.tracks(&profile);
     let (series, unit) = profile.metadata.unit();
@@ -38,7 +36,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         Clock::Active(_) if unit == Unit::Nanos => "active-time",
         _ => series,
     };
-    let mut stacks = sums.into_profile(&tracks, &labels, series, unit);
+    let mut stacks = sums.into_profile(&tracks, labels.texts.list(), series, unit);
     stacks.cut_to_time = true;
     warnings.extend(profile.skipped.into_warning());
     Ok(stacks)
@@ -73,7 +71,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     let mut threads = ThreadNumbers::default();
     let mut count = 0;
     // Read backwards, the caller comes first if two intervals are equal.
-    profile.for_each_event_reversed(profile.pages(), &done, |event| {
+    profile.for_each_event_reversed(&done, |event| {
         let (start, duration, kind) = match event.payload {
             Payload::Interval { start, end } => (clamp(start), clamp(end - start), SliceKind::Span),
             Payload::Instant(at) => (clamp(at), 0, SliceKind::Instant),
@@ -116,7 +114,7 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
         kinds: Labels::new(&profile.strings),
     };
     let mut result = Ok(());
-    profile.for_each_event_reversed(profile.pages(), &done, |event| {
+    profile.for_each_event_reversed(&done, |event| {
         if result.is_ok() {
             result = passer.pass(event, sink);
         }

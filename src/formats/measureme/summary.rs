@@ -5,7 +5,7 @@
 use super::event::Payload;
 use super::profile::MeasuremeFile;
 use super::strings::Labels;
-use super::summing::ThreadNumbers;
+use super::threads::ThreadNumbers;
 use crate::analysis::timeline::{LabelSummary, LabelTotals, Lanes, Span};
 use crate::contract::spans::SpanInput;
 use crate::error::{Result, Warning, Warnings};
@@ -48,7 +48,7 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
     let mut kinds = Labels::new(&profile.strings);
     let mut known = Vec::new();
     let mut threads = ThreadNumbers::default();
-    profile.for_each_event_reversed(profile.pages(), &done, |event| {
+    profile.for_each_event_reversed(&done, |event| {
         let kind = kinds.number(event.kind) as usize;
         while known.len() <= kind {
             known.push(SummaryKind::parse(kinds.text(known.len() as u32)));

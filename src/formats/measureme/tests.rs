@@ -1,14 +1,11 @@
 use super::event::{Payload, RawEvent};
-use super::halves;
 use super::profile::MeasuremeFile;
 use super::read::stacks;
-use super::summing::LabelledSums;
 use crate::analysis::timeline::CallOptions;
 use crate::contract::format::ReadOptions;
-use crate::contract::spans::{Alone, Done, SpanInput};
+use crate::contract::spans::{Done, SpanInput};
 use crate::error::Warnings;
-use crate::model::stacks::Unit;
-use proptest::prelude::{Strategy, prop, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{Strategy, prop, prop_assert_eq, prop_oneof, proptest};
 use std::collections::BTreeMap;
 
 /// Builds a file of any version. Streams are cut into pages of `page` bytes, and pages of different tags alternate.
@@ -95,7 +92,7 @@ fn small(version: u32, page: usize) -> Vec<u8> {
 fn events(bytes: &[u8]) -> Vec<RawEvent> {
     let mut events = Vec::new();
     let profile = MeasuremeFile::open(bytes).unwrap();
-    profile.for_each_event_reversed(profile.pages(), &Done::default(), |event| events.push(event));
+    profile.for_each_event_reversed(&Done::default(), |event| events.push(event));
     events.reverse();
     events
 }
@@ -211,69 +208,114 @@ enum Step {
     Odd(u32, u64),
 }
 
-/// The file that such a program writes, in small pages, and the number of contradicting events.
-fn ran(steps: &[Step], tick: u64) -> (Vec<u8>, usize) {
+/// A call that such a program made.
+#[derive(Debug)]
+struct Call {
+    thread: u32,
+    name: &'static str,
+    /// The index of the call that made this one.
+    caller: Option<usize>,
+    start: u64,
+    end: u64,
+}
+
+impl Call {
+    fn duration(&self) -> u64 {
+        self.end - self.start
+    }
+}
+
+const NAMES: [&str; 3] = ["a", "b", "c"];
+
+/// Runs such a program, in which each step takes `tick`. Returns the file that it writes, in small pages, and its
+/// calls.
+fn run(steps: &[Step], tick: u64) -> (Vec<u8>, Vec<Call>) {
     let mut file = Builder::new(9, 61);
-    let names = ["a", "b", "c"].map(|name| file.string(&[Ok(name)]));
-    let mut open: BTreeMap<u32, Vec<(usize, u64)>> = BTreeMap::new();
-    let (mut now, mut odd) = (10, 0);
+    let ids = NAMES.map(|name| file.string(&[Ok(name)]));
+    let mut calls: Vec<Call> = Vec::new();
+    // For each thread, the indices of its open calls and of their names.
+    let mut open: BTreeMap<u32, Vec<(usize, usize)>> = BTreeMap::new();
+    let mut now = 10;
     for step in steps {
         now += tick;
         match *step {
-            Step::Call(thread, name) => open.entry(thread).or_default().push((name, now)),
+            Step::Call(thread, name) => {
+                let stack = open.entry(thread).or_default();
+                let caller = stack.last().map(|(call, _)| *call);
+                stack.push((calls.len(), name));
+                calls.push(Call { thread, name: NAMES[name], caller, start: now, end: now });
+            }
             Step::Return(thread) => {
-                if let Some((name, start)) = open.entry(thread).or_default().pop() {
-                    file.event(1, names[name], thread, start, now);
+                if let Some((call, name)) = open.entry(thread).or_default().pop() {
+                    calls[call].end = now;
+                    file.event(1, ids[name], thread, calls[call].start, now);
                 }
             }
-            Step::Odd(thread, ago) => {
-                odd += 1;
-                file.event(1, names[0], thread, now.saturating_sub(ago), now);
-            }
+            Step::Odd(thread, ago) => file.event(1, ids[0], thread, now.saturating_sub(ago), now),
         }
     }
-    for (thread, calls) in open {
-        for (name, start) in calls.into_iter().rev() {
+    for (thread, stack) in open {
+        for (call, name) in stack.into_iter().rev() {
             now += 1;
-            file.event(1, names[name], thread, start, now);
+            calls[call].end = now;
+            file.event(1, ids[name], thread, calls[call].start, now);
         }
     }
-    (file.bytes(), odd)
+    (file.bytes(), calls)
 }
 
-/// All rows of the sums, the number of overlaps, and all stacks.
-fn describe(profile: &MeasuremeFile<'_>, LabelledSums { sums, labels, threads }: LabelledSums) -> Vec<String> {
-    let overlaps = sums.overlaps();
-    let stacks = sums.into_profile(&threads.tracks(profile), &labels, "wall", Unit::Nanos);
-    let mut lines = Vec::new();
-    for row in &stacks.series[0].rows {
-        let names = stacks.frames_up(row.stack).map(|frame| stacks.name_of(stacks.frame_of(frame).name));
-        let names: Vec<_> = names.map(String::from_utf8_lossy).collect();
-        lines.push(format!("{:?} {names:?} {} {}", stacks.track_of(row.track).tid, row.weight, row.count));
+/// Self time and number of calls by thread and call path, the innermost function first.
+type Sums = BTreeMap<(i32, Vec<String>), (u64, u64)>;
+
+/// What a reader should find. Calls shorter than `min_duration` count as their caller's time.
+fn expected_sums(calls: &[Call], min_duration: u64) -> Sums {
+    let mut sums = Sums::new();
+    for (index, call) in calls.iter().enumerate() {
+        let mut counted = Some(index);
+        while let Some(at) = counted
+            && calls[at].duration() < min_duration
+        {
+            counted = calls[at].caller;
+        }
+        let mut path = Vec::new();
+        let mut next = counted;
+        while let Some(at) = next {
+            path.push(calls[at].name.to_owned());
+            next = calls[at].caller;
+        }
+        if counted.is_none() {
+            path.push("[shorter]".to_owned());
+        }
+        let callees = calls.iter().filter(|callee| callee.caller == Some(index));
+        let own = call.duration() - callees.map(Call::duration).sum::<u64>();
+        let sum = sums.entry((call.thread as i32, path)).or_default();
+        sum.0 += own;
+        sum.1 += u64::from(counted == Some(index));
     }
-    lines.push(format!("{overlaps} overlaps"));
-    lines.push(format!("{:?}", stacks.stacks().collect::<Vec<_>>()));
-    lines
+    sums.retain(|_, sum| *sum != (0, 0));
+    sums
 }
 
-#[test]
-fn a_file_is_cut_where_the_work_is_halved() {
-    // Like rustc's profiles: first calls, then cache hits.
-    let cut_of = |calls: u64| {
-        let mut file = Builder::new(9, 320);
-        (0..1000).for_each(|at| file.event(1, 1, 1, at, if at < calls { at + 1 } else { 0xFFFF_FFFF_FFFF }));
-        halves::cut(&MeasuremeFile::open(&file.bytes()).unwrap())
-    };
-    let [all, half] = [1000, 500].map(|calls| cut_of(calls).unwrap());
-    assert!((40..50).contains(&all) && (20..35).contains(&half), "{all} {half}");
-    // If there are only events to scan, cutting doesn't pay.
-    assert_eq!(cut_of(0), None);
-    assert_eq!(halves::cut(&MeasuremeFile::open(&small(9, 1 << 10)).unwrap()), None);
+/// What the reader finds.
+fn sums(bytes: &[u8], min_duration: u64) -> Sums {
+    let calls = CallOptions { min_duration, ..CallOptions::default() };
+    let options = ReadOptions { calls, ..ReadOptions::default() };
+    let profile = stacks(SpanInput::whole(bytes), &options, &mut Warnings::new()).unwrap();
+    let mut sums = Sums::new();
+    for row in profile.series.iter().flat_map(|series| &series.rows) {
+        let names = profile.frames_up(row.stack).map(|frame| profile.name_of(profile.frame_of(frame).name));
+        let names = names.map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+        let tid = profile.track_of(row.track).tid.unwrap();
+        let sum = sums.entry((tid.0, names)).or_default();
+        sum.0 += row.weight;
+        sum.1 += row.count;
+    }
+    sums
 }
 
 proptest! {
     #[test]
-    fn halves_are_joined_to_what_one_pass_sums(
+    fn self_times_are_those_of_the_program(
         steps in prop::collection::vec(prop_oneof![
             20 => (0..3u32, 0..3usize).prop_map(|(thread, name)| Step::Call(thread, name)),
             20 => (0..3u32).prop_map(Step::Return),
@@ -282,17 +324,11 @@ proptest! {
         tick in 0..3u64,
         min_duration in 0..20u64,
     ) {
-        let (bytes, odd) = ran(&steps, tick);
-        let profile = MeasuremeFile::open(&bytes).unwrap();
-        let calls = CallOptions { min_duration, ..CallOptions::default() };
-        let done = Done::default();
-        let expected = describe(&profile, LabelledSums::new(&profile, profile.pages(), calls, &done));
-        for cut in profile.pages() {
-            let joined = halves::sums(&profile, cut, calls, &Alone, &done).unwrap();
-            prop_assert!(joined.is_some() || odd > 0 || tick == 0, "cut at page {cut}");
-            if let Some(joined) = joined {
-                prop_assert_eq!(&describe(&profile, joined), &expected, "cut at page {}", cut);
-            }
+        let (bytes, calls) = run(&steps, tick);
+        let found = sums(&bytes, min_duration);
+        let is_odd = steps.iter().any(|step| matches!(step, Step::Odd(..)));
+        if !is_odd && tick > 0 {
+            prop_assert_eq!(found, expected_sums(&calls, min_duration));
         }
     }
 }
