@@ -8,10 +8,6 @@ pub(crate) fn hex(digits: &[u8]) -> Option<u64> {
     let mut value = 0u64;
     // 16 digits always fit into 64 bits, so they need no check for overflow.
     let (first, others) = digits.split_at(digits.len().min(16));
-    let (eights, first) = first.as_chunks();
-    for eight in eights {
-        value = value << 32 | hex_of_8(*eight)?;
-    }
     for &digit in first {
         value = value << 4 | u64::from(hex_digit(digit)?);
     }
@@ -25,25 +21,6 @@ pub(crate) fn hex(digits: &[u8]) -> Option<u64> {
 pub(crate) fn hex_bytes(digits: &[u8]) -> Option<Vec<u8>> {
     let (pairs, []) = digits.as_chunks::<2>() else { return None };
     pairs.iter().map(|&[high, low]| Some(hex_digit(high)? << 4 | hex_digit(low)?)).collect()
-}
-
-/// Parses eight hexadecimal digits at once.
-#[inline]
-fn hex_of_8(digits: [u8; 8]) -> Option<u64> {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    let text = u64::from_be_bytes(digits);
-    let is_letter = text >> 6 & EACH;
-    let values = (text & (0x0f * EACH)) + 9 * is_letter;
-    // In ASCII, the upper half of a digit's byte is 3, and that of a letter is 4 or 6. A letter's value must be 10 to
-    // 15.
-    let kinds = (text | is_letter << 5) & (0xf0 * EACH);
-    let above_9 = (values + 6 * EACH) >> 4 & (0x0f * EACH);
-    if kinds != (EACH + is_letter) * 0x30 || above_9 != is_letter || values & (0xf0 * EACH) != 0 {
-        return None;
-    }
-    let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
-    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
-    Some((fours | fours >> 16) & 0xffff_ffff)
 }
 
 #[inline]
