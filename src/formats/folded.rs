@@ -8,7 +8,7 @@
 
 use crate::analysis::call_tree::{CallTree, Spelling};
 use crate::analysis::label::{marked, tid_of_thread, unmarked};
-use crate::analysis::sorted_stacks::{Run, Runs, Unsorted, shared_len};
+use crate::analysis::sorted_stacks::{Run, Unsorted, shared_len};
 use crate::bytes::digits::number;
 use crate::bytes::lines::without_mark;
 use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
@@ -386,13 +386,6 @@ impl<'o> FoldedLines<'o> {
         self.lines.clear();
         Ok(())
     }
-}
-
-/// Writes the lines that [`sort`] sorted, with the weights of equal stacks summed.
-pub fn write_lines(runs: &Runs, out: &mut dyn Write) -> Result<()> {
-    let mut lines = FoldedLines::new(out);
-    runs.lines(|line, weight| if weight > 0 { lines.push(line, weight) } else { Ok(()) })?;
-    lines.flush()
 }
 
 /// Writes the event that the options select ([`WriteOptions::series`]), one line per distinct stack.

@@ -487,17 +487,6 @@ impl Profile {
         self.tracks.intern(track)
     }
 
-    /// Removes rows and stacks. Names, frames, tracks and series stay.
-    pub fn forget_rows(&mut self) {
-        self.stacks.clear();
-        self.calls.clear();
-        for series in &mut self.series {
-            series.rows.clear();
-            series.negative.clear();
-        }
-        self.sums.iter_mut().for_each(FxHashMap::clear);
-    }
-
     /// Fails if the profile has more entries than there are IDs. Call it after reading and before using the profile.
     pub fn check(&self) -> Result<()> {
         let full = [

@@ -1,21 +1,19 @@
 //! Adds up folded stacks by sorting their lines, for outputs that need only the sums.
 
-use super::any::LoadOptions;
 use super::demangled;
 use super::job::{Job, Outcome};
 use super::lines::{HEAD, each_block};
 use super::open::{Opened, shown};
-use super::script_text::{self, EventSums};
 use super::spare::Spare;
 use crate::analysis::sorted_stacks::{Run, Runs};
-use crate::contract::format::{Read, SortLines, WriteOptions};
-use crate::error::{Error, Result, Skipped};
+use crate::contract::format::{Read, SortLines};
+use crate::error::{Result, Skipped};
 use crate::io::{InPath, Stream};
 
 /// What became of an input that might be added up by sorting.
-pub(crate) enum Sorted<S> {
+pub(crate) enum Sorted {
     /// The sums of its stacks.
-    Sums(S),
+    Sums(Runs),
     /// The opened input, to be read in another way, because it isn't a text that can be added up by sorting.
     Other(Opened),
 }
@@ -24,7 +22,7 @@ pub(crate) enum Sorted<S> {
 const BLOCK: usize = 1 << 20;
 
 /// Opens an input. If it is a text of folded stacks, adds them up by sorting. `demangles`: names should be demangled.
-pub(crate) fn open(path: &InPath, demangles: bool, job: &Job, outcome: &mut Outcome) -> Result<Sorted<Runs>> {
+pub(crate) fn open(path: &InPath, demangles: bool, job: &Job, outcome: &mut Outcome) -> Result<Sorted> {
     let opened = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
     let (reader, sort) = match opened {
         Opened::Stream { reader, format, plain } => match format.read {
@@ -62,24 +60,4 @@ fn sums(text: Box<dyn std::io::Read + Send>, sort: SortLines, demangles: bool, j
         all_skipped.append(skipped);
     })?;
     Ok((runs, all_skipped))
-}
-
-/// Opens an input. If it is perf script's text, adds up the folded lines of each event.
-pub(crate) fn open_lines(
-    path: &InPath,
-    options: &WriteOptions,
-    load: &LoadOptions,
-    job: &Job,
-    outcome: &mut Outcome,
-) -> Result<Sorted<Vec<EventSums>>> {
-    let in_file = |error: Error| error.in_file(&shown(path));
-    match Opened::open(path, job).map_err(in_file)? {
-        Opened::Stream { reader, format, .. } if matches!(format.read, Read::Script(_)) => {
-            let text = Stream::new(reader);
-            script_text::read_sums(text, path, options, &load.sources, load.readable(), job, outcome)
-                .map(Sorted::Sums)
-                .map_err(in_file)
-        }
-        other => Ok(Sorted::Other(other)),
-    }
 }

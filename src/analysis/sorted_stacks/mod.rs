@@ -10,7 +10,6 @@
 //! | `run` | sorted stacks with their weights, and the sorting |
 //! | `merge` | merges several runs |
 //! | `boxes` | lays out stacks as the boxes of a flame graph |
-//! | `speller` | writes a profile's stacks as lines |
 //! | `sorts` | self weights by category, according to marks after names |
 
 mod boxes;
@@ -18,11 +17,9 @@ mod keys;
 mod merge;
 mod run;
 mod sorts;
-mod speller;
 
 pub use boxes::{Boxes, StackBox};
 pub use run::{Run, Unsorted, shared_len};
-pub use speller::Speller;
 
 /// Sorted runs of stacks. They are merged whenever they get large, so that memory grows with the number of distinct
 /// stacks rather than with the number of all stacks.
@@ -70,18 +67,6 @@ impl Runs {
     /// The sum of all weights.
     pub fn total(&self) -> u64 {
         self.runs.iter().fold(0, |sum, run| sum.saturating_add(run.total()))
-    }
-
-    /// Calls `line` with each distinct line and its weight, in byte order, until a call fails. Only for runs whose keys
-    /// are lines.
-    pub fn lines<E>(&self, mut line: impl FnMut(&[u8], u64) -> Result<(), E>) -> Result<(), E> {
-        let mut taken = Ok(());
-        self.each(|_, text, weight| {
-            if taken.is_ok() {
-                taken = line(text, weight);
-            }
-        });
-        taken
     }
 
     /// Calls `each` for every distinct stack in key order, with: the number of bytes that its key has in common with

@@ -27,21 +27,6 @@ impl Unsorted {
         self.stacks.push(Weighed { start, end: self.keys.len(), weight });
     }
 
-    /// Adds a stack given as labels, outermost first. Its key is the labels joined by `;`, so that stacks sort like the
-    /// lines of folded text.
-    pub fn push_line<'l>(&mut self, labels: impl Iterator<Item = &'l [u8]>, weight: u64) {
-        let start = self.keys.len();
-        for label in labels {
-            if self.keys.len() > start {
-                self.keys.push(keys::SEPARATOR);
-            }
-            self.keys.extend_from_slice(label);
-        }
-        if self.keys.len() > start {
-            self.stacks.push(Weighed { start, end: self.keys.len(), weight });
-        }
-    }
-
     /// Sorts the stacks and adds up the weights of equal ones. Leaves this list empty.
     pub fn sorted(&mut self) -> Run {
         let keys = &self.keys;

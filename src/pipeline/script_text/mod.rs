@@ -14,11 +14,8 @@ mod feeder;
 mod namer;
 mod natives;
 mod stacks;
-mod sums;
 
 pub(super) use stacks::read_stacks;
-pub(crate) use sums::EventSums;
-pub(super) use sums::read_sums;
 
 use super::job::{Job, Outcome};
 use super::spare::Spare;

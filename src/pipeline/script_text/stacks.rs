@@ -90,3 +90,71 @@ impl HasProfile for PartReader {
         self.profile()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::label::{Annotate, By};
+    use crate::contract::format::WriteOptions;
+    use crate::formats::folded;
+    use crate::parallel::Pool;
+    use std::fmt::Write;
+    use std::io::Cursor;
+    use std::num::NonZeroUsize;
+    use std::path::PathBuf;
+
+    /// A text with several blocks: many distinct stacks, events that appear late (with and without periods),
+    /// several threads, names that folded stacks spell differently, and invalid lines.
+    fn text() -> String {
+        let mut text = String::new();
+        for sample in 0..20_000u32 {
+            let (comm, tid) = [("app", 7), ("java", 8), ("a b", 9)][(sample % 7 % 3) as usize];
+            let event = match sample {
+                5_000.. if sample % 3 == 0 => "7 late:u:",
+                6_000.. if sample % 5 == 0 => "cycles:",
+                _ if sample % 2 == 0 => "3 cycles:",
+                _ => "cpu-clock:",
+            };
+            writeln!(text, "{comm} {tid} {}.000001: {event} ", sample / 10).unwrap();
+            // Only few stacks repeat.
+            let mut seed = if sample % 8 == 7 { sample - 7 } else { sample };
+            for frame in 0..12 {
+                seed = seed.wrapping_mul(1_103_515_245).wrapping_add(12_345);
+                let name = ["f", "Lorg/a/B;::call(I)V", "g(int)", "a;b", "[unknown]"][(seed >> 16) as usize % 5];
+                let object = ["/bin/app", "[kernel.kallsyms]", "/tmp/perf-7.map"][(seed >> 20) as usize % 3];
+                let number = if name == "f" { frame * 1000 + (seed >> 24) % 100 } else { 0 };
+                writeln!(text, "\t    55d0 {name}{number}+0x1f ({object})").unwrap();
+            }
+            text += if sample % 1_000 == 999 { "no sample\n\n" } else { "\n" };
+        }
+        text
+    }
+
+    /// For each event its name and folded stacks, and the warnings, if this many threads read the text.
+    fn read_with(threads: usize, text: &str) -> (Vec<(String, String)>, String) {
+        let pool = Pool::new(NonZeroUsize::new(threads)).unwrap();
+        let (job, mut outcome) = (Job { pool, ..Job::quiet().unwrap() }, Outcome::default());
+        let input = Stream::new(Box::new(Cursor::new(text.to_owned().into_bytes())));
+        let path = InPath::Path(PathBuf::from("script.txt"));
+        let sources = SourceOptions::default();
+        let profile = read_stacks(input, &path, Keep::Sums, &sources, |_| None, &job, &mut outcome).unwrap();
+        let annotate = Annotate { jit: true, tid: true, ..Annotate::default() };
+        let mut events = Vec::new();
+        for (series, event) in profile.series.iter().enumerate() {
+            let options = WriteOptions { series, by: By::Tid, annotate, ..WriteOptions::default() };
+            let mut lines = Vec::new();
+            folded::write(&profile, &options, &mut lines).unwrap();
+            events.push((event.name.clone(), String::from_utf8(lines).unwrap()));
+        }
+        (events, format!("{:?}", outcome.warnings))
+    }
+
+    #[test]
+    fn stacks_are_the_same_for_any_number_of_threads() {
+        let text = text();
+        let (events, warnings) = read_with(1, &text);
+        assert_eq!(events.len(), 4);
+        assert!(warnings.contains("20 lines skipped"), "{warnings}");
+        assert!(read_with(3, &text) == (events, warnings));
+    }
+}

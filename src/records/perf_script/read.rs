@@ -88,12 +88,6 @@ impl PartReader {
         &mut self.profile
     }
 
-    /// Removes all rows and stacks from the profile. Names, frames and remembered lines stay.
-    pub fn forget_rows(&mut self) {
-        self.profile.forget_rows();
-        self.stacks = StackMemo::default();
-    }
-
     /// Ends reading and returns the profile.
     pub fn into_profile(self) -> Profile {
         self.profile
