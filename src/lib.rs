@@ -23,7 +23,7 @@
 //! | [`render`] | draws flame graphs and the page of `view` |
 //! | [`resolve`] | address → frames: code map, address spaces, symbols, unwinding, authored names; bytes → instructions |
 //! | [`contract`] | what each format has to provide, and what it gets: entries of the table, options, rows, spans |
-//! | [`analysis`] | what is computed from a profile: call graphs and trees, groups, categories, timelines, sorted stacks |
+//! | [`analysis`] | what is computed from a profile: call graphs and trees, groups, categories, timelines |
 //! | [`runtimes`] | what we know about each runtime: switches, names, tiers, where it leaves its files |
 //! | [`model`] | plain data between readers and writers: stacks, code, processes, units |
 //! | [`bytes`] | cursors, numbers, lines, escapes and protocol buffers, for all formats |

@@ -1,5 +1,5 @@
 //! Computes everything that is derived from a profile: call graphs and trees, groups, categories, significance,
-//! timelines, sorted stacks.
+//! timelines.
 
 pub mod call_graph;
 pub mod call_tree;
@@ -17,7 +17,6 @@ pub mod namesakes;
 pub mod pairing;
 pub mod quantity;
 pub mod significance;
-pub mod sorted_stacks;
 pub mod start_functions;
 pub mod thread_rows;
 pub mod tier_shares;

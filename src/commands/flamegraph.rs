@@ -1,21 +1,16 @@
 //! `flamegraph` draws any input as an SVG.
 
-use crate::analysis::filter::Filter;
 use crate::analysis::pairing::align;
-use crate::analysis::sorted_stacks::Runs;
 use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
 use crate::formats::folded;
 use crate::io::{InPath, OutPath, Output, Run};
 use crate::model::stacks::{Keep, Profile};
-use crate::pipeline::any::{LoadOptions, explain_no_samples, load};
-use crate::pipeline::inputs::JobInputs;
+use crate::pipeline::any::{LoadOptions, load};
 use crate::pipeline::outputs::each_event;
-use crate::pipeline::sorted::{self, Sorted};
 use crate::pipeline::{Job, Outcome};
 use crate::render::flamegraph;
 use crate::render::flamegraph::{Difference, Look, Picture, Side, Style};
-use crate::runtimes::jit_names::JitNames;
 use std::io::Write;
 
 /// The options of `flamegraph`: what to draw, where to write it, and how it looks.
@@ -36,30 +31,11 @@ pub struct FlamegraphOptions {
     pub before: Option<(InPath, Difference)>,
 }
 
-impl FlamegraphOptions {
-    /// Returns the input if it is the only one and only the sums of its stacks by frame names are drawn. If it is
-    /// folded stacks, they can then be summed by sorting the lines, without building a profile.
-    fn of_sums(&self) -> Option<&InPath> {
-        let [input] = &self.inputs[..] else { return None };
-        let look = &self.look;
-        let is_plain = look.style == Style::Page && !look.flame_chart && !look.reversed && look.base.is_empty();
-        let load = &self.load;
-        let are_all = load.filter == Filter::default() && load.event.is_empty();
-        (is_plain && are_all && self.before.is_none() && load.jit_names.given == JitNames::Raw).then_some(input)
-    }
-}
-
 /// Draws the flame graph. If there are several events, each gets an SVG file of its own.
 pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let keep = if options.look.flame_chart { Keep::EachRow } else { Keep::Sums };
-    let demangles = options.load.symbols.demangle;
-    let opened = match options.of_sums().map(|input| sorted::open(input, demangles, job, &mut outcome)).transpose()? {
-        Some(Sorted::Sums(sums)) => return draw_sums(&sums, options, &run, job, outcome),
-        Some(Sorted::Other(opened)) => Some(opened),
-        None => None,
-    };
-    let profile = load(JobInputs::with_first(opened, &options.inputs), keep, &options.load, job, &mut outcome)?;
+    let profile = load(&options.inputs, keep, &options.load, job, &mut outcome)?;
     if let Some(why) = outcome.no_samples.take() {
         return Err(Error::new(why));
     }
@@ -82,19 +58,6 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
             None => flamegraph::draw(&profile, &write, &look, out, &|picture, out| write_picture(picture, job, out)),
         }
     })?;
-    Ok(outcome)
-}
-
-/// Draws folded stacks that were summed without building a profile.
-fn draw_sums(sums: &Runs, options: &FlamegraphOptions, run: &Run, job: &Job, outcome: Outcome) -> Result<Outcome> {
-    if sums.is_empty() {
-        return Err(Error::new(explain_no_samples(&options.inputs, &options.load.filter, false, job)));
-    }
-    let mut output = Output::create(&options.output, run)?;
-    let look =
-        Look { subject: options.look.subject.clone().or_else(|| subject(&options.inputs)), ..options.look.clone() };
-    write_picture(&flamegraph::of_sorted(sums, &options.write, &look)?, job, &mut output)?;
-    output.commit()?;
     Ok(outcome)
 }
 

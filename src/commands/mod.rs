@@ -6,6 +6,8 @@ pub mod collapse;
 pub mod doctor;
 pub mod export;
 pub mod flamegraph;
+#[cfg(test)]
+mod folded_picture_tests;
 pub mod formats;
 pub mod inject;
 pub mod merge;
@@ -14,8 +16,6 @@ pub mod record;
 pub mod report;
 pub mod runtimes;
 pub mod script;
-#[cfg(test)]
-mod sorted_stack_tests;
 pub mod stats;
 pub mod summary;
 pub mod view;

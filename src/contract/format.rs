@@ -2,7 +2,6 @@
 
 pub use crate::contract::options::{Detail, ReadOptions, WriteOptions};
 
-use crate::analysis::sorted_stacks::{Run, Unsorted};
 use crate::analysis::timeline::SpanWriter;
 use crate::contract::rows::RowWriter;
 use crate::contract::spans::{Spans, Wants};
@@ -48,14 +47,11 @@ pub enum Read {
     Stacks(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// The input names its functions and is read as a stream, so that it may be larger than memory.
     Stream(fn(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// The input names its functions and has one stack per line. The lines are read into a profile, or sorted as text
-    /// if only the sum of each stack is needed.
+    /// The input names its functions and has one stack per line.
     Lines {
         /// A function that starts reading lines into a profile.
         open: OpenLines,
-        /// A function that sums lines by sorting them as text.
-        sort: SortLines,
-        /// True if an input that starts with these bytes may be sorted, or read together with other inputs.
+        /// True if an input that starts with these bytes may be read together with other inputs.
         is_plain: fn(head: &[u8]) -> bool,
     },
     /// The input holds spans of time, such as recorded calls. They can be summed to stacks or stay spans.
@@ -71,10 +67,6 @@ pub enum Read {
 
 /// Starts reading an input line by line. `head` is the start of the input.
 pub type OpenLines = fn(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines>;
-
-/// Reads whole lines and sums their weights by sorting them as text. Lines that aren't of the format are counted in
-/// `skipped`.
-pub type SortLines = fn(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run;
 
 /// Reads lines into one profile. Lines that were seen before are recognized, which makes them cheap.
 pub trait ReadLines: Send {

@@ -8,7 +8,6 @@
 
 use crate::analysis::call_tree::{CallTree, Spelling};
 use crate::analysis::label::{marked, tid_of_thread, unmarked};
-use crate::analysis::sorted_stacks::{Run, Unsorted, shared_len};
 use crate::bytes::digits::number;
 use crate::bytes::lines::without_mark;
 use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
@@ -56,7 +55,7 @@ fn is_comment(line: &[u8]) -> bool {
     line.starts_with(b"#") && memchr::memchr(b';', line).is_none()
 }
 
-/// True if each line can be understood without the others, so that inputs can be concatenated and sorted as text. False
+/// True if each line can be understood without the others, so that inputs can be concatenated. False
 /// if weights are fractions, or if the text has async-profiler's suffixes for tiers or its thread frames.
 pub fn is_plain(head: &[u8]) -> bool {
     Scale::detect(head) == Scale::Whole && !["_[0]", "_[1]", " tid=", "[tid="].iter().any(|mark| contains(head, mark))
@@ -190,25 +189,6 @@ fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut e
     }
 }
 
-/// Sorts complete lines of folded stacks as text, so that equal stacks can be summed. Cleans up names as for the
-/// output. Lines that can't be parsed are counted in `skipped`.
-pub fn sort(lines: &[u8], sorting: &mut Unsorted, skipped: &mut Skipped) -> Run {
-    // Usually the text is valid UTF-8 without carriage returns and empty names. Then names need no cleaning.
-    let is_text = memchr::memchr(b'\r', lines).is_none() && std::str::from_utf8(lines).is_ok();
-    let has_empty_names =
-        lines.starts_with(b";") || [";;", "\n;", "; ", ";\t"].iter().any(|part| contains(lines, part));
-    for_each_stack(lines, Scale::Whole, skipped, |names, weight| {
-        if is_text && !has_empty_names {
-            sorting.push(names, weight);
-        } else {
-            let names: Vec<&[u8]> = names.split(|byte| *byte == b';').map(or_unknown).collect();
-            let names = names.join(&b';');
-            sorting.push(String::from_utf8_lossy(&names).replace('\r', " ").as_bytes(), weight);
-        }
-    });
-    sorting.sorted()
-}
-
 /// A frame's label; `[unknown]` if the label is empty.
 fn or_unknown(label: &[u8]) -> &[u8] {
     if label.is_empty() { UNKNOWN } else { label }
@@ -316,6 +296,11 @@ impl<'t> StackReader<'_, 't> {
         }
         stack
     }
+}
+
+/// The number of bytes at the start that two texts have in common.
+fn shared_len(one: &[u8], other: &[u8]) -> usize {
+    one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
 /// Splits off the thread that async-profiler writes as the outermost frame. Returns `None` and all frames if there is

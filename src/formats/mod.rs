@@ -215,7 +215,7 @@ pub const FORMATS: &[Format] = &[
         about: "folded stacks, such as from inferno-collapse-perf or stackcollapse-*.pl",
         files: &["*.folded", "*.collapsed", "*.txt"],
         sniff: Some(folded::sniff),
-        read: Read::Lines { open: folded::open, sort: folded::sort, is_plain: folded::is_plain },
+        read: Read::Lines { open: folded::open, is_plain: folded::is_plain },
         write: Some(Writer { rows: Keep::Sums, events: Events::One, detail: Detail::Names, ..writer(folded::write) }),
         ..PLAIN
     },

@@ -4,7 +4,6 @@
 use crate::analysis::label::marked;
 use crate::model::stacks::Profile;
 use crate::resolve::symbols::demangle::{demangle, demangle_rust_printed_as_cpp, is_rust_printed_as_cpp};
-use rustc_hash::FxHashMap;
 
 /// Demangles all names of a profile.
 pub(super) fn apply(profile: &mut Profile) {
@@ -46,48 +45,34 @@ fn bare(name: &[u8]) -> &[u8] {
     marked(name).map_or(name, |(bare, _)| bare)
 }
 
-/// Folded stacks with demangled names; `None` if no name is mangled.
-pub(super) fn lines(folded: &[u8]) -> Option<Vec<u8>> {
-    let may_be = |beginning: &[u8]| memchr::memmem::find(folded, beginning).is_some();
-    if !may_be(b"_Z") && !may_be(b"_R") && !may_be(b"::h") && !may_be(b"$LT$") && !may_be(b"$u7b$") {
-        return None;
-    }
-    let mut known: FxHashMap<&[u8], Option<String>> = FxHashMap::default();
-    let (mut out, mut copied, mut at) = (Vec::with_capacity(folded.len()), 0, 0);
-    while at < folded.len() {
-        let end = memchr::memchr2(b';', b'\n', &folded[at..]).map_or(folded.len(), |len| at + len);
-        let mut name = &folded[at..end];
-        if folded.get(end) != Some(&b';') {
-            // A stack's last name is followed by a space and the weight.
-            name = &name[..memchr::memrchr(b' ', name).unwrap_or(name.len())];
-        }
-        if may_be_mangled(name)
-            && let Some(readable) = known.entry(name).or_insert_with(|| readable(name))
-        {
-            out.extend_from_slice(&folded[copied..at]);
-            out.extend(readable.bytes().map(|byte| if byte == b';' { b':' } else { byte }));
-            copied = at + name.len();
-        }
-        at = end + 1;
-    }
-    out.extend_from_slice(&folded[copied..]);
-    Some(out)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::format::{ReadOptions, WriteOptions};
+    use crate::error::Skipped;
+    use crate::formats::folded;
+
+    /// Folded stacks as they are written after their names were demangled.
+    fn demangled(text: &str) -> String {
+        let mut reader = folded::open(&ReadOptions::default(), text.as_bytes());
+        reader.read(text.as_bytes(), &mut Skipped::new("line"));
+        let profile = reader.profile();
+        apply(profile);
+        let mut out = Vec::new();
+        folded::write(profile, &WriteOptions::default(), &mut out).unwrap();
+        String::from_utf8(out).unwrap()
+    }
 
     #[test]
-    fn names_in_lines_become_readable() {
-        let text = "libx.so`_ZN3foo3barEi+0x12;a`b 5\nmain;_ZN3foo3barEi 5\n_ZN3foo3barEi_[k];_RNvCs1234_7mycrate3foo 7\n_Zonk;__Zero 1\nmain 2";
-        let wanted = "libx.so`foo::bar;a`b 5\nmain;foo::bar 5\nfoo::bar_[k];mycrate::foo 7\n_Zonk;__Zero 1\nmain 2";
-        assert_eq!(String::from_utf8(lines(text.as_bytes()).unwrap()).unwrap(), wanted);
-        assert_eq!(lines(b"main;Z;R_x 5\n"), None);
-        let printed = lines(b"a::b::h0123456789abcdef 5\nVec$LT$T$GT$::f_[i];main::hello 1\n").unwrap();
-        assert_eq!(String::from_utf8(printed).unwrap(), "a::b 5\nVec<T>::f_[i];main::hello 1\n");
+    fn names_in_folded_stacks_become_readable() {
+        let text = "_ZN3foo3barEi_[k];_RNvCs1234_7mycrate3foo 7\n_Zonk;__Zero 1\nlibx.so`_ZN3foo3barEi+0x12;a`b 5\nmain 2\nmain;_ZN3foo3barEi 5\n";
+        let wanted = "_Zonk;__Zero 1\nfoo::bar_[k];mycrate::foo 7\nlibx.so`foo::bar;a`b 5\nmain 2\nmain;foo::bar 5\n";
+        assert_eq!(demangled(text), wanted);
+        assert_eq!(demangled("main;Z;R_x 5\n"), "main;Z;R_x 5\n");
+        let printed = demangled("a::b::h0123456789abcdef 5\nVec$LT$T$GT$::f_[i];main::hello 1\n");
+        assert_eq!(printed, "Vec<T>::f_[i];main::hello 1\na::b 5\n");
         // `[u8; 8]` in the demangled name contains a semicolon, which would separate frames.
-        let array = lines(b"_RINvCs1234_7mycrate3fooAhj8_E 3\n").unwrap();
-        assert!(!array.contains(&b';'), "{}", String::from_utf8_lossy(&array));
+        let array = demangled("_RINvCs1234_7mycrate3fooAhj8_E 3\n");
+        assert!(!array.contains(';'), "{array}");
     }
 }

@@ -36,24 +36,23 @@ pub(super) fn read(
             skipped
         })
     };
-    each_block(input.into_reader(), BLOCK, job, read_block, |part| parts.add(part))?;
+    each_block(input.into_reader(), job, read_block, |part| parts.add(part))?;
     Ok(readers.into_profile(parts, warnings))
 }
 
-/// Cuts the input into blocks of whole lines, each about `size` bytes. Calls `make` in parallel with the offset and
-/// contents of each block, and `take` with the results, in order.
-pub(super) fn each_block<T: Send>(
+/// Cuts the input into blocks of whole lines. Calls `make` in parallel with the offset and contents of each block, and
+/// `take` with the results, in order.
+fn each_block<T: Send>(
     input: Box<dyn Read + Send>,
-    size: usize,
     job: &Job,
     make: impl Fn(u64, &[u8]) -> T + Sync,
     mut take: impl FnMut(T),
 ) -> Result<()> {
     let buffers = Spare::default();
-    let mut blocks = LineBlocks { input, size, buffers: &buffers, rest: Vec::new(), at: 0, ended: false, failed: None };
+    let mut blocks = LineBlocks { input, buffers: &buffers, rest: Vec::new(), at: 0, ended: false, failed: None };
     let make = |block: LineBlock| {
         let made = make(block.at, &block.bytes);
-        buffers.give_buffer(block.bytes, 4 * size);
+        buffers.give_buffer(block.bytes, 4 * BLOCK);
         made
     };
     let first = blocks.next();
@@ -84,8 +83,6 @@ struct LineBlock {
 /// An iterator that cuts a text into blocks of whole lines.
 struct LineBlocks<'a> {
     input: Box<dyn Read + Send>,
-    /// The size of a block in bytes.
-    size: usize,
     /// Buffers of processed blocks, for reuse.
     buffers: &'a Spare<Vec<u8>>,
     /// The start of a line, of which the rest hasn't been read yet. It belongs to the next block.
@@ -119,9 +116,9 @@ impl Iterator for LineBlocks<'_> {
 
 impl LineBlocks<'_> {
     fn fill(&mut self, bytes: &mut Vec<u8>) {
-        bytes.reserve_exact(self.size);
-        match (&mut self.input).take(self.size as u64).read_to_end(bytes) {
-            Ok(len) => self.ended = len < self.size,
+        bytes.reserve_exact(BLOCK);
+        match (&mut self.input).take(BLOCK as u64).read_to_end(bytes) {
+            Ok(len) => self.ended = len < BLOCK,
             Err(error) => {
                 self.failed = Some(error.into());
                 self.ended = true;

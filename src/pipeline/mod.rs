@@ -18,7 +18,6 @@
 //! | [`script_text`] | names frames in perf script's text, and reads it as stacks |
 //! | `lines`, `readers` | read blocks of a text in parallel and combine the results |
 //! | `running` | a running process: its command, mappings and files |
-//! | `sorted` | adds up folded stacks by sorting them, for outputs that need only sums |
 //! | `spans` | passes inputs with time spans to the readers of their formats |
 //! | `outputs` | writes one output per event |
 //! | [`table`] | writes rows of cells as text, CSV or JSON |
@@ -48,7 +47,6 @@ pub(crate) mod rows;
 pub(crate) mod running;
 pub mod script_text;
 pub mod sink;
-pub(crate) mod sorted;
 pub(crate) mod spans;
 pub(crate) mod spare;
 pub mod table;

@@ -7,7 +7,6 @@ use crate::analysis::category::Category;
 use crate::analysis::label::Annotate;
 use crate::analysis::quantity::grouped;
 use crate::analysis::significance::greatest_common_divisor;
-use crate::analysis::sorted_stacks::{Boxes, Runs};
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::interner::Interner;
@@ -205,29 +204,6 @@ impl Drawing {
                 shares: shares.into_iter().map(|(tier, weight)| (Swatch::Code(Category::Jit(tier)), weight)).collect(),
                 before: None,
             });
-        }
-        drawing.finish(names)
-    }
-
-    /// Like [`Self::flame`], but from stacks that were summed by sorting them.
-    pub(super) fn of_sorted(runs: &Runs, options: &WriteOptions, look: &Look) -> Result<Self> {
-        let (mut profile, total) = (Profile::new(), runs.total());
-        let series = profile.series_named("samples", Unit::Samples);
-        let mut drawing = Self::empty(&profile, &profile.series[series], options, look);
-        drawing.total = total;
-        drawing.facts = facts(&profile, &profile.series[series], options.weight, &drawing.amounts.text(total));
-        let boxes = Boxes::of(runs, look.narrowest(total));
-        drawing.legend = legend(&boxes.own, total);
-        let mut names = NameTable::default();
-        for one in &boxes.boxes {
-            let name = boxes.name(one);
-            let swatch = match (&name, one.category) {
-                (None, _) => Swatch::Whose,
-                (_, Some(category)) => Swatch::Code(category),
-                (Some(name), None) => warm(name),
-            };
-            let number = names.number(name.as_deref().unwrap_or("all"));
-            drawing.boxes.push(PageBox { start: one.start, ..PageBox::plain(one.depth, one.end, number, swatch) });
         }
         drawing.finish(names)
     }

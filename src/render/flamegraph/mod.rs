@@ -20,7 +20,6 @@ pub use look::{Difference, Look, Style};
 pub use page::{Picture, Piece};
 
 use crate::analysis::label::Tidied;
-use crate::analysis::sorted_stacks::Runs;
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::stacks::Profile;
@@ -46,12 +45,6 @@ pub fn draw(
         (Style::Page, true) => write(&Picture::new(Drawing::chart(profile, options, look)?, look), out),
         (Style::Page, false) => write(&Picture::new(Drawing::flame(profile, options, look)?, look), out),
     }
-}
-
-/// Draws stacks that were summed by sorting them. No call tree is built. This only works for [`Style::Page`] if stacks
-/// are neither reversed nor filtered by base function.
-pub fn of_sorted(runs: &Runs, options: &WriteOptions, look: &Look) -> Result<Picture> {
-    Ok(Picture::new(Drawing::of_sorted(runs, options, look)?, look))
 }
 
 /// Draws `after`, with colors that show where it has more or less than `before`.
