@@ -5,9 +5,8 @@
 
 use crate::analysis::timeline::{LabelSummary, NO_NAME, SpanSink, Timeline};
 use crate::contract::options::ReadOptions;
-use crate::error::{Error, Result, Warning, Warnings};
+use crate::error::{Result, Warning, Warnings};
 use crate::model::stacks::Profile;
-use std::any::Any;
 use std::borrow::Cow;
 use std::fmt::{self, Debug};
 use std::io::{self, Read};
@@ -39,24 +38,8 @@ pub enum Wants {
     Stream,
 }
 
-/// An input with spans, and worker threads that help to read it.
-#[derive(Debug)]
-pub struct SpanInput<'a> {
-    /// The contents of the input.
-    pub bytes: SpanBytes<'a>,
-    /// Threads that can work in parallel.
-    pub workers: &'a dyn Workers,
-}
-
-impl<'a> SpanInput<'a> {
-    /// An input whose bytes are in memory, without worker threads.
-    pub fn whole(bytes: &'a [u8]) -> Self {
-        Self { bytes: SpanBytes::Whole { bytes, done: Done::default() }, workers: &Alone }
-    }
-}
-
-/// The bytes of an input.
-pub enum SpanBytes<'a> {
+/// An input with spans.
+pub enum SpanInput<'a> {
     /// All bytes, in memory or in a mapped file.
     Whole {
         /// The whole input.
@@ -68,7 +51,12 @@ pub enum SpanBytes<'a> {
     Stream(Box<dyn Read + Send + 'a>),
 }
 
-impl<'a> SpanBytes<'a> {
+impl<'a> SpanInput<'a> {
+    /// An input whose bytes are in memory.
+    pub fn whole(bytes: &'a [u8]) -> Self {
+        Self::Whole { bytes, done: Done::default() }
+    }
+
     /// Returns all bytes, and a callback for ranges that the reader won't need again. A stream is read into memory.
     pub fn into_whole(self) -> Result<(Cow<'a, [u8]>, Done)> {
         match self {
@@ -91,7 +79,7 @@ impl<'a> SpanBytes<'a> {
     }
 }
 
-impl Debug for SpanBytes<'_> {
+impl Debug for SpanInput<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Whole { bytes, .. } => write!(f, "Whole({} bytes)", bytes.len()),
@@ -138,62 +126,6 @@ impl Read for Once<'_> {
         self.done.with(self.at..self.at + read);
         self.at += read;
         Ok(read)
-    }
-}
-
-/// A piece of work that any thread can do.
-pub type Task<'t> = Box<dyn FnOnce() -> TaskOutput + Send + 't>;
-
-/// The result of a task. Whoever created the task knows its type and downcasts it.
-pub type TaskOutput = Box<dyn Any + Send>;
-
-/// Receives an iterator over the results of tasks, in the order of the tasks.
-pub type TakeOutputs<'t> = dyn FnMut(&mut dyn Iterator<Item = TaskOutput>) + 't;
-
-/// Worker threads. Formats start no threads of their own; the caller provides these.
-pub trait Workers: Debug {
-    /// The number of threads.
-    fn count(&self) -> usize;
-
-    /// Runs the tasks in parallel and passes `take` an iterator over their results, in the tasks' order. At most a few
-    /// tasks run ahead of the results that `take` has consumed.
-    fn do_in_order<'t>(&self, tasks: &mut (dyn Iterator<Item = Task<'t>> + Send + '_), take: &mut TakeOutputs<'_>);
-}
-
-impl dyn Workers + '_ {
-    /// Calls `f` for every item in parallel. `take` gets the results in the items' order, while later items are still
-    /// being processed. Returns what `take` returns.
-    pub fn map<T: Send, O: Send + 'static, R>(
-        &self,
-        items: impl Iterator<Item = T> + Send,
-        f: impl Fn(T) -> O + Sync,
-        take: impl FnOnce(&mut dyn Iterator<Item = O>) -> Result<R>,
-    ) -> Result<R> {
-        let f = &f;
-        let mut tasks = items.map(|item| -> Task<'_> { Box::new(move || Box::new(f(item))) });
-        let mut result = Err(Error::new("nothing received the data"));
-        let mut take = Some(take);
-        self.do_in_order(&mut tasks, &mut |done| {
-            if let Some(take) = take.take() {
-                // A task of this call always returns an `O`, so the downcast succeeds.
-                result = take(&mut done.filter_map(|done| done.downcast().ok().map(|done| *done)));
-            }
-        });
-        result
-    }
-}
-
-/// Runs everything on the calling thread.
-#[derive(Debug, Clone, Copy)]
-pub struct Alone;
-
-impl Workers for Alone {
-    fn count(&self) -> usize {
-        1
-    }
-
-    fn do_in_order<'t>(&self, tasks: &mut (dyn Iterator<Item = Task<'t>> + Send + '_), take: &mut TakeOutputs<'_>) {
-        take(&mut tasks.map(|task| task()));
     }
 }
 

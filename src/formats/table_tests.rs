@@ -4,15 +4,13 @@ use crate::analysis::timeline::{
     OtherEvent, SliceKind, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter, Timeline,
 };
 use crate::contract::format::{Read, ReadOptions, StartSpansFn, WriteOptions};
-use crate::contract::spans::{Done, SpanBytes, SpanInput, Spans, Workers};
+use crate::contract::spans::{SpanInput, Spans};
 use crate::error::{Result, Skipped, Warnings};
 use crate::formats::{FORMATS, detect, find_format, find_format_for_file};
 use crate::model::stacks::Profile;
-use crate::parallel::Pool;
 use crate::test_effort::is_thorough;
 use std::collections::HashSet;
 use std::fs;
-use std::num::NonZeroUsize;
 use std::path::Path;
 
 #[test]
@@ -220,7 +218,6 @@ fn spans_of(timeline: &Timeline) -> Vec<(String, i64, i64)> {
 #[test]
 fn every_format_of_spans_states_the_same_in_every_way() {
     let (inputs, options) = (inputs(), ReadOptions::default());
-    let pool = Pool::new(NonZeroUsize::new(3)).unwrap();
     for format in FORMATS {
         let Read::Spans(reader) = format.read else { continue };
         let is_input = |bytes: &[u8]| detect(bytes).is_some_and(|detected| detected.name == format.name);
@@ -231,12 +228,8 @@ fn every_format_of_spans_states_the_same_in_every_way() {
         let spans = spans_of(&(reader.timeline)(SpanInput::whole(bytes), &options, warnings).unwrap());
         assert!(!spans.is_empty(), "{name}: no spans");
 
-        for workers in [&pool as &dyn Workers, SpanInput::whole(bytes).workers] {
-            for bytes in [SpanBytes::Whole { bytes, done: Done::default() }, SpanBytes::Stream(Box::new(&bytes[..]))] {
-                let timeline = (reader.timeline)(SpanInput { bytes, workers }, &options, warnings).unwrap();
-                assert!(spans_of(&timeline) == spans, "{name}: depends on how it is read");
-            }
-        }
+        let streamed = (reader.timeline)(SpanInput::Stream(Box::new(&bytes[..])), &options, warnings).unwrap();
+        assert!(spans_of(&streamed) == spans, "{name}: depends on how it is read");
 
         let stacks = (reader.stacks)(SpanInput::whole(bytes), &options, warnings).unwrap();
         let calls: u64 = stacks.series.iter().flat_map(|series| &series.rows).map(|row| row.count).sum();

@@ -17,7 +17,7 @@ use crate::model::{Pid, Tid};
 
 /// Sums the intervals of each (virtual) thread by call path. Instants and numbers take no time and are left out.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
-    let (bytes, done) = input.bytes.into_whole()?;
+    let (bytes, done) = input.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
     let calls = options.calls_between(0, profile.last_time())?;
     let mut sums = CallSums::new(calls);
@@ -64,7 +64,7 @@ fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, war
 
 /// Reads the intervals and instants. The first argument of an interval or instant becomes its action ([`Slice::sub`]).
 pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline> {
-    let (bytes, done) = input.bytes.into_whole()?;
+    let (bytes, done) = input.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
     let mut timeline = Timeline::default();
     let mut labels = Labels::new(&profile.strings);
@@ -96,7 +96,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
 
 /// Passes each interval to `sink` as soon as it is read, so that memory doesn't grow with the file.
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
-    let (bytes, done) = input.bytes.into_whole()?;
+    let (bytes, done) = input.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
     let metadata = &profile.metadata;
     let pid = metadata.process_id.unwrap_or(0);

@@ -41,7 +41,7 @@ impl SummaryKind {
 
 /// Summarizes a profile in one backward pass.
 pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result<LabelSummary> {
-    let (bytes, done) = input.bytes.into_whole()?;
+    let (bytes, done) = input.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
     let mut sums = Sums::default();
     let mut labels = Labels::new(&profile.strings);

@@ -8,7 +8,7 @@ use crate::analysis::timeline::{
     Arguments, NumberOrName, Oddities, OtherEvent, OtherKind, SpanId, SpanRecord, SpanSink, Timeline,
 };
 use crate::contract::format::ReadOptions;
-use crate::contract::spans::{SpanBytes, SpanInput, stacks as stacks_of};
+use crate::contract::spans::{SpanInput, stacks as stacks_of};
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::cpuprofile::ProfileChunks;
 use crate::model::stacks::{Profile, Track};
@@ -107,8 +107,8 @@ fn warn_about_unread(samples: u64, warnings: &mut Warnings) {
 /// Passes the spans to a sink. The trace is read twice: first for its spans, then for the remaining data of those that
 /// the sink wants.
 pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
-    let (bytes, done) = input.bytes.into_whole()?;
-    let input = SpanInput { bytes: SpanBytes::Whole { bytes: &bytes, done }, ..input };
+    let (bytes, done) = input.into_whole()?;
+    let input = SpanInput::Whole { bytes: &bytes, done };
     let trace = read(input, &ReadOptions::default(), warnings, |event, _| sink.other(&other_event(event)))?;
     if !trace.samples.is_empty() {
         let count = trace.samples.len();
@@ -163,7 +163,7 @@ fn read(
     warnings: &mut Warnings,
     other: impl FnMut(&TraceEvent<'_>, ThreadKey) -> Result<()>,
 ) -> Result<Trace> {
-    let mut trace = read_trace(input.bytes.into_stream(), options, other)?;
+    let mut trace = read_trace(input.into_stream(), options, other)?;
     warnings.extend(std::mem::take(&mut trace.skipped).and_then(|skipped| skipped.into_warning()));
     warn(&trace.timeline, warnings);
     Ok(trace)

@@ -2,7 +2,7 @@
 
 use crate::analysis::timeline::{OtherEvent, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter};
 use crate::contract::options::ReadOptions;
-use crate::contract::spans::{SpanBytes, SpanInput, Spans};
+use crate::contract::spans::{SpanInput, Spans};
 use crate::error::{Result, Warnings};
 use crate::formats::{measureme as mm, trace_event as trace};
 use std::io::Read;
@@ -38,7 +38,7 @@ fn in_small_pieces(bytes: &[u8]) -> SpanInput<'_> {
             self.0.read(&mut into[..most])
         }
     }
-    SpanInput { bytes: SpanBytes::Stream(Box::new(Slow(bytes))), ..SpanInput::whole(bytes) }
+    SpanInput::Stream(Box::new(Slow(bytes)))
 }
 
 /// Writes every span of the sink's files.
