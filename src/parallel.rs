@@ -1,5 +1,6 @@
-//! The only place that starts threads. It offers an ordered parallel map over items in memory and over a stream.
-//! Results come back in the order of the items, so outputs don't depend on the number of threads.
+//! The only place that starts threads. It offers an ordered parallel map over items in memory ([`Pool::map`]) and over a
+//! stream, such as the blocks of an input ([`Pool::stream_with`]). Results come back in the order of the items, so
+//! outputs don't depend on the number of threads.
 
 use crate::error::Result;
 use rayon::prelude::*;
@@ -52,18 +53,24 @@ impl Pool {
         }
     }
 
-    /// Folds the items in parallel, with a separate state for each worker, and returns all states. It is not determined
-    /// how the items are distributed, so the combined states must not depend on it.
+    /// Folds the items in parallel into a few states, no more than there are workers, and returns these. It is not
+    /// determined how the items are distributed, so the combined states must not depend on it.
     pub fn fold<T: Send, S: Send>(
         &self,
         items: impl Iterator<Item = T> + Send,
-        state: impl Fn() -> S + Sync + Send,
-        f: impl Fn(S, T) -> S + Sync + Send,
+        state: impl Fn() -> S + Sync,
+        f: impl Fn(S, T) -> S + Sync,
     ) -> Vec<S> {
-        match &self.rayon {
-            Some(rayon) => rayon.install(|| items.par_bridge().fold(state, f).collect()),
-            None => vec![items.fold(state(), f)],
-        }
+        let idle: Mutex<Vec<S>> = Mutex::default();
+        // The lock is only poisoned if another worker panicked. The scope will propagate the panic.
+        let lock = || idle.lock().unwrap_or_else(PoisonError::into_inner);
+        let add = |item: T| {
+            let taken = lock().pop();
+            let folded = f(taken.unwrap_or_else(&state), item);
+            lock().push(folded);
+        };
+        self.each(items, add, |()| {});
+        idle.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Applies `f` to a stream of items in parallel, and passes each result to `sink`, in the order of the items, as
@@ -78,61 +85,40 @@ impl Pool {
         self.stream_with(items, || (), |(), item| f(item), sink)
     }
 
-    /// Like [`Self::stream`], with a state for each worker that it keeps from item to item.
-    pub fn stream_with<T: Send, O: Send, S>(
-        &self,
-        items: impl Iterator<Item = T> + Send,
-        state: impl Fn() -> S + Sync,
-        f: impl Fn(&mut S, T) -> O + Sync,
-        mut sink: impl FnMut(O) -> Result<()>,
-    ) -> Result<()> {
-        self.ordered_with(items, state, f, |results| {
-            for result in results {
-                sink(result)?;
-            }
-            Ok(())
-        })
-    }
-
     /// Like [`Self::stream`], with a sink that can't fail.
     pub fn each<T: Send, O: Send>(
         &self,
         items: impl Iterator<Item = T> + Send,
         f: impl Fn(T) -> O + Sync,
-        sink: impl FnMut(O),
+        mut sink: impl FnMut(O),
     ) {
-        self.ordered(items, f, |results| results.for_each(sink));
+        let sink = |result| {
+            sink(result);
+            Ok(())
+        };
+        // The sink never fails, so neither does this.
+        let _ = self.stream(items, f, sink);
     }
 
-    /// Like [`Self::stream`], but passes an iterator over the results to `take`. Once `take` returns, remaining results
-    /// are dropped.
-    pub fn ordered<T: Send, O: Send, R>(
-        &self,
-        items: impl Iterator<Item = T> + Send,
-        f: impl Fn(T) -> O + Sync,
-        take: impl FnOnce(&mut dyn Iterator<Item = O>) -> R,
-    ) -> R {
-        self.ordered_with(items, || (), |(), item| f(item), take)
-    }
-
-    /// Like [`Self::ordered`], with a state for each worker.
-    fn ordered_with<T: Send, O: Send, S, R>(
+    /// Like [`Self::stream`], with a state for each worker that it keeps from item to item. All streams are driven by
+    /// this function.
+    pub fn stream_with<T: Send, O: Send, S>(
         &self,
         items: impl Iterator<Item = T> + Send,
         state: impl Fn() -> S + Sync,
         f: impl Fn(&mut S, T) -> O + Sync,
-        take: impl FnOnce(&mut dyn Iterator<Item = O>) -> R,
-    ) -> R {
+        sink: impl FnMut(O) -> Result<()>,
+    ) -> Result<()> {
         if self.threads() == 1 {
             let mut state = state();
-            return take(&mut items.map(|item| f(&mut state, item)));
+            return items.map(|item| f(&mut state, item)).try_for_each(sink);
         }
         let (orders, ordered) = mpsc::sync_channel(self.threads());
         let source = WorkSource(Mutex::new(Some((items, orders))));
         let work = || {
             let mut state = state();
             while let Some((item, reply)) = source.next() {
-                // Sending fails only if `take` has stopped receiving. Then the result is dropped.
+                // Sending fails only if the sink has failed. Then the result is dropped.
                 let _ = reply.send(f(&mut state, item));
             }
         };
@@ -140,10 +126,10 @@ impl Pool {
             let start = |_: &usize| std::thread::Builder::new().spawn_scoped(scope, work).is_ok();
             // The system may not allow all threads to start.
             if (0..self.threads()).take_while(start).count() > 0 {
-                return take(&mut ordered.into_iter().filter_map(|result| result.recv().ok()));
+                return ordered.into_iter().filter_map(|result| result.recv().ok()).try_for_each(sink);
             }
             let mut state = state();
-            take(&mut source.end().into_iter().flatten().map(|item| f(&mut state, item)))
+            source.end().into_iter().flatten().map(|item| f(&mut state, item)).try_for_each(sink)
         })
     }
 }
