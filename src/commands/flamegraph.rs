@@ -37,15 +37,19 @@ pub struct FlamegraphOptions {
 }
 
 impl FlamegraphOptions {
-    /// Returns the input if it is the only one and only the sums of its stacks by frame names are drawn. If it is
-    /// folded stacks, they can then be summed by sorting the lines, without building a profile.
-    fn of_sums(&self) -> Option<&InPath> {
+    /// The input, if it is the only one and the picture only shows the sums of its stacks by frame names. Folded stacks
+    /// can then be summed by sorting their lines, without building a profile.
+    fn sortable_input(&self) -> Option<&InPath> {
         let [input] = &self.inputs[..] else { return None };
-        let look = &self.look;
-        let is_plain = look.style == Style::Page && !look.flame_chart && !look.reversed && look.base.is_empty();
-        let load = &self.load;
-        let are_all = load.filter == Filter::default() && load.event.is_empty();
-        (is_plain && are_all && self.before.is_none() && load.jit_names.given == JitNames::Raw).then_some(input)
+        let (look, load) = (&self.look, &self.load);
+        let is_plain_picture = look.style == Style::Page
+            && !look.flame_chart
+            && !look.reversed
+            && look.base.is_empty()
+            && self.before.is_none();
+        let takes_all = load.filter == Filter::default() && load.event.is_empty();
+        let keeps_names = load.jit_names.given == JitNames::Raw;
+        if is_plain_picture && takes_all && keeps_names { Some(input) } else { None }
     }
 }
 
@@ -54,11 +58,13 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin(), Outcome::default());
     let keep = if options.look.flame_chart { Keep::EachRow } else { Keep::Sums };
     let demangles = options.load.symbols.demangle;
-    let opened = match options.of_sums().map(|input| sorted::open(input, demangles, job, &mut outcome)).transpose()? {
-        Some(Sorted::Sums(sums)) => return draw_sums(&sums, options, &run, job, outcome),
-        Some(Sorted::Other(opened)) => Some(opened),
-        None => None,
-    };
+    let mut opened = None;
+    if let Some(input) = options.sortable_input() {
+        match sorted::open(input, demangles, job, &mut outcome)? {
+            Sorted::Sums(sums) => return draw_sums(&sums, options, &run, job, outcome),
+            Sorted::Other(other) => opened = Some(other),
+        }
+    }
     let profile = load(JobInputs::with_first(opened, &options.inputs), keep, &options.load, job, &mut outcome)?;
     if let Some(why) = outcome.no_samples.take() {
         return Err(Error::new(why));
@@ -76,10 +82,12 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
         let write = WriteOptions { series, ..options.write.clone() };
         match &before {
             Some((before, difference)) => {
-                let sides = [side_before(before, &profile, series)?, Side { profile: &profile, series }];
-                draw_difference(sides, *difference, &write, &look, job, out)
+                let before = side_before(before, &profile, series)?;
+                let after = Side { profile: &profile, series };
+                draw_difference(before, after, *difference, &write, &look, job, out)
             }
-            None => flamegraph::draw(&profile, &write, &look, out, &|picture, out| write_picture(picture, job, out)),
+            None if look.style == Style::Inferno => flamegraph::draw_inferno(&profile, &write, &look, out),
+            None => write_picture(&flamegraph::draw(&profile, &write, &look)?, job, out),
         }
     })?;
     Ok(outcome)
@@ -93,7 +101,7 @@ fn draw_sums(sums: &Runs, options: &FlamegraphOptions, run: &Run, job: &Job, out
     let mut output = Output::create(&options.output, run)?;
     let look =
         Look { subject: options.look.subject.clone().or_else(|| subject(&options.inputs)), ..options.look.clone() };
-    write_picture(&flamegraph::of_sorted(sums, &options.write, &look)?, job, &mut output)?;
+    write_picture(&flamegraph::draw_sorted(sums, &options.write, &look)?, job, &mut output)?;
     output.commit()?;
     Ok(outcome)
 }
@@ -127,7 +135,8 @@ fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Resul
 
 /// Draws the flame graph of the later profile, colored by the change since the earlier one.
 fn draw_difference(
-    [before, after]: [Side<'_>; 2],
+    before: Side<'_>,
+    after: Side<'_>,
     difference: Difference,
     write: &WriteOptions,
     look: &Look,
@@ -135,12 +144,15 @@ fn draw_difference(
     out: &mut Output,
 ) -> Result<()> {
     if look.style == Style::Page {
-        return write_picture(&flamegraph::difference(before, after, write, look, difference)?, job, out);
+        return write_picture(&flamegraph::draw_difference(before, after, write, look, difference)?, job, out);
     }
-    let folded = |side: Side<'_>| {
-        let mut lines = Vec::new();
-        folded::write(side.profile, &WriteOptions { series: side.series, ..write.clone() }, &mut lines)?;
-        Ok::<_, Error>(lines)
-    };
-    flamegraph::draw_infernos_difference(&folded(before)?, &folded(after)?, difference, look, out)
+    let (before, after) = (folded_lines(before, write)?, folded_lines(after, write)?);
+    flamegraph::draw_inferno_difference(&before, &after, difference, look, out)
+}
+
+/// The stacks of one event as folded lines, which inferno compares.
+fn folded_lines(side: Side<'_>, write: &WriteOptions) -> Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    folded::write(side.profile, &WriteOptions { series: side.series, ..write.clone() }, &mut lines)?;
+    Ok(lines)
 }

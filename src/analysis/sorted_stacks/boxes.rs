@@ -27,6 +27,8 @@ pub struct StackBox {
     pub start: u64,
     /// The right edge: `start` plus the box's weight.
     pub end: u64,
+    /// The self weight: that of the stacks that end with this frame.
+    pub own: u64,
     /// The category according to the mark after the name; `None` if no name in the input has a mark.
     pub category: Option<Category>,
     name: Range<usize>,
@@ -65,14 +67,15 @@ struct OpenBox {
     /// The index of the box in `boxes`.
     at: usize,
     total: u64,
+    own: u64,
     /// The left edge of the next box on top of this one.
     next: u64,
 }
 
 impl Pile {
     fn new(total: u64, narrow: u64) -> Self {
-        let all = StackBox { depth: 0, start: 0, end: total, category: None, name: 0..0 };
-        let open = vec![OpenBox { end: 0, at: 0, total: 0, next: 0 }];
+        let all = StackBox { depth: 0, start: 0, end: total, own: 0, category: None, name: 0..0 };
+        let open = vec![OpenBox { end: 0, at: 0, total: 0, own: 0, next: 0 }];
         let (boxes, names) = (vec![all], Vec::new());
         Self { narrow, open, boxes, names, sorts: Sorts::default(), last: Vec::new(), weight: None }
     }
@@ -96,7 +99,9 @@ impl Pile {
         self.open_up_to(if weight < self.narrow { shared } else { Some(self.last.len()) });
         let (is_own, top) = (self.top_end() == Some(self.last.len()), self.top());
         top.total = top.total.saturating_add(weight);
-        if !is_own {
+        if is_own {
+            top.own = top.own.saturating_add(weight);
+        } else {
             top.next = top.next.saturating_add(weight);
         }
         while self.top_end() > shared {
@@ -125,8 +130,9 @@ impl Pile {
             let (name, at) = (self.names.len(), below.next);
             self.names.extend_from_slice(&self.last[start..end]);
             let depth = self.open.len() as u32;
-            self.open.push(OpenBox { end, at: self.boxes.len(), total: 0, next: at });
-            self.boxes.push(StackBox { depth, start: at, end: at, category: None, name: name..self.names.len() });
+            self.open.push(OpenBox { end, at: self.boxes.len(), total: 0, own: 0, next: at });
+            let name = name..self.names.len();
+            self.boxes.push(StackBox { depth, start: at, end: at, own: 0, category: None, name });
             start = end + 1;
         }
     }
@@ -134,9 +140,10 @@ impl Pile {
     /// Completes the topmost box, and removes it if it is too narrow. All boxes on top of it were removed before in
     /// that case.
     fn close(&mut self) {
-        let Some(OpenBox { at, total, .. }) = self.open.pop() else { return };
+        let Some(OpenBox { at, total, own, .. }) = self.open.pop() else { return };
         let one = &mut self.boxes[at];
         one.end = one.start.saturating_add(total);
+        one.own = own;
         let end = one.end;
         if total < self.narrow {
             self.names.truncate(one.name.start);
