@@ -52,10 +52,12 @@ pub fn run(options: &FlamegraphOptions, job: &Job) -> Result<Outcome> {
         let write = WriteOptions { series, ..options.write.clone() };
         match &before {
             Some((before, difference)) => {
-                let sides = [side_before(before, &profile, series)?, Side { profile: &profile, series }];
-                draw_difference(sides, *difference, &write, &look, job, out)
+                let before = side_before(before, &profile, series)?;
+                let after = Side { profile: &profile, series };
+                draw_difference(before, after, *difference, &write, &look, job, out)
             }
-            None => flamegraph::draw(&profile, &write, &look, out, &|picture, out| write_picture(picture, job, out)),
+            None if look.style == Style::Inferno => flamegraph::draw_inferno(&profile, &write, &look, out),
+            None => write_picture(&flamegraph::draw(&profile, &write, &look)?, job, out),
         }
     })?;
     Ok(outcome)
@@ -90,7 +92,8 @@ fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Resul
 
 /// Draws the flame graph of the later profile, colored by the change since the earlier one.
 fn draw_difference(
-    [before, after]: [Side<'_>; 2],
+    before: Side<'_>,
+    after: Side<'_>,
     difference: Difference,
     write: &WriteOptions,
     look: &Look,
@@ -98,12 +101,15 @@ fn draw_difference(
     out: &mut Output,
 ) -> Result<()> {
     if look.style == Style::Page {
-        return write_picture(&flamegraph::difference(before, after, write, look, difference)?, job, out);
+        return write_picture(&flamegraph::draw_difference(before, after, write, look, difference)?, job, out);
     }
-    let folded = |side: Side<'_>| {
-        let mut lines = Vec::new();
-        folded::write(side.profile, &WriteOptions { series: side.series, ..write.clone() }, &mut lines)?;
-        Ok::<_, Error>(lines)
-    };
-    flamegraph::draw_infernos_difference(&folded(before)?, &folded(after)?, difference, look, out)
+    let (before, after) = (folded_lines(before, write)?, folded_lines(after, write)?);
+    flamegraph::draw_inferno_difference(&before, &after, difference, look, out)
+}
+
+/// The stacks of one event as folded lines, which inferno compares.
+fn folded_lines(side: Side<'_>, write: &WriteOptions) -> Result<Vec<u8>> {
+    let mut lines = Vec::new();
+    folded::write(side.profile, &WriteOptions { series: side.series, ..write.clone() }, &mut lines)?;
+    Ok(lines)
 }

@@ -74,9 +74,10 @@ fn texts() -> impl Strategy<Value = Vec<Vec<u8>>> {
     })
 }
 
-fn bytes(picture: &Picture) -> Vec<u8> {
+fn text_of(picture: &Picture) -> String {
     let pieces = picture.pieces().flat_map(|piece| picture.text(&piece));
-    picture.head().iter().copied().chain(pieces).chain(picture.tail().iter().copied()).collect()
+    let bytes: Vec<u8> = picture.head().iter().copied().chain(pieces).chain(picture.tail().iter().copied()).collect();
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// The flame graph of folded stacks, and the number of lines that were skipped. `None` if there are no stacks.
@@ -84,10 +85,8 @@ fn draw(text: &[u8], look: &Look) -> Option<(String, u64)> {
     let mut skipped = Skipped::new("line");
     let mut reader = folded::open(&ReadOptions { keep: Keep::Sums, ..ReadOptions::default() }, b"");
     reader.read(text, &mut skipped);
-    let mut out = Vec::new();
-    let write = |picture: &Picture, out: &mut dyn std::io::Write| Ok(out.write_all(&bytes(picture))?);
-    flamegraph::draw(reader.profile(), &WriteOptions::default(), look, &mut out, &write).ok()?;
-    Some((String::from_utf8_lossy(&out).into_owned(), skipped.count()))
+    let picture = flamegraph::draw(reader.profile(), &WriteOptions::default(), look).ok()?;
+    Some((text_of(&picture), skipped.count()))
 }
 
 proptest! {

@@ -59,6 +59,16 @@ fn own_by_name(page: &Page) -> BTreeMap<String, u64> {
     own
 }
 
+/// Self weight, by name, as the boxes state it.
+fn stated_own(page: &Page) -> BTreeMap<String, u64> {
+    let mut own = BTreeMap::new();
+    for one in &page.boxes {
+        *own.entry(one.name.clone()).or_default() += one.own.unwrap_or(0);
+    }
+    own.retain(|_, own| *own > 0);
+    own
+}
+
 #[test]
 fn boxes_are_the_folded_stacks() {
     let input = fixture("folded-node/input.folded");
@@ -70,8 +80,34 @@ fn boxes_are_the_folded_stacks() {
         *own.entry(stack.rsplit(';').next().unwrap().to_owned()).or_default() += weight.parse::<u64>().unwrap();
     }
     assert_eq!(own_by_name(&page), own);
+    assert_eq!(stated_own(&page), own);
     let total: u64 = own.values().sum();
     assert_eq!((page.boxes[0].name.as_str(), page.boxes[0].width), ("all", total));
+}
+
+#[test]
+fn boxes_state_what_ran_in_the_function_itself() {
+    let (_dir, input) = folded("main;f 3\nmain;f;g 4\nmain;f;narrow 1\nother;f 992\n");
+    let own = |page: &Page| -> Vec<(String, Option<u64>)> {
+        page.boxes.iter().map(|one| (one.name.clone(), one.own)).collect()
+    };
+    let expected = |boxes: &[(&str, Option<u64>)]| -> Vec<(String, Option<u64>)> {
+        boxes.iter().map(|(name, own)| ((*name).to_owned(), *own)).collect()
+    };
+    // A box that is too narrow to be drawn isn't its caller's self weight.
+    let merged =
+        [("all", Some(0)), ("main", Some(0)), ("f", Some(3)), ("g", Some(4)), ("other", Some(0)), ("f", Some(992))];
+    assert_eq!(own(&flamegraph(&["--minwidth", "0.2"], &input)), expected(&merged));
+    assert_eq!(own(&flamegraph(&["--minwidth", "0.2", "--base", "f"], &input))[1], ("f".to_owned(), Some(995)));
+    // Only innermost functions ran themselves. How much of it has a caller is its width.
+    let reversed = own(&flamegraph(&["--reverse", "--minwidth", "0.2"], &input));
+    assert_eq!(reversed[..3], expected(&[("all", Some(0)), ("f", Some(995)), ("main", None)]), "{reversed:?}");
+    let chart = own(&flamegraph(&["--flamechart"], &fixture("php-recording/perf.data.zst")));
+    assert!(chart.iter().all(|(_, own)| own.is_none()));
+    for name in ["tiers-recording/perf.data.zst", "php-recording/perf.data.zst"] {
+        let page = flamegraph(&["--minwidth", "0"], &fixture(name));
+        assert_eq!(stated_own(&page), own_by_name(&page), "{name}");
+    }
 }
 
 #[test]
@@ -172,9 +208,25 @@ fn a_difference_shows_what_was_before() {
     let (_two, after) = folded("main;f 3000\nmain;f;g 1000\nmain;h 7\n");
     let page = flamegraph(&["--diff", before.to_str().unwrap()], &after);
     assert_eq!((page.named("g")[0].width, page.named("g")[0].before.clone()), (1000, Some("4000".to_owned())));
+    assert_eq!((page.named("g")[0].own, page.facts["before"].as_u64()), (Some(1000), Some(7001)));
     let legend = page.facts["legend"].to_string();
     assert!(legend.contains("less") && legend.contains("more"), "{legend}");
     assert!(page.facts["facts"].as_str().unwrap().contains("before 7,001 samples, −42.8%"), "{}", page.facts["facts"]);
+}
+
+#[test]
+fn only_samples_change_by_chance() {
+    let (_dir, stacks) = folded("main;f 300\nmain;f;g 100\n");
+    let exact = fixture("callgrind-small/input.callgrind");
+    for (input, args, varies) in
+        [(&stacks, &["--sample-weight", "1"][..], true), (&stacks, &[], false), (&exact, &[], false)]
+    {
+        let page = flamegraph(&[&["--diff", input.to_str().unwrap()], args].concat(), input);
+        for one in &page.boxes {
+            assert_eq!(one.before.as_ref().unwrap().ends_with('~'), varies, "{input:?} {args:?}: {one:?}");
+            assert_eq!(one.letter, '0', "nothing has changed: {one:?}");
+        }
+    }
 }
 
 #[test]
@@ -216,7 +268,11 @@ fn flags_of_infernos_page_choose_it_and_do_not_go_with_ours() {
 fn a_picture_without_script_states_by_itself_what_its_boxes_are() {
     let (_dir, input) = folded("main;f 3\nmain;f;g 4\n");
     let svg = run(&["flamegraph", "--no-javascript"], &input);
-    assert!(!svg.contains("<script") && svg.contains("<title>g: 4 samples, 57.14%</title>"), "{svg}");
+    assert!(
+        !svg.contains("<script") && svg.contains("<title>g: 4 samples, 57.14%; self 4 samples, 57.14%</title>"),
+        "{svg}"
+    );
+    assert!(svg.contains("<title>f: 7 samples, 100.00%; self 3 samples, 42.86%</title>"), "{svg}");
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn a_search_shows_the_share_of_the_stacks_that_have_what_is_found() {
     assert_eq!(graph.found(), share(STACKS, |name| name.to_lowercase().contains("scan")));
     assert_eq!(graph.page.text("document.querySelector('output').title"), "60 samples");
     graph.page.click_on("input[type=checkbox]");
-    graph.page.click_on("input[type=text]");
+    graph.page.click_on("#search");
     graph.page.press_with(browser::page::CONTROL, "a");
     graph.page.type_text("^scan$");
     assert_eq!(graph.found(), share(STACKS, |name| name == "scan"));
@@ -154,9 +154,9 @@ fn a_found_box_is_drawn_in_another_color() {
 fn the_bar_reports_the_box_that_is_pointed_at() {
     let mut graph = Graph::of(STACKS);
     graph.point_at("parse");
-    assert_eq!(graph.told(), told("parse", "50 samples · 50.00% of all"));
+    assert_eq!(graph.told(), told("parse", "50 samples · 50.00% of all · self 0 samples, 0.00%"));
     graph.point_at("infer");
-    assert_eq!(graph.told(), told("infer", "25 samples · 25.00% of all"));
+    assert_eq!(graph.told(), told("infer", "25 samples · 25.00% of all · self 25 samples, 25.00%"));
     graph.page.point_at((700.0, 5.0));
     assert_eq!(graph.told(), told("", "Point at a box to read it, click to zoom in"));
 }
@@ -169,7 +169,7 @@ fn a_click_zooms_in_and_escape_shows_everything_again() {
     graph.click("check");
     assert!(!graph.shows_all());
     graph.point_at("infer");
-    assert_eq!(graph.told(), told("infer", "25 samples · 25.00% of all · 71.43% of check"));
+    assert_eq!(graph.told(), told("infer", "25 samples · 25.00% of all · 71.43% of check · self 25 samples, 25.00%"));
     let left = graph.page.edges_of(".scroll")[0];
     let next = graph.named("Scanner::next");
     let place = (left + 12.0, graph.middle_of(&next).1);
@@ -195,7 +195,10 @@ fn a_link_to_a_zoom_and_a_search_shows_the_same_after_it_is_loaded_anew() {
     assert_eq!(graph.found(), share(STACKS, |name| name == "scanIdentifier"));
     assert!(!graph.shows_all());
     graph.point_at("scanIdentifier");
-    assert_eq!(graph.told(), told("scanIdentifier", "20 samples · 20.00% of all · 40.00% of parse"));
+    assert_eq!(
+        graph.told(),
+        told("scanIdentifier", "20 samples · 20.00% of all · 40.00% of parse · self 0 samples, 0.00%")
+    );
     graph.page.evaluate("location.hash = ''");
     graph.page.wait_until("document.querySelector('input').value === ''");
 }
@@ -224,7 +227,7 @@ fn hostile_names_stay_text() {
         let one = graph.svg.boxes.iter().find(|one| one.name.contains(&name[3..7])).unwrap().clone();
         let place = graph.middle_of(&one);
         graph.page.point_at(place);
-        assert_eq!(graph.told(), (one.name, "3 samples · 50.00% of all".to_owned()));
+        assert_eq!(graph.told(), (one.name, "3 samples · 50.00% of all · self 3 samples, 50.00%".to_owned()));
         graph.page.click(place);
         graph.page.press("Escape");
     }
@@ -282,7 +285,7 @@ fn code_without_a_name_is_hatched_in_both_themes() {
             let colors: std::collections::BTreeSet<[u64; 3]> = across.collect();
             assert_eq!(colors.len() > 1, is_hatched, "{scheme}: {name}: {colors:?}");
         }
-        let swatches = "Array.from(document.querySelectorAll('.legend i'), (one) => one.style.background).join('|')";
+        let swatches = "Array.from(document.querySelectorAll('.legend i'), (one) => getComputedStyle(one).backgroundImage).join('|')";
         assert_eq!(graph.page.text(swatches).matches("repeating-linear-gradient").count(), 2, "{scheme}");
     }
 }

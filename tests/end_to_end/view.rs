@@ -7,6 +7,7 @@ mod difference;
 mod flame;
 mod functions;
 mod hands;
+mod looks;
 mod recordings;
 mod shown;
 mod sums;

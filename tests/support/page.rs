@@ -1,4 +1,4 @@
-//! Parses our flame graph page with an XML parser. The format is described in `src/render/flamegraph/page.rs`.
+//! Parses our flame graph page with an XML parser. The format is described in `src/render/flamegraph/data.rs`.
 
 use serde_json::Value;
 
@@ -24,6 +24,8 @@ pub(crate) struct PageBox {
     pub(crate) name: String,
     /// The letter that stands for its color.
     pub(crate) letter: char,
+    /// The self weight.
+    pub(crate) own: Option<u64>,
     pub(crate) shares: String,
     pub(crate) before: Option<String>,
 }
@@ -49,8 +51,9 @@ impl Page {
                     width: fields[2].parse::<u64>().unwrap() * unit,
                     name: names[fields[3].parse::<usize>().unwrap()].to_owned(),
                     letter: fields[4].chars().next().unwrap(),
-                    shares: fields.get(5).copied().unwrap_or_default().to_owned(),
-                    before: fields.get(6).map(|before| (*before).to_owned()),
+                    own: fields.get(5).and_then(|own| Some(own.parse::<u64>().ok()? * unit)),
+                    shares: fields.get(6).copied().unwrap_or_default().to_owned(),
+                    before: fields.get(7).map(|before| (*before).to_owned()),
                 });
             }
         }

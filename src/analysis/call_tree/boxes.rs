@@ -21,6 +21,17 @@ pub struct Placed {
     pub end: u64,
 }
 
+/// A box that several nodes share, because they only differ in the tier of their JIT code.
+#[derive(Debug)]
+pub struct MergedBox {
+    /// Where the box is.
+    pub placed: Placed,
+    /// The self weight of all its nodes.
+    pub own: u64,
+    /// The weight of the box by tier of JIT code. Empty for other code.
+    pub tiers: TierShares,
+}
+
 impl CallTree {
     /// The number of labels. Label IDs are `0..label_count()`.
     pub fn label_count(&self) -> usize {
@@ -86,18 +97,19 @@ impl CallTree {
         boxes
     }
 
-    /// Like [`boxes`](Self::boxes), but JIT functions of the same name share a box, whatever their tier. Each box comes
-    /// with its weight by tier. No merged tree is built for this, because most nodes are too narrow to be drawn.
-    pub fn boxes_merging_tiers(&self, narrow: u64) -> Vec<(Placed, TierShares)> {
+    /// Like [`boxes`](Self::boxes), but JIT functions of the same name share a box, whatever their tier. No merged tree
+    /// is built for this, because most nodes are too narrow to be drawn.
+    pub fn boxes_merging_tiers(&self, narrow: u64) -> Vec<MergedBox> {
         let mut boxes = Vec::new();
         self.each_box(narrow, &self.ranks(FrameLabel::of_any_tier), |placed, nodes| {
-            let mut shares = TierShares::default();
+            let mut merged = MergedBox { placed, own: 0, tiers: TierShares::default() };
             for &node in nodes {
+                merged.own = merged.own.saturating_add(self.own_of(node));
                 if let Some(Category::Jit(tier)) = self.label_of(node).and_then(|label| self.category(label)) {
-                    shares.add(tier, self.total_of(node));
+                    merged.tiers.add(tier, self.total_of(node));
                 }
             }
-            boxes.push((placed, shares));
+            boxes.push(merged);
         });
         boxes
     }

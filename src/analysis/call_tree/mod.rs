@@ -9,7 +9,7 @@ mod chart;
 mod placing;
 mod rehang;
 
-pub use boxes::Placed;
+pub use boxes::{MergedBox, Placed};
 pub use chart::{Chart, Lane};
 
 use crate::analysis::category::Category;

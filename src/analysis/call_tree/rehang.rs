@@ -94,9 +94,9 @@ mod tests {
         assert_eq!(lines(&merged), ["f;g 5", "f;g 40"], "native code of that name is no tier of it");
         assert_eq!(merged.total(), 45);
         let boxes = tree.boxes_merging_tiers(0);
-        assert!(boxes.iter().map(|(placed, _)| (placed.start, placed.end)).eq(stretches(&merged.boxes(0))));
-        let told: Vec<String> = boxes.iter().map(|(_, shares)| shares.text()).filter(|told| !told.is_empty()).collect();
-        assert_eq!(told, ["optimised 75 %, interpreted 25 %"]);
+        assert!(boxes.iter().map(|merged| (merged.placed.start, merged.placed.end)).eq(stretches(&merged.boxes(0))));
+        let tiers: Vec<String> = boxes.iter().map(|merged| merged.tiers.text()).filter(|text| !text.is_empty()).collect();
+        assert_eq!(tiers, ["optimised 75 %, interpreted 25 %"]);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! they grew or shrank since the earlier one.
 
 use super::amount::percent;
-use super::drawing::{Before, Drawing, NameTable, PageBox, tree_of_functions};
+use super::drawing::{Before, Drawing, NameTable, PageBox, function_tree, own_of_box};
 use super::look::{Difference, Look, nothing};
 use crate::analysis::call_tree::CallTree;
 use crate::analysis::comparison::{Comparison, Evidence};
@@ -52,7 +52,7 @@ fn build_tree(
     look: &Look,
     difference: Difference,
 ) -> Result<CallTree> {
-    let tree = tree_of_functions(profile, series, options, look)?;
+    let tree = function_tree(profile, series, options, look)?;
     let tree = if difference.strip_hex { tree.rename(replace_hex) } else { tree };
     Ok(tree.merging_tiers())
 }
@@ -73,7 +73,7 @@ impl Drawing {
         difference: Difference,
     ) -> Result<Self> {
         let after_options = WriteOptions { series: after.series, ..options.clone() };
-        let mut drawing = Self::flame_facts(after.profile, &after_options, look)?;
+        let mut drawing = Self::without_boxes(after.profile, &after_options, look)?;
         let old = CountedTrees::new(before, options, look, difference)?;
         let new = CountedTrees::new(after, options, look, difference)?;
         let (total, total_before) = (new.tree.total(), old.tree.total());
@@ -82,35 +82,33 @@ impl Drawing {
         (comparison.before, comparison.after) = (old.sum(Some(0)), new.sum(Some(0)));
         let was = counterparts(&old.tree, &new.tree);
         drawing.total = total;
+        drawing.total_before = Some(scaled(total_before, scale));
         let (mut names, starts) = (NameTable::default(), new.tree.places_of_namesakes());
         for placed in new.tree.boxes(look.narrowest(total)) {
             let node = was[placed.node as usize];
-            let amount = match node {
-                Some(node) => (old.tree.total_of(node) as f64 * scale).round() as u64,
-                None => 0,
-            };
-            let own = placed.end - placed.start;
-            let significant = match comparison.evidence {
+            let amount = node.map_or(0, |node| scaled(old.tree.total_of(node), scale));
+            let total = placed.end - placed.start;
+            let is_change = match comparison.evidence {
                 Evidence::Samples => comparison.change(old.sum(node), new.sum(Some(placed.node))).is_real(),
                 // Exact amounts don't vary by chance, and without evidence no change can be tested. In both cases,
-                // every change counts as significant.
-                Evidence::Exact | Evidence::Nothing => amount != own,
+                // every change is shown.
+                Evidence::Exact | Evidence::Nothing => amount != total,
             };
-            let name = names.number_of(&new.tree, placed.label, &starts);
-            let change = if significant { step(amount, own) } else { 0 };
+            let step = if is_change { step(amount, total) } else { 0 };
             drawing.boxes.push(PageBox {
                 row: placed.depth,
                 start: placed.start,
                 end: placed.end,
-                name,
-                swatch: Swatch::Change(if look.negate { -change } else { change }),
+                own: own_of_box(&placed, new.tree.own_of(placed.node), look),
+                name: names.number_of(&new.tree, placed.label, &starts),
+                swatch: Swatch::Change(if look.negate { -step } else { step }),
                 shares: Vec::new(),
-                before: Some(Before { amount, significant }),
+                before: Some(Before { amount, is_noise: comparison.evidence == Evidence::Samples && !is_change }),
             });
         }
         drawing.legend = legend(comparison.evidence, look.negate);
-        let told = drawing.amounts.text(total_before);
-        drawing.facts.push(format!("before {told}{}", change(total_before, total)));
+        let before_text = drawing.amounts.text(total_before);
+        drawing.facts.push(format!("before {before_text}{}", change(total_before, total)));
         if comparison.evidence == Evidence::Nothing {
             drawing.facts.push("changes may be noise: the number of samples is unknown".to_owned());
         }
@@ -120,6 +118,11 @@ impl Drawing {
         }
         drawing.finish(names)
     }
+}
+
+/// An amount of the earlier profile, scaled for comparison with the later one.
+fn scaled(amount: u64, scale: f64) -> u64 {
+    (amount as f64 * scale).round() as u64
 }
 
 /// The color of a change, from −[`STEPS`] (all gone) to [`STEPS`] (all new). It is never 0, which means "no change".
@@ -217,9 +220,9 @@ mod tests {
 
     #[test]
     fn boxes_show_what_they_were_and_are_colored_by_what_is_more_than_chance() {
-        let (drawing, told) = difference(&Look::default(), Difference::default());
+        let (drawing, described) = difference(&Look::default(), Difference::default());
         assert_eq!(
-            told,
+            described,
             ["all 3500→5010 0", "a 3500→5010 0", "0x34 0→600 4", "f 1000→3000 3", "g 1000→1010 1", "new 0→400 4"]
         );
         let facts = drawing.facts.join(" · ");
@@ -228,12 +231,11 @@ mod tests {
 
     #[test]
     fn numbers_in_names_and_lengths_of_runs_can_be_left_out_of_account() {
-        let (_, told) =
-            difference(&Look::default(), Difference { normalize: true, strip_hex: true, ..Difference::default() });
-        assert!(
-            told.contains(&"0x… 1431→600 -3".to_owned()) && told.contains(&"all 5010→5010 0".to_owned()),
-            "{told:?}"
-        );
+        let options = Difference { normalize: true, strip_hex: true, ..Difference::default() };
+        let (_, described) = difference(&Look::default(), options);
+        for expected in ["0x… 1431→600 -3", "all 5010→5010 0"] {
+            assert!(described.contains(&expected.to_owned()), "{expected}: {described:?}");
+        }
         let (_, negated) = difference(&Look { negate: true, ..Look::default() }, Difference::default());
         assert!(negated.contains(&"f 1000→3000 -3".to_owned()), "{negated:?}");
         assert_eq!(replace_hex("f<0x1fg, 0xAb>"), "f<0x…g, 0x…>");

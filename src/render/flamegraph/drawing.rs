@@ -2,7 +2,7 @@
 
 use super::amount::{Amounts, percent};
 use super::look::{Look, nothing};
-use crate::analysis::call_tree::{CallTree, Chart, Spelling};
+use crate::analysis::call_tree::{CallTree, Chart, Lane, MergedBox, Placed, Spelling};
 use crate::analysis::category::Category;
 use crate::analysis::label::Annotate;
 use crate::analysis::quantity::grouped;
@@ -34,6 +34,8 @@ pub(super) struct Drawing {
     pub(super) rows: u32,
     /// The sum of all weights, in the same unit as the boxes.
     pub(super) total: u64,
+    /// The same sum in the earlier profile, scaled as [`Before::amount`] is. `None` unless two profiles are compared.
+    pub(super) total_before: Option<u64>,
     /// How amounts are formatted.
     pub(super) amounts: Amounts,
     /// True if the horizontal axis is time, so that the position of a box shows when the function ran.
@@ -49,6 +51,9 @@ pub(super) struct PageBox {
     pub(super) start: u64,
     /// The right edge: `start` plus the weight of the box.
     pub(super) end: u64,
+    /// The weight of the function itself, without what it called. `None` if the box doesn't tell: in a chart over time,
+    /// and for the callers in a graph of reversed stacks.
+    pub(super) own: Option<u64>,
     /// The index of the box's name in [`Drawing::names`].
     pub(super) name: u32,
     /// The meaning of the box's color.
@@ -62,10 +67,10 @@ pub(super) struct PageBox {
 /// The weight of a box in the earlier profile of a difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Before {
-    /// The weight.
+    /// The weight. If profiles are compared by shares, it is scaled to the later profile's total.
     pub(super) amount: u64,
-    /// True if the change is statistically significant, not just chance.
-    pub(super) significant: bool,
+    /// True if both profiles are samples, and they differ by no more than chance.
+    pub(super) is_noise: bool,
 }
 
 /// Minimum width of a box in a flame graph, in percent of the picture's width. Narrower boxes are only drawn if the
@@ -110,40 +115,31 @@ fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling 
     Spelling { by, annotate, tidied, reversed: look.reversed, by_category, by_start: true }
 }
 
-/// The call tree of one event by function, for comparing profiles. If the profile states kinds of code, a function has
-/// one node per kind.
-pub(super) fn tree_of_functions(
+/// The call tree of one event by function. If the profile states kinds of code, a function has one node per kind.
+pub(super) fn function_tree(
     profile: &Profile,
     series: &Series,
     options: &WriteOptions,
     look: &Look,
 ) -> Result<CallTree> {
-    tree_of(profile, series, options, look, spelling(profile, options, look))
-}
-
-fn tree_of(
-    profile: &Profile,
-    series: &Series,
-    options: &WriteOptions,
-    look: &Look,
-    spelling: Spelling,
-) -> Result<CallTree> {
-    let mut tree = CallTree::new(profile, series, options.weight, spelling);
+    let mut tree = CallTree::new(profile, series, options.weight, spelling(profile, options, look));
     if !look.base.is_empty() {
         tree = tree.based_at(&look.base);
     }
     if tree.total() == 0 { Err(nothing()) } else { Ok(tree) }
 }
 
-/// The self weight by kind of code. Empty if no kinds are known. Self weight belongs to the innermost frame of a stack;
-/// in reversed stacks, that is the first frame.
+/// The self weight by kind of code. Empty if no kinds are known.
 fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> {
     let mut by_label = vec![None; tree.label_count()];
     for (node, label) in tree.labelled_nodes() {
         *by_label[label as usize].get_or_insert(0) += if reversed { 0 } else { tree.own_of(node) };
     }
-    for (node, label) in tree.outermost_nodes().filter(|_| reversed) {
-        *by_label[label as usize].get_or_insert(0) += tree.total_of(node);
+    if reversed {
+        // The innermost frame of a stack, which its weight belongs to, is the first one of the reversed stack.
+        for (node, label) in tree.outermost_nodes() {
+            *by_label[label as usize].get_or_insert(0) += tree.total_of(node);
+        }
     }
     let mut own: FxHashMap<Category, u64> = FxHashMap::default();
     for (label, sum) in (0..).zip(by_label) {
@@ -154,8 +150,20 @@ fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> 
     own
 }
 
-/// The color of a box, given its label and the weights of its tiers. `are_known` says whether the profile states kinds
-/// of code.
+/// The self weight of a box whose stacks end with the weight `ending`.
+pub(super) fn own_of_box(placed: &Placed, ending: u64, look: &Look) -> Option<u64> {
+    if !look.reversed {
+        return Some(ending);
+    }
+    match placed.depth {
+        0 => Some(0),
+        1 => Some(placed.end - placed.start),
+        _ => None,
+    }
+}
+
+/// The color of a box, given its label and its tiers, the heaviest first. `are_known` says whether the profile states
+/// kinds of code.
 fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], are_known: bool) -> Swatch {
     let Some(label) = label else { return Swatch::Whose };
     match tree.category(label) {
@@ -182,7 +190,7 @@ impl Drawing {
     /// The flame graph of one event, with equal stacks merged.
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
-        let tree = tree_of(profile, series, options, look, spelling(profile, options, look))?;
+        let tree = function_tree(profile, series, options, look)?;
         let own = own_by_category(&tree, look.reversed);
         let mut drawing = Self::empty(profile, series, options, look);
         drawing.total = tree.total();
@@ -190,18 +198,22 @@ impl Drawing {
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(drawing.total));
         let (mut names, starts) = (NameTable::default(), tree.places_of_namesakes());
         let mut numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
-        for (placed, shares) in tree.boxes_merging_tiers(look.narrowest(drawing.total)) {
+        for MergedBox { placed, own: ending, tiers } in tree.boxes_merging_tiers(look.narrowest(drawing.total)) {
             let name = *numbers.entry(placed.label).or_insert_with(|| names.number_of(&tree, placed.label, &starts));
-            let tiers = shares.heaviest_first();
-            let swatch = swatch(&tree, placed.label, &tiers, !own.is_empty());
-            let shares = if shares.is_mixed() { tiers } else { Vec::new() };
+            let by_tier = tiers.heaviest_first();
+            let swatch = swatch(&tree, placed.label, &by_tier, !own.is_empty());
+            let mut shares = Vec::new();
+            if tiers.is_mixed() {
+                shares.extend(by_tier.iter().map(|&(tier, weight)| (Swatch::Code(Category::Jit(tier)), weight)));
+            }
             drawing.boxes.push(PageBox {
                 row: placed.depth,
                 start: placed.start,
                 end: placed.end,
+                own: own_of_box(&placed, ending, look),
                 name,
                 swatch,
-                shares: shares.into_iter().map(|(tier, weight)| (Swatch::Code(Category::Jit(tier)), weight)).collect(),
+                shares,
                 before: None,
             });
         }
@@ -217,8 +229,8 @@ impl Drawing {
         // If the rows have no times, they keep the input's order, and the horizontal axis is not time.
         drawing.is_chart = chart.begin.is_some();
         drawing.total = chart.length;
-        let sum = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(options.weight.of(row)));
-        drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(sum));
+        drawing.facts =
+            facts(profile, series, options.weight, &drawing.amounts.text(sum_weights(series, options.weight)));
         if chart.left_out > 0 {
             drawing.facts.push(format!("left out {} samples without a time", grouped(chart.left_out)));
         }
@@ -227,45 +239,43 @@ impl Drawing {
             drawing.amounts = Amounts::new(&time, Weight::Period, None, None);
         }
         let (mut names, starts) = (NameTable::default(), chart.tree.places_of_namesakes());
-        let narrow = look.narrowest(chart.length);
         // The first thread is at the top. Rows are counted from the bottom, unless the picture is inverted.
-        let order: Vec<_> =
-            if look.inverted { chart.lanes.iter().collect() } else { chart.lanes.iter().rev().collect() };
+        let mut lanes: Vec<&Lane> = chart.lanes.iter().collect();
+        if !look.inverted {
+            lanes.reverse();
+        }
+        let narrow = look.narrowest(chart.length);
         let mut row = 0;
-        for lane in order {
-            let height = lane.boxes.iter().map(|placed| placed.depth + 1).max().unwrap_or(0);
-            let named = u32::from(!lane.name.is_empty());
+        for lane in lanes {
             // The thread's name gets the row of the outermost functions. All functions move one row further.
-            if named > 0 {
+            if !lane.name.is_empty() {
                 drawing.boxes.push(PageBox::plain(row, chart.length, names.number(&lane.name), Swatch::Lane));
+                row += 1;
             }
             for placed in lane.boxes.iter().filter(|placed| placed.end - placed.start >= narrow) {
-                let name = placed.label.map_or("idle", |label| chart.tree.name(label));
-                let swatch = match placed.label {
-                    Some(label) => chart.tree.category(label).map_or_else(|| warm(name), Swatch::Code),
-                    None => Swatch::Idle,
+                let (number, swatch) = match placed.label {
+                    Some(label) => {
+                        let by_name = || warm(chart.tree.name(label));
+                        let swatch = chart.tree.category(label).map_or_else(by_name, Swatch::Code);
+                        (names.number_of(&chart.tree, placed.label, &starts), swatch)
+                    }
+                    None => (names.number("idle"), Swatch::Idle),
                 };
-                let number = match placed.label {
-                    Some(_) => names.number_of(&chart.tree, placed.label, &starts),
-                    None => names.number(name),
-                };
-                drawing.boxes.push(PageBox {
-                    start: placed.start,
-                    ..PageBox::plain(row + named + placed.depth, placed.end, number, swatch)
-                });
+                let plain = PageBox::plain(row + placed.depth, placed.end, number, swatch);
+                drawing.boxes.push(PageBox { start: placed.start, ..plain });
             }
-            row += height + named;
+            row += lane.boxes.iter().map(|placed| placed.depth + 1).max().unwrap_or(0);
         }
         drawing.legend = drawing.plain_legend();
         drawing.finish(names)
     }
 
     /// Title and facts of one event's flame graph, without boxes.
-    pub(super) fn flame_facts(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
+    pub(super) fn without_boxes(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(nothing)?;
         let mut drawing = Self::empty(profile, series, options, look);
-        let total = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(options.weight.of(row)));
-        drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(total));
+        let total = drawing.amounts.text(sum_weights(series, options.weight));
+        drawing.facts = facts(profile, series, options.weight, &total);
         Ok(drawing)
     }
 
@@ -288,7 +298,7 @@ impl Drawing {
         self.boxes.iter().any(|one| one.swatch == swatch)
     }
 
-    pub(super) fn empty(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Self {
+    fn empty(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Self {
         Self {
             title: look.title.clone().unwrap_or_else(|| title(profile, look)),
             facts: Vec::new(),
@@ -297,6 +307,7 @@ impl Drawing {
             boxes: Vec::new(),
             rows: 0,
             total: 0,
+            total_before: None,
             amounts: Amounts::new(series, options.weight, look.count_name.as_deref(), look.factor),
             is_chart: false,
         }
@@ -308,21 +319,24 @@ impl Drawing {
         if self.total == 0 || self.rows == 0 { Err(nothing()) } else { Ok(self) }
     }
 
+    /// The name of a box.
+    pub(super) fn name(&self, one: &PageBox) -> &str {
+        &self.names[one.name as usize]
+    }
+
     /// The greatest common divisor of all amounts. If all samples have the same period, amounts in the page become
     /// numbers of samples.
     pub(super) fn common_unit(&self) -> u64 {
-        let mut unit = self.total;
+        let mut unit = greatest_common_divisor(self.total, self.total_before.unwrap_or(0));
         for one in &self.boxes {
             if unit == 1 {
                 break;
             }
-            unit = greatest_common_divisor(unit, one.start);
-            unit = greatest_common_divisor(unit, one.end);
-            for (_, weight) in &one.shares {
-                unit = greatest_common_divisor(unit, *weight);
-            }
-            if let Some(before) = one.before {
-                unit = greatest_common_divisor(unit, before.amount);
+            let own = one.own.unwrap_or(0);
+            let before = one.before.map_or(0, |before| before.amount);
+            let shares = one.shares.iter().map(|(_, weight)| *weight);
+            for amount in [one.start, one.end, own, before].into_iter().chain(shares) {
+                unit = greatest_common_divisor(unit, amount);
             }
         }
         unit.max(1)
@@ -330,8 +344,9 @@ impl Drawing {
 }
 
 impl PageBox {
+    /// A box that begins at the left edge, of which no more is known.
     fn plain(row: u32, end: u64, name: u32, swatch: Swatch) -> Self {
-        Self { row, start: 0, end, name, swatch, shares: Vec::new(), before: None }
+        Self { row, start: 0, end, own: None, name, swatch, shares: Vec::new(), before: None }
     }
 }
 
@@ -357,6 +372,11 @@ fn title(profile: &Profile, look: &Look) -> String {
     look.subject.as_ref().map_or(kind.to_owned(), |subject| format!("{kind} of {}", readable(subject.as_bytes())))
 }
 
+/// The sum of all rows of an event.
+fn sum_weights(series: &Series, weight: Weight) -> u64 {
+    series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(weight.of(row)))
+}
+
 /// The facts below the title: the event, its total, the number of samples and the time span.
 fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec<String> {
     let event = readable(series.name.as_bytes()).into_owned();
@@ -365,7 +385,7 @@ fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec
         facts.push(event);
     }
     facts.push(total.to_owned());
-    let samples = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.count));
+    let samples = sum_weights(series, Weight::Samples);
     let are_sums = matches!((&series.unit, weight), (Unit::Samples, _) | (_, Weight::Samples));
     if !are_sums && profile.about.sampled.is_some() {
         facts.push(format!("{} samples", grouped(samples)));

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 use std::io::Write;
 
 /// Draws one event of a profile.
-pub(super) fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dyn Write) -> Result<()> {
+pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dyn Write) -> Result<()> {
     let series = profile.series.get(options.series).ok_or_else(nothing)?;
     let count_name = look.count_name.clone().unwrap_or_else(|| count_name(series, options.weight));
     let look = &Look { count_name: Some(count_name), ..look.clone() };

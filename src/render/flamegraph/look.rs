@@ -81,6 +81,14 @@ pub struct Look {
     pub no_javascript: bool,
 }
 
+impl Look {
+    /// The font names in a form that works in style sheets as well as on canvases.
+    pub(super) fn font_family(&self) -> String {
+        let family = self.font_type.as_deref().unwrap_or("Verdana, 'DejaVu Sans', sans-serif");
+        family.chars().filter(|c| c.is_alphanumeric() || " ,'-_.".contains(*c)).collect()
+    }
+}
+
 /// How two profiles are compared.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Difference {

@@ -1,19 +1,26 @@
 //! Draws flame graphs as SVG, on our own page or (with [`Style::Inferno`]) on inferno's.
 //!
-//! `drawing` and `difference` lay out the boxes. They start from a call tree or, for flame charts, from samples in
-//! order of time. `page` writes the page around the boxes, and `palette` colors them by the kind of code. Equal inputs
-//! give the same bytes.
+//! ```text
+//! drawing, difference   profile → Drawing: boxes with names and colors, title, legend
+//! page, layout          Drawing → Picture: the static picture, which any program shows
+//! data                  Drawing → the same boxes for the picture's script (viewer/js/picture.js)
+//! ```
+//!
+//! The picture's script shares its modules with the page of `view`: once a browser runs it, it lays out, labels and
+//! colors the boxes by itself. Equal inputs give the same bytes.
 
 mod amount;
+mod data;
 mod decimal;
 mod difference;
 mod drawing;
 mod fit;
 mod inferno;
+mod layout;
 mod look;
 mod page;
 
-pub use self::inferno::draw_difference as draw_infernos_difference;
+pub use self::inferno::{draw as draw_inferno, draw_difference as draw_inferno_difference};
 pub use difference::Side;
 pub use fit::Cut;
 pub use look::{Difference, Look, Style};
@@ -29,26 +36,25 @@ use std::io::Write;
 /// Writes a flame graph of one event with the default look.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let whole = WriteOptions { tidied: Tidied::Nothing, ..options.clone() };
-    draw(profile, &whole, &Look::default(), out, &write_picture)
+    let picture = draw(profile, &whole, &Look::default())?;
+    out.write_all(picture.head())?;
+    for piece in picture.pieces() {
+        out.write_all(&picture.text(&piece))?;
+    }
+    Ok(out.write_all(picture.tail())?)
 }
 
-/// Draws one event. A picture on our own page is passed to `write`; inferno's page is written directly to `out`.
-pub fn draw(
-    profile: &Profile,
-    options: &WriteOptions,
-    look: &Look,
-    out: &mut dyn Write,
-    write: &dyn Fn(&Picture, &mut dyn Write) -> Result<()>,
-) -> Result<()> {
-    match (look.style, look.flame_chart) {
-        (Style::Inferno, _) => inferno::draw(profile, options, look, out),
-        (Style::Page, true) => write(&Picture::new(Drawing::chart(profile, options, look)?, look), out),
-        (Style::Page, false) => write(&Picture::new(Drawing::flame(profile, options, look)?, look), out),
-    }
+/// Draws one event on our own page: as a chart over time if the look says so, otherwise as a flame graph.
+pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Picture> {
+    let drawing = match look.flame_chart {
+        true => Drawing::chart(profile, options, look)?,
+        false => Drawing::flame(profile, options, look)?,
+    };
+    Ok(Picture::new(drawing, look))
 }
 
 /// Draws `after`, with colors that show where it has more or less than `before`.
-pub fn difference(
+pub fn draw_difference(
     before: Side<'_>,
     after: Side<'_>,
     options: &WriteOptions,
@@ -58,12 +64,20 @@ pub fn difference(
     Ok(Picture::new(Drawing::difference(before, after, options, look, difference)?, look))
 }
 
-/// Writes a picture piece by piece.
-fn write_picture(picture: &Picture, out: &mut dyn Write) -> Result<()> {
-    out.write_all(picture.head())?;
-    picture.pieces().try_for_each(|piece| out.write_all(&picture.text(&piece)))?;
-    Ok(out.write_all(picture.tail())?)
-}
-
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_profile_is_an_error_not_a_picture() {
+        for flame_chart in [false, true] {
+            let look = Look { flame_chart, ..Look::default() };
+            let options = WriteOptions::default();
+            let page = draw(&Profile::new(), &options, &look).unwrap_err();
+            let inferno = draw_inferno(&Profile::new(), &options, &look, &mut Vec::new()).unwrap_err();
+            for error in [page, inferno] {
+                assert!(error.to_string().contains("no samples to draw"));
+            }
+        }
+    }
+}

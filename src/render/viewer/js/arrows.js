@@ -1,6 +1,6 @@
 // Jump arrows beside a listing: assigns each arrow to a lane, and draws the visible ones.
 
-import { sharpened, styleColour } from "./dom.js";
+import { sharpened, styleColor } from "./dom.js";
 
 const LANES = 7;
 const LANE_WIDTH = 8;
@@ -43,7 +43,7 @@ export function drawArrows(canvas, arrows, { first, last, height, cursor }) {
   const inSight = arrows.filter(({ from, to }) => Math.max(from, to) >= first && Math.min(from, to < 0 ? from : to) < last);
   // Draw the highlighted arrows last, on top of the others.
   for (const chosen of [false, true]) {
-    context.strokeStyle = context.fillStyle = styleColour(chosen ? "--accent" : "--faint");
+    context.strokeStyle = context.fillStyle = styleColor(chosen ? "--accent" : "--faint");
     context.lineWidth = chosen ? 1.6 : 1;
     for (const arrow of inSight) {
       if (isAtCursor(arrow) === chosen) drawArrow(context, arrow, (row) => (row - first + 0.5) * height, chosen);

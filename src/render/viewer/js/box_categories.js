@@ -45,10 +45,51 @@ class Members {
   }
 }
 
+/** By tree, the categories of its boxes. */
+const CATEGORIES = new WeakMap();
+
 /** The categories of a tree's boxes. */
-export class BoxCategories {
-  constructor(profile, tree, selection) {
-    Object.assign(this, { profile, tree });
+export function categoriesOf(page, tree) {
+  if (!CATEGORIES.has(tree)) {
+    const isKnownByBox = tree.at !== null;
+    CATEGORIES.set(tree, isKnownByBox ? new BoxCategories(page, tree) : new FunctionCategories(page, tree));
+  }
+  return CATEGORIES.get(tree);
+}
+
+/** The categories of boxes of which only their functions are known: in trees of reversed stacks, and of stated calls. A
+ * box has the category in which most of its function's own samples ran. */
+class FunctionCategories {
+  constructor(page, tree) {
+    Object.assign(this, { tree, profile: page.profile, groups: page.groups(), sums: page.sums() });
+  }
+
+  /** [[category, weight]] of what ran in a function itself, the heaviest first. */
+  ownOf(group) {
+    const count = this.profile.categories.length, shares = [];
+    for (let category = 0; category < count; category++) {
+      const weight = this.sums.shares[group * count + category];
+      if (weight > 0) shares.push([category, weight]);
+    }
+    return shares.sort((a, b) => b[1] - a[1] || a[0] - b[0]);
+  }
+
+  heaviestOf(node) {
+    const group = this.tree.group[node], [heaviest] = this.ownOf(group);
+    return heaviest ? heaviest[0] : this.profile.functions.category[this.groups.first[group]];
+  }
+
+  /** How the box of a caller is divided is not known. */
+  mixOf() {
+    return [];
+  }
+}
+
+/** The categories of a tree's boxes, by what is in each. */
+class BoxCategories {
+  constructor(page, tree) {
+    const { profile } = page, selection = page.selection();
+    Object.assign(this, { profile, tree, groups: page.groups() });
     if (!MEMBERS.has(tree.at)) MEMBERS.set(tree.at, new Members(profile, tree));
     this.members = MEMBERS.get(tree.at);
     this.weights = this.weightsOfShared(selection);
@@ -99,11 +140,12 @@ export class BoxCategories {
     return shares.length > 1 ? shares : [];
   }
 
-  /** The heaviest category of a box; `otherwise` if it has none. */
-  heaviestOf(node, otherwise) {
+  /** The heaviest category of a box; if nothing is in it, that of its function. */
+  heaviestOf(node) {
     const count = this.members.count[node];
     if (count === 1) return this.categoryOfMember(this.members.one[node]);
-    return count === 0 ? otherwise : (this.of(node)[0]?.[0] ?? otherwise);
+    const heaviest = count > 1 ? this.of(node)[0] : null;
+    return heaviest ? heaviest[0] : this.profile.functions.category[this.groups.first[this.tree.group[node]]];
   }
 }
 

@@ -6,7 +6,8 @@
 // tracksAt(y) → the tracks that a drag from there selects or null (leave it out to select none), isClickChoosing }
 
 import { tracksWithoutRange } from "./recordings.js";
-import { roundUnits, tidyRanges } from "./time_axis.js";
+import { tidyRanges } from "./time_axis.js";
+import { roundUnits } from "./time_ticks.js";
 
 const CLICK_SLACK = 4;
 

@@ -1,9 +1,11 @@
 // Part "Call tree": the stacks as a table of rows that open, from their roots or from their ends on.
 
+import { categoriesOf } from "./box_categories.js";
 import { drawingOf, element } from "./dom.js";
 import { whyEmpty } from "./flame.js";
 import { amount, percent } from "./format.js";
 import { foundGroups } from "./search_box.js";
+import { colorSquare, letterOf } from "./shades.js";
 import { childrenByWeight } from "./tree.js";
 import { VirtualRows } from "./virtual_rows.js";
 
@@ -121,10 +123,9 @@ class CallTreePart {
     const { tree, page } = this, node = this.rows[row], number = this.functionOf(node), { profile, unit } = page;
     const all = page.selection().total, isOpener = this.hasChildren(node), isOpen = this.open.has(node);
     const { selected } = page.state;
-    const category = profile.categories[profile.functions.category[number]];
     const name = element("span", { class: "tree-name", title: profile.title(number) },
       element("span", { class: "opener", "aria-hidden": "true" }, isOpener ? (isOpen ? "▾" : "▸") : ""),
-      profile.knowsCategories ? element("i", { style: `background:var(--fill-${category.letter},var(--code-${category.letter}))` }) : null,
+      colorSquare(letterOf(profile, categoriesOf(page, tree).heaviestOf(node), profile.functions.name[number])),
       profile.functions.name[number]);
     name.style.paddingLeft = `calc(${Math.min(tree.depth[node] - 1, DEEPEST_INDENT)} * var(--indent))`;
     const told = (value) => [amount(value, unit), percent(value, all)], self = this.selfOf(node);

@@ -2,6 +2,7 @@
 
 import { element } from "./dom.js";
 import { duration, grouped, percent } from "./format.js";
+import { colorSquare } from "./shades.js";
 
 /** More rows make the page slow, and nobody reads them. */
 const MOST_CODES = 2000;
@@ -26,13 +27,13 @@ export class CodeTable {
     const columns = [
       { head: "%", text: (listing) => (listings.missing[listing] ? "" : percent(sums.get(listing).part, sums.get(listing).whole)) },
       { head: profile.counted === "cost" ? "cost" : "samples", text: (listing) => (listings.missing[listing] ? "" : grouped(sums.get(listing).count)) },
-      { head: "function", isName: true, text: (listing) => (withNames ? listings.name[listing] : "") },
-      { head: "tier", text: (listing) => swatch(profile.categories[listings.category[listing]]) },
+      { head: "function", kind: "name", text: (listing) => (withNames ? listings.name[listing] : "") },
+      { head: "tier", kind: "tier", text: (listing) => swatch(profile.categories[listings.category[listing]]) },
       { head: "version", text: (listing) => (listings.versions[listing] > 1 ? `${listings.version[listing]} of ${listings.versions[listing]}` : "") },
       { head: "bytes", text: (listing) => (listings.missing[listing] ? "" : grouped(listings.size[listing])) },
       { head: "written at", text: (listing) => (listings.loadedAt(listing) === null ? "" : writtenAt(listings.loadedAt(listing))) },
       { head: "process", text: (listing) => String(listings.pid[listing]) },
-      { head: "no listing", isName: true, text: (listing) => (whys ? listings.missing[listing] : "") },
+      { head: "no listing", kind: "name", text: (listing) => (whys ? listings.missing[listing] : "") },
     ];
     const cells = columns.map(({ text }) => sorted.map(text));
     // A column that says nothing is left out.
@@ -41,11 +42,11 @@ export class CodeTable {
     const stop = sorted.includes(shown) ? shown : sorted[0];
     const focused = this.#root.contains(document.activeElement);
     const table = element("table", { class: "codes", role: "grid", "aria-label": withNames ? "Code" : "Versions of this function" },
-      element("thead", {}, element("tr", {}, ...shownColumns.map(({ head, isName }) => element("th", { scope: "col", class: isName ? "name" : null }, head)))),
+      element("thead", {}, element("tr", {}, ...shownColumns.map(({ head, kind }) => element("th", { scope: "col", class: kind }, head)))),
       element("tbody", {}, ...sorted.map((listing, row) => element("tr", {
         tabIndex: listing === stop ? 0 : -1, "data-home": listing === stop ? "" : null, "data-listing": listing,
         "aria-selected": String(listing === shown), onclick: () => this.#chosen(listing),
-      }, ...shownColumns.map(({ cells, isName }) => element("td", { class: isName ? "name" : null, title: isName ? cells[row] : null }, cells[row]))))));
+      }, ...shownColumns.map(({ cells, kind }) => element("td", { class: kind, title: kind === "name" ? cells[row] : null }, cells[row]))))));
     this.#root.replaceChildren(table);
     if (focused) this.#root.querySelector("tbody tr[tabindex='0']")?.focus();
   }
@@ -65,8 +66,7 @@ export class CodeTable {
 
 /** A sort of code in its color. */
 export function swatch(category) {
-  return element("span", { class: "swatch" },
-    element("i", { style: `background:var(--fill-${category.letter},var(--code-${category.letter}))` }), category.name);
+  return element("span", { class: "swatch" }, colorSquare(category.letter), category.name);
 }
 
 /** A time since the first sample. */

@@ -1,16 +1,18 @@
 // Growth and decline since a profile recorded before: the graph of the second profile, colored by what is more and what
 // is less, and the functions that changed by more than chance.
 
+import { categoriesOf } from "./box_categories.js";
 import { Comparison, changedFunctions } from "./comparison.js";
 import { drawingOf, element } from "./dom.js";
 import { DifferencePicture } from "./difference_picture.js";
 import { FlameModel } from "./flame_model.js";
 import { whyEmpty } from "./flame.js";
 import { FlameView, walkViews } from "./flame_view.js";
-import { amount, counted, grouped, percent } from "./format.js";
+import { amount, counted, grouped, percent, relativeChange } from "./format.js";
 import { boxActions } from "./box_actions.js";
 import { openMenu } from "./menu.js";
 import { foundGroups } from "./search_box.js";
+import { colorSquare } from "./shades.js";
 import { SIGNIFICANT } from "./significance.js";
 
 /** More rows than anybody reads. */
@@ -19,10 +21,13 @@ const MOST_ROWS = 400;
 const LEGEND = [
   ["4", "much less"],
   ["1", "less"],
-  ["0", "within noise"],
+  ["0", "no change"],
   ["5", "more"],
   ["8", "much more, or new"],
 ];
+
+/** What the color for no change stands for. */
+const NO_CHANGE = { samples: "within noise", exact: "the same", nothing: "the same" };
 
 const NONE_CHANGED = { samples: "No function changed by more than sampling noise" };
 
@@ -96,12 +101,8 @@ class DifferencePart {
   }
 
   legend() {
-    const entry = ([letter, text]) => {
-      const swatch = element("i");
-      swatch.style.background = `var(--code-${letter})`;
-      return element("span", {}, swatch, text);
-    };
-    return element("div", { id: "difference-legend", class: "flame-legend" }, ...LEGEND.map(entry));
+    const entries = LEGEND.map(([letter, text]) => element("span", { "data-letter": letter }, colorSquare(letter), text));
+    return element("div", { id: "difference-legend", class: "flame-legend" }, ...entries);
   }
 
   tableElement() {
@@ -187,7 +188,7 @@ class DifferencePart {
     const picture = model.remember(
       "difference",
       [tree, before, comparison, looks, upward],
-      () => new DifferencePicture({ page, tree, looks, upward }, before, comparison),
+      () => new DifferencePicture({ page, tree, looks, upward, categories: categoriesOf(page, tree) }, before, comparison),
     );
     picture.found = foundGroups(page)?.groups ?? null;
     picture.selected = model.selectedGroup();
@@ -196,6 +197,7 @@ class DifferencePart {
     view.wanted = wanted;
     this.normalise.querySelector("input").checked = state.normalise;
     this.facts.textContent = this.factsOf(comparison, picture);
+    root.querySelector('[data-letter="0"]').lastChild.data = NO_CHANGE[comparison.kind];
     this.showTable(comparison);
     view.paint();
   }
@@ -205,8 +207,9 @@ class DifferencePart {
     const samples = ({ count }) => (unit === "samples" ? "" : ` in ${counted(count, "sample")}`);
     const words = [
       `before ${amount(before.total, unit)}${samples(before)}`,
-      `after ${amount(after.total, unit)}${samples(after)}${changeInPercent(before.total, after.total)}`,
+      `after ${amount(after.total, unit)}${samples(after)}`,
     ];
+    if (before.total > 0) words[1] += `, ${relativeChange(before.total, after.total)}`;
     if (kind === "exact" && before.total !== after.total) words.push("the runs differ in length, so compare amounts");
     const gone = picture.gone();
     if (gone > 0) words.push(`${percent(gone, before.total)} of the earlier time is in calls that are gone`);
@@ -255,10 +258,4 @@ class DifferencePart {
       ),
     );
   }
-}
-
-function changeInPercent(before, after) {
-  if (!(before > 0)) return "";
-  const change = (100 * (after - before)) / before;
-  return `, ${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)}%`;
 }

@@ -62,18 +62,18 @@ export function sharpened(canvas, width, height) {
   return context;
 }
 
-let colours = null;
+let colors = null;
 
 /** The value of one of the style's variables, such as `--code-k`; dropped when the theme changes. */
-export function styleColour(variable) {
-  colours ??= new Map();
-  if (!colours.has(variable)) {
-    colours.set(variable, getComputedStyle(document.documentElement).getPropertyValue(variable).trim());
+export function styleColor(variable) {
+  colors ??= new Map();
+  if (!colors.has(variable)) {
+    colors.set(variable, getComputedStyle(document.documentElement).getPropertyValue(variable).trim());
   }
-  return colours.get(variable);
+  return colors.get(variable);
 }
 
 /** The remembered style is read again. */
-export function forgetColours() {
-  colours = null;
+export function forgetColors() {
+  colors = null;
 }

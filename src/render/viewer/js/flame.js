@@ -9,6 +9,7 @@ import { FlameView, walkViews } from "./flame_view.js";
 import { percent } from "./format.js";
 import { openMenu } from "./menu.js";
 import { foundGroups } from "./search_box.js";
+import { colorSquare } from "./shades.js";
 
 /** Why a graph has no boxes. */
 export function whyEmpty(page) {
@@ -239,11 +240,8 @@ class FlamePart {
     if (this.legend.hidden) return;
     page.profile.categories.forEach(({ name, letter }, number) => {
       if (!(sums[number] > 0)) return;
-      const swatch = element("i");
-      swatch.style.background = `var(--fill-${letter},var(--code-${letter}))`;
-      this.legend.append(
-        element("span", { "data-category": name }, swatch, `${name} ${percent(sums[number], page.selection().total)}`),
-      );
+      const text = `${name} ${percent(sums[number], page.selection().total)}`;
+      this.legend.append(element("span", { "data-category": name }, colorSquare(letter), text));
     });
   }
 }

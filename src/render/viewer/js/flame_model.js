@@ -1,11 +1,11 @@
 // The pictures that the flame graph makes of the page's model, made anew only when what they are made of has changed.
 
-import { BoxCategories, ownByCategory } from "./box_categories.js";
-import { GroupLooks, LanesPicture, TreePicture } from "./flame_picture.js";
+import { categoriesOf, ownByCategory } from "./box_categories.js";
 import { Latest } from "./latest.js";
 import { rowParts } from "./selection.js";
 import { shownTime, timeClock } from "./time_axis.js";
 import { timeLanes } from "./time_lanes.js";
+import { GroupLooks, LanesPicture, TreePicture } from "./tree_picture.js";
 
 /** Pictures, and what is reported beside them. */
 export class FlameModel {
@@ -31,54 +31,30 @@ export class FlameModel {
     return selected === null ? -1 : (this.page.groups().of[selected] ?? -1);
   }
 
-  categoriesOf(tree, name) {
-    const selection = this.page.selection();
-    return this.remember(
-      `categories ${name}`,
-      [tree, selection],
-      () => new BoxCategories(this.page.profile, tree, selection),
-    );
-  }
-
   /** The picture of everything; merged in any case if asked for so. */
   wholePicture(isMerged = false) {
-    const { page } = this,
-      { direction, order } = page.state;
-    if (order === "time" && direction !== "bottomup" && !isMerged) return this.lanesPicture();
-    const tree = page.tree(direction === "bottomup" ? "bottomup" : "calls"),
-      looks = this.looks(),
-      { unit } = page;
+    const { direction, order } = this.page.state, endsFirst = direction === "bottomup";
+    if (order === "time" && !endsFirst && !isMerged) return this.lanesPicture();
     // Bottom-up graphs stand as `jitgraft flamegraph --reverse` draws them: what ran is at the bottom.
     const upward = direction !== "icicle";
-    return this.remember(
-      "whole",
-      [tree, looks, unit, upward],
-      () =>
-        new TreePicture({
-          page,
-          tree,
-          looks,
-          upward,
-          endsFirst: direction === "bottomup",
-          categories: direction === "bottomup" ? null : this.categoriesOf(tree, "calls"),
-        }),
-    );
+    return this.treePicture("whole", this.page.tree(endsFirst ? "bottomup" : "calls"), { upward, endsFirst });
+  }
+
+  treePicture(name, tree, options) {
+    const { page } = this, looks = this.looks();
+    const make = () => new TreePicture({ page, tree, looks, categories: categoriesOf(page, tree), ...options });
+    return this.remember(name, [tree, looks, page.unit, options.upward], make);
   }
 
   lanesPicture() {
-    const { page } = this,
-      { profile, state } = page;
-    const tree = page.tree("calls"),
-      looks = this.looks(),
-      { unit } = page;
-    const length = timeClock(profile)?.length ?? 0,
-      [from, to] = shownTime(state, length);
-    return this.remember("lanes", [tree, looks, unit, from, to], () => {
-      const rows = profile.rows(Math.min(state.event, profile.events.length - 1)),
-        clock = rows.time ? profile.time.unit : 0;
+    const { page } = this, { profile, state } = page, tree = page.tree("calls"), looks = this.looks();
+    const [from, to] = shownTime(state, timeClock(profile)?.length ?? 0);
+    return this.remember("lanes", [tree, looks, page.unit, from, to], () => {
+      const rows = profile.rows(Math.min(state.event, profile.events.length - 1));
+      const clock = rows.time ? profile.time.unit : 0;
       const nodeOf = (row) => (rows.node[row] >= 0 ? Math.max(tree.place[rows.node[row]], 0) : 0);
-      const categories = this.categoriesOf(tree, "calls");
-      return new LanesPicture({ page, tree, looks, categories }, this.lanes(rows, clock), nodeOf, clock, [from, to]);
+      const parts = { page, tree, looks, categories: categoriesOf(page, tree) };
+      return new LanesPicture(parts, this.lanes(rows, clock), nodeOf, clock, [from, to]);
     });
   }
 
@@ -98,28 +74,11 @@ export class FlameModel {
 
   /** Callers above a function, and what it called below it. */
   sandwichPictures() {
-    const { page } = this,
-      { callers, callees } = page.sandwich(),
-      looks = this.looks(),
-      { unit } = page;
-    return this.remember("sandwich", [callers, callees, looks, unit], () => ({
-      callers: new TreePicture({
-        page,
-        tree: callers,
-        looks,
-        upward: true,
-        root: Math.min(1, callers.length - 1),
-        showsRoot: false,
-        endsFirst: true,
-      }),
-      callees: new TreePicture({
-        page,
-        tree: callees,
-        looks,
-        root: Math.min(1, callees.length - 1),
-        categories: callees.at === null ? null : this.categoriesOf(callees, "callees"),
-      }),
-    }));
+    const { callers, callees } = this.page.sandwich(), rootOf = (tree) => Math.min(1, tree.length - 1);
+    return {
+      callers: this.treePicture("callers", callers, { upward: true, root: rootOf(callers), showsRoot: false, endsFirst: true }),
+      callees: this.treePicture("callees", callees, { upward: false, root: rootOf(callees) }),
+    };
   }
 
   /** By category, what ran itself in the stacks that are shown; what is hidden counts for its caller. */

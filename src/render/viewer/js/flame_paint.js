@@ -1,6 +1,6 @@
 // Draws the boxes of a flame graph, and what is pointed at over them.
 
-import { sharpened, styleColour } from "./dom.js";
+import { sharpened, styleColor } from "./dom.js";
 import { LANE } from "./flame_layout.js";
 import { LabelFitter } from "./labels.js";
 import { currentShades, inkOn } from "./shades.js";
@@ -26,14 +26,14 @@ export function paintBoxes(view) {
   const pen = sharpened(view.canvas, view.outerWidth, view.height);
   pen.font = `${look.font}px ${look.family}`;
   pen.textBaseline = "middle";
-  const found = styleColour("--found");
+  const found = styleColor("--found");
   const brush = {
     pen,
     shades: currentShades(),
     fitter: fitterOf(view, pen),
     found,
     inkOnFound: inkOn(found),
-    ink: styleColour("--ink"),
+    ink: styleColor("--ink"),
     fill: "",
     column: -1,
     view,
@@ -60,12 +60,12 @@ function paintBox(brush, picture, box, top) {
   const width = right - left,
     shown = width > 2 ? width - 1 : width,
     height = view.look.row - 1;
-  const colour = picture.colourOf(node, brush.shades),
+  const color = picture.colorOf(node, brush.shades),
     isFound = picture.isFound(node);
   const isOutside = node > LANE && ((end - to) * scale > 0.5 || (from - start) * scale > 0.5);
-  if (colour) {
+  if (color) {
     if (isOutside) pen.globalAlpha = 0.5;
-    setFill(brush, isFound ? brush.found : colour.fill);
+    setFill(brush, isFound ? brush.found : color.fill);
     pen.fillRect(left, top, shown, height);
     if (width > 8) paintShares(brush, picture, node, left, shown, top + height - 3);
     if (width > 3 && picture.isSelected(node)) outline(pen, brush.ink, 1, left, top, shown, height);
@@ -74,7 +74,7 @@ function paintBox(brush, picture, box, top) {
   if (width <= view.look.font * 1.6) return;
   const text = brush.fitter.fit(picture.nameOf(node), shown - 5, picture.isJit(node));
   if (!text) return;
-  setFill(brush, isFound ? brush.inkOnFound : colour && !isOutside ? colour.ink : brush.ink);
+  setFill(brush, isFound ? brush.inkOnFound : color && !isOutside ? color.ink : brush.ink);
   pen.fillText(text, left + 3, top + height / 2 + 0.5);
 }
 
@@ -84,20 +84,20 @@ function paintNarrow(brush, picture, node, column, top) {
   const isFound = picture.isFound(node);
   if (column === brush.column && !isFound) return;
   brush.column = column;
-  const colour = picture.colourOf(node, brush.shades);
-  if (!colour) return;
-  setFill(brush, isFound ? brush.found : colour.fill);
+  const color = picture.colorOf(node, brush.shades);
+  if (!color) return;
+  setFill(brush, isFound ? brush.found : color.fill);
   brush.pen.fillRect(column, top, 1, brush.view.look.row - 1);
 }
 
 /** Colors are texts that the canvas parses: only new ones are configured to it. */
-function setFill(brush, colour) {
-  if (brush.fill !== colour) brush.pen.fillStyle = brush.fill = colour;
+function setFill(brush, color) {
+  if (brush.fill !== color) brush.pen.fillStyle = brush.fill = color;
 }
 
 function paintShares(brush, picture, node, left, width, top) {
   const { pen, shades } = brush,
-    shares = picture.stripesOf(node);
+    shares = picture.sharesOf(node);
   if (shares.length === 0) return;
   const all = shares.reduce((sum, [, weight]) => sum + weight, 0);
   let at = left;
@@ -108,8 +108,8 @@ function paintShares(brush, picture, node, left, width, top) {
   }
 }
 
-function outline(pen, colour, width, left, top, boxWidth, boxHeight) {
-  pen.strokeStyle = colour;
+function outline(pen, color, width, left, top, boxWidth, boxHeight) {
+  pen.strokeStyle = color;
   pen.lineWidth = width;
   pen.strokeRect(left + width / 2, top + width / 2, Math.max(boxWidth - width, 0.5), boxHeight - width);
 }
@@ -122,7 +122,7 @@ export function paintVeil(view, box, isFocused) {
   const row = boxes.rowOf(box),
     place = (boxes.start[box] + boxes.end[box]) / 2;
   pen.globalAlpha = 0.38;
-  pen.fillStyle = styleColour("--paper");
+  pen.fillStyle = styleColor("--paper");
   pen.fillRect(0, 0, view.outerWidth, view.height);
   pen.globalAlpha = 1;
   for (let above = row; above >= 0; above--) {
@@ -134,7 +134,7 @@ export function paintVeil(view, box, isFocused) {
   const [left, width] = edgesOf(view, box);
   outline(
     pen,
-    styleColour(isFocused ? "--accent" : "--ink"),
+    styleColor(isFocused ? "--accent" : "--ink"),
     isFocused ? 2.5 : 1.5,
     left,
     view.topOf(row),

@@ -2,21 +2,35 @@
 
 const GROUPED = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 
+const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
+const BYTES = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [1024, "KiB"], [1, "bytes"]];
+const LARGE = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
+
+/** Numbers that are written with all their digits: larger ones get a letter (`12.3 M`). */
+const MOST_IN_FULL = 10_000;
+
 /** A whole number with thousands separators. */
 export function grouped(number) {
   return GROUPED.format(number);
 }
 
-const TIME_STEPS = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]];
+/** A number with three significant digits, in the largest of the units that it reaches. */
+function inLargestUnit(number, units) {
+  // Switch to the larger unit where rounding to three digits would need a fourth digit.
+  const [size, unit] = units.find(([size]) => Math.abs(number) * 2000 >= size * 1999) ?? units.at(-1);
+  const amount = number / size;
+  const digits = size === 1 ? 0 : [9.995, 99.95].filter((most) => Math.abs(amount) < most).length;
+  return `${amount.toFixed(digits)} ${unit}`;
+}
 
-/** A duration with three significant digits. */
+/** A duration. */
 export function duration(nanoseconds) {
-  // Switch to the next unit where rounding to three digits would need a fourth digit.
-  const step = TIME_STEPS.find(([size]) => Math.abs(nanoseconds) * 2000 >= size * 1999);
-  if (!step) return `${Math.round(nanoseconds)} ns`;
-  const number = nanoseconds / step[0];
-  const digits = [9.995, 99.95].filter((most) => Math.abs(number) < most).length;
-  return `${number.toFixed(digits)} ${step[1]}`;
+  return inLargestUnit(nanoseconds, TIMES);
+}
+
+/** A number of bytes. */
+export function byteCount(bytes) {
+  return inLargestUnit(bytes, BYTES);
 }
 
 /** An amount in an event's unit. */
@@ -24,12 +38,33 @@ export function amount(value, unit) {
   return unit === "nanoseconds" ? duration(value) : `${grouped(value)} ${unit}`;
 }
 
+/** An amount on one of the scales of SVG files: "time", "bytes", or else numbers of `name`, of which "large" ones are
+ * rounded. */
+export function scaledAmount(value, scale, name) {
+  if (scale === "time") return duration(value);
+  if (scale === "bytes") return byteCount(value);
+  const number = scale === "large" && value >= MOST_IN_FULL ? inLargestUnit(value, LARGE) : grouped(value);
+  return `${number} ${name}`;
+}
+
 /** A percentage; 0.00% if the whole is 0. */
 export function percent(part, whole) {
   return `${(whole > 0 ? (100 * part) / whole : 0).toFixed(2)}%`;
 }
 
+/** A change relative to an amount above 0, such as `+12.3%`. */
+export function relativeChange(before, after) {
+  const change = (100 * (after - before)) / before;
+  return `${change < 0 ? "−" : "+"}${Math.abs(change).toFixed(1)}%`;
+}
+
 /** A number with its noun, in singular or plural. */
 export function counted(number, thing) {
   return `${grouped(number)} ${thing}${number === 1 ? "" : "s"}`;
+}
+
+/** What a search found: `3 matches · 29.90%`. `part` is the weight of the stacks with a match. */
+export function matchesText(count, part, whole) {
+  if (count === 0) return "no matches";
+  return `${grouped(count)} ${count === 1 ? "match" : "matches"} · ${percent(part, whole)}`;
 }

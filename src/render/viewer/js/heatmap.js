@@ -3,7 +3,7 @@
 // a column is several seconds, so that columns stay visible; the legend shows the length.
 
 import { binning, reachOf, totalActivity } from "./activity.js";
-import { element, sharpened, styleColour } from "./dom.js";
+import { element, sharpened, styleColor } from "./dom.js";
 import { amount } from "./format.js";
 import { countingTracks } from "./lane_rows.js";
 
@@ -44,8 +44,8 @@ export function heatSpan(shape, cell) {
   return [Math.round(number * shape.cell), Math.round((number + 1) * shape.cell)];
 }
 
-/** Draws the cells. `place(time)` is a position in pixels; `colours` are steps from no weight to the most. */
-export function drawHeat(pen, shape, heat, place, height, colours) {
+/** Draws the cells. `place(time)` is a position in pixels; `colors` are steps from no weight to the most. */
+export function drawHeat(pen, shape, heat, place, height, colors) {
   for (let column = 0; column < shape.columns; column++) {
     const left = Math.round(place((shape.first + column) * shape.column));
     const right = Math.round(place((shape.first + column + 1) * shape.column));
@@ -54,7 +54,7 @@ export function drawHeat(pen, shape, heat, place, height, colours) {
       const sum = heat.sums[column * HEAT_ROWS + row];
       if (!sum) continue;
       const [top, bottom] = [heatTop(row + 1, height), heatTop(row, height)];
-      pen.fillStyle = colours[Math.min(colours.length - 1, Math.ceil(sum / heat.most * (colours.length - 1)))];
+      pen.fillStyle = colors[Math.min(colors.length - 1, Math.ceil(sum / heat.most * (colors.length - 1)))];
       pen.fillRect(left, top, right - left - gap, bottom - top);
     }
   }
@@ -79,8 +79,8 @@ export function heatBoxes(shape, [from, to], place, height) {
 export const heatTop = (row, height) => Math.round(height * (HEAT_ROWS - row) / HEAT_ROWS);
 
 /** Colors in even steps between two colors. */
-export function heatColours(from, to, steps) {
-  const parts = [from, to].map((colour) => [1, 3, 5].map((at) => parseInt(colour.slice(at, at + 2), 16)));
+export function heatColors(from, to, steps) {
+  const parts = [from, to].map((color) => [1, 3, 5].map((at) => parseInt(color.slice(at, at + 2), 16)));
   return Array.from({ length: steps + 1 }, (_, step) => {
     // The first step is clearly different from the background, so that small weights are visible.
     const part = step === 0 ? 0 : 0.12 + 0.88 * step / steps;
@@ -112,7 +112,7 @@ export class HeatMap {
     const { height } = this;
     this.box.style.height = `${height}px`;
     this.view = view;
-    const drawn = JSON.stringify([view, width, height, state.event, state.weight, state.tracks, styleColour("--paper")]);
+    const drawn = JSON.stringify([view, width, height, state.event, state.weight, state.tracks, styleColor("--paper")]);
     if (drawn !== this.drawn) this.drawCells(sums, state, view, width, place, height);
     this.drawn = drawn;
     const pen = sharpened(this.over, width, height);
@@ -126,13 +126,13 @@ export class HeatMap {
     const counts = countingTracks(profile.tracks.length, state.tracks);
     this.shape = heatShape(from, to, width, unitNs);
     this.heat = heatCells(rows, weights, this.shape, reachOf(profile, this.page.event, state.weight), unitNs, counts);
-    const colours = heatColours(styleColour("--raised"), styleColour("--heat"), HEAT_STEPS);
+    const colors = heatColors(styleColor("--raised"), styleColor("--heat"), HEAT_STEPS);
     const pen = sharpened(this.cells, width, height);
-    pen.fillStyle = colours[0];
+    pen.fillStyle = colors[0];
     const end = Math.min(width, place(this.clock.length));
     pen.fillRect(Math.max(0, place(0)), 0, end - Math.max(0, place(0)), height);
-    drawHeat(pen, this.shape, this.heat, place, height, colours);
-    this.scale.style.background = `linear-gradient(to right, ${colours.join(", ")})`;
+    drawHeat(pen, this.shape, this.heat, place, height, colors);
+    this.scale.style.background = `linear-gradient(to right, ${colors.join(", ")})`;
     const seconds = this.shape.columnSeconds;
     this.rule.textContent = `each column is ${seconds} s, each row ${seconds * 1000 / HEAT_ROWS} ms`;
     this.least.textContent = "0";
@@ -143,7 +143,7 @@ export class HeatMap {
   /** Dims everything outside the ranges. */
   dim(pen, ranges, width, height, place) {
     pen.globalAlpha = 0.65;
-    pen.fillStyle = styleColour("--paper");
+    pen.fillStyle = styleColor("--paper");
     pen.fillRect(0, 0, width, height);
     pen.globalAlpha = 1;
     pen.globalCompositeOperation = "destination-out";
@@ -153,9 +153,9 @@ export class HeatMap {
   }
 
   /** Draws an outline around the cells of a range, without lines between its columns. */
-  frame(pen, range, place, height, colour) {
+  frame(pen, range, place, height, color) {
     const boxes = heatBoxes(this.shape, range, place, height);
-    pen.fillStyle = styleColour(colour);
+    pen.fillStyle = styleColor(color);
     boxes.forEach(([left, top, wide, high], at) => {
       const [before, after] = [boxes[at - 1], boxes[at + 1]], bottom = top + high;
       pen.fillRect(left, top, wide, 1);

@@ -3,7 +3,7 @@
 
 import { swatch, writtenAt } from "./code_table.js";
 import { drawingOf, element, onResize, scrollsByKeyboard } from "./dom.js";
-import { amount, counted, grouped, percent } from "./format.js";
+import { amount, byteCount, counted, grouped, percent } from "./format.js";
 import {
   accumulated, Compilations, compiledIn, compiledOverTime, mostCompiled, programFrames, samplesOverTime, timeFilter, warmUp,
 } from "./jit_model.js";
@@ -27,14 +27,6 @@ export function mountJitTime(root, page) {
   });
   onResize(root, () => page.state.part === "jit" && draw());
   if (page.state.part === "jit") draw();
-}
-
-/** The number of bytes, with a unit. */
-export function byteCount(bytes) {
-  for (const [size, unit] of [[1 << 20, "MiB"], [1 << 10, "KiB"]]) {
-    if (bytes >= size) return `${(bytes / size).toFixed(bytes >= 100 * size ? 0 : bytes >= 10 * size ? 1 : 2)} ${unit}`;
-  }
-  return `${grouped(bytes)} B`;
 }
 
 class JitPart {
@@ -157,7 +149,7 @@ class JitPart {
     const time = (at) => `${((at * unit) / 1e9).toFixed((axis.to - axis.from) * unit < 5e9 ? 3 : 2)} s`;
     const over = compiledOverTime(this.#compilations, profile.categories.length, axis, bins, isIn);
     const what = this.#nodes.what.value;
-    const ofSort = (category) => ({ name: category.name, colour: `--code-${category.letter}` });
+    const ofSort = (category) => ({ name: category.name, color: `--code-${category.letter}` });
     const used = profile.categories.map((_, number) => number).filter((number) => over.codes[number].some((codes) => codes > 0));
     const columns = used.map((number) => over[what][number]);
     // Nothing was compiled in the time that is shown: the notes say so.
@@ -170,7 +162,7 @@ class JitPart {
     });
     this.#bars.again.show({
       columns: [over.again, over.moves],
-      series: [{ name: "recompiled", colour: "--accent" }, { name: "moved", colour: "--found" }],
+      series: [{ name: "recompiled", color: "--accent" }, { name: "moved", color: "--found" }],
       axis, ranges, unit, time, said: grouped,
     });
     const samples = samplesOverTime(profile, this.#frames, state, axis, bins);
@@ -178,7 +170,7 @@ class JitPart {
     this.#bars.samples.show({
       columns: seen.map((number) => samples[number]),
       series: seen.map((number) => number < profile.categories.length ? ofSort(profile.categories[number])
-        : { name: "outside the program", colour: "--line" }),
+        : { name: "outside the program", color: "--line" }),
       axis, ranges, unit, time, said: (value) => amount(value, this.#page.unit),
     });
   }

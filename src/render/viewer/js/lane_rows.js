@@ -16,7 +16,7 @@ export class LaneSums {
   constructor(profile, clock) {
     this.profile = profile;
     this.clock = clock;
-    this.colouring = barSorts(profile);
+    this.coloring = barSorts(profile);
     this.of = {};
   }
 
@@ -28,7 +28,7 @@ export class LaneSums {
     this.of = { event, by };
     Object.assign(this, { rows, lanes, shape: null, kept: new Map() });
     this.index = rowsByTrack(rows, profile.tracks.length);
-    this.rowSorts = rowSorts(profile, rows, this.colouring);
+    this.rowSorts = rowSorts(profile, rows, this.coloring);
     this.interval = this.clock ? samplingInterval(profile.events[event], lanes, rows, this.clock.unitNs) : 0;
     return true;
   }
@@ -65,7 +65,7 @@ export class LaneSums {
   activity(lane) {
     let sums = this.kept.get(lane);
     if (!sums) {
-      sums = laneActivity(this.job, lane.tracks, this.index, this.rowSorts, this.colouring.sorts.length);
+      sums = laneActivity(this.job, lane.tracks, this.index, this.rowSorts, this.coloring.sorts.length);
       this.kept.set(lane, sums);
     }
     return sums;
@@ -76,7 +76,7 @@ export class LaneSums {
    * not visible.
    */
   at(lane, time) {
-    const { job } = this, bin = Math.floor((time - job.from) * job.scale), count = this.colouring.sorts.length;
+    const { job } = this, bin = Math.floor((time - job.from) * job.scale), count = this.coloring.sorts.length;
     if (bin < 0 || bin >= job.bins) return null;
     const [from, to] = [job.from + bin / job.scale, job.from + (bin + 1) / job.scale];
     const one = binning(job.rows, job.weights, from, to, 1, job.reach, job.unitNs);
@@ -97,17 +97,17 @@ export function markedNodes(profile, groups, { search, regex, selected }) {
 }
 
 /** Draws marks below a lane's bars where matches of the search, or the selected function, were on the stack. */
-export function drawMarks(pen, { job, pixels, index }, lane, top, place, nodes, colour) {
+export function drawMarks(pen, { job, pixels, index }, lane, top, place, nodes, color) {
   const marks = laneMarks(job, lane.tracks, index, nodes), left = place(job.from);
-  pen.fillStyle = colour;
+  pen.fillStyle = color;
   for (let bin = 0; bin < job.bins; bin++) if (marks[bin]) pen.fillRect(left + bin * pixels, top + LANE_HEIGHT - 3, pixels, 3);
 }
 
 /** Draws one lane at `top`. `place(time)` is a position in pixels. */
-export function drawLane(pen, sums, lane, top, place, colours) {
-  const { job, pixels } = sums, count = sums.colouring.sorts.length, bars = sums.activity(lane);
+export function drawLane(pen, sums, lane, top, place, colors) {
+  const { job, pixels } = sums, count = sums.coloring.sorts.length, bars = sums.activity(lane);
   const height = LANE_HEIGHT - 2, left = place(job.from), most = sums.ceilings[lane.kind] || 1;
-  pen.fillStyle = colours.idle;
+  pen.fillStyle = colors.idle;
   const [begin, end] = [place(lane.first), place(lane.last)];
   pen.fillRect(Math.max(begin, left), top + 1, Math.max(1, end - Math.max(begin, left)), height);
   for (let bin = 0; bin < job.bins; bin++) {
@@ -116,20 +116,20 @@ export function drawLane(pen, sums, lane, top, place, colours) {
       const sum = bars[bin * count + sort];
       if (!sum) continue;
       const [low, high] = [below, below + sum].map((sum) => Math.min(height, height * sum / most));
-      pen.fillStyle = colours.sorts[sort];
+      pen.fillStyle = colors.sorts[sort];
       pen.fillRect(left + bin * pixels, top + 1 + height - high, pixels, high - low);
       below += sum;
     }
     if (below <= most * 1.001) continue;
     // The bar would be higher than its lane: mark its top.
-    pen.fillStyle = colours.more;
+    pen.fillStyle = colors.more;
     pen.fillRect(left + bin * pixels, top + 1, pixels, 1);
   }
 }
 
 /** Draws the whole weight of a lane as one bar. This is all that can be shown for samples without times. */
-export function drawSumLane(pen, sums, lane, top, width, weight, colours) {
-  const { rows, index, rowSorts } = sums, shares = new Float64Array(sums.colouring.sorts.length);
+export function drawSumLane(pen, sums, lane, top, width, weight, colors) {
+  const { rows, index, rowSorts } = sums, shares = new Float64Array(sums.coloring.sorts.length);
   const weights = weight === "samples" ? rows.count : rows.weight;
   const most = sums.lanes.reduce((most, { weight }) => Math.max(most, weight), 0) || 1;
   let whole = 0;
@@ -142,7 +142,7 @@ export function drawSumLane(pen, sums, lane, top, width, weight, colours) {
   let left = 0;
   shares.forEach((share, sort) => {
     const wide = whole ? width * lane.weight / most * share / whole : 0;
-    pen.fillStyle = colours.sorts[sort];
+    pen.fillStyle = colors.sorts[sort];
     pen.fillRect(left, top + 1, wide, LANE_HEIGHT - 2);
     left += wide;
   });

@@ -6,7 +6,7 @@ import { mountCode } from "./code.js";
 import { readPack } from "./data.js";
 import { mountDifference } from "./difference.js";
 import { mountDoctor } from "./doctor.js";
-import { element, forgetColours } from "./dom.js";
+import { element, forgetColors } from "./dom.js";
 import { mountFlame } from "./flame.js";
 import { keepFocus } from "./focus.js";
 import { amount, counted, grouped } from "./format.js";
@@ -244,14 +244,14 @@ function findingCount({ pack }) {
 function mountTheme({ store }) {
   const show = () => {
     document.documentElement.dataset.theme = store.state.theme;
-    forgetColours();
+    forgetColors();
   };
   store.subscribe(show);
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", forgetColours);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", forgetColors);
   // Paper is white; the parts draw themselves again behind this.
   addEventListener("beforeprint", () => {
     document.documentElement.dataset.theme = "light";
-    forgetColours();
+    forgetColors();
   });
   addEventListener("afterprint", show);
   show();

@@ -1,7 +1,7 @@
 // The colors of boxes as the canvas takes them. The style sheet has each kind of code under a letter, on light and dark
 // pages; neighbors of one sort get one of three shades by their name, as in the flame graphs of the command line.
 
-import { element, styleColour } from "./dom.js";
+import { element, styleColor } from "./dom.js";
 
 const SHADES = 3;
 
@@ -17,16 +17,27 @@ export function warmLetter(hash) {
   return "ABCD"[Math.floor(hash / SHADES) % 4];
 }
 
+/** The letter of the color of a function's boxes: that of its category, or of its name if the profile knows no kinds of
+ * code. */
+export function letterOf({ knowsCategories, categories }, category, name) {
+  return knowsCategories ? categories[category].letter : warmLetter(hashOfName(name));
+}
+
+/** A square in the color of a letter, as boxes have it: code without a name is hatched. */
+export function colorSquare(letter) {
+  return element("i", { class: "color", style: `background:var(--fill-${letter},var(--code-${letter}))` });
+}
+
 const DARK_INK = "#16181a";
 const LIGHT_INK = "#fff";
 
-function isLightColour(parts) {
+function isLightColor(parts) {
   return luminance(parts) > 0.196;
 }
 
 /** The color of text that is read on a color. */
 export function inkOn(hex) {
-  return isLightColour(partsOf(hex)) ? DARK_INK : LIGHT_INK;
+  return isLightColor(partsOf(hex)) ? DARK_INK : LIGHT_INK;
 }
 
 /** Colors of the theme that is shown. */
@@ -45,12 +56,12 @@ class Shades {
   }
 
   shaded(letter, shade) {
-    const base = partsOf(styleColour("--code-" + letter) || "#888888");
+    const base = partsOf(styleColor("--code-" + letter) || "#888888");
     const towards = shade === 1 ? 255 : 0,
       part = [0, 0.1, 0.06][shade];
-    const parts = mixed(base, towards, part), isLight = isLightColour(parts);
+    const parts = mixed(base, towards, part), isLight = isLightColor(parts);
     // The lines of hatching are farther from the text than the color is.
-    const isHatched = styleColour("--line-" + letter) !== "", line = mixed(parts, isLight ? 255 : 0, 0.4);
+    const isHatched = styleColor("--line-" + letter) !== "", line = mixed(parts, isLight ? 255 : 0, 0.4);
     return { fill: isHatched ? hatched(textOf(parts), textOf(line)) : textOf(parts), ink: isLight ? DARK_INK : LIGHT_INK };
   }
 }
@@ -59,7 +70,7 @@ let currentTheme = null;
 
 /** Those of the theme that is shown now. */
 export function currentShades() {
-  const theme = styleColour("--paper");
+  const theme = styleColor("--paper");
   if (currentTheme?.theme !== theme) currentTheme = new Shades(theme);
   return currentTheme;
 }

@@ -52,6 +52,9 @@ class FunctionTable {
     this.body = element("div", { role: "rowgroup", class: "functions-body" });
     this.scroller = element("div", { class: "functions-scroll", role: "presentation" }, this.head, this.body);
     this.grid = element("div", { id: "functions-grid", role: "grid", tabindex: "0", "data-home": "", onfocus: () => this.focused(), "aria-label": "Functions", "aria-colcount": "9" }, this.scroller);
+    const { module, file } = this.page.profile.functions;
+    this.grid.classList.toggle("without-module", !module.some(Boolean));
+    this.grid.classList.toggle("without-source", !file.some(Boolean));
     this.empty = element("p", { class: "empty", hidden: true });
     root.append(element("div", { class: "functions-bar" }, this.told, this.copy), this.empty, this.grid);
   }
@@ -76,6 +79,8 @@ class FunctionTable {
     this.shown = shown;
     const at = this.rows[this.cursor];
     this.rows = this.functions.sorted(state.search, state.regex, state.sort);
+    // No amount is longer than that of everything.
+    this.grid.style.setProperty("--letters-of-amount", amount(page.selection().total, page.unit).length);
     this.cursor = at === undefined ? -1 : this.rows.indexOf(at);
     // What is found begins with its first row, not where the whole table was scrolled to.
     if (isNewSearch) [this.cursor, this.scroller.scrollTop] = [-1, 0];

@@ -2,6 +2,7 @@
 
 import { element } from "./dom.js";
 import { amount, grouped, percent } from "./format.js";
+import { colorSquare, letterOf } from "./shades.js";
 
 /** The classes of the text cells, in the order of the columns. */
 const ROW_CELLS = ["amount", "amount part", "amount", "amount part", "amount", "kind", "name", "module", "source"];
@@ -55,20 +56,19 @@ export class TableRow {
       kind.title = value;
       kind.setAttribute("aria-label", value);
     });
-    const shares = functions.shares(group), { categories } = functions.profile;
-    this.text(this.word, categories[shares[0].category].name);
-    this.fillShares(shares, categories);
+    const shares = functions.shares(group), { profile } = functions;
+    this.text(this.word, profile.categories[shares[0].category].name);
+    this.fillShares(shares, profile, texts[0]);
     const parts = [this.cells[1].textContent, this.cells[3].textContent];
     this.root.setAttribute("aria-label", [texts[0], `self ${parts[0]}`, `total ${parts[1]}`, told, texts[1]].filter(Boolean).join(", "));
   }
 
-  fillShares(shares, categories) {
+  fillShares(shares, profile, name) {
     const whole = shares.reduce((sum, { weight }) => sum + weight, 0);
-    const parts = shares.map(({ category, weight }) => [categories[category].letter, whole ? (100 * weight / whole).toFixed(1) : "100"]);
+    const parts = shares.map(({ category, weight }) => [letterOf(profile, category, name), whole ? (100 * weight / whole).toFixed(1) : "100"]);
     this.set("shares", parts.join(), () => this.bar.replaceChildren(...parts.map(([letter, width]) => {
-      const part = element("i");
+      const part = colorSquare(letter);
       part.style.width = `${width}%`;
-      part.style.background = `var(--fill-${letter},var(--code-${letter}))`;
       return part;
     })));
   }

@@ -1,10 +1,10 @@
-// Converts times to text and back: ticks of an axis, times of the recording's clock, ranges. No drawing, no state.
+// Converts times of the recording's clock and ranges to text and back. No drawing, no state.
 //
 // A time on the page is a whole number of units since the start of the recording (`clock.unitNs`, `clock.startNs`). A
 // range is [from, to), without its end. The command line's `--time A,B` takes nanoseconds and includes both ends, so B
 // is the last nanosecond of the last unit. Rows that last are cut at A and B.
 
-const TICK_STEPS = [1, 2, 5];
+import { roundUnits } from "./time_ticks.js";
 
 /**
  * The clock of the page: nanoseconds per unit, start, length in units, and whether rows last. null if there are no
@@ -33,51 +33,11 @@ export function shownTime({ timeView }, length) {
   return from >= 0 && to > from && from < length ? [from, Math.min(to, length)] : [0, length];
 }
 
-/** Rounds up to 1, 2 or 5 times a power of ten. The result is at least 1. */
-export function tickStep(least) {
-  const ten = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
-  return TICK_STEPS.map((step) => step * ten).find((step) => step >= least * 0.999) ?? 10 * ten;
-}
-
-/** Rounds down to 1, 2 or 5 times a power of ten. The result is at least 1. */
-export function roundUnits(most) {
-  const ten = 10 ** Math.floor(Math.log10(Math.max(most, 1)));
-  return TICK_STEPS.findLast((step) => step * ten <= most) * ten || 1;
-}
-
 /** The range [from, to) for the pixel at a time, rounded so that it is no wider than the pixel. */
 export function spanOfPixel(time, pixel, length) {
   const step = roundUnits(pixel), down = (at) => Math.floor(at / step) * step;
   const from = Math.max(0, Math.min(down(time), length - 1));
   return [from, Math.min(length, Math.max(down(time + pixel), from + step))];
-}
-
-/** The ticks of an axis with this width in pixels. Their labels are as precise as their distance requires. */
-export function timeTicks(from, to, width, unitNs) {
-  const least = (to - from) * unitNs * 90 / Math.max(width, 90);
-  const step = tickStep(least), ticks = [];
-  const first = Math.ceil(from * unitNs / step);
-  for (let tick = first; tick * step < to * unitNs; tick++) {
-    ticks.push({ at: tick * step / unitNs, text: sinceStart(tick * step, step, to * unitNs) });
-  }
-  return ticks;
-}
-
-/**
- * A time since the start, rounded to `step` nanoseconds, in a unit that suits `largest`: `1.25 s`, `80 ms`, `12:05`.
- */
-export function sinceStart(ns, step, largest = ns) {
-  if (ns === 0) return "0";
-  if (largest >= 600e9 && step >= 1e9) return minutes(Math.round(ns / 1e9));
-  const [size, name] = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"]].find(([size]) => largest >= size) ?? [1, "ns"];
-  const digits = Math.max(0, Math.ceil(Math.log10(size / step) - 1e-9));
-  return (ns / size).toFixed(Math.min(digits, 9)) + " " + name;
-}
-
-function minutes(seconds) {
-  const two = (number) => String(number).padStart(2, "0");
-  const [hours, rest] = [Math.floor(seconds / 3600), seconds % 3600];
-  return (hours ? hours + ":" + two(Math.floor(rest / 60)) : Math.floor(rest / 60)) + ":" + two(rest % 60);
 }
 
 /** A time of the recording's clock in seconds, as `--time` takes it: `1178.049493709`. */

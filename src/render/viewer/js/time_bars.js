@@ -1,8 +1,9 @@
 // Stacked bars over time, with the selected ranges.
 
 import { Brush } from "./brush.js";
-import { element, sharpened, styleColour } from "./dom.js";
-import { spanOfPixel, timeTicks } from "./time_axis.js";
+import { element, sharpened, styleColor } from "./dom.js";
+import { spanOfPixel } from "./time_axis.js";
+import { timeTicks } from "./time_ticks.js";
 
 /** In pixels. Room for labels at the left, if there are no lanes to align with. */
 const BARS_LEFT = 78;
@@ -72,7 +73,7 @@ export class TimeBars {
     const below = new Float64Array(bins);
     const bar = plot.width / Math.max(1, bins);
     columns.forEach((column, number) => {
-      context.fillStyle = styleColour(series[number].colour);
+      context.fillStyle = styleColor(series[number].color);
       for (let bin = 0; bin < bins; bin++) {
         if (column[bin] <= 0) continue;
         const [low, high] = [below[bin], below[bin] + column[bin]].map((sum) => (plot.height * sum) / most);
@@ -87,19 +88,19 @@ export class TimeBars {
   #drawRanges(context, plot) {
     const chosen = this.#brush?.ranges() ?? [];
     if (chosen.length === 0) return;
-    context.fillStyle = styleColour("--raised");
+    context.fillStyle = styleColor("--raised");
     for (const [from, to] of chosen) {
       const [left, right] = [from, to].map((at) => this.#x(at, plot));
       context.fillRect(left, plot.top, Math.max(1, right - left), plot.height);
-      context.strokeStyle = styleColour("--accent");
+      context.strokeStyle = styleColor("--accent");
       context.strokeRect(left + 0.5, plot.top + 0.5, Math.max(1, right - left) - 1, plot.height - 1);
     }
   }
 
   #drawAxes(context, plot, most, said) {
     const { axis, unit } = this.#shown;
-    context.fillStyle = styleColour("--faint");
-    context.strokeStyle = styleColour("--line");
+    context.fillStyle = styleColor("--faint");
+    context.strokeStyle = styleColor("--line");
     context.font = "11px system-ui, sans-serif";
     context.textAlign = "right";
     context.textBaseline = "top";

@@ -3,14 +3,15 @@
 
 import { Brush } from "./brush.js";
 import { toClipboard } from "./clipboard.js";
-import { drawingOf, element, onResize, sharpened, styleColour } from "./dom.js";
+import { drawingOf, element, onResize, sharpened, styleColor } from "./dom.js";
 import { amount } from "./format.js";
 import { HeatMap } from "./heatmap.js";
 import { LaneList } from "./lane_list.js";
 import { LANE_HEIGHT, LaneSums, countingTracks, drawLane, drawMarks, drawSumLane, laneChosen, markedNodes } from "./lane_rows.js";
 import { clockOfRecording, onlyRecording, tracksWithin } from "./recordings.js";
 import { currentShades } from "./shades.js";
-import { clockText, shownTime, sinceStart, spanOfPixel, tickStep, timeClock, timeTicks } from "./time_axis.js";
+import { clockText, shownTime, spanOfPixel, timeClock } from "./time_axis.js";
+import { sinceStart, tickStep, timeTicks } from "./time_ticks.js";
 import { TimeBar } from "./time_bar.js";
 
 const GUTTER = 200;
@@ -231,7 +232,7 @@ class TimePart {
     if (this.clock) sums.fit(state.weight, this.view, this.width);
     const { event: which, weight, lanes, tracks, timeView, search, regex, selected, mergeTiers } = state;
     const marked = [search, regex, selected, mergeTiers], shown = [which, weight, lanes, tracks, timeView];
-    const drawn = JSON.stringify([...marked, ...shown, this.width, this.height, this.scrolled, styleColour("--paper")]);
+    const drawn = JSON.stringify([...marked, ...shown, this.width, this.height, this.scrolled, styleColor("--paper")]);
     if (drawn !== this.drawn) this.drawLanes(state);
     this.drawn = drawn;
     if (this.clock) this.drawTimes(state);
@@ -239,16 +240,16 @@ class TimePart {
 
   drawLanes(state) {
     const { sums, list, page, width, height } = this, [from, to] = list.inView();
-    const colours = laneColours(sums), marked = this.clock && markedNodes(page.profile, page.groups(), state);
+    const colors = laneColors(sums), marked = this.clock && markedNodes(page.profile, page.groups(), state);
     const counts = countingTracks(page.profile.tracks.length, state.tracks);
     const pen = sharpened(this.bars, width, height);
     for (let number = from; number < to; number++) {
       const lane = sums.lanes[number], top = number * LANE_HEIGHT - this.scrolled;
       pen.globalAlpha = laneChosen(lane, counts) === "none" ? 0.25 : 1;
       const place = (time) => this.place(time);
-      if (this.clock) drawLane(pen, sums, lane, top, place, colours);
-      else drawSumLane(pen, sums, lane, top, width, state.weight, colours);
-      if (marked) drawMarks(pen, sums, lane, top, place, marked, styleColour("--found"));
+      if (this.clock) drawLane(pen, sums, lane, top, place, colors);
+      else drawSumLane(pen, sums, lane, top, width, state.weight, colors);
+      if (marked) drawMarks(pen, sums, lane, top, place, marked, styleColor("--found"));
     }
     pen.globalAlpha = 1;
   }
@@ -265,16 +266,16 @@ class TimePart {
     const pen = sharpened(this.axis, GUTTER + this.width + RIGHT, AXIS_HEIGHT), [from, to] = this.view;
     pen.font = "11px system-ui, sans-serif";
     pen.textBaseline = "middle";
-    pen.fillStyle = styleColour("--faint");
+    pen.fillStyle = styleColor("--faint");
     pen.fillText("since the start", 12, AXIS_HEIGHT / 2);
     for (const { at, text } of timeTicks(from, to, this.width, this.clock.unitNs)) {
       const x = GUTTER + this.place(at);
-      pen.fillStyle = styleColour("--line");
+      pen.fillStyle = styleColor("--line");
       pen.fillRect(Math.round(x), 0, 1, AXIS_HEIGHT);
-      pen.fillStyle = styleColour("--faint");
+      pen.fillStyle = styleColor("--faint");
       if (x + pen.measureText(text).width + 4 < GUTTER + this.width + RIGHT) pen.fillText(text, x + 4, AXIS_HEIGHT / 2);
     }
-    pen.fillStyle = styleColour("--accent");
+    pen.fillStyle = styleColor("--accent");
     for (const range of this.brush.ranges()) {
       const [left, right] = this.clipped(range);
       if (right > left) pen.fillRect(GUTTER + left, AXIS_HEIGHT - 3, Math.max(1, right - left), 3);
@@ -297,14 +298,14 @@ class TimePart {
   drawRanges(pen, ranges, { top, height }) {
     const { width } = this;
     if (this.hovered) {
-      pen.fillStyle = styleColour("--faint");
+      pen.fillStyle = styleColor("--faint");
       pen.fillRect(Math.round(this.place(this.hovered.time)), 0, 1, this.height);
     }
     if (!ranges.length) return;
     let dimmedTo = 0;
     const dim = (to) => {
       pen.globalAlpha = 0.65;
-      pen.fillStyle = styleColour("--paper");
+      pen.fillStyle = styleColor("--paper");
       if (to > dimmedTo) pen.fillRect(dimmedTo, top, to - dimmedTo, height);
       pen.globalAlpha = 1;
     };
@@ -312,7 +313,7 @@ class TimePart {
       const [left, right] = this.clipped(range);
       if (right < 0 || left > width) continue;
       dim(left);
-      pen.fillStyle = styleColour("--accent");
+      pen.fillStyle = styleColor("--accent");
       pen.fillRect(left - 1, top, 1, height);
       pen.fillRect(Math.max(right, left + 1), top, 1, height);
       dimmedTo = right;
@@ -359,7 +360,7 @@ class TimePart {
   /** The part of each sort there that is in a bar, and what ran most. */
   barLines({ amounts, functions }) {
     const { profile, unit } = this.page, told = (value) => amount(Math.round(value), unit);
-    const parts = amounts.map((value, at) => ({ value, name: this.sums.colouring.sorts[at].name }));
+    const parts = amounts.map((value, at) => ({ value, name: this.sums.coloring.sorts[at].name }));
     const named = parts.filter(({ value, name }) => value > 0 && name).sort((a, b) => b.value - a.value);
     const sorts = named.map(({ value, name }) => `${name} ${told(value)}`).join(", ");
     const most = functions.slice(0, TOLD_FUNCTIONS).map(([number, value]) => `${told(value)} ${profile.functions.name[number]}`);
@@ -367,6 +368,6 @@ class TimePart {
   }
 }
 
-function laneColours({ colouring }) {
-  return { idle: styleColour("--raised"), more: styleColour("--ink"), sorts: colouring.sorts.map(({ letter }) => currentShades().of(letter, 0).fill) };
+function laneColors({ coloring }) {
+  return { idle: styleColor("--raised"), more: styleColor("--ink"), sorts: coloring.sorts.map(({ letter }) => currentShades().of(letter, 0).fill) };
 }

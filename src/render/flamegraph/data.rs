@@ -1,0 +1,139 @@
+//! What a picture's script reads from the SVG file: the same boxes as in the static picture, as numbers.
+//!
+//! The element `facts` has JSON ([`facts`]), the element `names` the names of the boxes, one per line. The boxes are in
+//! the attribute `data-b` of the groups in `boxes`, separated by blanks. A box is written as
+//!
+//! ```text
+//! row,start,width,name,color[,own[,shares[,before]]]
+//! ```
+//!
+//! `start` is relative to the start of the previous box in the group. `name` is a line number in `names`, from 0.
+//! `color` is a letter and the number of a shade. `own` is the self weight; empty if the box doesn't tell. `shares` are
+//! the letters of tiers, each followed by the tier's amount. `before` is the amount in the earlier profile of a
+//! difference; it ends in `~` if the change may be chance. Amounts are multiples of the fact `unit`.
+
+use super::amount::Scale;
+use super::drawing::{Drawing, PageBox};
+use super::fit::Cut;
+use super::layout::Layout;
+use super::look::Look;
+use crate::analysis::category::Category;
+use crate::bytes::decimal::push_decimal;
+use crate::render::palette::{Swatch, shade};
+use serde_json::{Map, Value, json};
+
+/// The JSON of the element `facts`. `unit` is the factor of all amounts, `subtitle` the line below the title.
+pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, subtitle: &str) -> Value {
+    let mut legend = Vec::new();
+    for (swatch, text) in &drawing.legend {
+        legend.push(json!([swatch.letter(), text]));
+    }
+    let (mut kinds, mut jit) = (Map::new(), String::new());
+    for category in Category::ALL {
+        let letter = Swatch::Code(category).letter();
+        kinds.insert(letter.to_string(), category.name().into());
+        if let Category::Jit(_) = category {
+            jit.push(letter);
+        }
+    }
+    let scale = match drawing.amounts.scale {
+        Scale::Time => "time",
+        Scale::Bytes => "bytes",
+        Scale::Whole => "whole",
+        Scale::Large => "large",
+    };
+    json!({
+        "title": drawing.title,
+        "facts": subtitle,
+        "legend": legend,
+        "kinds": kinds,
+        "jit": jit,
+        "rows": drawing.rows,
+        "total": drawing.total / unit,
+        "before": drawing.total_before.map(|total| total / unit),
+        "unit": unit,
+        "factor": drawing.amounts.factor,
+        "scale": scale,
+        "counts": drawing.amounts.name,
+        "inverted": look.inverted,
+        "chart": drawing.is_chart,
+        "row": layout.row,
+        "font": layout.font,
+        "family": look.font_family(),
+        "width": look.width,
+        "cutBegin": look.cut == Cut::Begin,
+        "nameType": look.name_type.as_deref().unwrap_or_default(),
+    })
+}
+
+/// Writes boxes for the attribute `data-b`.
+pub(super) fn write_boxes(drawing: &Drawing, boxes: &[PageBox], unit: u64, out: &mut Vec<u8>) {
+    let mut previous = 0;
+    for (index, one) in boxes.iter().enumerate() {
+        if index > 0 {
+            out.push(b' ');
+        }
+        push_decimal(one.row.into(), out);
+        out.push(b',');
+        // In a chart, each thread starts at the left again, so a difference to the previous start can be negative.
+        let start = one.start / unit;
+        if start < previous {
+            out.push(b'-');
+        }
+        push_decimal(start.abs_diff(previous), out);
+        previous = start;
+        out.push(b',');
+        push_decimal((one.end - one.start) / unit, out);
+        out.push(b',');
+        push_decimal(one.name.into(), out);
+        out.push(b',');
+        Color::new(drawing, one).write(out);
+        write_details(one, unit, out);
+    }
+}
+
+/// Writes the fields at the end of a box, which may be left out.
+fn write_details(one: &PageBox, unit: u64, out: &mut Vec<u8>) {
+    let (has_shares, has_before) = (!one.shares.is_empty(), one.before.is_some());
+    if one.own.is_some() || has_shares || has_before {
+        out.push(b',');
+    }
+    if let Some(own) = one.own {
+        push_decimal(own / unit, out);
+    }
+    if has_shares || has_before {
+        out.push(b',');
+    }
+    for (swatch, weight) in &one.shares {
+        out.push(swatch.letter() as u8);
+        push_decimal(weight / unit, out);
+    }
+    if let Some(before) = one.before {
+        out.push(b',');
+        push_decimal(before.amount / unit, out);
+        if before.is_noise {
+            out.push(b'~');
+        }
+    }
+}
+
+/// The color of a box: a swatch in one of its shades.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Color {
+    /// The letter of the swatch (ASCII).
+    letter: char,
+    shade: u32,
+}
+
+impl Color {
+    /// The color of a box. Functions of one kind of code get different shades, depending on their names.
+    pub(super) fn new(drawing: &Drawing, one: &PageBox) -> Self {
+        let shade = if one.before.is_some() { 0 } else { shade(drawing.name(one)) };
+        Self { letter: one.swatch.letter(), shade }
+    }
+
+    pub(super) fn write(self, out: &mut Vec<u8>) {
+        out.push(self.letter as u8);
+        push_decimal(self.shade.into(), out);
+    }
+}

@@ -1,0 +1,127 @@
+//! Where the parts of the static picture are, in pixels.
+
+use super::drawing::{Drawing, PageBox};
+use super::look::Look;
+use crate::render::palette::Swatch;
+
+/// The picture's width if the user requests none. With the script, the picture fills the window instead.
+const WIDTH: f64 = 1200.0;
+
+/// The space between boxes and the picture's sides, and above the first line of text.
+pub(super) const MARGIN: f64 = 8.0;
+
+/// The distance between lines of the title, facts and legend.
+const LINE: f64 = 19.0;
+
+/// The height of the time axis below a chart.
+const AXIS: f64 = 20.0;
+
+/// The width and height of a color in the legend.
+pub(super) const LEGEND_SWATCH: f64 = 12.0;
+
+/// The distance from the left edge of a color in the legend to its text.
+pub(super) const LEGEND_TEXT: f64 = 17.0;
+
+/// The dimensions of a picture.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub(super) width: f64,
+    pub(super) height: f64,
+    /// The height of a row of boxes.
+    pub(super) row: f64,
+    /// The size of the font, and the average width of its letters.
+    pub(super) font: f64,
+    pub(super) letter: f64,
+    pub(super) legend: Vec<LegendEntry>,
+    /// The upper edge of the topmost row of boxes.
+    top: f64,
+    rows: u32,
+    inverted: bool,
+    /// Pixels per unit of the boxes' amounts.
+    scale: f64,
+}
+
+/// A color and its meaning.
+#[derive(Debug)]
+pub(super) struct LegendEntry {
+    pub(super) swatch: Swatch,
+    pub(super) text: String,
+    /// The left edge.
+    pub(super) x: f64,
+    /// The baseline of the text.
+    pub(super) y: f64,
+}
+
+/// The left edge and the width of a box.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Extent {
+    pub(super) left: f64,
+    pub(super) width: f64,
+}
+
+impl Layout {
+    pub(super) fn new(drawing: &Drawing, look: &Look) -> Self {
+        let width = look.width.map_or(WIDTH, |width| width as f64);
+        let font = look.font_size.unwrap_or(12) as f64;
+        let row = look.height.map_or(font + 4.0, |height| height as f64).max(2.0);
+        let letter = font * look.font_width.unwrap_or(0.62);
+        let legend = place_legend(&drawing.legend, width, letter);
+        let last_line = legend.last().map_or(facts_baseline(), |entry| entry.y);
+        let top = last_line + MARGIN + 4.0;
+        let axis = if drawing.is_chart { AXIS } else { 0.0 };
+        Self {
+            width,
+            height: top + row * f64::from(drawing.rows) + MARGIN + axis,
+            row,
+            font,
+            letter,
+            legend,
+            top,
+            rows: drawing.rows,
+            inverted: look.inverted,
+            scale: (width - 2.0 * MARGIN) / drawing.total as f64,
+        }
+    }
+
+    /// The upper edge of a box.
+    pub(super) fn top_of(&self, one: &PageBox) -> f64 {
+        let rows_above = if self.inverted { one.row } else { self.rows - 1 - one.row };
+        self.top + self.row * f64::from(rows_above)
+    }
+
+    pub(super) fn extent(&self, one: &PageBox) -> Extent {
+        let start = one.start as f64 * self.scale;
+        let end = one.end as f64 * self.scale;
+        Extent { left: MARGIN + start, width: end - start }
+    }
+
+    /// Where an amount is on the horizontal axis.
+    pub(super) fn x_of(&self, amount: u64) -> f64 {
+        MARGIN + amount as f64 * self.scale
+    }
+}
+
+/// The baseline of the title.
+pub(super) fn title_baseline() -> f64 {
+    MARGIN + LINE - 4.0
+}
+
+/// The baseline of the facts, which stand below the title.
+pub(super) fn facts_baseline() -> f64 {
+    title_baseline() + LINE
+}
+
+/// Places the legend below the facts, with as many entries per line as fit.
+fn place_legend(legend: &[(Swatch, String)], width: f64, letter: f64) -> Vec<LegendEntry> {
+    let mut entries = Vec::new();
+    let (mut x, mut y) = (f64::INFINITY, facts_baseline());
+    for (swatch, text) in legend {
+        let entry_width = LEGEND_TEXT + (text.chars().count() as f64 + 2.0) * letter;
+        if x + entry_width > width - MARGIN {
+            (x, y) = (MARGIN, y + LINE);
+        }
+        entries.push(LegendEntry { swatch: *swatch, text: text.clone(), x, y });
+        x += entry_width;
+    }
+    entries
+}

@@ -1,0 +1,180 @@
+// The flame graph of an SVG file. What the file holds is told in src/render/flamegraph/data.rs.
+
+import { scaledAmount } from "./format.js";
+import { BoxRows, IDLE, LANE } from "./flame_layout.js";
+import { FlamePicture } from "./flame_picture.js";
+
+/** Boxes narrower than this many pixels are drawn once in it. */
+const NARROW_BOX = 0.3;
+const NARROW_IN_CHART = 1;
+
+const LANE_LETTER = "l";
+const IDLE_LETTER = "z";
+
+/** The boxes of the file: [{row, start, end, name, letter, shade, own, shares, before, node}]. Amounts are multiples of
+ * the file's unit. */
+function readBoxes(svg, isChart) {
+  const boxes = [], lanes = [];
+  for (const group of svg.querySelectorAll("g[data-b]")) {
+    let start = 0;
+    for (const record of group.getAttribute("data-b").split(" ")) {
+      const [row, skip, width, name, color, own = "", shares = "", before = ""] = record.split(",");
+      start += Number(skip);
+      boxes.push({
+        row: Number(row), start, end: start + Number(width), name: Number(name), letter: color[0], shade: Number(color.slice(1)),
+        own: own === "" ? null : Number(own), shares: sharesIn(shares), before: beforeIn(before),
+      });
+    }
+  }
+  boxes.forEach((box, at) => {
+    // Node 0 is the root, which a chart doesn't have.
+    box.node = isChart ? at + 1 : at;
+    if (box.letter === IDLE_LETTER) box.node = IDLE;
+    if (box.letter === LANE_LETTER) box.node = LANE - (lanes.push(box) - 1);
+  });
+  return { boxes, lanes };
+}
+
+/** `o30b12`: letters of tiers, each with its amount. */
+function sharesIn(text) {
+  return Array.from(text.matchAll(/([a-z])(\d+)/g), ([, letter, amount]) => [letter, Number(amount)]);
+}
+
+/** `30~`: an amount of the earlier profile, and whether the change may be noise. */
+function beforeIn(text) {
+  return text === "" ? null : { amount: parseInt(text, 10), isNoise: text.endsWith("~") };
+}
+
+/** The picture of a file. Labels are the numbers of names. */
+export class FilePicture extends FlamePicture {
+  constructor(svg) {
+    super();
+    const textOf = (id) => svg.querySelector(`#${id}`).textContent;
+    const facts = JSON.parse(textOf("facts"));
+    Object.assign(this, { facts, names: textOf("names").split("\n"), ...readBoxes(svg, facts.chart) });
+    Object.assign(this, { upward: !facts.inverted, root: 0, all: facts.total, allBefore: facts.before });
+    this.whole = { start: 0, end: facts.total };
+    this.rows = Array.from({ length: facts.rows }, () => []);
+    for (const box of this.boxes) this.rows[box.row].push(box);
+  }
+
+  /** The box of a node; of idle times, which have no own nodes, none. */
+  boxOf(node) {
+    return node <= LANE ? this.lanes[LANE - node] : this.boxes[node - (this.facts.chart ? 1 : 0)];
+  }
+
+  layout(view, pixel) {
+    const placed = new BoxRows(), narrowest = pixel * (this.facts.chart ? NARROW_IN_CHART : NARROW_BOX);
+    for (const row of this.rows) {
+      let drawnTo = -Infinity;
+      for (let at = firstBehind(row, view.start); at < row.length && row[at].start < view.end; at++) {
+        const { node, start, end } = row[at];
+        if (end - start < narrowest && end - drawnTo < narrowest) continue;
+        placed.add(node, start, end);
+        drawnTo = end;
+      }
+      placed.endRow();
+    }
+    return placed;
+  }
+
+  pathOf(node) {
+    return [node];
+  }
+
+  /** The stretch of a node; the whole for none. */
+  viewOf([node = 0]) {
+    const box = node === 0 ? null : this.boxOf(node);
+    const isWhole = !box || box.start === box.end || (!this.facts.chart && box.end - box.start === this.all);
+    return isWhole ? { ...this.whole, node: 0 } : { start: box.start, end: box.end, node };
+  }
+
+  foundPlaces() {
+    const found = this.boxes.filter(({ node }) => this.isFound(node));
+    return found.sort((a, b) => b.end - b.start - (a.end - a.start) || a.start - b.start || a.row - b.row);
+  }
+
+  labelOf(node) {
+    return this.boxOf(node).name;
+  }
+
+  nameOf(node) {
+    return node === IDLE ? "idle" : this.names[this.labelOf(node)];
+  }
+
+  titleOf(node) {
+    const { nameType } = this.facts;
+    return nameType ? `${nameType} ${this.nameOf(node)}` : this.nameOf(node);
+  }
+
+  isJit(node) {
+    return node >= 0 && this.facts.jit.includes(this.boxOf(node).letter);
+  }
+
+  totalOf(node) {
+    const { start, end } = this.boxOf(node);
+    return end - start;
+  }
+
+  ownOf(node) {
+    return this.boxOf(node).own;
+  }
+
+  beforeOf(node) {
+    return this.boxOf(node).before;
+  }
+
+  swatchOf(node) {
+    const { letter, shade } = this.boxOf(node);
+    return [letter, shade];
+  }
+
+  sharesOf(node) {
+    return node >= 0 ? this.boxOf(node).shares : [];
+  }
+
+  kindOf(letter) {
+    return this.facts.kinds[letter] ?? "";
+  }
+
+  amountText(value) {
+    const { unit, factor, scale, counts } = this.facts;
+    return scaledAmount(value * unit * factor, scale, counts);
+  }
+
+  amountsOf(node, zoomed, start, end) {
+    if (!this.facts.chart) return super.amountsOf(node, zoomed);
+    return `${this.amountText(end - start)} from ${this.amountText(start)}`;
+  }
+
+  /** Marks the functions whose names match; null: none. Returns what was found: {count of functions, weight of the stacks
+   * with one of them, whole}. */
+  search(matches) {
+    this.found = matches ? this.names.map(matches) : null;
+    const functions = new Set();
+    let [weight, busy, foundTo, busyTo, last] = [0, 0, 0, 0, 0];
+    for (const { node, name, start, end } of this.boxes) {
+      // A thread of a chart begins anew.
+      if (start < last || node <= LANE) [foundTo, busyTo] = [0, 0];
+      last = start;
+      if (node <= LANE) continue;
+      if (start >= busyTo) [busy, busyTo] = [busy + end - start, end];
+      if (!this.isFound(node)) continue;
+      functions.add(name);
+      // A box inside of one that was found already counts once.
+      if (start >= foundTo) [weight, foundTo] = [weight + end - start, end];
+    }
+    return { count: functions.size, weight, whole: this.facts.chart ? busy : this.all };
+  }
+}
+
+/** The first box of a row that ends behind a place. */
+function firstBehind(row, place) {
+  let [low, high] = [0, row.length];
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (row[middle].end <= place) low = middle + 1;
+    else high = middle;
+  }
+  return low;
+}

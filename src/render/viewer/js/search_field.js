@@ -1,0 +1,77 @@
+// The field of a search, whether its text is a regular expression, and what was found. Ctrl+F, F3 and "/" lead to it.
+
+import { element } from "./dom.js";
+import { grouped } from "./format.js";
+
+/** What is searched for. `owner` has the actions: searched(text, isRegex); walk(step), which goes to the next match (1)
+ * or to the one before (−1) and returns {what, at, count}, or null without any; left(), when Escape leaves the field. */
+export class SearchField {
+  constructor(owner, id) {
+    this.owner = owner;
+    this.found = element("output", { id: `${id}-matched`, for: id });
+    this.input = element("input", {
+      id, type: "search", placeholder: "Search functions (Ctrl-F)", "aria-label": "Search functions",
+      title: "Part of a name; Enter: next match; Shift+Enter: previous match; Escape: back to the page",
+      "aria-describedby": `${id}-matched`, oninput: () => this.changed(), onkeydown: (event) => this.key(event),
+    });
+    this.box = element("input", { id: `${id}-regex`, type: "checkbox", onchange: () => this.changed() });
+    const label = element("label", { title: "Use a regular expression" }, this.box, " regex");
+    this.elements = [this.input, label, this.found];
+    addEventListener("keydown", (event) => this.pageKey(event));
+  }
+
+  get text() {
+    return this.input.value;
+  }
+
+  get isRegex() {
+    return this.box.checked;
+  }
+
+  /** Shows another search. The text that somebody types is left alone. */
+  set(text, isRegex) {
+    if (document.activeElement !== this.input) this.input.value = text;
+    this.box.checked = isRegex;
+  }
+
+  clear() {
+    this.input.value = "";
+    this.changed();
+  }
+
+  /** Shows what was found, and more about it where it is pointed at. */
+  show(found, details, isWrong) {
+    this.input.setAttribute("aria-invalid", String(isWrong));
+    this.found.title = details;
+    // What Enter led to stays until something else is found.
+    if (this.shown === found) return;
+    this.shown = this.found.textContent = found;
+  }
+
+  changed() {
+    this.owner.searched(this.text, this.isRegex);
+  }
+
+  key(event) {
+    if (event.key === "Escape" && this.text) this.clear();
+    else if (event.key === "Escape") this.owner.left();
+    else if (event.key === "Enter") this.walk(event.shiftKey ? -1 : 1);
+    else return;
+    event.preventDefault();
+    event.stopPropagation();
+  }
+
+  walk(step) {
+    const walked = this.text ? this.owner.walk(step) : null;
+    if (walked) this.found.textContent = `${walked.what} ${grouped(walked.at)} of ${grouped(walked.count)} · ${this.shown}`;
+  }
+
+  pageKey(event) {
+    const isAsked = event.key === "F3" || ((event.ctrlKey || event.metaKey) && event.key === "f");
+    const isSlash = event.key === "/" && !(event.target instanceof HTMLInputElement) && !event.defaultPrevented;
+    if (!isAsked && !isSlash) return;
+    event.preventDefault();
+    this.input.select();
+    this.input.focus();
+  }
+}

@@ -1,0 +1,181 @@
+// Flame graphs of the page's profile: stacks merged to a tree, or in order of time.
+
+import { amount, percent } from "./format.js";
+import { IDLE, LANE, layoutTree, nodeOfPath, pathOfNode, startOfNode } from "./flame_layout.js";
+import { FlamePicture } from "./flame_picture.js";
+import { hashOfName, warmLetter } from "./shades.js";
+import { extentOfLanes, layoutLanes } from "./time_lanes.js";
+
+/** Boxes of less pixels are not drawn, nor what is below them. */
+const NARROWEST = 0.3;
+
+/** The looks that follow from the groups of functions alone: their names, shades and categories. */
+export class GroupLooks {
+  constructor(profile, groups) {
+    Object.assign(this, { profile, groups });
+    this.hashes = new Float64Array(groups.count).fill(-1);
+  }
+
+  name(group) {
+    return this.profile.functions.name[this.groups.first[group]];
+  }
+
+  hash(group) {
+    if (this.hashes[group] < 0) this.hashes[group] = hashOfName(this.name(group));
+    return this.hashes[group];
+  }
+
+  isJit(group) {
+    return this.profile.categories[this.profile.functions.category[this.groups.first[group]]].jit;
+  }
+}
+
+/** A tree as a picture. Labels are groups of functions. `categories` are those of the tree's boxes; `endsFirst`: the tree
+ * begins with the ends of stacks. */
+export class TreePicture extends FlamePicture {
+  constructor({ page, tree, looks, categories, upward = false, root = 0, showsRoot = true, endsFirst = false }) {
+    super();
+    Object.assign(this, { page, tree, looks, categories, upward, root, showsRoot, endsFirst });
+    this.whole = { start: 0, end: tree.total[root] ?? 0 };
+    this.all = page.selection().total;
+    this.kinds = new Map(page.profile.categories.map(({ letter, name }) => [letter, name]));
+  }
+
+  get unit() {
+    return this.page.unit;
+  }
+
+  /** The boxes of a view; `pixel` is how much is as wide as one. */
+  layout(view, pixel) {
+    const boxes = layoutTree(this.tree, view, NARROWEST * pixel, this.root);
+    if (!this.showsRoot) boxes.dropFirstRow();
+    return boxes;
+  }
+
+  /** The stretch of a path of functions, as far as it is there; the whole for none. */
+  viewOf(functions) {
+    const { tree, looks } = this, path = functions.map((number) => looks.groups.of[number]);
+    const node = nodeOfPath(tree, path);
+    if (node <= this.root || !(tree.total[node] > 0)) return { ...this.whole, node: this.root };
+    const start = startOfNode(tree, node);
+    return { start, end: start + tree.total[node], node };
+  }
+
+  /** The functions from the root to a box's node. */
+  pathOf(node) {
+    return pathOfNode(this.tree, node).map((group) => this.looks.groups.first[group]);
+  }
+
+  /** The boxes that were searched for, drawn or not, the heaviest first: [{node, row, start, end}]. */
+  foundPlaces() {
+    const { tree } = this, top = tree.depth[this.root] + (this.showsRoot ? 0 : 1), nodes = [];
+    for (let node = this.root; node < tree.length; node++) {
+      if (this.isFound(node) && tree.total[node] > 0 && tree.depth[node] >= top) nodes.push(node);
+    }
+    nodes.sort((a, b) => tree.total[b] - tree.total[a] || a - b);
+    return nodes.map((node) => {
+      const start = startOfNode(tree, node);
+      return { node, row: tree.depth[node] - top, start, end: start + tree.total[node] };
+    });
+  }
+
+  labelOf(node) {
+    return this.tree.group[node];
+  }
+
+  /** The function of a box; −1 for the root. */
+  functionOf(node) {
+    return node > 0 ? this.looks.groups.first[this.labelOf(node)] : -1;
+  }
+
+  nameOf(node) {
+    return node > 0 ? this.looks.name(this.labelOf(node)) : "all";
+  }
+
+  isJit(node) {
+    return node > 0 && this.looks.isJit(this.labelOf(node));
+  }
+
+  totalOf(node) {
+    return this.tree.total[node];
+  }
+
+  /** Boxes of callers don't tell what ran in their functions themselves. */
+  ownOf(node) {
+    if (!this.endsFirst) return this.tree.own[node];
+    return this.root === 0 && this.tree.depth[node] === 1 ? this.tree.total[node] : null;
+  }
+
+  categoryOf(node) {
+    return this.categories.heaviestOf(node);
+  }
+
+  swatchOf(node) {
+    if (node === 0) return ["q", 0];
+    const hash = this.looks.hash(this.labelOf(node)), { profile } = this.page;
+    return [profile.knowsCategories ? profile.categories[this.categoryOf(node)].letter : warmLetter(hash), hash];
+  }
+
+  sharesOf(node) {
+    if (node <= 0) return [];
+    const { categories } = this.page.profile;
+    return this.categories.mixOf(node).map(([category, weight]) => [categories[category].letter, weight]);
+  }
+
+  kindOf(letter) {
+    return this.kinds.get(letter) ?? "";
+  }
+
+  whereOf(node) {
+    if (node <= 0) return [];
+    const { module, file, line } = this.page.profile.functions, number = this.functionOf(node);
+    const source = line[number] ? `${file[number]}:${line[number]}` : file[number];
+    return [module[number], source].map((text) => text ?? "");
+  }
+}
+
+/** Stacks in order of time, a lane for each thread. */
+export class LanesPicture extends TreePicture {
+  constructor(parts, lanes, nodeOf, timeUnit, shown) {
+    super(parts);
+    Object.assign(this, { lanes, nodeOf, timeUnit });
+    this.whole = timeUnit ? { start: shown[0], end: shown[1] } : extentOfLanes(lanes);
+  }
+
+  layout(view, pixel) {
+    return layoutLanes(this.lanes, this.tree, this.nodeOf, view, pixel);
+  }
+
+  viewOf(path, [start, end]) {
+    const { whole } = this, isInside = start < end && start < whole.end && end > whole.start;
+    if (!isInside) return { ...whole, node: 0 };
+    return { start: Math.max(start, whole.start), end: Math.min(end, whole.end), node: 0 };
+  }
+
+  /** A function has many boxes here: those that are drawn, from left to right. */
+  foundPlaces({ node, start, end, rows, first }) {
+    const places = [];
+    for (let row = 0; row < rows; row++) {
+      for (let box = first[row]; box < first[row + 1]; box++) {
+        if (this.isFound(node[box])) places.push({ node: node[box], row, start: start[box], end: end[box] });
+      }
+    }
+    return places.sort((a, b) => a.start - b.start || a.row - b.row);
+  }
+
+  nameOf(node) {
+    if (node === IDLE) return "idle";
+    return node <= LANE ? this.lanes[LANE - node].name : super.nameOf(node);
+  }
+
+  /** When the box was, and what its function has in all. */
+  amountsOf(node, zoomed, start, end) {
+    const { tree, timeUnit } = this, time = (at) => amount(at * timeUnit, "nanoseconds");
+    const words = [timeUnit ? `${time(end - start)} from ${time(start)}` : this.amountText(end - start)];
+    if (node === IDLE) return words[0];
+    for (const [word, value] of [["total", tree.total[node]], ["self", tree.own[node]]]) {
+      words.push(`${word} ${this.amountText(value)}, ${percent(value, this.all)}`);
+    }
+    return words.join(" · ");
+  }
+}
