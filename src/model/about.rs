@@ -66,6 +66,8 @@ pub struct ValueTypes {
     pub drop_frames: String,
     /// Regular expression: functions whose whole name matches are kept even if `drop_frames` matches.
     pub keep_frames: String,
+    /// The unit of each sample label whose values are numbers; empty if it has none. All other labels are text.
+    pub number_labels: BTreeMap<Box<str>, Box<str>>,
 }
 
 /// One value type of a pprof profile.
@@ -93,8 +95,15 @@ impl ValueTypes {
     }
 
     /// Merges the value types of a profile that was read after this one. If both have the same period type, keeps the
-    /// longer period; everything else stays as it is.
+    /// longer period. Number labels with different units have no unit. Of everything else, what this one states stays
+    /// as it is.
     fn merge(&mut self, other: &Self) {
+        for (key, unit) in &other.number_labels {
+            let merged = self.number_labels.entry(key.clone()).or_insert_with(|| unit.clone());
+            if merged != unit {
+                *merged = Box::default();
+            }
+        }
         if self.period_type == other.period_type {
             self.period = self.period.max(other.period);
         }

@@ -162,9 +162,9 @@ impl MergedSum {
     }
 }
 
-/// A copy of a track with only the thread's name and what rows are kept apart by.
+/// A copy of a track with only the thread's name, the labels, and what rows are kept apart by.
 fn reduce_track(track: &Track, by: By) -> Track {
-    let mut kept = Track { comm: track.comm.clone(), ..Track::default() };
+    let mut kept = Track { comm: track.comm.clone(), labels: track.labels.clone(), ..Track::default() };
     match by {
         By::Comm | By::Nothing => {}
         By::Pid => kept.pid = track.pid,

@@ -6,7 +6,7 @@ use super::job::Outcome;
 use super::outputs::{self, each_event};
 use super::sink::Naming;
 use super::terminal::write_text;
-use crate::contract::format::{Detail, Events, WriteOptions, Writer};
+use crate::contract::format::{Detail, Events, ReadOptions, WriteOptions, Writer};
 use crate::error::{Error, Result};
 use crate::formats::{FORMATS, find_format};
 use crate::io::{OutPath, Output, Run};
@@ -44,6 +44,7 @@ pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions 
     LoadOptions {
         detail: Detail::max(writer.detail, asked.detail),
         by_cpu: asked.by_cpu || writer.by_cpu,
+        read: ReadOptions { labels: asked.read.labels || writer.labels, ..asked.read.clone() },
         jit_names: if asked.asks_for_names { asked.jit_names } else { usual },
         ..asked.clone()
     }

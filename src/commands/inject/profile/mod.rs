@@ -4,7 +4,7 @@
 //! open       which addresses have no name, and to which processes they belong
 //! sources    the jitdumps and perf maps of these processes, and the JIT code in them
 //! answers    what is at each address
-//! output     the profile with these names; the rest byte for byte, compressed as the input was
+//! output     the profile with these names; all else as it was, compressed as the input was
 //! ```
 //!
 //! Such profiles have no times, or times on a clock of their own, so they can't say when the code was there. Each
@@ -41,7 +41,7 @@ pub(super) fn run(
 ) -> Result<()> {
     refuse_options(options, input.format.name)?;
     let (shown, mut own) = (shown(&options.input), Warnings::new());
-    let profile = open(&input.bytes, &mut own).map_err(|error| error.in_file(&shown))?;
+    let mut profile = open(&input.bytes, &mut own).map_err(|error| error.in_file(&shown))?;
     outcome.warnings.append(own.in_file(&shown));
     let mut output = Output::create(&options.output, run)?;
     let processes = processes_of(profile.addresses());

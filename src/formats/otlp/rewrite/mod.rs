@@ -93,7 +93,7 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
         self.files.items()
     }
 
-    fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
+    fn write(&mut self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
         // `open` has already interned every file.
         let mut files = self.files.clone();
         let look_up = |address: &BareAddress| match self.addresses.binary_search(address) {

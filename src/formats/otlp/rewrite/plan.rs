@@ -1,8 +1,8 @@
 //! Plans the changes to a message: which locations get lines, and which get copies because they mean several functions.
 //! Independent of how the message is encoded.
 
-use super::uses::{LocationUse, LocationUses};
-use crate::contract::unsymbolized::{BareAddress, NamedCall, meanings};
+use super::uses::LocationUses;
+use crate::contract::unsymbolized::{BareAddress, LocationNames, NamedCall};
 use crate::error::{Error, Result};
 use crate::formats::otlp::message::Message;
 use crate::model::Pid;
@@ -51,25 +51,19 @@ impl Plan {
     /// Looks up the names and plans the changes.
     pub(super) fn new(message: &Message<'_>, uses: &LocationUses, look_up: &LookUp<'_>) -> Result<Self> {
         let (mut plan, mut old_strings) = (Self::default(), None);
-        // For each use that gets a copy of its location: the index of the copy.
-        let mut moved: FxHashMap<LocationUse, u64> = FxHashMap::default();
-        let calls = |one: &LocationUse| uses.address(one).map(|address| look_up(&address)).unwrap_or_default();
-        for of_location in uses.list.chunk_by(|a, b| a.location == b.location) {
-            let mut meanings = meanings(of_location, calls).into_iter();
-            let (Some(first), Some(one)) = (meanings.next(), of_location.first()) else { continue };
-            if !first.calls.is_empty() {
-                let lines = plan.new_lines(&first.calls, &mut old_strings, message)?;
-                plan.lines.insert(one.location, lines);
-            }
-            for other in meanings {
-                let copy = appended_index(message.dictionary.locations.len(), plan.copies.len())?;
-                let lines = plan.new_lines(&other.calls, &mut old_strings, message)?;
-                plan.copies.push((one.location, lines));
-                moved.extend(other.uses.iter().map(|one| (*one, copy)));
-            }
+        let names = LocationNames::new(&uses.list, |one| {
+            uses.address(one).map(|address| look_up(&address)).unwrap_or_default()
+        });
+        for (location, calls) in &names.named {
+            let lines = plan.new_lines(calls, &mut old_strings, message)?;
+            plan.lines.insert((*location).into(), lines);
         }
-        if !moved.is_empty() {
-            plan.move_stacks(message, uses, &moved)?;
+        for (location, calls) in &names.copies {
+            let lines = plan.new_lines(calls, &mut old_strings, message)?;
+            plan.copies.push(((*location).into(), lines));
+        }
+        if !names.copies.is_empty() {
+            plan.move_stacks(message, uses, &names)?;
         }
         Ok(plan)
     }
@@ -79,21 +73,21 @@ impl Plan {
         self.lines.is_empty() && self.copies.is_empty()
     }
 
-    /// Adds copies of the stacks that contain replaced locations. `moved` has the index of the copied location, by use.
+    /// Adds copies of the stacks that contain replaced locations.
     fn move_stacks(
         &mut self,
         message: &Message<'_>,
         uses: &LocationUses,
-        moved: &FxHashMap<LocationUse, u64>,
+        names: &LocationNames<'_>,
     ) -> Result<()> {
         for &(stack, pid) in &uses.stacks {
             let old_locations = message.stack(stack);
             let mut new_locations = old_locations.clone();
             for (depth, location) in new_locations.iter_mut().enumerate() {
                 if let Some(one) = uses.get(&old_locations, depth, pid)
-                    && let Some(copy) = moved.get(&one)
+                    && let Some(copy) = names.copy_of(&one)
                 {
-                    *location = *copy;
+                    *location = appended_index(message.dictionary.locations.len(), copy)?;
                 }
             }
             if new_locations != old_locations {

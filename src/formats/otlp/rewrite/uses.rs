@@ -1,7 +1,7 @@
 //! Finds the locations without a function, and the processes whose samples contain them.
 
 use crate::bytes::protobuf::Fields;
-use crate::contract::unsymbolized::{BareAddress, CodeFile, FileBase, may_hold_jit_code};
+use crate::contract::unsymbolized::{BareAddress, CodeFile, FileBase, LocationUse, may_hold_jit_code};
 use crate::formats::otlp::dictionary::{Dictionary, Location, Mapping, entry_at, field_numbers};
 use crate::formats::otlp::message::{Message, Sample, messages};
 use crate::formats::otlp::modules::{GNU_BUILD_ID, HTL_HASH, htl_hash};
@@ -45,17 +45,6 @@ pub(super) struct SampleStack {
     pub(super) pid: Option<Pid>,
     /// Index in the dictionary; 0 if the sample has no stack.
     pub(super) stack: u64,
-}
-
-/// A location without a function, together with how one process's samples use it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct LocationUse {
-    pub(super) location: u64,
-    /// The process, if the samples state it. Always `None` for addresses in a file, which mean the same in every
-    /// process.
-    pub(super) pid: Option<Pid>,
-    /// Whether the location is a caller, so that its address is a return address.
-    pub(super) is_caller: bool,
 }
 
 /// What the address of a location without a function refers to.
@@ -115,7 +104,7 @@ impl LocationUses {
             Bare::Memory(_) => pid,
             Bare::File(..) => None,
         };
-        Some(LocationUse { location, pid, is_caller: self.is_caller(locations, depth) })
+        Some(LocationUse { location: u32::try_from(location).ok()?, pid, is_caller: self.is_caller(locations, depth) })
     }
 
     /// Whether the code at this depth called the code one level further in. Code interrupted by the kernel did not: it
@@ -134,7 +123,7 @@ impl LocationUses {
 
     /// The address to look up for a use.
     pub(super) fn address(&self, one: &LocationUse) -> Option<BareAddress> {
-        let (file, addr) = match self.bare(one.location)? {
+        let (file, addr) = match self.bare(one.location.into())? {
             Bare::Memory(addr) => (None, addr),
             Bare::File(file, addr) => (Some(file), addr),
         };
