@@ -107,7 +107,7 @@ fn lines(
         }
         let function = function(frame, profile, names, files, tables);
         let function_index = tables.message(TableKind::Functions, &function);
-        lines.push(LineMessage { function_index, line: frame.line.into() });
+        lines.push(LineMessage { function_index, line: frame.line.into(), column: 0 });
     }
     lines
 }

@@ -18,7 +18,8 @@
 //! * Locations don't belong to processes; samples do, through their labels. Where a location is different functions
 //!   ([`LocationNames`]), samples refer to copies of it, which are appended to the locations.
 //! * The flags of mappings stay as they are, since other locations may still lack names.
-//! * All known fields keep their values. Unknown fields can't be kept; they are counted and reported.
+//! * A file without locations to name is copied byte for byte. In others, all known fields keep their values. Unknown
+//!   fields can't be kept; they are counted and reported.
 //!
 //! Memory: less than twenty times the size of the unpacked input, in the worst case of an input that consists only of
 //! unnamed locations with one sample each (`tests/end_to_end/inject_profiles/memory.rs`).
@@ -42,6 +43,8 @@ use std::io::Write;
 /// A decoded profile with locations that need names.
 #[derive(Debug)]
 struct UnsymbolizedPprof<'d> {
+    /// The whole file.
+    bytes: &'d [u8],
     tables: Tables<'d>,
     unnamed: UnnamedLocations,
     /// How samples use the unnamed locations, each use once, in ascending order.
@@ -56,26 +59,28 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
     if tables.profile.string_table.is_empty() {
         return Err(Error::new("is truncated: it has no string table"));
     }
-    let mut unknown = Skipped::new("unknown field");
-    SCHEMA.find_unknown(bytes, &mut unknown);
-    warnings.extend(unknown.into_warning());
     let unnamed = UnnamedLocations::find(&tables);
     let (mut uses, mut skipped) = (FxHashSet::default(), Skipped::new("sample"));
     let mut sample = PprofSample::default();
-    for bytes in &tables.samples {
+    for encoded in &tables.samples {
         sample.clear();
-        match sample.merge(*bytes) {
+        match sample.merge(*encoded) {
             Ok(()) => uses.extend(unnamed.uses(&sample, &tables).flatten()),
             Err(error) => skipped.add(Error::new("is damaged").because(error)),
         }
     }
     warnings.extend(skipped.into_warning());
+    if !uses.is_empty() {
+        let mut unknown = Skipped::new("unknown field");
+        SCHEMA.find_unknown(bytes, &mut unknown);
+        warnings.extend(unknown.into_warning());
+    }
     let mut uses: Vec<LocationUse> = uses.into_iter().collect();
     uses.sort_unstable();
     let mut addresses: Vec<BareAddress> = uses.iter().map(|one| bare_address(one, &tables)).collect();
     addresses.sort_unstable();
     addresses.dedup();
-    Ok(Box::new(UnsymbolizedPprof { tables, unnamed, uses, addresses }))
+    Ok(Box::new(UnsymbolizedPprof { bytes, tables, unnamed, uses, addresses }))
 }
 
 impl Unsymbolized for UnsymbolizedPprof<'_> {
@@ -84,6 +89,9 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
     }
 
     fn write(&mut self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
+        if self.uses.is_empty() {
+            return Ok(out.write_all(self.bytes)?);
+        }
         let names = LocationNames::new(&self.uses, |one| {
             match self.addresses.binary_search(&bare_address(one, &self.tables)) {
                 Ok(index) => ask(index),
@@ -94,8 +102,7 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
         let Self { tables, unnamed, .. } = &*self;
         let samples = tables.samples.iter().map(|bytes| {
             let Ok(mut sample) = PprofSample::decode(*bytes) else { return Cow::Borrowed(*bytes) };
-            let copies: Vec<Option<usize>> =
-                unnamed.uses(&sample, tables).map(|one| names.copy_of(&one?)).collect();
+            let copies: Vec<Option<usize>> = unnamed.uses(&sample, tables).map(|one| names.copy_of(&one?)).collect();
             for (id, copy) in sample.location_id.iter_mut().zip(copies) {
                 if let Some(copy) = copy {
                     *id = first_copy + copy as u64;

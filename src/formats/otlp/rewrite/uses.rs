@@ -67,8 +67,6 @@ pub(super) struct LocationUses {
     pub(super) unversioned: u64,
     /// The uses, each once, in ascending order.
     pub(super) list: Vec<LocationUse>,
-    /// The pairs of a stack and a process whose samples have that stack, each once, in ascending order.
-    pub(super) stacks: Vec<(u64, Option<Pid>)>,
 }
 
 impl LocationUses {
@@ -77,7 +75,7 @@ impl LocationUses {
         let bare = locations.iter().map(|location| Bare::find(location, message, files)).collect();
         let in_kernel = locations.iter().map(|location| is_in_kernel(location, message)).collect();
         let unversioned = locations.iter().filter(|location| is_unversioned(location, message)).count() as u64;
-        let mut uses = Self { bare, in_kernel, unversioned, list: Vec::new(), stacks: Vec::new() };
+        let mut uses = Self { bare, in_kernel, unversioned, list: Vec::new() };
         let (mut list, mut stacks) = (FxHashSet::default(), FxHashSet::default());
         for resource in &message.resources {
             message.for_each_sample(resource, &mut |sample| {
@@ -92,8 +90,6 @@ impl LocationUses {
         }
         uses.list = list.into_iter().collect();
         uses.list.sort_unstable();
-        uses.stacks = stacks.into_iter().collect();
-        uses.stacks.sort_unstable();
         uses
     }
 

@@ -46,17 +46,8 @@ fn profile(samples: &[Vec<u8>]) -> Vec<u8> {
         location(4, 0, 0x2000, &[]),
     ];
     let strings: Vec<u8> = STRINGS.iter().flat_map(|text| message(6, text.as_bytes())).collect();
-    [
-        types,
-        samples.concat(),
-        mapping(1, 4),
-        mapping(2, 5),
-        locations.concat(),
-        function,
-        strings,
-        number(12, 5),
-    ]
-    .concat()
+    [types, samples.concat(), mapping(1, 4), mapping(2, 5), locations.concat(), function, strings, number(12, 5)]
+        .concat()
 }
 
 /// Opens a profile, which must not be damaged.
@@ -135,7 +126,8 @@ fn without_names_the_profile_is_encoded_as_it_was() {
 fn all_known_fields_are_kept() {
     let numbers = |last: u8| -> Vec<u8> { (1..=last).flat_map(|tag| number(tag, u64::from(tag))).collect() };
     let label = message(3, &numbers(4));
-    let sample = message(2, &[message(1, &[1]), message(2, &[1]), label].concat());
+    let sample = message(2, &[message(1, &[1, 2]), message(2, &[1]), label].concat());
+    let bare = message(4, &[number(1, 2), number(3, 0x2000)].concat());
     let line = message(4, &numbers(3));
     let location = message(4, &[numbers(3), line, number(5, 1)].concat());
     let flags: Vec<u8> = (7..=10).flat_map(|tag| number(tag, 1)).collect();
@@ -146,6 +138,7 @@ fn all_known_fields_are_kept() {
         sample,
         mapping,
         location,
+        bare,
         message(5, &numbers(5)),
         STRINGS.iter().flat_map(|text| message(6, text.as_bytes())).collect(),
         facts[..8].to_vec(),
@@ -170,7 +163,10 @@ fn unknown_fields_are_counted_wherever_they_are() {
     let mut warnings = Warnings::new();
     open(&bytes, &mut warnings).unwrap();
     let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
-    assert!(said.len() == 1 && said[0].contains("8 unknown fields") && said[0].contains("field 100 of Label"), "{said:?}");
+    assert!(
+        said.len() == 1 && said[0].contains("8 unknown fields") && said[0].contains("field 100 of Label"),
+        "{said:?}"
+    );
 }
 
 #[test]
