@@ -27,10 +27,11 @@ use crate::model::about::{TimeExtent, ValueTypes};
 use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId, Weight};
 use flate2::{Compression, write::GzEncoder};
 use messages::{
-    LabelMessage, PprofFunction, PprofLine, PprofLocation, PprofMapping, PprofProfile, PprofSample, SAMPLE, StringTable,
-    VALUE_TYPE, ValueType,
+    LabelMessage, PprofFunction, PprofLine, PprofLocation, PprofMapping, PprofProfile, PprofSample, SAMPLE,
+    StringTable, VALUE_TYPE, ValueType,
 };
 use prost::Message;
+use prost::encoding::encode_varint;
 use prost::encoding::message::encoded_len_repeated;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -50,7 +51,10 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
             Error::new(message).with_remedy(Some("select events with --event, or use another format".to_owned()))
         );
     }
-    let samples = sums.iter().map(|sum| sum.message(profile, &labels, values).encode_to_vec().into());
+    let samples = sums.iter().map(|sum| {
+        let labels = labels.get(&sum.owner).map_or(&[][..], Vec::as_slice);
+        sum.encode(profile, labels, values).into()
+    });
     write_file(&file, samples, &mut gzip)?;
     gzip.finish()?;
     Ok(())
@@ -76,8 +80,8 @@ fn write_file<'s>(
             piece.clear();
         }
     }
-    out.write_all(&piece)?;
-    Ok(out.write_all(tables)?)
+    piece.extend_from_slice(tables);
+    Ok(out.write_all(&piece)?)
 }
 
 /// Upper limit for the number of values in all samples together. Each sample has a value for every type, most of them
@@ -107,20 +111,23 @@ struct SampleSum {
 }
 
 impl SampleSum {
-    /// The encoded sample's message. `types` is the number of values that it must have.
-    fn message(
-        &self,
-        profile: &Profile,
-        labels: &FxHashMap<(usize, TrackId), Vec<LabelMessage>>,
-        types: usize,
-    ) -> PprofSample {
-        let location_id = profile.frames_up(self.stack).map(location_id).collect();
-        let label = labels.get(&self.owner).cloned().unwrap_or_default();
-        let mut value = vec![0; types];
-        for &(index, number) in &self.values {
-            value[index] = number;
+    /// Encodes the sample as a [`PprofSample`]. `types` is the number of values that it must have. With thousands of
+    /// events, nearly all of them are 0, so they are not encoded one by one.
+    fn encode(&self, profile: &Profile, labels: &[LabelMessage], types: usize) -> Vec<u8> {
+        let mut values = self.values.clone();
+        values.sort_unstable();
+        let (mut encoded_values, mut next) = (Vec::with_capacity(types + 16), 0);
+        for (index, value) in values {
+            encoded_values.resize(encoded_values.len() + index - next, 0);
+            encode_varint(value as u64, &mut encoded_values);
+            next = index + 1;
         }
-        PprofSample { location_id, value, label }
+        encoded_values.resize(encoded_values.len() + types - next, 0);
+        let locations: Vec<u64> = profile.frames_up(self.stack).map(location_id).collect();
+        let mut sample = PprofSample { location_id: locations, ..PprofSample::default() }.encode_to_vec();
+        put_field(PprofSample::VALUE, &[&encoded_values], &mut sample);
+        PprofSample { label: labels.to_vec(), ..PprofSample::default() }.encode_raw(&mut sample);
+        sample
     }
 
     /// Adds to the value with this index. No other event's values may have been added since the first call for this
@@ -231,6 +238,8 @@ fn add_facts(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut Strin
         file.default_sample_type = strings.id(&stated.default_type);
         file.drop_frames = strings.id(&stated.drop_frames);
         file.keep_frames = strings.id(&stated.keep_frames);
+        file.comment.extend(stated.comments.iter().map(|comment| strings.id(comment)));
+        file.doc_url = strings.id(&stated.doc_url);
     } else if let Some(series) = profile.series.first() {
         let counted = value_type(series, strings);
         (file.period_type, file.period) = (Some(counted), clamp(series.period()));

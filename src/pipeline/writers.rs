@@ -6,6 +6,7 @@ use super::job::Outcome;
 use super::outputs::{self, each_event};
 use super::sink::Naming;
 use super::terminal::write_text;
+use crate::analysis::quantity::counted;
 use crate::contract::format::{Detail, Events, ReadOptions, WriteOptions, Writer};
 use crate::error::{Error, Result};
 use crate::formats::{FORMATS, find_format};
@@ -34,6 +35,14 @@ pub(crate) fn write(
             write_text(&mut output, |out| (writer.run)(profile, how, out))?;
             output.commit()
         }
+    }
+}
+
+/// The remark for an output in a format that can't hold the labels of the profile's samples. `None` if it has none.
+pub(crate) fn labels_remark(profile: &Profile, format: &str) -> Option<String> {
+    match profile.about.samples_without_labels {
+        0 => None,
+        samples => Some(format!("left out the labels of {}: {format} can't hold them", counted(samples, "sample"))),
     }
 }
 

@@ -67,6 +67,11 @@ pub(super) struct PprofSample {
     pub(super) label: Vec<LabelMessage>,
 }
 
+impl PprofSample {
+    /// The number of the field with the values.
+    pub(super) const VALUE: u32 = 2;
+}
+
 /// pprof's `Label`: a key with a text, or with a number and its unit.
 #[derive(Clone, Copy, PartialEq, Message)]
 pub(super) struct LabelMessage {
@@ -152,7 +157,14 @@ pub(super) struct PprofFunction {
 pub(super) static SCHEMA: MessageSchema = MessageSchema {
     name: "Profile",
     last_field: 15,
-    messages: &[(VALUE_TYPE, &VALUE_TYPES), (SAMPLE, &SAMPLES), (3, &MAPPING), (4, &LOCATION), (5, &FUNCTION), (11, &VALUE_TYPES)],
+    messages: &[
+        (VALUE_TYPE, &VALUE_TYPES),
+        (SAMPLE, &SAMPLES),
+        (3, &MAPPING),
+        (4, &LOCATION),
+        (5, &FUNCTION),
+        (11, &VALUE_TYPES),
+    ],
 };
 static VALUE_TYPES: MessageSchema = MessageSchema { name: "ValueType", last_field: 2, messages: &[] };
 static SAMPLES: MessageSchema = MessageSchema { name: "Sample", last_field: 3, messages: &[(3, &LABEL)] };

@@ -15,9 +15,9 @@ use super::messages::{LabelMessage, PprofSample, ValueType};
 use super::tables::{Tables, is_pid, is_tid};
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
 use crate::analysis::namesakes::column_in_system_name;
+use crate::analysis::quantity::counted;
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
-use crate::analysis::quantity::counted;
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::model::about::{About, SampleValue, TimeExtent, ValueTypes, join_extents};
 use crate::model::process::BuildId;
@@ -102,6 +102,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         profile,
         sampled: None,
         keeps_labels: options.apart || options.labels,
+        samples_without_labels: 0,
         number_labels: BTreeMap::new(),
         unfit_values: 0,
         skipped_labels: Skipped::new("label"),
@@ -119,6 +120,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     warnings.extend(reading.skipped_labels.into_warning());
     warnings.extend(unfit_values(reading.unfit_values, tables.profile.sample_type.len()));
     reading.profile.about = recording_facts(&tables, reading.sampled);
+    reading.profile.about.samples_without_labels = reading.samples_without_labels;
     let values = value_types(&tables, &reading.events, reading.number_labels, &reading.profile);
     reading.profile.about.values = Some(values);
     Ok(reading.profile)
@@ -269,6 +271,8 @@ struct PprofReading<'t, 'd> {
     /// Whether all labels of samples are kept, so that samples with different labels stay apart. Otherwise, only the
     /// labels for process, thread, CPU and time are used.
     keeps_labels: bool,
+    /// The number of samples with labels that are not kept.
+    samples_without_labels: u64,
     /// The unit of each label whose values are numbers.
     number_labels: BTreeMap<Box<str>, Box<str>>,
     /// The number of samples that don't have one value for each value type.
@@ -309,6 +313,7 @@ impl PprofReading<'_, '_> {
     /// Finds out from a sample's labels where and when it was taken.
     fn owner(&mut self, sample: &PprofSample) -> SampleOwner {
         let (mut track, mut time, mut others) = (Track::default(), None, BTreeMap::new());
+        let mut has_more = false;
         for label in &sample.label {
             let key = self.tables.string(label.key);
             let text = self.tables.string(label.str);
@@ -323,19 +328,16 @@ impl PprofReading<'_, '_> {
                     time = Some(Nanos(label.num.unsigned_abs()));
                 }
                 // The names of events in our own files, which have the values of all events anyway.
-                b"event" if self.has_event_named(text) => {}
+                b"event" if self.profile.find_series(&String::from_utf8_lossy(text)).is_some() => {}
                 _ if self.keeps_labels => self.add_label(label, &mut others),
-                _ => {}
+                _ => has_more = true,
             }
         }
+        self.samples_without_labels += u64::from(has_more);
         if !others.is_empty() {
             track.labels = Some(Arc::new(others));
         }
         SampleOwner { track, time }
-    }
-
-    fn has_event_named(&self, name: &[u8]) -> bool {
-        self.events.iter().any(|event| self.profile.series[event.series].name.as_bytes() == name)
     }
 
     /// Adds a label to those of a sample. A sample may have several values for one key; only the first is kept.
@@ -397,6 +399,8 @@ fn value_types(
         period: file.period,
         drop_frames: tables.text(file.drop_frames),
         keep_frames: tables.text(file.keep_frames),
+        comments: file.comment.iter().map(|comment| tables.text(*comment)).collect(),
+        doc_url: tables.text(file.doc_url),
         number_labels,
     }
 }
