@@ -35,3 +35,45 @@ impl FunctionFiles {
         frame.file.or_else(|| self.files.get(&profile.function_of(frame)).copied())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::stacks::FrameKind;
+
+    /// Adds a frame of the function `f` and returns it.
+    fn add_frame(profile: &mut Profile, line: u32, file: Option<&[u8]>) -> Frame {
+        let name = profile.name(b"f");
+        let file = file.map(|file| profile.name(file));
+        let id = profile.frame(Frame { file, line, ..Frame::new(name, FrameKind::User) });
+        *profile.frame_of(id)
+    }
+
+    #[test]
+    fn each_frame_is_examined_once_however_often_frames_are_added() {
+        let (mut profile, mut files, mut examined) = (Profile::new(), FunctionFiles::default(), 0);
+        for line in 1..=500 {
+            add_frame(&mut profile, line, Some(b"a.c"));
+            examined += profile.frames_after(files.seen).len();
+            files.update(&profile);
+        }
+        assert_eq!((examined, profile.frame_count()), (500, 500));
+    }
+
+    #[test]
+    fn a_function_has_the_first_file_of_its_frames_and_none_of_another_profile() {
+        let (mut profile, mut files) = (Profile::new(), FunctionFiles::default());
+        let bare = add_frame(&mut profile, 0, None);
+        files.update(&profile);
+        assert_eq!(files.file_of(&profile, &bare), None);
+        let first = add_frame(&mut profile, 3, Some(b"a.c"));
+        let second = add_frame(&mut profile, 4, Some(b"b.c"));
+        files.update(&profile);
+        assert_eq!(files.file_of(&profile, &bare), first.file);
+        assert_eq!(files.file_of(&profile, &second), second.file);
+        let mut other = Profile::new();
+        let bare = add_frame(&mut other, 0, None);
+        files.update(&other);
+        assert_eq!(files.file_of(&other, &bare), None, "a profile with fewer frames is another one");
+    }
+}

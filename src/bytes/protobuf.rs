@@ -1,6 +1,6 @@
 //! Reads the fields of a Protocol Buffers message one by one, in the order in which they are stored.
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Skipped};
 use prost::DecodeError;
 use prost::encoding::{WireType, decode_key, decode_varint, encode_key, encode_varint};
 
@@ -179,4 +179,41 @@ pub fn put_field(tag: u32, parts: &[&[u8]], out: &mut Vec<u8>) {
     encode_key(tag, WireType::LengthDelimited, out);
     encode_varint(len as u64, out);
     parts.iter().for_each(|part| out.extend_from_slice(part));
+}
+
+/// The fields of a message type, to find those that a file has beyond them.
+#[derive(Debug)]
+pub struct MessageSchema {
+    /// The type's name, for messages.
+    pub name: &'static str,
+    /// The highest field number. All lower ones exist, too.
+    pub last_field: u32,
+    /// The fields that hold messages, and the types of these.
+    pub messages: &'static [(u32, &'static Self)],
+}
+
+/// How deep messages are searched for unknown fields. Decoders have the same limit.
+const DEEPEST: usize = 100;
+
+impl MessageSchema {
+    /// Adds the unknown fields of a message of this type, and of all messages in it, to `unknown`. Decoders skip such
+    /// fields, so they are missing when the message is encoded again.
+    pub fn find_unknown(&self, message: &[u8], unknown: &mut Skipped) {
+        self.find_unknown_within(message, DEEPEST, unknown);
+    }
+
+    fn find_unknown_within(&self, message: &[u8], depth: usize, unknown: &mut Skipped) {
+        for (tag, value) in inner(message) {
+            if tag > self.last_field {
+                unknown.add(Error::new(format!("field {tag} of {}", self.name)));
+                continue;
+            }
+            let field = self.messages.iter().find(|(number, _)| *number == tag);
+            if let Some((_, schema)) = field
+                && depth > 0
+            {
+                schema.find_unknown_within(value.bytes(), depth - 1, unknown);
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ use crate::pipeline::any::LoadOptions;
 use crate::pipeline::listed::{Expanded, expand};
 use crate::pipeline::merging::{FirstInput, load_merged};
 use crate::pipeline::terminal::refuse_terminal;
-use crate::pipeline::writers::{load_options, write, writer};
+use crate::pipeline::writers::{labels_remark, load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
 
 /// The options of `merge`: what to merge, and where to write the result.
@@ -41,6 +41,7 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     let (profile, mut outcome) = load_merged(&inputs, first, &load_options, options.write.by, job)?;
     outcome.failed.extend(unread);
     write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
+    outcome.summary.extend(labels_remark(&profile, to));
     Ok(outcome)
 }
 

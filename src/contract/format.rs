@@ -112,6 +112,8 @@ pub struct Writer {
     pub jit_names: JitNames,
     /// True if the output states on which CPU each sample was taken, so that rows of different CPUs stay apart.
     pub by_cpu: bool,
+    /// True if the output can hold labels of samples, so that rows with different labels stay apart.
+    pub labels: bool,
     /// True if the output can hold negative numbers.
     pub signed: bool,
     /// Starts an output of spans, for inputs with spans. `None` if the format can't hold spans; they are then summed to

@@ -39,6 +39,8 @@ pub struct ReadOptions {
     /// Whether to keep rows of different recordings, or rows with different labels, apart. Only some formats have
     /// these.
     pub apart: bool,
+    /// Whether to keep the labels of samples, and with them rows with different labels apart. `apart` includes this.
+    pub labels: bool,
     /// Whether the caller needs columns of source positions, for looking them up in source maps.
     pub columns: bool,
     /// For traces: whether to count spans as Perfetto's trace processor does.

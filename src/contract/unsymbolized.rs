@@ -1,7 +1,8 @@
 //! Profiles that hold addresses without names, and how they get names.
 //!
 //! A rewriter lists its unnamed addresses, is given the functions at these addresses, and writes the file with the
-//! functions' names. It doesn't know where names come from. Whatever stays unnamed is copied byte for byte.
+//! functions' names. It doesn't know where names come from. Protocol buffers are decoded, changed and encoded again;
+//! JSON keeps its bytes wherever nothing changes.
 
 use crate::error::{Result, Warnings};
 use crate::model::backing::Backing;
@@ -71,35 +72,71 @@ pub struct NamedCall<'a> {
 /// from the innermost outwards, then the compiled function. Empty if no function is known.
 pub type Ask<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
 
-/// The functions at a location of the profile, for those of its uses that agree. The same address may be different
-/// functions in different processes.
-#[derive(Debug)]
-pub struct Meaning<'a, U> {
-    /// The functions at the location, in the order of [`Ask`].
-    pub calls: Vec<NamedCall<'a>>,
-    /// The uses of the location, such as samples, for which it has these functions.
-    pub uses: Vec<U>,
+/// How the samples of one process use a location that has no name. Locations are shared by all samples (pprof, OTLP).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LocationUse {
+    /// Index in the profile's table of locations.
+    pub location: u32,
+    /// The process; `None` if the samples don't state it, or if the address is in a file and so means the same in every
+    /// process.
+    pub pid: Option<Pid>,
+    /// Whether the location is a caller, so that its address is a return address.
+    pub is_caller: bool,
 }
 
-/// Groups the uses of a location, such as samples, by the functions that `calls` returns for them. The first group
-/// contains the first use; the caller lets this group keep the original location and creates a new one for each other
-/// group.
-pub fn meanings<'a, U: Copy>(of_location: &[U], calls: impl Fn(&U) -> Vec<NamedCall<'a>>) -> Vec<Meaning<'a, U>> {
-    let mut meanings: Vec<Meaning<'a, U>> = Vec::new();
-    // Compare names only: uses with the same functions may have different lines, for example a return address and the
-    // address of a running instruction.
-    let mut by_names: FxHashMap<Vec<&[u8]>, usize> = FxHashMap::default();
-    for one in of_location {
-        let calls = calls(one);
-        let names = calls.iter().map(|call| call.name).collect();
-        let next = meanings.len();
-        let at = *by_names.entry(names).or_insert(next);
-        match meanings.get_mut(at) {
-            Some(meaning) => meaning.uses.push(*one),
-            None => meanings.push(Meaning { calls, uses: vec![*one] }),
+/// The functions of a profile's locations. A location can be different functions in different processes, or as a caller
+/// and as the innermost frame. The first use keeps the location; for each other function, the location gets a copy.
+#[derive(Debug, Default)]
+pub struct LocationNames<'a> {
+    /// Locations with their functions, in the order of [`Ask`]. Locations that stay unnamed are not listed.
+    pub named: Vec<(u32, Vec<NamedCall<'a>>)>,
+    /// For each copy, the location and the functions of the copy, which may be none.
+    pub copies: Vec<(u32, Vec<NamedCall<'a>>)>,
+    /// The uses that get a copy instead of the location itself, with the index in `copies`.
+    moved: FxHashMap<LocationUse, usize>,
+}
+
+impl<'a> LocationNames<'a> {
+    /// Decides which functions each location and its copies get. `uses` are in ascending order, and `look_up` returns
+    /// the functions for a use.
+    pub fn new(uses: &[LocationUse], look_up: impl Fn(&LocationUse) -> Vec<NamedCall<'a>>) -> Self {
+        let mut names = Self::default();
+        for of_location in uses.chunk_by(|one, other| one.location == other.location) {
+            let [first, others @ ..] = of_location else { continue };
+            let calls = look_up(first);
+            let first_names = function_names(&calls);
+            // The copies of this location, by the names of their functions.
+            let mut copies: FxHashMap<Vec<&[u8]>, usize> = FxHashMap::default();
+            for other in others {
+                let calls = look_up(other);
+                let other_names = function_names(&calls);
+                if other_names == first_names {
+                    continue;
+                }
+                let copy = *copies.entry(other_names).or_insert(names.copies.len());
+                if copy == names.copies.len() {
+                    names.copies.push((other.location, calls));
+                }
+                names.moved.insert(*other, copy);
+            }
+            if !calls.is_empty() {
+                names.named.push((first.location, calls));
+            }
         }
+        names
     }
-    meanings
+
+    /// The index in `copies` of the copy that a use gets; `None` if it keeps the location.
+    pub fn copy_of(&self, location_use: &LocationUse) -> Option<usize> {
+        // Most profiles have no copies, so most look-ups are avoided.
+        if self.moved.is_empty() { None } else { self.moved.get(location_use).copied() }
+    }
+}
+
+/// The names by which the functions of two uses are compared. Their lines may differ, for example between a return
+/// address and the address of a running instruction.
+fn function_names<'a>(calls: &[NamedCall<'a>]) -> Vec<&'a [u8]> {
+    calls.iter().map(|call| call.name).collect()
 }
 
 /// A parsed profile with unnamed addresses.
@@ -118,8 +155,8 @@ pub trait Unsymbolized: Debug {
         true
     }
 
-    /// Writes the profile, with the names that `ask` returns.
-    fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()>;
+    /// Adds the names that `ask` returns, and writes the profile.
+    fn write(&mut self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()>;
 }
 
 /// Parses a profile to find its unnamed addresses.

@@ -85,9 +85,7 @@ fn facts(profile: &Profile, kept: Kept) -> BTreeMap<String, EventFacts> {
         let rows = series.signed_rows(Weight::Period).filter(|(_, weight)| kept.negative || *weight > 0);
         for (row, weight) in rows {
             facts.total += weight;
-            // Sample counts of positive and negative samples cancel out if a format sums the samples of equal
-            // stacks.
-            facts.count += if kept.counts && series.negative.is_empty() { row.count } else { 0 };
+            facts.count += if kept.counts { row.count } else { 0 };
             let mut seen = BTreeSet::new();
             for (depth, id) in profile.frames_up(row.stack).enumerate() {
                 let frame = profile.frame_of(id);
@@ -158,7 +156,8 @@ proptest! {
         let track = profile.track(Track { comm: b"t".to_vec(), ..Track::default() });
         for (at, (event, functions, weight, count)) in samples.iter().enumerate() {
             // The first weights are positive, so that every event has samples even in formats without negative
-            // weights. Negative ones have a function of their own: formats that add up equal stacks would mix the signs.
+            // weights. Negative ones have a function of their own: in formats that add up equal stacks, weights and
+            // counts of different signs would cancel out.
             let is_negative = has_negative && at > 2 && weight % 3 == 0;
             let functions = functions.iter().map(|function| FUNCTIONS[*function]);
             let mut stack = None;

@@ -50,6 +50,7 @@ const fn writer(run: WriteFn) -> Writer {
         detail,
         jit_names,
         by_cpu: false,
+        labels: false,
         signed: false,
         spans: None,
         stream: None,
@@ -110,7 +111,13 @@ pub const FORMATS: &[Format] = &[
         files: &["*.pb.gz", "*.pprof"],
         sniff: Some(pprof::sniff),
         read: Read::Stacks(pprof::read),
-        write: Some(Writer { jit_names: JitNames::Pretty, by_cpu: true, signed: true, ..writer(pprof::write) }),
+        write: Some(Writer {
+            jit_names: JitNames::Pretty,
+            by_cpu: true,
+            labels: true,
+            signed: true,
+            ..writer(pprof::write)
+        }),
         rewriter: Some(Rewriter { command: "inject", open: Some(pprof::open_unsymbolized) }),
     },
     Format {

@@ -19,6 +19,7 @@ use crate::analysis::function_files::FunctionFiles;
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
 use crate::analysis::namesakes::system_name;
+use crate::bytes::protobuf::put_field;
 use crate::contract::format::WriteOptions;
 use crate::contract::rows::{clamp, command_line};
 use crate::error::{Error, Result};
@@ -26,17 +27,19 @@ use crate::model::about::{TimeExtent, ValueTypes};
 use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId, Weight};
 use flate2::{Compression, write::GzEncoder};
 use messages::{
-    LabelMessage, PprofFunction, PprofLine, PprofLocation, PprofMapping, PprofProfile, PprofSample, StringTable,
-    ValueType,
+    LabelMessage, PprofFunction, PprofLine, PprofLocation, PprofMapping, PprofProfile, PprofSample, SAMPLE,
+    StringTable, VALUE_TYPE, ValueType,
 };
 use prost::Message;
-use prost::encoding::message::encode as encode_tagged;
+use prost::encoding::encode_varint;
+use prost::encoding::message::encoded_len_repeated;
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::io::Write;
 
 /// Writes all events of a profile.
 pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    let PprofDraft { mut file, sums, labels } = build(profile);
+    let PprofDraft { file, sums, labels } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
     let values = file.sample_type.len();
     if values > MANY_TYPES && values.saturating_mul(sums.len()) > MOST_VALUES {
@@ -48,26 +51,38 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
             Error::new(message).with_remedy(Some("select events with --event, or use another format".to_owned()))
         );
     }
-    let types = PprofProfile { sample_type: std::mem::take(&mut file.sample_type), ..PprofProfile::default() };
-    let mut bytes = types.encode_to_vec();
-    for sum in &sums {
-        encode_tagged(SAMPLE, &sum.message(profile, &labels), &mut bytes);
-        if bytes.len() >= PIECE {
-            gzip.write_all(&bytes)?;
-            bytes.clear();
-        }
-    }
-    file.encode_raw(&mut bytes);
-    gzip.write_all(&bytes)?;
+    let samples = sums.iter().map(|sum| {
+        let labels = labels.get(&sum.owner).map_or(&[][..], Vec::as_slice);
+        sum.encode(profile, labels, values).into()
+    });
+    write_file(&file, samples, &mut gzip)?;
     gzip.finish()?;
     Ok(())
 }
 
-/// The field number of [`PprofProfile::sample`].
-const SAMPLE: u32 = 2;
-
-/// How many bytes are compressed at a time.
+/// How many bytes are written at a time.
 const PIECE: usize = 1 << 20;
+
+/// Writes a file with these encoded samples. They follow the value types, as in files of other tools: readers, ours
+/// too, recognize a profile by its first fields.
+fn write_file<'s>(
+    file: &PprofProfile,
+    samples: impl Iterator<Item = Cow<'s, [u8]>>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let tables = file.encode_to_vec();
+    let (value_types, tables) = tables.split_at(encoded_len_repeated(VALUE_TYPE, &file.sample_type));
+    let mut piece = value_types.to_vec();
+    for sample in samples {
+        put_field(SAMPLE, &[&sample], &mut piece);
+        if piece.len() >= PIECE {
+            out.write_all(&piece)?;
+            piece.clear();
+        }
+    }
+    piece.extend_from_slice(tables);
+    Ok(out.write_all(&piece)?)
+}
 
 /// Upper limit for the number of values in all samples together. Each sample has a value for every type, most of them
 /// 0.
@@ -91,14 +106,38 @@ struct SampleSum {
     /// The event and thread, which determine the labels.
     owner: (usize, TrackId),
     stack: Option<StackId>,
-    values: Vec<i64>,
+    /// The values that are not 0, each with the index of its type. Those of the event that is being added come last.
+    values: Vec<(usize, i64)>,
 }
 
 impl SampleSum {
-    fn message(&self, profile: &Profile, labels: &FxHashMap<(usize, TrackId), Vec<LabelMessage>>) -> PprofSample {
-        let location_id = profile.frames_up(self.stack).map(location_id).collect();
-        let label = labels.get(&self.owner).cloned().unwrap_or_default();
-        PprofSample { location_id, value: self.values.clone(), label }
+    /// Encodes the sample as a [`PprofSample`]. `types` is the number of values that it must have. With thousands of
+    /// events, nearly all of them are 0, so they are not encoded one by one.
+    fn encode(&self, profile: &Profile, labels: &[LabelMessage], types: usize) -> Vec<u8> {
+        let mut values = self.values.clone();
+        values.sort_unstable();
+        let (mut encoded_values, mut next) = (Vec::with_capacity(types + 16), 0);
+        for (index, value) in values {
+            encoded_values.resize(encoded_values.len() + index - next, 0);
+            encode_varint(value as u64, &mut encoded_values);
+            next = index + 1;
+        }
+        encoded_values.resize(encoded_values.len() + types - next, 0);
+        let locations: Vec<u64> = profile.frames_up(self.stack).map(location_id).collect();
+        let mut sample = PprofSample { location_id: locations, ..PprofSample::default() }.encode_to_vec();
+        put_field(PprofSample::VALUE, &[&encoded_values], &mut sample);
+        PprofSample { label: labels.to_vec(), ..PprofSample::default() }.encode_raw(&mut sample);
+        sample
+    }
+
+    /// Adds to the value with this index. No other event's values may have been added since the first call for this
+    /// index.
+    fn add(&mut self, index: usize, number: i64) {
+        // An event has two values: the sample count and the weight.
+        match self.values.iter_mut().rev().take(2).find(|(other, _)| *other == index) {
+            Some((_, value)) => *value = value.saturating_add(number),
+            None => self.values.push((index, number)),
+        }
     }
 }
 
@@ -199,6 +238,8 @@ fn add_facts(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut Strin
         file.default_sample_type = strings.id(&stated.default_type);
         file.drop_frames = strings.id(&stated.drop_frames);
         file.keep_frames = strings.id(&stated.keep_frames);
+        file.comment.extend(stated.comments.iter().map(|comment| strings.id(comment)));
+        file.doc_url = strings.id(&stated.doc_url);
     } else if let Some(series) = profile.series.first() {
         let counted = value_type(series, strings);
         (file.period_type, file.period) = (Some(counted), clamp(series.period()));
@@ -236,41 +277,53 @@ impl PprofDraft {
                 if number == self.sums.len() {
                     self.labels
                         .entry((owner, track))
-                        .or_insert_with(|| labels(profile.track_of(track), event, strings));
-                    let values = vec![0; self.file.sample_type.len()];
-                    self.sums.push(SampleSum { owner: (owner, track), stack, values });
+                        .or_insert_with(|| labels(profile, profile.track_of(track), event, strings));
+                    self.sums.push(SampleSum { owner: (owner, track), stack, values: Vec::new() });
                 }
-                let values = &mut self.sums[number].values;
+                let sum = &mut self.sums[number];
                 if let Some(counts) = places.counts {
-                    let count = if weight < 0 { -clamp(row.count) } else { clamp(row.count) };
-                    values[counts] = values[counts].saturating_add(count);
+                    sum.add(counts, if weight < 0 { -clamp(row.count) } else { clamp(row.count) });
                 }
-                let weight = weight / clamp(places.scale.max(1));
-                values[places.weights] = values[places.weights].saturating_add(weight);
+                sum.add(places.weights, weight / clamp(places.scale.max(1)));
             }
         }
     }
 }
 
-/// The labels for process, thread and CPU, and for the event if it is given.
-fn labels(track: &Track, event: Option<&str>, strings: &mut StringTable) -> Vec<LabelMessage> {
+/// The labels of a thread's samples: process, thread and CPU, the event if it is given, and those that were read.
+fn labels(profile: &Profile, track: &Track, event: Option<&str>, strings: &mut StringTable) -> Vec<LabelMessage> {
     let mut labels = Vec::new();
-    if let Some(pid) = track.pid {
-        labels.push(LabelMessage { key: strings.id("pid"), str: 0, num: pid.0.into() });
-    }
-    if let Some(tid) = track.tid {
-        labels.push(LabelMessage { key: strings.id("tid"), str: 0, num: tid.0.into() });
-    }
-    if let Some(cpu) = track.cpu {
-        labels.push(LabelMessage { key: strings.id("cpu"), str: 0, num: cpu.into() });
+    let ids = [
+        ("pid", track.pid.map(|pid| pid.0.into())),
+        ("tid", track.tid.map(|tid| tid.0.into())),
+        ("cpu", track.cpu.map(i64::from)),
+    ];
+    for (key, id) in ids {
+        if let Some(num) = id {
+            labels.push(LabelMessage { key: strings.id(key), num, ..LabelMessage::default() });
+        }
     }
     if !track.comm.is_empty() {
-        labels.push(LabelMessage { key: strings.id("thread"), str: strings.id_of(&track.comm), num: 0 });
+        labels.push(text_label("thread", &String::from_utf8_lossy(&track.comm), strings));
     }
     if let Some(event) = event {
-        labels.push(LabelMessage { key: strings.id("event"), str: strings.id(event), num: 0 });
+        labels.push(text_label("event", event, strings));
+    }
+    let units = profile.about.values.as_ref().map(|values| &values.number_labels);
+    for (key, value) in track.labels.iter().flat_map(|labels| &**labels) {
+        let unit = units.and_then(|units| units.get(key));
+        match (unit, value.parse()) {
+            (Some(unit), Ok(num)) => {
+                labels.push(LabelMessage { key: strings.id(key), str: 0, num, num_unit: strings.id(unit) });
+            }
+            _ => labels.push(text_label(key, value, strings)),
+        }
     }
     labels
+}
+
+fn text_label(key: &str, text: &str, strings: &mut StringTable) -> LabelMessage {
+    LabelMessage { key: strings.id(key), str: strings.id(text), ..LabelMessage::default() }
 }
 
 /// pprof reserves ID 0, so IDs are one higher than frame numbers.
@@ -299,9 +352,9 @@ fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
             file.function.push(PprofFunction { id: next, name, system_name, filename, start_line });
         }
         let place = pieces.place(profile, frame, &mut |piece| found.push(piece));
-        let line = vec![PprofLine { function_id, line: frame.line.into() }];
+        let line = vec![PprofLine { function_id, line: frame.line.into(), column: 0 }];
         let (mapping_id, address) = (place.mapping, place.address);
-        file.location.push(PprofLocation { id: location_id(id), mapping_id, address, line });
+        file.location.push(PprofLocation { id: location_id(id), mapping_id, address, line, is_folded: false });
     }
     file.mapping = (1..).zip(&found).map(|(id, piece)| mapping(id, piece, strings)).collect();
 }

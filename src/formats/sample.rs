@@ -34,6 +34,7 @@ pub fn sniff(head: &[u8]) -> bool {
 /// Reads the call trees of all threads. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::keeping(options.keep);
+    profile.about.os = Some(b"Darwin".to_vec());
     let series = profile.series_named("samples", Unit::Samples);
     let process = parse_process(bytes.split(|&byte| byte == b'\n').next().unwrap_or_default());
     let track = profile.track(process.clone());

@@ -39,6 +39,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let (header, rest) = split_header(bytes);
     let columns = VsprofColumns::find(header).ok_or_else(|| Error::new("has no line of names"))?;
     let mut profile = Profile::keeping(options.keep);
+    profile.about.os = Some(b"Windows".to_vec());
     let mut total_millis = columns.total_millis(rest);
     let series = if total_millis.is_none() && columns.shares.is_some() {
         // Without a total, weights are in parts per million. That is what nanoseconds of a 1 ms total are.

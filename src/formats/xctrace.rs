@@ -23,7 +23,8 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// Reads all rows. Rows without a backtrace get an unknown stack.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let profile = Profile::keeping(options.keep);
+    let mut profile = Profile::keeping(options.keep);
+    profile.about.os = Some(b"Darwin".to_vec());
     let mut reader = XctraceReader {
         profile,
         named: NamedFrames::default(),

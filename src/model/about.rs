@@ -21,6 +21,8 @@ pub struct About {
     pub host: Option<Vec<u8>>,
     /// The machine's architecture, as `uname -m` prints it.
     pub arch: Option<Vec<u8>>,
+    /// The machine's operating system, as `uname -s` prints it (`Linux`, `Darwin`), or `Windows`.
+    pub os: Option<Vec<u8>>,
     /// The machine's kernel release, as `uname -r` prints it.
     pub os_release: Option<Vec<u8>>,
     /// The number of the machine's CPUs that were online.
@@ -34,6 +36,8 @@ pub struct About {
     pub lost: u64,
     /// Lost samples per host, for profiles of several machines that record it.
     pub lost_on: BTreeMap<Box<str>, u64>,
+    /// The number of samples whose labels were not read, because the caller doesn't need them.
+    pub samples_without_labels: u64,
     /// Counts of frames with and without names, over all samples that weren't filtered out. All zero if the reader
     /// didn't count them.
     pub frames: FrameCounts,
@@ -66,6 +70,12 @@ pub struct ValueTypes {
     pub drop_frames: String,
     /// Regular expression: functions whose whole name matches are kept even if `drop_frames` matches.
     pub keep_frames: String,
+    /// Free text about the profile.
+    pub comments: Vec<String>,
+    /// The URL of documentation about this kind of profile; empty if the file doesn't state one.
+    pub doc_url: String,
+    /// The unit of each sample label whose values are numbers; empty if it has none. All other labels are text.
+    pub number_labels: BTreeMap<Box<str>, Box<str>>,
 }
 
 /// One value type of a pprof profile.
@@ -93,8 +103,18 @@ impl ValueTypes {
     }
 
     /// Merges the value types of a profile that was read after this one. If both have the same period type, keeps the
-    /// longer period; everything else stays as it is.
+    /// longer period. Number labels with different units have no unit. Comments of both are kept. Of everything else,
+    /// what this one states stays as it is.
     fn merge(&mut self, other: &Self) {
+        let known: FxHashSet<&String> = self.comments.iter().collect();
+        let new: Vec<String> = other.comments.iter().filter(|comment| !known.contains(comment)).cloned().collect();
+        self.comments.extend(new);
+        for (key, unit) in &other.number_labels {
+            let merged = self.number_labels.entry(key.clone()).or_insert_with(|| unit.clone());
+            if merged != unit {
+                *merged = Box::default();
+            }
+        }
         if self.period_type == other.period_type {
             self.period = self.period.max(other.period);
         }
@@ -307,6 +327,7 @@ impl About {
         }
         self.host = self.host.take().or_else(|| other.host.clone());
         self.arch = self.arch.take().or_else(|| other.arch.clone());
+        self.os = self.os.take().or_else(|| other.os.clone());
         self.os_release = self.os_release.take().or_else(|| other.os_release.clone());
         self.cpus = self.cpus.or(other.cpus);
         self.epoch = self.epoch.or(other.epoch);
@@ -317,6 +338,7 @@ impl About {
         }
         self.sampled = join_extents(self.sampled, other.sampled);
         add(&mut self.lost, other.lost);
+        add(&mut self.samples_without_labels, other.samples_without_labels);
         for (host, lost) in &other.lost_on {
             add(self.lost_on.entry(host.clone()).or_default(), *lost);
         }

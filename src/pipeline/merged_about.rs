@@ -18,6 +18,7 @@ pub(super) struct MergedAbout {
     command: Agreed<Vec<Vec<u8>>>,
     host: Agreed<Vec<u8>>,
     arch: Agreed<Vec<u8>>,
+    os: Agreed<Vec<u8>>,
     os_release: Agreed<Vec<u8>>,
     pieces: FxHashMap<Vec<u8>, FxHashSet<MappedFilePiece>>,
     /// The wall-clock time when the earliest profile started, in nanoseconds since 1970.
@@ -25,6 +26,7 @@ pub(super) struct MergedAbout {
     /// The sum of the durations of all profiles, in nanoseconds.
     sampled: Option<u64>,
     lost: u64,
+    samples_without_labels: u64,
 }
 
 impl MergedAbout {
@@ -32,11 +34,13 @@ impl MergedAbout {
     /// The profile keeps its modules, but only those mapped parts of files that no earlier profile had: each process
     /// maps files at other addresses.
     pub(super) fn take(&mut self, about: &mut About) {
-        let About { command, host, arch, os_release, epoch, sampled, lost, modules, values, .. } =
-            std::mem::take(about);
+        let facts = std::mem::take(about);
+        let About { command, host, arch, os, os_release, epoch, sampled, lost, modules, values, .. } = facts;
+        self.samples_without_labels += facts.samples_without_labels;
         self.command.add(Some(command).filter(|command| !command.is_empty()));
         self.host.add(host);
         self.arch.add(arch);
+        self.os.add(os);
         self.os_release.add(os_release);
         let began = epoch.map(|epoch| epoch + i128::from(sampled.map_or(0, |sampled| sampled.first.0)));
         self.began = self.began.into_iter().chain(began).min();
@@ -60,12 +64,14 @@ impl MergedAbout {
             command,
             host: self.host.into_option(),
             arch: self.arch.into_option(),
+            os: self.os.into_option(),
             os_release: self.os_release.into_option(),
             epoch: self.began,
             // A sum of profiles has no times. Let its clock start when the first profile started, and run for the total
             // duration.
             sampled: sampled.map(|duration| TimeExtent { first: Nanos(0), last: Nanos(duration) }),
             lost: self.lost,
+            samples_without_labels: self.samples_without_labels,
             modules: std::mem::take(&mut about.modules),
             values: about.values.take(),
             ..About::default()

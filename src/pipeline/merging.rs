@@ -16,7 +16,8 @@ use crate::analysis::quantity::{counted, grouped, quantity};
 use crate::contract::format::Format;
 use crate::error::{Error, Result, Warning};
 use crate::io::InPath;
-use crate::model::stacks::{Keep, Profile, Sampling, Series, Track, Weight};
+use crate::model::stacks::{Keep, Profile, Sampling, Series, StackId, Track, Weight};
+use rustc_hash::FxHashSet;
 
 /// The maximum number of warnings to show. With `-v`, all are shown.
 const MOST_WARNINGS: usize = 20;
@@ -162,9 +163,9 @@ impl MergedSum {
     }
 }
 
-/// A copy of a track with only the thread's name and what rows are kept apart by.
+/// A copy of a track with only the thread's name, the labels, and what rows are kept apart by.
 fn reduce_track(track: &Track, by: By) -> Track {
-    let mut kept = Track { comm: track.comm.clone(), ..Track::default() };
+    let mut kept = Track { comm: track.comm.clone(), labels: track.labels.clone(), ..Track::default() };
     match by {
         By::Comm | By::Nothing => {}
         By::Pid => kept.pid = track.pid,
@@ -209,6 +210,8 @@ fn summary(inputs: usize, skipped: usize) -> String {
 
 fn describe_total(series: &Series) -> String {
     let weight = series.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.weight));
-    let stacks = counted(series.rows.len() as u64, "stack");
+    // Threads and labels keep rows of the same stack apart.
+    let stacks: FxHashSet<Option<StackId>> = series.rows.iter().map(|row| row.stack).collect();
+    let stacks = counted(stacks.len() as u64, "stack");
     format!("{}: {} in {stacks}", series.name, quantity(weight, &series.unit, Weight::Period))
 }

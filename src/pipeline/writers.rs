@@ -6,7 +6,8 @@ use super::job::Outcome;
 use super::outputs::{self, each_event};
 use super::sink::Naming;
 use super::terminal::write_text;
-use crate::contract::format::{Detail, Events, WriteOptions, Writer};
+use crate::analysis::quantity::counted;
+use crate::contract::format::{Detail, Events, ReadOptions, WriteOptions, Writer};
 use crate::error::{Error, Result};
 use crate::formats::{FORMATS, find_format};
 use crate::io::{OutPath, Output, Run};
@@ -37,6 +38,14 @@ pub(crate) fn write(
     }
 }
 
+/// The remark for an output in a format that can't hold the labels of the profile's samples. `None` if it has none.
+pub(crate) fn labels_remark(profile: &Profile, format: &str) -> Option<String> {
+    match profile.about.samples_without_labels {
+        0 => None,
+        samples => Some(format!("left out the labels of {}: {format} can't hold them", counted(samples, "sample"))),
+    }
+}
+
 /// The options for loading inputs for a writer: loads everything that the writer needs. Names of JIT code are written
 /// by the writer's default unless the user chose otherwise.
 pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions {
@@ -44,6 +53,7 @@ pub(crate) fn load_options(asked: &LoadOptions, writer: &Writer) -> LoadOptions 
     LoadOptions {
         detail: Detail::max(writer.detail, asked.detail),
         by_cpu: asked.by_cpu || writer.by_cpu,
+        read: ReadOptions { labels: asked.read.labels || writer.labels, ..asked.read.clone() },
         jit_names: if asked.asks_for_names { asked.jit_names } else { usual },
         ..asked.clone()
     }

@@ -54,6 +54,7 @@ mod output_names;
 mod outputs;
 mod perf_frames;
 mod perf_report;
+mod pprof_labels;
 mod privacy;
 mod pypy_log;
 mod qemu_guest;

@@ -16,7 +16,7 @@ use crate::pipeline::any::load;
 use crate::pipeline::inputs::JobInputs;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::terminal::refuse_terminal;
-use crate::pipeline::writers::{load_options, write, writer};
+use crate::pipeline::writers::{labels_remark, load_options, write, writer};
 use crate::pipeline::{Job, Outcome};
 
 /// Exports the inputs.
@@ -50,6 +50,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let profile = load(JobInputs::with_first(first, &options.inputs), writer.rows, &load_options, job, &mut outcome)?;
     write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
+    outcome.summary.extend(labels_remark(&profile, &options.to));
     Ok(outcome)
 }
 

@@ -21,6 +21,7 @@ pub(super) fn write(
     let about = &writing.profile.about;
     let program = about.program().first().map(|path| String::from_utf8_lossy(base_name(path)));
     let epoch = about.epoch.map_or(0, |epoch| epoch + i128::from(writing.start));
+    let os = about.os.as_deref().map(String::from_utf8_lossy);
     let release = about.os_release.as_deref().map(String::from_utf8_lossy);
     meta.field("version", &24)?;
     meta.field("preprocessedProfileVersion", &55)?;
@@ -41,13 +42,28 @@ pub(super) fn write(
     meta.field("markerSchema", &markers::schema())?;
     let delta = cpu_delta_unit(writing.counted);
     meta.field("sampleUnits", &json!({"time": "ms", "eventDelay": "ms", "threadCPUDelta": delta}))?;
-    meta.field("platform", "Linux")?;
-    meta.optional_field("oscpu", release.map(|release| format!("Linux {release}")))?;
+    meta.optional_field("platform", os.as_deref().map(platform_name))?;
+    if let (Some(os), Some(release)) = (&os, release) {
+        meta.field("oscpu", &format!("{os} {release}"))?;
+    }
     meta.optional_field("abi", about.arch.as_deref().map(String::from_utf8_lossy))?;
     meta.optional_field("logicalCPUs", about.cpus)?;
     meta.field("arguments", &*command_line(&about.command).unwrap_or_default())?;
     meta.field("extra", &extra(writing))?;
     meta.field("importer", concat!("jitgraft ", env!("CARGO_PKG_VERSION")))
+}
+
+/// Operating systems: the name that `uname -s` prints, and the name that Firefox uses.
+const PLATFORMS: &[(&str, &str)] = &[("Darwin", "Macintosh")];
+
+/// Converts the name of an operating system to Firefox's name for it. Other names are the same.
+fn platform_name(os: &str) -> &str {
+    PLATFORMS.iter().find(|(name, _)| *name == os).map_or(os, |(_, platform)| platform)
+}
+
+/// The operating system for Firefox's name.
+pub(super) fn os_of_platform(platform: &str) -> &str {
+    PLATFORMS.iter().find(|(_, name)| *name == platform).map_or(platform, |(os, _)| os)
 }
 
 fn cpu_delta_unit(counted: Counted) -> &'static str {

@@ -5,6 +5,7 @@
 //! each thread has its own tables; in newer ones they are in `shared`. Likewise, libraries moved from threads to the
 //! file. Times are in milliseconds, either absolute or as differences from the previous sample.
 
+use super::meta::os_of_platform;
 use crate::analysis::category::Category;
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
@@ -38,6 +39,7 @@ struct ReadFile {
 #[serde(default)]
 struct ReadMeta {
     categories: Vec<NamedCategory>,
+    platform: String,
 }
 
 #[derive(Deserialize)]
@@ -45,7 +47,7 @@ struct NamedCategory {
     name: String,
 }
 
-#[derive(Deserialize, Default)]
+#[derive(Deserialize, Default, PartialEq)]
 #[serde(default)]
 struct Lib {
     name: String,
@@ -184,10 +186,14 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let file: ReadFile = serde_json::from_slice(bytes)
         .map_err(|error| Error::new("is not a complete Firefox profile").because(error))?;
     let mut profile = Profile::keeping(options.keep);
+    if !file.meta.platform.is_empty() {
+        profile.about.os = Some(os_of_platform(&file.meta.platform).into());
+    }
+    let shared_libs = file.shared_libs();
     let (mut named, mut skipped) = (NamedFrames::default(), Skipped::new("sample"));
     let mut shared: Option<Vec<Option<StackId>>> = None;
     for thread in &file.threads {
-        let tables = ThreadTables::new(&file, thread, options);
+        let tables = ThreadTables::new(&file, thread, shared_libs, options);
         let of_thread;
         let stacks = if thread.tables.stack_table.is_some() {
             of_thread = tables.stacks(&mut named, &mut profile);
@@ -207,6 +213,18 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     warnings.extend(skipped.into_warning());
     Ok(profile)
+}
+
+impl ReadFile {
+    /// The libraries that shared tables refer to. If the file has no list of libraries, it is that of the threads,
+    /// provided that they all have the same; otherwise shared tables can't tell which list is meant.
+    fn shared_libs(&self) -> &[Lib] {
+        let of_first = self.threads.first().map_or(&[][..], |thread| &thread.libs);
+        if self.libs.is_empty() && self.threads.iter().all(|thread| thread.libs == of_first) {
+            return of_first;
+        }
+        &self.libs
+    }
 }
 
 impl ReadThread {
@@ -238,11 +256,12 @@ struct ThreadTables<'f> {
 }
 
 impl<'f> ThreadTables<'f> {
-    fn new(file: &'f ReadFile, thread: &'f ReadThread, options: &ReadOptions) -> Self {
+    fn new(file: &'f ReadFile, thread: &'f ReadThread, shared_libs: &'f [Lib], options: &ReadOptions) -> Self {
         let (own, shared) = (&thread.tables, &file.shared);
+        let has_own_libs = own.func_table.is_some() && !thread.libs.is_empty();
         Self {
             categories: &file.meta.categories,
-            libs: if thread.libs.is_empty() { &file.libs } else { &thread.libs },
+            libs: if has_own_libs { &thread.libs } else { shared_libs },
             strings: own.string_array.as_ref().or(shared.string_array.as_ref()).map_or(&[], Vec::as_slice),
             stacks: own.stack_table.as_ref().or(shared.stack_table.as_ref()),
             frames: own.frame_table.as_ref().or(shared.frame_table.as_ref()),
@@ -505,6 +524,33 @@ mod tests {
         ];
         assert_eq!(rows, expected);
         assert!(said[0].contains("1 sample skipped: sample 1 refers to stack 9"), "{said:?}");
+    }
+
+    /// Threads of one process have the same libraries. If lists differ, no library is better than a wrong one.
+    #[test]
+    fn shared_tables_refer_to_the_libraries_of_the_file_or_of_all_threads() {
+        let text = |file: &str, libs: [&str; 2]| {
+            let threads = libs.map(|libs| format!(r#"{{"name":"t","libs":[{libs}],"samples":{{"stack":[0]}}}}"#));
+            format!(
+                r#"{{"meta":{{"preprocessedProfileVersion":60}},"libs":[{file}],
+                "shared":{{"stringArray":["f"],"stackTable":{{"frame":[0],"prefix":[null]}},"frameTable":{{"func":[0]}},
+                  "funcTable":{{"name":[0],"resource":[0]}},"resourceTable":{{"lib":[0]}}}},
+                "threads":[{}]}}"#,
+                threads.join(",")
+            )
+        };
+        let (a, b) = (r#"{"name":"a"}"#, r#"{"name":"b"}"#);
+        for (file, threads, modules) in [
+            (a, ["", ""], ["f@a:", "f@a:"]),
+            (a, [b, b], ["f@a:", "f@a:"]),
+            ("", [b, b], ["f@b:", "f@b:"]),
+            ("", [a, b], ["f@:", "f@:"]),
+            ("", ["", b], ["f@:", "f@:"]),
+        ] {
+            let (rows, said) = lines(&text(file, threads));
+            let is_expected = rows.iter().zip(modules).all(|(row, module)| row.contains(module));
+            assert!(rows.len() == 2 && is_expected && said.is_empty(), "{rows:?} {said:?}");
+        }
     }
 
     #[test]

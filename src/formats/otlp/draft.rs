@@ -210,6 +210,7 @@ impl ProfileDraft {
             duration_nano: last.map_or(0, |last| (last - first).saturating_add(1)),
             period_type: if period > 0 { Some(value_type) } else { None },
             period: period.max(0),
+            ..ProfileMessage::default()
         };
         // The value type comes first: readers, ours too, recognize a profile by it.
         let mut bytes = message.encode_to_vec();

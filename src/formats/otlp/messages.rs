@@ -1,8 +1,65 @@
-//! The messages that we write, with only the fields that we write. Elements of long lists (samples, tables) are encoded
-//! separately and appended. At the end of the file: our own attribute keys, for facts that the protocol has no field
-//! for.
+//! The messages that we write or change. Elements of long lists (samples, tables) are often encoded separately: what is
+//! only passed on stays encoded. At the end of the file: our own attribute keys, for facts that the protocol has no
+//! field for.
 
+use crate::bytes::protobuf::MessageSchema;
+use prost::bytes::Bytes;
 use prost::{Message, Oneof};
+
+/// OTLP's `ProfilesData`, and `ExportProfilesServiceRequest`, which has the same fields.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ProfilesData {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) resource_profiles: Vec<ResourceProfiles>,
+    #[prost(message, optional, tag = "2")]
+    pub(super) dictionary: Option<DictionaryMessage>,
+}
+
+/// OTLP's `ResourceProfiles`: the profiles of a process or container.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ResourceProfiles {
+    /// A [`ResourceMessage`].
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub(super) resource: Option<Bytes>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) scope_profiles: Vec<ScopeProfiles>,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub(super) schema_url: Bytes,
+}
+
+/// OTLP's `ScopeProfiles`: the profiles that one tool measured.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ScopeProfiles {
+    /// A [`ScopeMessage`].
+    #[prost(bytes = "bytes", optional, tag = "1")]
+    pub(super) scope: Option<Bytes>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) profiles: Vec<ProfileMessage>,
+    #[prost(bytes = "bytes", tag = "3")]
+    pub(super) schema_url: Bytes,
+}
+
+/// OTLP's `ProfilesDictionary`: the tables that all profiles of a message refer to.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct DictionaryMessage {
+    /// [`MappingMessage`]s.
+    #[prost(bytes = "bytes", repeated, tag = "1")]
+    pub(super) mapping_table: Vec<Bytes>,
+    #[prost(message, repeated, tag = "2")]
+    pub(super) location_table: Vec<LocationMessage>,
+    #[prost(message, repeated, tag = "3")]
+    pub(super) function_table: Vec<FunctionMessage>,
+    /// [`LinkMessage`]s.
+    #[prost(bytes = "bytes", repeated, tag = "4")]
+    pub(super) link_table: Vec<Bytes>,
+    #[prost(bytes = "bytes", repeated, tag = "5")]
+    pub(super) string_table: Vec<Bytes>,
+    /// [`AttributeMessage`]s.
+    #[prost(bytes = "bytes", repeated, tag = "6")]
+    pub(super) attribute_table: Vec<Bytes>,
+    #[prost(message, repeated, tag = "7")]
+    pub(super) stack_table: Vec<StackMessage>,
+}
 
 /// OTLP's `Mapping`: a file mapped into memory.
 #[derive(Clone, PartialEq, Message)]
@@ -39,6 +96,8 @@ pub(super) struct LineMessage {
     pub(super) function_index: i32,
     #[prost(int64, tag = "2")]
     pub(super) line: i64,
+    #[prost(int64, tag = "3")]
+    pub(super) column: i64,
 }
 
 /// OTLP's `Function`.
@@ -131,11 +190,14 @@ pub(super) struct ScopeMessage {
     pub(super) attributes: Vec<KeyValueMessage>,
 }
 
-/// OTLP's `Profile` without its samples.
-#[derive(Clone, Copy, PartialEq, Message)]
+/// OTLP's `Profile`.
+#[derive(Clone, PartialEq, Message)]
 pub(super) struct ProfileMessage {
     #[prost(message, optional, tag = "1")]
     pub(super) sample_type: Option<ValueType>,
+    /// [`SampleMessage`]s.
+    #[prost(bytes = "bytes", repeated, tag = "2")]
+    pub(super) samples: Vec<Bytes>,
     #[prost(fixed64, tag = "3")]
     pub(super) time_unix_nano: u64,
     #[prost(uint64, tag = "4")]
@@ -144,6 +206,16 @@ pub(super) struct ProfileMessage {
     pub(super) period_type: Option<ValueType>,
     #[prost(int64, tag = "6")]
     pub(super) period: i64,
+    #[prost(bytes = "bytes", tag = "7")]
+    pub(super) profile_id: Bytes,
+    #[prost(uint32, tag = "8")]
+    pub(super) dropped_attributes_count: u32,
+    #[prost(bytes = "bytes", tag = "9")]
+    pub(super) original_payload_format: Bytes,
+    #[prost(bytes = "bytes", tag = "10")]
+    pub(super) original_payload: Bytes,
+    #[prost(int32, repeated, tag = "11")]
+    pub(super) attribute_indices: Vec<i32>,
 }
 
 /// OTLP's `ValueType`: the name and the unit of values.
@@ -169,6 +241,27 @@ pub(super) struct SampleMessage {
     #[prost(fixed64, repeated, tag = "5")]
     pub(super) timestamps_unix_nano: Vec<u64>,
 }
+
+/// The field numbers of the messages that `inject` decodes. Messages that stay encoded keep all their fields.
+pub(super) static SCHEMA: MessageSchema =
+    MessageSchema { name: "ProfilesData", last_field: 2, messages: &[(1, &RESOURCE_PROFILES), (2, &DICTIONARY)] };
+static RESOURCE_PROFILES: MessageSchema =
+    MessageSchema { name: "ResourceProfiles", last_field: 3, messages: &[(2, &SCOPE_PROFILES)] };
+static SCOPE_PROFILES: MessageSchema =
+    MessageSchema { name: "ScopeProfiles", last_field: 3, messages: &[(2, &PROFILE)] };
+static PROFILE: MessageSchema =
+    MessageSchema { name: "Profile", last_field: 11, messages: &[(1, &VALUE_TYPE), (2, &SAMPLE), (5, &VALUE_TYPE)] };
+static VALUE_TYPE: MessageSchema = MessageSchema { name: "ValueType", last_field: 2, messages: &[] };
+static SAMPLE: MessageSchema = MessageSchema { name: "Sample", last_field: 5, messages: &[] };
+static DICTIONARY: MessageSchema = MessageSchema {
+    name: "ProfilesDictionary",
+    last_field: 7,
+    messages: &[(2, &LOCATION), (3, &FUNCTION), (7, &STACK)],
+};
+static LOCATION: MessageSchema = MessageSchema { name: "Location", last_field: 4, messages: &[(3, &LINE)] };
+static LINE: MessageSchema = MessageSchema { name: "Line", last_field: 3, messages: &[] };
+static FUNCTION: MessageSchema = MessageSchema { name: "Function", last_field: 4, messages: &[] };
+static STACK: MessageSchema = MessageSchema { name: "Stack", last_field: 1, messages: &[] };
 
 /// Wraps text as an attribute value.
 pub(super) fn text(text: impl Into<String>) -> ValueMessage {

@@ -45,6 +45,7 @@ impl Owner {
                 }
             }
             b"host.arch" => set_if_none(&mut about.arch, text.map(machine)),
+            b"os.type" => set_if_none(&mut about.os, text.map(operating_system)),
             b"os.version" => set_if_none(&mut about.os_release, text),
             b"process.command_args" if about.command.is_empty() => about.command = words(attribute.value, dictionary),
             _ => add_to_track(attribute, self.apart, &mut self.track),
@@ -56,6 +57,19 @@ fn set_if_none(fact: &mut Option<Vec<u8>>, text: Option<&[u8]>) {
     if fact.is_none() {
         *fact = text.map(<[u8]>::to_vec);
     }
+}
+
+/// Operating systems: the name that `uname -s` prints, and the `os.type` name.
+const SYSTEMS: &[(&str, &str)] = &[("Linux", "linux"), ("Darwin", "darwin"), ("Windows", "windows")];
+
+/// Converts an `os.type` name to the name that `uname -s` prints. Unknown names stay as they are.
+fn operating_system(os_type: &[u8]) -> &[u8] {
+    SYSTEMS.iter().find(|(_, name)| name.as_bytes() == os_type).map_or(os_type, |(system, _)| system.as_bytes())
+}
+
+/// Converts the name that `uname -s` prints to an `os.type` name. Unknown names stay as they are.
+pub(super) fn os_type(system: &str) -> &str {
+    SYSTEMS.iter().find(|(name, _)| *name == system).map_or(system, |(_, os_type)| os_type)
 }
 
 /// Processor architectures: the `uname -m` name, and the `host.arch` name.

@@ -26,6 +26,12 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// Forgets what the previous message held. What is known about the profile stays: going through all its frames again
+    /// for each message would take time in proportion to the square of its size.
+    pub(super) fn forget_message(&mut self) {
+        *self = Self { files: std::mem::take(&mut self.files), ..Self::default() };
+    }
+
     /// The index of a stack in a process with these runtimes; 0 for an empty stack. Adds the stack if it is new.
     pub(super) fn stack(
         &mut self,
@@ -107,7 +113,7 @@ fn lines(
         }
         let function = function(frame, profile, names, files, tables);
         let function_index = tables.message(TableKind::Functions, &function);
-        lines.push(LineMessage { function_index, line: frame.line.into() });
+        lines.push(LineMessage { function_index, line: frame.line.into(), column: 0 });
     }
     lines
 }
@@ -175,4 +181,22 @@ fn mapping(piece: &Piece<'_>, tables: &mut Tables) -> i32 {
         attribute_indices,
     };
     tables.message(TableKind::Mappings, &message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_functions_are_not_looked_for_again_in_each_message() {
+        let (mut profile, mut places) = (Profile::new(), Places::default());
+        let (name, file) = (profile.name(b"f"), Some(profile.name(b"a.c")));
+        let bare = Frame::new(name, FrameKind::User);
+        profile.frame(Frame { file, line: 3, ..bare });
+        places.files.update(&profile);
+        places.stacks.insert((StackId(0), RuntimeSet::default()), 1);
+        places.forget_message();
+        assert_eq!(places.files.file_of(&profile, &bare), file);
+        assert!(!places.has(Some(StackId(0)), RuntimeSet::default()));
+    }
 }

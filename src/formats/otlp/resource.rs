@@ -2,7 +2,7 @@
 
 use super::labels::{self, attribute_name, describes_resource};
 use super::messages::{AnyValue, ListMessage, ResourceMessage, ValueMessage, attribute, number, text};
-use super::owner::MACHINES;
+use super::owner::{MACHINES, os_type};
 use crate::contract::rows::command_line;
 use crate::model::about::About;
 use crate::model::backing::base_name;
@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(super) struct Described {
     recording: Recording,
-    /// Holds the recorded command only.
-    command: About,
+    /// Holds only the recorded command and the operating system.
+    about: About,
     /// Labels of the whole recording, as opposed to a thread.
     labels: Labels,
 }
@@ -30,7 +30,8 @@ impl Described {
             let words = recording.command.as_deref().unwrap_or_default().split(' ').filter(|word| !word.is_empty());
             words.map(|word| word.as_bytes().to_vec()).collect()
         };
-        Self { recording, command: About { command, ..About::default() }, labels }
+        let about = About { command, os: about.os.clone(), ..About::default() };
+        Self { recording, about, labels }
     }
 
     /// The wall clock's time when the recording's clock was 0, in nanoseconds since 1970.
@@ -56,7 +57,7 @@ pub(super) fn resource(
 ) -> ResourceMessage {
     let (recording, comm) = (&described.recording, &*track.comm);
     let executable = executable.map(lossy);
-    let program = described.command.program();
+    let program = described.about.program();
     let command = program.first().map(|path| base_name(path));
     let executable_name = executable.as_deref().map(|path| lossy(base_name(path.as_bytes())).into_owned());
     let service = match (command, &executable_name) {
@@ -71,7 +72,7 @@ pub(super) fn resource(
         ("service.name", Some(text(service))),
         ("host.name", recording.host.as_deref().map(text)),
         ("host.arch", recording.arch.as_deref().map(|machine| text(arch(machine)))),
-        ("os.type", recording.kernel.is_some().then(|| text("linux"))),
+        ("os.type", described.about.os.as_deref().map(|os| text(os_type(&lossy(os))))),
         ("os.version", recording.kernel.as_deref().map(text)),
         ("process.pid", track.pid.map(|pid| number(pid.0.into()))),
         ("process.executable.name", executable_name.map(text)),

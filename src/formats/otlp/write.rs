@@ -107,7 +107,9 @@ impl<'o> OtlpWriter<'o> {
     fn flush(&mut self) -> Result<()> {
         let draft = std::mem::replace(&mut self.draft, Draft::new());
         // The new message can't refer to elements of the old one.
-        self.input.known = InMessage::default();
+        let mut places = std::mem::take(&mut self.input.known.places);
+        places.forget_message();
+        self.input.known = InMessage { places, ..InMessage::default() };
         self.messages.write(draft.encode())
     }
 }

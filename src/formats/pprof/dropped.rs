@@ -4,7 +4,8 @@
 //! The rules are those of `go tool pprof` (`Prune` in google/pprof's profile/prune.go): the expression must match the
 //! whole name without its arguments, and frames are dropped only if one of their callers stays.
 
-use super::tables::{Location, Tables};
+use super::messages::PprofLocation;
+use super::tables::Tables;
 use crate::error::{Warning, Warnings};
 use regex::bytes::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
@@ -32,8 +33,8 @@ impl DroppedFunctions {
     /// Compiles the expressions of a profile. An invalid one is ignored with a warning.
     pub(super) fn compile(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
         Self {
-            drop: compile_one("drop_frames", &tables.text(tables.drop_frames), warnings),
-            keep: compile_one("keep_frames", &tables.text(tables.keep_frames), warnings),
+            drop: compile_one("drop_frames", &tables.text(tables.profile.drop_frames), warnings),
+            keep: compile_one("keep_frames", &tables.text(tables.profile.keep_frames), warnings),
         }
     }
 
@@ -46,13 +47,13 @@ impl DroppedFunctions {
     }
 
     /// The number of lines to drop from a location, starting with the innermost inlined call.
-    fn matching_lines(&self, location: &Location<'_>, tables: &Tables<'_>) -> usize {
+    fn matching_lines(&self, location: &PprofLocation, tables: &Tables<'_>) -> usize {
         if self.drop.is_none() {
             return 0;
         }
         let mut lines = 0;
-        for (number, line) in (1..).zip(location.lines()) {
-            let Some(function) = tables.functions.get(&line.function) else { continue };
+        for (number, line) in (1..).zip(&location.line) {
+            let Some(function) = tables.function(line.function_id) else { continue };
             if self.drops(tables.string(function.name)) {
                 lines = number;
             }
@@ -62,18 +63,18 @@ impl DroppedFunctions {
 
     /// The number of lines to leave out of a location's frames. A location that is dropped as a whole keeps its frames:
     /// they are needed in stacks where no function above it stays.
-    pub(super) fn dropped_lines(&self, location: &Location<'_>, tables: &Tables<'_>) -> usize {
+    pub(super) fn dropped_lines(&self, location: &PprofLocation, tables: &Tables<'_>) -> usize {
         let dropped = self.matching_lines(location, tables);
-        if dropped == location.lines().count() { 0 } else { dropped }
+        if dropped == location.line.len() { 0 } else { dropped }
     }
 
     /// What to drop of each location, by ID. Locations that stay as they are have no entry.
     pub(super) fn locations(&self, tables: &Tables<'_>) -> FxHashMap<u64, Dropped> {
         let mut locations = FxHashMap::default();
-        for location in &tables.locations {
+        for location in &tables.profile.location {
             match self.matching_lines(location, tables) {
                 0 => {}
-                lines if lines == location.lines().count() => _ = locations.insert(location.id, Dropped::Whole),
+                lines if lines == location.line.len() => _ = locations.insert(location.id, Dropped::Whole),
                 _ => _ = locations.insert(location.id, Dropped::Inner),
             }
         }

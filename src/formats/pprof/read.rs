@@ -11,16 +11,19 @@
 //! of frames. That number is therefore limited in proportion to the file's size.
 
 use super::dropped::{Dropped, DroppedFunctions, kept_locations};
-use super::tables::{Label, Tables, ValueType, is_pid, is_tid};
+use super::messages::{LabelMessage, PprofSample, ValueType};
+use super::tables::{Tables, is_pid, is_tid};
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
 use crate::analysis::namesakes::column_in_system_name;
+use crate::analysis::quantity::counted;
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
-use crate::error::{Error, Result, Skipped, Warnings};
+use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::model::about::{About, SampleValue, TimeExtent, ValueTypes, join_extents};
 use crate::model::process::BuildId;
 use crate::model::stacks::{Counting, Profile, Row, Sampling, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
+use prost::Message;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -84,7 +87,7 @@ fn is_value_type(message: &[u8]) -> bool {
 /// Reads a profile that has already been decompressed.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let tables = Tables::read(bytes, warnings);
-    if tables.strings.is_empty() {
+    if tables.profile.string_table.is_empty() {
         return Err(Error::new("is truncated: it has no string table"));
     }
     let mut profile = Profile::keeping(options.keep);
@@ -98,18 +101,40 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         events,
         profile,
         sampled: None,
-        apart: options.apart,
+        keeps_labels: options.apart || options.labels,
+        samples_without_labels: 0,
+        number_labels: BTreeMap::new(),
+        unfit_values: 0,
+        skipped_labels: Skipped::new("label"),
     };
     let mut skipped = Skipped::new("sample");
-    for sample in &tables.samples {
-        if let Err(error) = reading.add_sample(sample) {
+    let mut sample = PprofSample::default();
+    for bytes in &tables.samples {
+        sample.clear();
+        let decoded = sample.merge(*bytes).map_err(|error| Error::new("is damaged").because(error));
+        if let Err(error) = decoded.and_then(|()| reading.add_sample(&sample)) {
             skipped.add(error);
         }
     }
     warnings.extend(skipped.into_warning());
+    warnings.extend(reading.skipped_labels.into_warning());
+    warnings.extend(unfit_values(reading.unfit_values, tables.profile.sample_type.len()));
     reading.profile.about = recording_facts(&tables, reading.sampled);
-    reading.profile.about.values = Some(value_types(&tables, &reading.events, &reading.profile));
+    reading.profile.about.samples_without_labels = reading.samples_without_labels;
+    let values = value_types(&tables, &reading.events, reading.number_labels, &reading.profile);
+    reading.profile.about.values = Some(values);
     Ok(reading.profile)
+}
+
+/// The warning for samples whose number of values differs from the number of value types. `None` if there are none.
+fn unfit_values(samples: u64, types: usize) -> Option<Warning> {
+    if samples == 0 {
+        return None;
+    }
+    let (samples, types) = (counted(samples, "sample"), counted(types as u64, "value type"));
+    Some(Warning::new(format!(
+        "{samples} with more or fewer values than the profile's {types}; missing values count as 0, others were skipped"
+    )))
 }
 
 /// An event, and the indices of its weight (`value`) and sample count (`count`) among the values of a sample.
@@ -125,10 +150,10 @@ struct EventValues {
 /// Creates an event for each value type, except for types that only count the samples of the next type. The default
 /// event comes first.
 fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
-    let types = &tables.sample_types;
+    let types = &tables.profile.sample_type;
     let mut indices: Vec<usize> = (0..types.len()).filter(|index| !counts_next(tables, *index)).collect();
-    let is_default =
-        |index: &usize| tables.default_sample_type != 0 && types[*index].name == tables.default_sample_type;
+    let default = tables.profile.default_sample_type;
+    let is_default = |index: &usize| default != 0 && types[*index].r#type == default;
     if let Some(default) = indices.iter().position(is_default).or(indices.len().checked_sub(1)) {
         indices[..=default].rotate_right(1);
     }
@@ -141,7 +166,7 @@ fn counted_event(tables: &Tables<'_>, value_type: ValueType) -> Option<String> {
     if tables.string(value_type.unit) != b"count" {
         return None;
     }
-    let name = tables.text(value_type.name);
+    let name = tables.text(value_type.r#type);
     if let Some(event) = name.strip_suffix(":samples") {
         return Some(event.to_owned());
     }
@@ -150,17 +175,17 @@ fn counted_event(tables: &Tables<'_>, value_type: ValueType) -> Option<String> {
 
 /// True if the value type at this index holds the sample counts of the type after it.
 fn counts_next(tables: &Tables<'_>, index: usize) -> bool {
-    let Some(event) = counted_event(tables, tables.sample_types[index]) else { return false };
-    let Some(next) = tables.sample_types.get(index + 1) else { return false };
-    let is_event = event.is_empty() || tables.string(next.name) == event.as_bytes();
+    let Some(event) = counted_event(tables, tables.profile.sample_type[index]) else { return false };
+    let Some(next) = tables.profile.sample_type.get(index + 1) else { return false };
+    let is_event = event.is_empty() || tables.string(next.r#type) == event.as_bytes();
     is_event && counted_event(tables, *next).is_none()
 }
 
 impl EventValues {
     /// Creates the event of the value type at this index.
     fn new(tables: &Tables<'_>, index: usize, profile: &mut Profile) -> Self {
-        let value_type = tables.sample_types[index];
-        let ValueType { name, unit } = value_type;
+        let value_type = tables.profile.sample_type[index];
+        let ValueType { r#type: name, unit } = value_type;
         let (scale, unit) = Unit::of_word(&tables.text(unit));
         let mut name = tables.text(name);
         if name.is_empty() {
@@ -171,8 +196,11 @@ impl EventValues {
             name += &format!(" ({})", tables.text(value_type.unit));
         }
         let series = profile.series_named(&name, unit);
-        if tables.period > 0 && is_sampled_by(tables, value_type) {
-            profile.series[series].sampling = Some(Sampling::Period(tables.period.saturating_mul(scale)));
+        if let Ok(period) = u64::try_from(tables.profile.period)
+            && period > 0
+            && is_sampled_by(tables, value_type)
+        {
+            profile.series[series].sampling = Some(Sampling::Period(period.saturating_mul(scale)));
         }
         let count = if index > 0 && counts_next(tables, index - 1) {
             Some(index - 1)
@@ -190,11 +218,12 @@ impl EventValues {
 /// True if the profile's sampling period is stated in terms of this value type. In Go's heap profiles the period type
 /// is `space`, which applies to `inuse_space` and `alloc_space`.
 fn is_sampled_by(tables: &Tables<'_>, value_type: ValueType) -> bool {
-    let (name, period) = (tables.string(value_type.name), tables.string(tables.period_type.name));
+    let period_type = tables.profile.period_type.unwrap_or_default();
+    let (name, period) = (tables.string(value_type.r#type), tables.string(period_type.r#type));
     if name == period {
         return true;
     }
-    let is_same_unit = tables.string(value_type.unit) == tables.string(tables.period_type.unit);
+    let is_same_unit = tables.string(value_type.unit) == tables.string(period_type.unit);
     is_same_unit && name.strip_suffix(period).is_some_and(|prefix| prefix.ends_with(b"_"))
 }
 
@@ -208,20 +237,21 @@ fn frames(
     profile: &mut Profile,
 ) -> LocationFrames {
     let (mut frames, mut named) = (LocationFrames::new("file", len), NamedFrames::default());
-    for location in &tables.locations {
-        let mapping = tables.mappings.get(&location.mapping).copied().unwrap_or_default();
+    for location in &tables.profile.location {
+        let mapping = tables.mapping(location.mapping_id).cloned().unwrap_or_default();
         let addr = (location.address != 0).then(|| mapping.address_in_file(location.address));
-        let (module, build) = (tables.string(mapping.file), tables.string(mapping.build_id));
+        let (module, build) = (tables.string(mapping.filename), tables.string(mapping.build_id));
         let whole = StatedFrame { module, build, addr, ..StatedFrame::default() };
-        let lines = location.lines().skip(dropped.dropped_lines(location, tables)).map(|line| {
-            let function = tables.functions.get(&line.function).copied().unwrap_or_default();
+        let lines = location.line.iter().skip(dropped.dropped_lines(location, tables)).map(|line| {
+            let function = tables.function(line.function_id).copied().unwrap_or_default();
             let (name, system_name) = (tables.string(function.name), tables.string(function.system_name));
-            let start_line = small_number(function.start_line);
+            let start_line = u32::try_from(function.start_line).unwrap_or(0);
+            let (line, column) = line.position();
             StatedFrame {
                 function: if name.is_empty() { system_name } else { name },
-                file: tables.string(function.file),
-                line: small_number(line.line),
-                column: if keep_columns { small_number(line.column) } else { 0 },
+                file: tables.string(function.filename),
+                line,
+                column: if keep_columns { column } else { 0 },
                 start: (start_line, column_in_system_name(system_name, name, start_line)),
                 ..whole
             }
@@ -229,11 +259,6 @@ fn frames(
         frames.add(location.id, whole, lines, &mut named, profile);
     }
     frames
-}
-
-/// A line or column; 0 if it is out of range.
-fn small_number(number: u64) -> u32 {
-    u32::try_from(number).unwrap_or(0)
 }
 
 struct PprofReading<'t, 'd> {
@@ -245,32 +270,29 @@ struct PprofReading<'t, 'd> {
     sampled: Option<TimeExtent>,
     /// Whether all labels of samples are kept, so that samples with different labels stay apart. Otherwise, only the
     /// labels for process, thread, CPU and time are used.
-    apart: bool,
+    keeps_labels: bool,
+    /// The number of samples with labels that are not kept.
+    samples_without_labels: u64,
+    /// The unit of each label whose values are numbers.
+    number_labels: BTreeMap<Box<str>, Box<str>>,
+    /// The number of samples that don't have one value for each value type.
+    unfit_values: u64,
+    /// Labels that can't be kept.
+    skipped_labels: Skipped,
 }
 
 impl PprofReading<'_, '_> {
-    fn add_sample(&mut self, message: &[u8]) -> Result<()> {
-        let (mut locations, mut values, mut labels) = (Vec::new(), Vec::new(), SampleLabels::default());
-        for (tag, value) in inner(message) {
-            match tag {
-                1 => locations.extend(value.numbers()),
-                2 => values.extend(value.numbers().map(|value| value as i64)),
-                3 => labels.add(value.bytes(), self.tables),
-                _ => {}
-            }
-        }
-        let kept = kept_locations(&locations, &self.dropped);
+    fn add_sample(&mut self, sample: &PprofSample) -> Result<()> {
+        let kept = kept_locations(&sample.location_id, &self.dropped);
         let stack = match self.frames.stack(kept, &mut self.profile)? {
             None => Some(self.profile.unknown_stack()),
             stack => stack,
         };
-        let mut track = labels.track;
-        if self.apart && !labels.others.is_empty() {
-            track.labels = Some(Arc::new(labels.others));
-        }
+        let SampleOwner { track, time } = self.owner(sample);
         let track = self.profile.track(track);
-        self.sampled = join_extents(self.sampled, labels.time.map(TimeExtent::of_moment));
-        let value_at = |index: usize| values.get(index).copied().unwrap_or(0);
+        self.sampled = join_extents(self.sampled, time.map(TimeExtent::of_moment));
+        self.unfit_values += u64::from(sample.value.len() != self.tables.profile.sample_type.len());
+        let value_at = |index: usize| sample.value.get(index).copied().unwrap_or(0);
         for event in &self.events {
             let value = value_at(event.value);
             let weight = value.unsigned_abs().saturating_mul(event.scale);
@@ -278,7 +300,7 @@ impl PprofReading<'_, '_> {
                 Some(index) => value_at(index).unsigned_abs(),
                 None => u64::from(weight > 0),
             };
-            let row = Row { track, stack, weight, count, time: labels.time };
+            let row = Row { track, stack, weight, count, time };
             if value < 0 {
                 self.profile.push_negative(event.series, row);
             } else if weight > 0 || count > 0 {
@@ -287,37 +309,74 @@ impl PprofReading<'_, '_> {
         }
         Ok(())
     }
-}
 
-/// The process, thread and time of a sample, and its other labels.
-#[derive(Default)]
-struct SampleLabels {
-    track: Track,
-    time: Option<Nanos>,
-    others: BTreeMap<Box<str>, Box<str>>,
-}
-
-impl SampleLabels {
-    fn add(&mut self, message: &[u8], tables: &Tables<'_>) {
-        let label = Label::read(message, tables);
-        let Label { key, text, number } = label;
-        match key {
-            key if is_pid(key) => self.track.pid = label.id().map(Pid),
-            key if is_tid(key) => self.track.tid = label.id().map(Tid),
-            b"cpu" => self.track.cpu = label.id().and_then(|cpu| u32::try_from(cpu).ok()),
-            b"comm" | b"thread" | b"thread_name" | b"thread name" | b"thread.name" if !text.is_empty() => {
-                self.track.comm = text.to_owned();
+    /// Finds out from a sample's labels where and when it was taken.
+    fn owner(&mut self, sample: &PprofSample) -> SampleOwner {
+        let (mut track, mut time, mut others) = (Track::default(), None, BTreeMap::new());
+        let mut has_more = false;
+        for label in &sample.label {
+            let key = self.tables.string(label.key);
+            let text = self.tables.string(label.str);
+            match key {
+                key if is_pid(key) => track.pid = label.id(self.tables).map(Pid),
+                key if is_tid(key) => track.tid = label.id(self.tables).map(Tid),
+                b"cpu" => track.cpu = label.id(self.tables).and_then(|cpu| u32::try_from(cpu).ok()),
+                b"comm" | b"thread" | b"thread_name" | b"thread name" | b"thread.name" if !text.is_empty() => {
+                    track.comm = text.to_owned();
+                }
+                b"time" | b"timestamp" | b"end_timestamp_ns" if label.num > 0 => {
+                    time = Some(Nanos(label.num.unsigned_abs()));
+                }
+                // The names of events in our own files, which have the values of all events anyway.
+                b"event" if self.profile.find_series(&String::from_utf8_lossy(text)).is_some() => {}
+                _ if self.keeps_labels => self.add_label(label, &mut others),
+                _ => has_more = true,
             }
-            b"time" | b"timestamp" | b"end_timestamp_ns" if number > 0 => self.time = Some(Nanos(number)),
-            key => _ = self.others.insert(String::from_utf8_lossy(key).into(), label.value().into()),
         }
+        self.samples_without_labels += u64::from(has_more);
+        if !others.is_empty() {
+            track.labels = Some(Arc::new(others));
+        }
+        SampleOwner { track, time }
+    }
+
+    /// Adds a label to those of a sample. A sample may have several values for one key; only the first is kept.
+    fn add_label(&mut self, label: &LabelMessage, labels: &mut BTreeMap<Box<str>, Box<str>>) {
+        let key = self.tables.text(label.key);
+        if labels.contains_key(key.as_str()) {
+            self.skipped_labels.add(Error::new(format!("a sample has several labels '{key}'")));
+            return;
+        }
+        let mut value = self.tables.text(label.str);
+        if value.is_empty() {
+            let unit = self.tables.text(label.num_unit);
+            let usual = self.number_labels.entry(key.as_str().into()).or_insert_with(|| unit.as_str().into());
+            value = label.num.to_string();
+            // A number in another unit than the key's becomes text.
+            if **usual != *unit {
+                value = format!("{value} {unit}");
+            }
+        }
+        labels.insert(key.into(), value.into());
     }
 }
 
+/// Where and when a sample was taken.
+struct SampleOwner {
+    track: Track,
+    time: Option<Nanos>,
+}
+
 /// The profile's value types and its hints for viewers, so that they can be written again.
-fn value_types(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -> ValueTypes {
-    let mut types = Vec::with_capacity(tables.sample_types.len());
-    for &ValueType { name, unit } in &tables.sample_types {
+fn value_types(
+    tables: &Tables<'_>,
+    events: &[EventValues],
+    number_labels: BTreeMap<Box<str>, Box<str>>,
+    profile: &Profile,
+) -> ValueTypes {
+    let file = &tables.profile;
+    let mut types = Vec::with_capacity(file.sample_type.len());
+    for &ValueType { r#type: name, unit } in &file.sample_type {
         let (name, unit) = (tables.text(name), tables.text(unit));
         types.push(SampleValue { name, unit, event: None, is_count: true, scale: 1 });
     }
@@ -331,15 +390,18 @@ fn value_types(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -
             types[count].event = Some(name.clone());
         }
     }
-    let ValueType { name, unit } = tables.period_type;
+    let ValueType { r#type: name, unit } = file.period_type.unwrap_or_default();
     let has_period_type = name != 0 || unit != 0;
     ValueTypes {
         types,
-        default_type: tables.text(tables.default_sample_type),
+        default_type: tables.text(file.default_sample_type),
         period_type: has_period_type.then(|| (tables.text(name), tables.text(unit))),
-        period: tables.period as i64,
-        drop_frames: tables.text(tables.drop_frames),
-        keep_frames: tables.text(tables.keep_frames),
+        period: file.period,
+        drop_frames: tables.text(file.drop_frames),
+        keep_frames: tables.text(file.keep_frames),
+        comments: file.comment.iter().map(|comment| tables.text(*comment)).collect(),
+        doc_url: tables.text(file.doc_url),
+        number_labels,
     }
 }
 
@@ -348,19 +410,21 @@ fn value_types(tables: &Tables<'_>, events: &[EventValues], profile: &Profile) -
 /// profile.
 fn recording_facts(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
     let mut about = About { sampled, ..About::default() };
-    if tables.time > 0 {
+    let start = tables.profile.time_nanos;
+    let duration = u64::try_from(tables.profile.duration_nanos).unwrap_or(0);
+    if start > 0 {
         let first_sample = sampled.map_or(0, |sampled| sampled.first.0);
-        about.epoch = Some(i128::from(tables.time) - i128::from(first_sample));
+        about.epoch = Some(i128::from(start) - i128::from(first_sample));
     }
-    if sampled.is_none() && (tables.time > 0 || tables.duration > 0) {
-        about.sampled = Some(TimeExtent { first: Nanos(0), last: Nanos(tables.duration) });
+    if sampled.is_none() && (start > 0 || duration > 0) {
+        about.sampled = Some(TimeExtent { first: Nanos(0), last: Nanos(duration) });
     }
-    for mapping in &tables.mapping_order {
-        let name = tables.string(mapping.file);
+    for mapping in &tables.profile.mapping {
+        let name = tables.string(mapping.filename);
         if !name.is_empty() {
             let module = about.modules.entry(name.to_vec()).or_default();
             module.build_id.add(BuildId::from_digits(tables.string(mapping.build_id)));
-            module.map(name, mapping.start..mapping.limit, mapping.offset);
+            module.map(name, mapping.memory_start..mapping.memory_limit, mapping.file_offset);
         }
     }
     about

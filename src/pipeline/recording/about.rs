@@ -29,6 +29,8 @@ pub(super) fn about(
         command: command(recording),
         host: text(Feature::HOSTNAME).map(<[u8]>::to_vec),
         arch: text(Feature::ARCH).map(<[u8]>::to_vec),
+        // perf runs on no other system.
+        os: Some(b"Linux".to_vec()),
         os_release: survey.processes.os_release.clone(),
         cpus: feature_of(recording, Feature::NRCPUS).and_then(|of| of.online_cpus(recording.header.endian).ok()),
         epoch: survey.processes.clock.reference.map(|(wall, own)| i128::from(wall.0) - i128::from(own.0)),

@@ -57,6 +57,8 @@ impl PartReader {
     /// Creates a reader with an empty profile.
     pub fn new(keep: Keep) -> Self {
         let mut profile = Profile::keeping(keep);
+        // perf runs on no other system.
+        profile.about.os = Some(b"Linux".to_vec());
         profile.perf_names = true;
         let (lines, stacks) = (LineMemo::default(), StackMemo::default());
         Self { profile, tiers: Tiers::default(), lines, stacks, has_no_headers: false, readable: |_| None }

@@ -100,7 +100,7 @@ pub(super) fn inject_firefox(bytes: &[u8]) {
 
 /// The unnamed addresses, the file with names, and that it can be read again.
 fn names(bytes: &[u8], open: OpenUnsymbolized) {
-    let Ok(profile) = open(bytes, &mut Warnings::new()) else { return };
+    let Ok(mut profile) = open(bytes, &mut Warnings::new()) else { return };
     let name = |at: usize| match at % 3 {
         0 => Vec::new(),
         1 => vec![NamedCall { name: b"f\xff", file: b"a.js", line: 3 }],

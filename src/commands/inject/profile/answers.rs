@@ -7,8 +7,8 @@ use crate::model::Pid;
 use crate::model::recorded_symbols::RecordedSymbols;
 use crate::pipeline::Job;
 use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::{CodeMap, Hit};
-use crate::resolve::frames::Frames;
+use crate::resolve::code_map::CodeMap;
+use crate::resolve::frames::{Frame, Frames};
 use crate::resolve::kernel::KernelOptions;
 use crate::resolve::symbols::SymbolOptions;
 use crate::resolve::symbols::images::Images;
@@ -27,7 +27,7 @@ pub(super) struct AddressCounts {
     /// wrong.
     pub(super) several: u64,
     /// Addresses whose process is unknown.
-    pub(super) nobodys: u64,
+    pub(super) without_process: u64,
     /// Addresses in files; a subset of `asked`.
     pub(super) in_files: u64,
     /// Addresses in files that were named. Not included in `named`.
@@ -40,11 +40,11 @@ pub(super) struct AddressCounts {
 #[derive(Debug)]
 pub(super) struct Answers<'m> {
     /// For each address, an index into `frames`; `None` if nothing was found.
-    places: Vec<Option<usize>>,
+    frame_indices: Vec<Option<usize>>,
     frames: Frames,
     /// The name of the outermost function by index into `frames`, for formats that can't express inlined calls. `None`
     /// for other formats.
-    codes: Option<Vec<Cow<'m, [u8]>>>,
+    code_names: Option<Vec<Cow<'m, [u8]>>>,
     pub(super) counts: AddressCounts,
 }
 
@@ -58,93 +58,126 @@ impl<'m> Answers<'m> {
         warnings: &mut Warnings,
     ) -> Self {
         let addresses = profile.addresses();
-        let meant = process_meant(addresses, map, sources);
-        let mut counts = AddressCounts { asked: addresses.len() as u64, ..AddressCounts::default() };
-        let mut hits: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
         let spaces = AddressSpaces::from_files(profile.files().iter().map(dso));
         let images = Images::new(spaces.dsos().iter(), sources.search.clone());
         let files = Files::new(profile.files(), &images, warnings);
+        let default_pid = default_process(addresses, map, sources);
+        let mut counts = AddressCounts { asked: addresses.len() as u64, ..AddressCounts::default() };
+        let mut found: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
         for address in addresses {
-            if let Some(file) = address.file {
-                hits.push(files.location(file, address.addr.for_lookup()));
-                continue;
-            }
-            let hit = address.pid.or(meant).and_then(|pid| lookup(map, pid, address, &mut counts));
-            counts.nobodys += u64::from(address.pid.or(meant).is_none());
-            hits.push(hit.map(|hit| Location::Code(hit.code, hit.offset)));
+            found.push(match address.file {
+                Some(file) => files.location(file, address.addr.for_lookup()),
+                None => locate_code(address, default_pid, map, &mut counts),
+            });
         }
-        let mut locations: Vec<Location> = hits.iter().flatten().copied().collect();
+        let mut locations: Vec<Location> = found.iter().flatten().copied().collect();
         locations.sort_unstable();
         locations.dedup();
         let options = SymbolOptions { lines: true, search: sources.search.clone(), ..SymbolOptions::default() };
-        let kernel = &KernelOptions::default();
-        let recorded = &RecordedSymbols::default();
-        let resolver =
-            Resolver { spaces: &spaces, codes: map, bpf: &[], recorded, images: &images, options: &options, kernel };
+        let resolver = Resolver {
+            spaces: &spaces,
+            codes: map,
+            bpf: &[],
+            recorded: &RecordedSymbols::default(),
+            images: &images,
+            options: &options,
+            kernel: &KernelOptions::default(),
+        };
         let frames = resolver.resolve(&locations, &job.pool, warnings);
-        let places: Vec<_> = hits.iter().map(|hit| locations.binary_search(hit.as_ref()?).ok()).collect();
-        let is_named =
-            |place: &Option<usize>| place.is_some_and(|place| frames.get(place).any(|frame| frame.name.is_some()));
-        let in_files = places.iter().zip(addresses).filter(|(_, address)| address.file.is_some());
-        counts.in_files = in_files.clone().count() as u64;
-        counts.in_missing = in_files.clone().filter(|(place, _)| place.is_none()).count() as u64;
-        counts.named_in_files = in_files.filter(|(place, _)| is_named(place)).count() as u64;
+        let mut frame_indices = Vec::with_capacity(addresses.len());
+        for (address, location) in addresses.iter().zip(&found) {
+            let index = location.and_then(|location| locations.binary_search(&location).ok());
+            if address.file.is_some() {
+                counts.in_files += 1;
+                match index {
+                    None => counts.in_missing += 1,
+                    Some(index) if frames.get(index).any(|frame| frame.name.is_some()) => counts.named_in_files += 1,
+                    Some(_) => {}
+                }
+            }
+            frame_indices.push(index);
+        }
         warnings.extend(files.missing(counts.in_missing));
         warnings.append(images.into_warnings());
-        let name = |location: &Location| match location {
-            Location::Code(code, _) => options.display_name(map.code(*code).name),
-            Location::File(..) | Location::Nothing(_) => Cow::default(),
-        };
-        let codes = (!profile.expands_calls()).then(|| locations.iter().map(name).collect());
-        Self { places, frames, codes, counts }
+        let mut code_names = None;
+        if !profile.expands_calls() {
+            let name = |location: &Location| match location {
+                Location::Code(code, _) => options.display_name(map.code(*code).name),
+                Location::File(..) | Location::Nothing(_) => Cow::default(),
+            };
+            code_names = Some(locations.iter().map(name).collect());
+        }
+        Self { frame_indices, frames, code_names, counts }
     }
 
-    /// The functions at the address with index `at`, including inlined ones if the format can express them.
-    pub(super) fn calls(&self, at: usize) -> Vec<NamedCall<'_>> {
-        let Some(place) = self.places.get(at).copied().flatten() else { return Vec::new() };
-        let frames = self.frames.get(place);
-        let call = |frame: crate::resolve::frames::Frame| {
-            let file = frame.file.map_or(&b""[..], |file| self.frames.text(file));
-            Some(NamedCall { name: self.frames.text(frame.name?), file, line: frame.line })
+    /// The functions at the address with this index, including inlined ones if the format can express them.
+    pub(super) fn calls(&self, address: usize) -> Vec<NamedCall<'_>> {
+        let Some(index) = self.frame_indices.get(address).copied().flatten() else { return Vec::new() };
+        let frames = self.frames.get(index);
+        let Some(code_names) = &self.code_names else {
+            return frames.filter_map(|frame| self.call(frame)).collect();
         };
-        match self.codes.as_ref().and_then(|codes| codes.get(place)) {
-            Some(name) => frames.outermost().and_then(call).map(|own| NamedCall { name, ..own }).into_iter().collect(),
-            None => frames.filter_map(call).collect(),
+        let own = frames.outermost().and_then(|frame| self.call(frame));
+        match (own, code_names.get(index)) {
+            (Some(own), Some(name)) => vec![NamedCall { name, ..own }],
+            _ => Vec::new(),
         }
+    }
+
+    /// The call of a frame; `None` if it has no name.
+    fn call(&self, frame: Frame) -> Option<NamedCall<'_>> {
+        let file = frame.file.map_or(&b""[..], |file| self.frames.text(file));
+        Some(NamedCall { name: self.frames.text(frame.name?), file, line: frame.line })
     }
 }
 
-fn lookup(map: &CodeMap<'_>, pid: Pid, address: &BareAddress, counts: &mut AddressCounts) -> Option<Hit> {
-    let at = address.addr.for_lookup();
-    let hit = map.lookup(pid, at, None)?;
+/// The JIT code at an address in memory; `None` if there is none or the process is unknown.
+fn locate_code(
+    address: &BareAddress,
+    default_pid: Option<Pid>,
+    map: &CodeMap<'_>,
+    counts: &mut AddressCounts,
+) -> Option<Location> {
+    let Some(pid) = address.pid.or(default_pid) else {
+        counts.without_process += 1;
+        return None;
+    };
+    let addr = address.addr.for_lookup();
+    let hit = map.lookup(pid, addr, None)?;
     counts.named += 1;
-    counts.several += u64::from(hit.how.is_timed() && map.has_other_names(pid, at, map.code(hit.code).name));
-    Some(hit)
+    counts.several += u64::from(hit.how.is_timed() && map.has_other_names(pid, addr, map.code(hit.code).name));
+    Some(Location::Code(hit.code, hit.offset))
 }
 
 /// The process to assume for addresses that state no process: the only one that has code. `None` unless the user named
 /// a source file and no address belongs to another process.
-fn process_meant(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
+fn default_process(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
     let mut with_code = map.pids();
-    let only = with_code.next().filter(|_| sources.names_files() && with_code.next().is_none())?;
-    addresses.iter().all(|address| address.pid.is_none_or(|pid| pid == only)).then_some(only)
+    let only = with_code.next()?;
+    if !sources.names_files() || with_code.next().is_some() {
+        return None;
+    }
+    let is_only = addresses.iter().all(|address| address.pid.is_none_or(|pid| pid == only));
+    is_only.then_some(only)
 }
 
 impl AddressCounts {
-    pub(super) fn warnings(&self) -> impl Iterator<Item = Warning> {
-        let Self { named, several, nobodys, .. } = *self;
-        let several = (several > 0).then(|| {
-            format!(
+    /// The warnings about names that may be wrong and addresses that stay unnamed.
+    pub(super) fn warnings(&self) -> Vec<Warning> {
+        let Self { named, several, without_process, .. } = *self;
+        let mut warnings = Vec::new();
+        if several > 0 {
+            warnings.push(Warning::new(format!(
                 "{several} of the {named} named addresses had several functions one after the other; the profile has \
                  no times, so they got the last one's name"
-            )
-        });
-        let nobodys = (nobodys > 0).then(|| {
-            format!(
-                "{nobodys} addresses stay unnamed: the profile does not say which process they belong to; pass \
+            )));
+        }
+        if without_process > 0 {
+            warnings.push(Warning::new(format!(
+                "{without_process} addresses stay unnamed: the profile does not say which process they belong to; pass \
                  --jitdump FILE@PID or --perf-map FILE@PID"
-            )
-        });
-        several.into_iter().chain(nobodys).map(Warning::new)
+            )));
+        }
+        warnings
     }
 }

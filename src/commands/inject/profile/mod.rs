@@ -4,7 +4,7 @@
 //! open       which addresses have no name, and to which processes they belong
 //! sources    the jitdumps and perf maps of these processes, and the JIT code in them
 //! answers    what is at each address
-//! output     the profile with these names; the rest byte for byte, compressed as the input was
+//! output     the profile with these names; all else as it was, compressed as the input was
 //! ```
 //!
 //! Such profiles have no times, or times on a clock of their own, so they can't say when the code was there. Each
@@ -41,7 +41,7 @@ pub(super) fn run(
 ) -> Result<()> {
     refuse_options(options, input.format.name)?;
     let (shown, mut own) = (shown(&options.input), Warnings::new());
-    let profile = open(&input.bytes, &mut own).map_err(|error| error.in_file(&shown))?;
+    let mut profile = open(&input.bytes, &mut own).map_err(|error| error.in_file(&shown))?;
     outcome.warnings.append(own.in_file(&shown));
     let mut output = Output::create(&options.output, run)?;
     let processes = processes_of(profile.addresses());
@@ -51,7 +51,7 @@ pub(super) fn run(
     let answers = Answers::find(&*profile, &loaded.map, &options.sources, job, warnings);
     compress(&input.wrappings, &mut output, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
     output.commit()?;
-    tell(loaded, &answers.counts, options, outcome);
+    summarize(loaded, &answers.counts, options, outcome);
     Ok(())
 }
 
@@ -85,15 +85,14 @@ fn processes_of(addresses: &[BareAddress]) -> Processes {
 }
 
 /// Adds the summary and the frame counts to the outcome.
-fn tell(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
+fn summarize(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
     outcome.warnings.extend(counts.warnings());
-    let AddressCounts { asked, named, in_files, named_in_files, .. } = *counts;
-    let of_jit = asked - in_files;
-    outcome.frames += FrameCounts { jit: of_jit, jit_unnamed: of_jit - named, ..FrameCounts::default() };
-    let named = named + named_in_files;
-    let summary = &mut outcome.summary;
+    let AddressCounts { asked, in_files, .. } = *counts;
+    let jit = asked - in_files;
+    outcome.frames += FrameCounts { jit, jit_unnamed: jit - counts.named, ..FrameCounts::default() };
     let maps: Vec<String> = loaded.maps.remarks().collect();
     let sources = LoadedSources::new(&loaded.map, loaded.accounts);
+    let summary = &mut outcome.summary;
     summary.push(sources.remark());
     summary.extend(sources.accounts.iter().filter_map(|account| account.remark.clone()));
     summary.extend(maps);
@@ -101,12 +100,12 @@ fn tell(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, out
         let other = "names already in the input stay unchanged; jitgraft export maps these as well";
         summary.push(format!("source maps were applied only to added names; {other}"));
     }
-    let to = options.output.shown();
-    summary.push(match asked {
-        0 => format!("{}: nothing to do, all addresses already have names", to.display()),
-        _ => {
-            let percent = named as f64 * 100.0 / asked as f64;
-            format!("{}: named {named} of {asked} unnamed addresses ({percent:.1}%)", to.display())
-        }
-    });
+    let output = options.output.shown();
+    if asked == 0 {
+        summary.push(format!("{}: nothing to do, all addresses already have names", output.display()));
+        return;
+    }
+    let named = counts.named + counts.named_in_files;
+    let percent = named as f64 * 100.0 / asked as f64;
+    summary.push(format!("{}: named {named} of {asked} unnamed addresses ({percent:.1}%)", output.display()));
 }

@@ -70,7 +70,7 @@ impl Unsymbolized for UnsymbolizedFirefox<'_> {
         false
     }
 
-    fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
+    fn write(&mut self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
         let Self { bytes, file, functions, addresses } = self;
         Edits { bytes, file, functions, addresses }.splices(ask)?.write(bytes, out)
     }

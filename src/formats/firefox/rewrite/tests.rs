@@ -36,7 +36,7 @@ fn unnamed_addresses(text: &str) -> Vec<BareAddress> {
 
 /// The file with names added; `names` returns the functions at an address of a process.
 fn add_names(text: &str, names: &dyn Fn(i32, u64) -> Vec<NamedCall<'static>>) -> String {
-    let profile = open(text.as_bytes(), &mut Warnings::new()).unwrap();
+    let mut profile = open(text.as_bytes(), &mut Warnings::new()).unwrap();
     let addresses = profile.addresses().to_vec();
     let look_up = |index: usize| names(addresses[index].pid.unwrap().0, addresses[index].addr.raw().0);
     let mut out = Vec::new();
@@ -162,7 +162,7 @@ fn a_name_that_holds_several_functions_is_reported_whole() {
 
 /// A damaged profile must be refused, or rewritten to something that can be read again.
 fn assert_harmless(bytes: &[u8]) {
-    let Ok(profile) = open(bytes, &mut Warnings::new()) else { return };
+    let Ok(mut profile) = open(bytes, &mut Warnings::new()) else { return };
     let mut out = Vec::new();
     if profile.write(&|_| vec![call("f", "a", 1)], &mut out).is_ok() {
         let named = profile.addresses().len();

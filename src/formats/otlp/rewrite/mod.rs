@@ -15,22 +15,25 @@
 //! * All processes share the dictionary. The same location can mean different functions in different processes, or as a
 //!   caller and as the innermost frame. The first meaning keeps the location; each other one gets a copy at the end of
 //!   the table, and its samples get copies of their stacks.
-//! * Everything else passes through byte for byte. Messages are handled one at a time, so memory depends on the largest
-//!   message and the number of distinct addresses.
+//! * Messages without locations to name pass through byte for byte. In others, all known fields keep their values, and
+//!   resources, scopes, mappings, links and attributes all their fields. Unknown fields elsewhere can't be kept; they
+//!   are counted and reported.
+//! * Messages are handled one at a time, so memory depends on the largest message and the number of distinct addresses.
 
-mod edits;
 mod framed;
-mod plan;
+mod names;
 mod uses;
 
 use crate::analysis::quantity::counted;
-use crate::contract::unsymbolized::{Ask, BareAddress, CodeFile, Unsymbolized};
-use crate::error::{Result, Skipped, Warning, Warnings};
+use crate::contract::unsymbolized::{Ask, BareAddress, CodeFile, NamedCall, Unsymbolized};
+use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::formats::otlp::message::Message;
+use crate::formats::otlp::messages::{ProfilesData, SCHEMA};
 use crate::formats::otlp::version::Notation;
 use crate::model::interner::Interner;
 use framed::{Framed, Opened, frames};
-use plan::{LookUp, Plan};
+use prost::Message as _;
+use prost::bytes::Bytes;
 use std::io::Write;
 use uses::LocationUses;
 
@@ -43,11 +46,19 @@ struct UnsymbolizedOtlp<'d> {
     addresses: Vec<BareAddress>,
     /// Number of locations, in all messages, that lie in files whose version is unknown.
     unversioned: u64,
+    /// Fields that get lost when messages are encoded again.
+    unknown: Skipped,
 }
 
 /// Opens an input and collects the addresses to look up. Damaged messages will be passed through unchanged.
 pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
-    let mut profile = UnsymbolizedOtlp { bytes, files: Interner::default(), addresses: Vec::new(), unversioned: 0 };
+    let mut profile = UnsymbolizedOtlp {
+        bytes,
+        files: Interner::default(),
+        addresses: Vec::new(),
+        unversioned: 0,
+        unknown: Skipped::new("unknown field"),
+    };
     let (mut read, mut first_error, mut skipped) = (0, None, Skipped::new("message"));
     for framed in frames(bytes) {
         match profile.collect_addresses(&framed) {
@@ -62,6 +73,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
         return Err(error);
     }
     warnings.extend(skipped.into_warning());
+    warnings.extend(std::mem::take(&mut profile.unknown).into_warning());
     if profile.unversioned > 0 {
         let locations = counted(profile.unversioned, "location");
         let why = "their mappings have neither a build ID nor an htlhash, so the version of the file is unknown";
@@ -77,6 +89,9 @@ impl UnsymbolizedOtlp<'_> {
         let message = Message::read(&opened.message, Notation::Protobuf)?;
         let uses = LocationUses::find(&message, &mut self.files);
         self.unversioned += uses.unversioned;
+        if !uses.list.is_empty() {
+            SCHEMA.find_unknown(&opened.message, &mut self.unknown);
+        }
         self.addresses.extend(uses.addresses());
         self.addresses.sort_unstable();
         self.addresses.dedup();
@@ -93,7 +108,7 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
         self.files.items()
     }
 
-    fn write(&self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
+    fn write(&mut self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
         // `open` has already interned every file.
         let mut files = self.files.clone();
         let look_up = |address: &BareAddress| match self.addresses.binary_search(address) {
@@ -106,8 +121,8 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
                 out.write_all(framed.whole)?;
                 continue;
             };
-            match add_names(&opened, &mut files, &look_up)? {
-                Some(changed) => framed.write(&changed, &opened, out)?,
+            match named_message(&opened, &mut files, &look_up)? {
+                Some(named) => framed.write(&named, &opened, out)?,
                 None => out.write_all(framed.whole)?,
             }
         }
@@ -115,17 +130,22 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
     }
 }
 
-/// The message with names added; `None` if it doesn't change or is damaged.
-fn add_names(
+/// The message with names added; `None` if it has no locations to name or is damaged.
+fn named_message(
     opened: &Opened<'_>,
     files: &mut Interner<CodeFile, u32>,
     look_up: &LookUp<'_>,
 ) -> Result<Option<Vec<u8>>> {
     let Ok(message) = Message::read(&opened.message, Notation::Protobuf) else { return Ok(None) };
     let uses = LocationUses::find(&message, files);
-    let plan = Plan::new(&message, &uses, look_up)?;
-    if plan.is_empty() {
+    if uses.list.is_empty() {
         return Ok(None);
     }
-    edits::apply(&opened.message, &message, &plan).map(Some)
+    let mut data = ProfilesData::decode(Bytes::copy_from_slice(&opened.message))
+        .map_err(|error| Error::new("has a damaged message").because(error))?;
+    names::add_names(&mut data, &message, &uses, look_up)?;
+    Ok(Some(data.encode_to_vec()))
 }
+
+/// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
+type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;

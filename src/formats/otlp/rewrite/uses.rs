@@ -1,7 +1,7 @@
 //! Finds the locations without a function, and the processes whose samples contain them.
 
 use crate::bytes::protobuf::Fields;
-use crate::contract::unsymbolized::{BareAddress, CodeFile, FileBase, may_hold_jit_code};
+use crate::contract::unsymbolized::{BareAddress, CodeFile, FileBase, LocationUse, may_hold_jit_code};
 use crate::formats::otlp::dictionary::{Dictionary, Location, Mapping, entry_at, field_numbers};
 use crate::formats::otlp::message::{Message, Sample, messages};
 use crate::formats::otlp::modules::{GNU_BUILD_ID, HTL_HASH, htl_hash};
@@ -47,17 +47,6 @@ pub(super) struct SampleStack {
     pub(super) stack: u64,
 }
 
-/// A location without a function, together with how one process's samples use it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) struct LocationUse {
-    pub(super) location: u64,
-    /// The process, if the samples state it. Always `None` for addresses in a file, which mean the same in every
-    /// process.
-    pub(super) pid: Option<Pid>,
-    /// Whether the location is a caller, so that its address is a return address.
-    pub(super) is_caller: bool,
-}
-
 /// What the address of a location without a function refers to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bare {
@@ -78,8 +67,6 @@ pub(super) struct LocationUses {
     pub(super) unversioned: u64,
     /// The uses, each once, in ascending order.
     pub(super) list: Vec<LocationUse>,
-    /// The pairs of a stack and a process whose samples have that stack, each once, in ascending order.
-    pub(super) stacks: Vec<(u64, Option<Pid>)>,
 }
 
 impl LocationUses {
@@ -88,7 +75,7 @@ impl LocationUses {
         let bare = locations.iter().map(|location| Bare::find(location, message, files)).collect();
         let in_kernel = locations.iter().map(|location| is_in_kernel(location, message)).collect();
         let unversioned = locations.iter().filter(|location| is_unversioned(location, message)).count() as u64;
-        let mut uses = Self { bare, in_kernel, unversioned, list: Vec::new(), stacks: Vec::new() };
+        let mut uses = Self { bare, in_kernel, unversioned, list: Vec::new() };
         let (mut list, mut stacks) = (FxHashSet::default(), FxHashSet::default());
         for resource in &message.resources {
             message.for_each_sample(resource, &mut |sample| {
@@ -103,8 +90,6 @@ impl LocationUses {
         }
         uses.list = list.into_iter().collect();
         uses.list.sort_unstable();
-        uses.stacks = stacks.into_iter().collect();
-        uses.stacks.sort_unstable();
         uses
     }
 
@@ -115,7 +100,7 @@ impl LocationUses {
             Bare::Memory(_) => pid,
             Bare::File(..) => None,
         };
-        Some(LocationUse { location, pid, is_caller: self.is_caller(locations, depth) })
+        Some(LocationUse { location: u32::try_from(location).ok()?, pid, is_caller: self.is_caller(locations, depth) })
     }
 
     /// Whether the code at this depth called the code one level further in. Code interrupted by the kernel did not: it
@@ -134,7 +119,7 @@ impl LocationUses {
 
     /// The address to look up for a use.
     pub(super) fn address(&self, one: &LocationUse) -> Option<BareAddress> {
-        let (file, addr) = match self.bare(one.location)? {
+        let (file, addr) = match self.bare(one.location.into())? {
             Bare::Memory(addr) => (None, addr),
             Bare::File(file, addr) => (Some(file), addr),
         };

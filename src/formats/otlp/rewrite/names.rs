@@ -1,0 +1,182 @@
+//! Adds names to a decoded message: lines of locations, and the functions, strings, copied locations and copied stacks
+//! that they need. These are appended to their tables.
+
+use super::LookUp;
+use super::uses::{LocationUses, SampleStack};
+use crate::contract::unsymbolized::{LocationNames, NamedCall};
+use crate::error::{Error, Result};
+use crate::formats::otlp::message::Message;
+use crate::formats::otlp::messages::{
+    DictionaryMessage, FunctionMessage, LineMessage, ProfilesData, ResourceProfiles, SampleMessage, StackMessage,
+};
+use crate::model::Pid;
+use prost::Message as _;
+use prost::bytes::Bytes;
+use rustc_hash::FxHashMap;
+
+/// Adds all names that are found. `data` is the decoded form of `message`.
+pub(super) fn add_names(
+    data: &mut ProfilesData,
+    message: &Message<'_>,
+    uses: &LocationUses,
+    look_up: &LookUp<'_>,
+) -> Result<()> {
+    let Some(dictionary) = &mut data.dictionary else { return Ok(()) };
+    let names = LocationNames::new(&uses.list, |one| match uses.address(one) {
+        Some(address) => look_up(&address),
+        None => Vec::new(),
+    });
+    let first_copy = dictionary.location_table.len();
+    let mut functions = NewFunctions::new(dictionary);
+    for (location, calls) in &names.named {
+        let lines = functions.lines(calls)?;
+        if let Some(location) = functions.dictionary.location_table.get_mut(*location as usize) {
+            location.lines = lines;
+        }
+    }
+    for (location, calls) in &names.copies {
+        let locations = &functions.dictionary.location_table;
+        let mut copy = locations.get(*location as usize).cloned().unwrap_or_default();
+        copy.lines = functions.lines(calls)?;
+        push(copy, &mut functions.dictionary.location_table)?;
+    }
+    let (known, copies) = (FxHashMap::default(), FxHashMap::default());
+    let mut stacks = MovedStacks { message, uses, names: &names, first_copy, known, copies, dictionary };
+    for (resource, encoded) in data.resource_profiles.iter_mut().zip(&message.resources) {
+        stacks.move_samples(resource, encoded)?;
+    }
+    Ok(())
+}
+
+/// Appends an element to a table and returns its index. Fails if the index doesn't fit into `int32`.
+fn push<T>(element: T, table: &mut Vec<T>) -> Result<i32> {
+    let index = i32::try_from(table.len()).map_err(|_| Error::new("is full: no element can be added"))?;
+    table.push(element);
+    Ok(index)
+}
+
+/// Adds functions and strings to a dictionary, each once.
+struct NewFunctions<'m> {
+    dictionary: &'m mut DictionaryMessage,
+    /// The indices of all strings. Of equal strings in the message, the first one counts.
+    strings: FxHashMap<Bytes, i32>,
+    /// The indices of new functions, by the indices of their name and file.
+    functions: FxHashMap<(i32, i32), i32>,
+}
+
+impl<'m> NewFunctions<'m> {
+    fn new(dictionary: &'m mut DictionaryMessage) -> Self {
+        let mut strings = FxHashMap::default();
+        for (index, string) in (0..).zip(&dictionary.string_table) {
+            strings.entry(string.clone()).or_insert(index);
+        }
+        Self { dictionary, strings, functions: FxHashMap::default() }
+    }
+
+    /// The lines of a location with these functions.
+    fn lines(&mut self, calls: &[NamedCall<'_>]) -> Result<Vec<LineMessage>> {
+        let mut lines = Vec::with_capacity(calls.len());
+        for call in calls {
+            let function_index = self.function(call)?;
+            lines.push(LineMessage { function_index, line: call.line.into(), column: 0 });
+        }
+        Ok(lines)
+    }
+
+    fn function(&mut self, call: &NamedCall<'_>) -> Result<i32> {
+        let (name, file) = (self.string(call.name)?, self.string(call.file)?);
+        if let Some(&index) = self.functions.get(&(name, file)) {
+            return Ok(index);
+        }
+        let table = &mut self.dictionary.function_table;
+        if table.is_empty() {
+            // The first element of a table means "none".
+            table.push(FunctionMessage::default());
+        }
+        let function = FunctionMessage { name_strindex: name, filename_strindex: file, ..FunctionMessage::default() };
+        let index = push(function, table)?;
+        self.functions.insert((name, file), index);
+        Ok(index)
+    }
+
+    /// The index of a string, which is added if it is new. Invalid UTF-8 is replaced.
+    fn string(&mut self, text: &[u8]) -> Result<i32> {
+        if text.is_empty() {
+            return Ok(0);
+        }
+        let text = String::from_utf8_lossy(text);
+        if let Some(&index) = self.strings.get(text.as_bytes()) {
+            return Ok(index);
+        }
+        let text = Bytes::from(text.into_owned());
+        let index = push(text.clone(), &mut self.dictionary.string_table)?;
+        self.strings.insert(text, index);
+        Ok(index)
+    }
+}
+
+/// Gives samples that need copies of locations copies of their stacks.
+struct MovedStacks<'m, 'd> {
+    message: &'m Message<'d>,
+    uses: &'m LocationUses,
+    names: &'m LocationNames<'m>,
+    /// The index of the first copied location.
+    first_copy: usize,
+    /// The new index of each stack as the samples of a process use it.
+    known: FxHashMap<(u64, Option<Pid>), i32>,
+    /// The indices of new stacks, by their locations.
+    copies: FxHashMap<Vec<i32>, i32>,
+    dictionary: &'m mut DictionaryMessage,
+}
+
+impl<'d> MovedStacks<'_, 'd> {
+    /// Changes the stacks of a resource's samples. `encoded` is the same resource, encoded.
+    fn move_samples(&mut self, resource: &mut ResourceProfiles, encoded: &'d [u8]) -> Result<()> {
+        let mut stacks = Vec::new();
+        self.message.for_each_sample(encoded, &mut |stack| stacks.push(stack));
+        let mut stacks = stacks.into_iter();
+        for profile in resource.scope_profiles.iter_mut().flat_map(|scope| &mut scope.profiles) {
+            for (bytes, stack) in profile.samples.iter_mut().zip(stacks.by_ref()) {
+                // Damaged samples stay as they are.
+                if let Ok(mut sample) = SampleMessage::decode(bytes.clone()) {
+                    sample.stack_index = self.stack_index(&stack, sample.stack_index)?;
+                    *bytes = sample.encode_to_vec().into();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The index of a sample's stack, which is `old` unless the stack needs copies of locations.
+    fn stack_index(&mut self, stack: &SampleStack, old: i32) -> Result<i32> {
+        if self.names.copies.is_empty() {
+            return Ok(old);
+        }
+        if let Some(&index) = self.known.get(&(stack.stack, stack.pid)) {
+            return Ok(index);
+        }
+        let old_locations = self.message.stack(stack.stack);
+        let mut locations: Vec<i32> = old_locations.iter().map(|location| *location as i32).collect();
+        let mut is_moved = false;
+        for (depth, location) in locations.iter_mut().enumerate() {
+            if let Some(one) = self.uses.get(&old_locations, depth, stack.pid)
+                && let Some(copy) = self.names.copy_of(&one)
+            {
+                *location = (self.first_copy + copy) as i32;
+                is_moved = true;
+            }
+        }
+        let index = match self.copies.get(&locations) {
+            Some(&copy) => copy,
+            None if is_moved => {
+                let copy = StackMessage { location_indices: locations.clone() };
+                let index = push(copy, &mut self.dictionary.stack_table)?;
+                self.copies.insert(locations, index);
+                index
+            }
+            None => old,
+        };
+        self.known.insert((stack.stack, stack.pid), index);
+        Ok(index)
+    }
+}

@@ -1,0 +1,251 @@
+//! Adds names to locations that have an address but no function. eBPF agents, gperftools and others leave JIT code this
+//! way.
+//!
+//! An example:
+//!
+//! ```text
+//! Sample   { location_id: [5, …], label: pid = 77 }
+//! Location { id: 5, mapping_id: 2, address: 0x7f00…1010 }          no line: the profiler knew no name
+//! Mapping  { id: 2, filename: "//anon" }                           not a file: it may be JIT code
+//!   question: address 0x7f00…1010 in process 77
+//!   answer:   f at a.js:3, and a call inlined in it
+//! Location { …, line: { function_id: 9, line: 1 }, line: { function_id: 8, line: 3 } }
+//! Function { id: 8, name: "f", … }  Function { id: 9, … }          appended, like their strings
+//! ```
+//!
+//! * A location that is not the innermost frame holds a return address or, as the format demands, an address inside the
+//!   call instruction. Both are looked up the same way, since the byte before either address is still part of the call.
+//! * Locations don't belong to processes; samples do, through their labels. Where a location is different functions
+//!   ([`LocationNames`]), samples refer to copies of it, which are appended to the locations.
+//! * The flags of mappings stay as they are, since other locations may still lack names.
+//! * A file without locations to name is copied byte for byte. In others, all known fields keep their values. Unknown
+//!   fields can't be kept; they are counted and reported.
+//!
+//! Memory: less than twenty times the size of the unpacked input, in the worst case of an input that consists only of
+//! unnamed locations with one sample each (`tests/end_to_end/inject_profiles/memory.rs`).
+
+use super::messages::{PprofFunction, PprofLine, PprofLocation, PprofProfile, PprofSample, SCHEMA};
+use super::tables::{Tables, is_pid};
+use super::write_file;
+use crate::contract::unsymbolized::{
+    Ask, BareAddress, LocationNames, LocationUse, NamedCall, Unsymbolized, may_hold_jit_code,
+};
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::model::backing::Backing;
+use crate::model::interner::Interner;
+use crate::model::{Addr, FrameAddr, Pid};
+use prost::Message;
+use prost::bytes::Bytes;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+use std::io::Write;
+
+/// A decoded profile with locations that need names.
+#[derive(Debug)]
+struct UnsymbolizedPprof<'d> {
+    /// The whole file.
+    bytes: &'d [u8],
+    tables: Tables<'d>,
+    unnamed: UnnamedLocations,
+    /// How samples use the unnamed locations, each use once, in ascending order.
+    uses: Vec<LocationUse>,
+    /// The addresses to look up, each once, in ascending order.
+    addresses: Vec<BareAddress>,
+}
+
+/// Decodes a profile and collects the addresses to look up. Damaged samples are counted; they are written as they are.
+pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsymbolized + 'd>> {
+    let tables = Tables::read_whole(bytes)?;
+    if tables.profile.string_table.is_empty() {
+        return Err(Error::new("is truncated: it has no string table"));
+    }
+    let unnamed = UnnamedLocations::find(&tables);
+    let (mut uses, mut skipped) = (FxHashSet::default(), Skipped::new("sample"));
+    let mut sample = PprofSample::default();
+    for encoded in &tables.samples {
+        sample.clear();
+        match sample.merge(*encoded) {
+            Ok(()) => uses.extend(unnamed.uses(&sample, &tables).flatten()),
+            Err(error) => skipped.add(Error::new("is damaged").because(error)),
+        }
+    }
+    warnings.extend(skipped.into_warning());
+    if !uses.is_empty() {
+        let mut unknown = Skipped::new("unknown field");
+        SCHEMA.find_unknown(bytes, &mut unknown);
+        warnings.extend(unknown.into_warning());
+    }
+    let mut uses: Vec<LocationUse> = uses.into_iter().collect();
+    uses.sort_unstable();
+    let mut addresses: Vec<BareAddress> = uses.iter().map(|one| bare_address(one, &tables)).collect();
+    addresses.sort_unstable();
+    addresses.dedup();
+    Ok(Box::new(UnsymbolizedPprof { bytes, tables, unnamed, uses, addresses }))
+}
+
+impl Unsymbolized for UnsymbolizedPprof<'_> {
+    fn addresses(&self) -> &[BareAddress] {
+        &self.addresses
+    }
+
+    fn write(&mut self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
+        if self.uses.is_empty() {
+            return Ok(out.write_all(self.bytes)?);
+        }
+        let names = LocationNames::new(&self.uses, |one| {
+            match self.addresses.binary_search(&bare_address(one, &self.tables)) {
+                Ok(index) => ask(index),
+                Err(_) => Vec::new(),
+            }
+        });
+        let first_copy = add_names(&names, &mut self.tables)?;
+        let Self { tables, unnamed, .. } = &*self;
+        let samples = tables.samples.iter().map(|bytes| {
+            let Ok(mut sample) = PprofSample::decode(*bytes) else { return Cow::Borrowed(*bytes) };
+            let copies: Vec<Option<usize>> = unnamed.uses(&sample, tables).map(|one| names.copy_of(&one?)).collect();
+            for (id, copy) in sample.location_id.iter_mut().zip(copies) {
+                if let Some(copy) = copy {
+                    *id = first_copy + copy as u64;
+                }
+            }
+            Cow::Owned(sample.encode_to_vec())
+        });
+        write_file(&tables.profile, samples, out)
+    }
+}
+
+/// The locations of a profile that need names.
+#[derive(Debug)]
+struct UnnamedLocations {
+    /// The indices of locations without a function, by ID.
+    indices: FxHashMap<u64, u32>,
+    /// The IDs of locations in the kernel.
+    in_kernel: FxHashSet<u64>,
+}
+
+impl UnnamedLocations {
+    fn find(tables: &Tables<'_>) -> Self {
+        let (mut indices, mut in_kernel) = (FxHashMap::default(), FxHashSet::default());
+        for (index, location) in (0..).zip(&tables.profile.location) {
+            let file = tables.mapped_file(location);
+            if Backing::of(file).is_kernel_object() {
+                in_kernel.insert(location.id);
+            }
+            // If an ID occurs twice, the later location counts.
+            if location.address != 0 && location.line.is_empty() && may_hold_jit_code(file) {
+                indices.insert(location.id, index);
+            } else {
+                indices.remove(&location.id);
+            }
+        }
+        Self { indices, in_kernel }
+    }
+
+    /// For each location of a sample, how the sample uses it; `None` if the location needs no name.
+    fn uses(&self, sample: &PprofSample, tables: &Tables<'_>) -> impl Iterator<Item = Option<LocationUse>> {
+        let mut pid = None;
+        for label in &sample.label {
+            if is_pid(tables.string(label.key)) {
+                pid = label.id(tables).map(Pid);
+            }
+        }
+        let mut inner = None;
+        sample.location_id.iter().map(move |id| {
+            // Code that the kernel interrupted did not call it: it can have been at any instruction.
+            let is_caller = inner.is_some_and(|inner| !self.in_kernel.contains(inner));
+            inner = Some(id);
+            let location = *self.indices.get(id)?;
+            Some(LocationUse { location, pid, is_caller })
+        })
+    }
+}
+
+/// The address to look up for a use.
+fn bare_address(location_use: &LocationUse, tables: &Tables<'_>) -> BareAddress {
+    let location = tables.profile.location.get(location_use.location as usize);
+    let addr = Addr(location.map_or(0, |location| location.address));
+    let addr = if location_use.is_caller { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
+    BareAddress { pid: location_use.pid, file: None, addr }
+}
+
+/// Adds the lines of locations, copies of locations, functions and strings. Returns the ID of the first copy; the
+/// others follow. Fails if there are no IDs left.
+fn add_names(names: &LocationNames<'_>, tables: &mut Tables<'_>) -> Result<u64> {
+    let profile = &mut tables.profile;
+    let mut functions = NewFunctions::new(profile);
+    for (location, calls) in &names.named {
+        if let Some(location) = profile.location.get_mut(*location as usize) {
+            location.line = functions.lines(calls)?;
+        }
+    }
+    let last = profile.location.iter().map(|location| location.id).max().unwrap_or(0);
+    let first_copy = first_free_id(last, names.copies.len(), "location")?;
+    for (id, (location, calls)) in (first_copy..).zip(&names.copies) {
+        let original = profile.location.get(*location as usize).cloned().unwrap_or_default();
+        profile.location.push(PprofLocation { id, line: functions.lines(calls)?, ..original });
+    }
+    profile.function.extend(functions.messages());
+    profile.string_table.extend(functions.strings.into_items().into_iter().map(Bytes::from));
+    Ok(first_copy)
+}
+
+/// New functions and strings, which are appended to the file.
+#[derive(Debug)]
+struct NewFunctions {
+    /// The number of strings in the file, without the new ones.
+    old_strings: usize,
+    strings: Interner<String, u32>,
+    /// The highest function ID in the file.
+    last_function: u64,
+    /// The new functions, each as the string indices of its name and its file.
+    functions: Interner<(i64, i64), u32>,
+}
+
+impl NewFunctions {
+    fn new(profile: &PprofProfile) -> Self {
+        let last_function = profile.function.iter().map(|function| function.id).max().unwrap_or(0);
+        let old_strings = profile.string_table.len();
+        Self { old_strings, strings: Interner::default(), last_function, functions: Interner::default() }
+    }
+
+    /// The lines of a location with these functions.
+    fn lines(&mut self, calls: &[NamedCall<'_>]) -> Result<Vec<PprofLine>> {
+        let mut lines = Vec::with_capacity(calls.len());
+        for call in calls {
+            let names = (self.string(call.name), self.string(call.file));
+            let number = self.functions.intern(names);
+            let function_id = first_free_id(self.last_function, number as usize + 1, "function")? + u64::from(number);
+            lines.push(PprofLine { function_id, line: call.line.into(), column: 0 });
+        }
+        Ok(lines)
+    }
+
+    /// The index of a string, which is added if it is new. Invalid UTF-8 is replaced. Index 0 is the empty string.
+    fn string(&mut self, text: &[u8]) -> i64 {
+        if text.is_empty() {
+            return 0;
+        }
+        self.old_strings as i64 + i64::from(self.strings.number(&*String::from_utf8_lossy(text)))
+    }
+
+    fn messages(&self) -> impl Iterator<Item = PprofFunction> {
+        (self.last_function + 1..).zip(self.functions.items()).map(|(id, &(name, filename))| PprofFunction {
+            id,
+            name,
+            system_name: name,
+            filename,
+            start_line: 0,
+        })
+    }
+}
+
+/// The ID after the last one in the file. Fails if `count` new entries don't have IDs of 64 bits.
+fn first_free_id(last: u64, count: usize, what: &str) -> Result<u64> {
+    match last.checked_add(count as u64) {
+        Some(u64::MAX) | None => Err(Error::new(format!("uses the highest {what} ID, so no {what} can be added"))),
+        Some(_) => Ok(last + 1),
+    }
+}
+
+#[cfg(test)]
+mod tests;
