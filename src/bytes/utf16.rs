@@ -1,5 +1,7 @@
 //! Decodes UTF-16 to UTF-8 in pieces of any length.
 
+use std::borrow::Cow;
+
 /// The byte order of UTF-16 units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ByteOrder {
@@ -62,6 +64,26 @@ impl Utf16Decoder {
     }
 }
 
+/// True if a text starts with the byte order mark of UTF-16.
+pub fn has_utf16_mark(text: &[u8]) -> bool {
+    text.starts_with(&[0xff, 0xfe]) || text.starts_with(&[0xfe, 0xff])
+}
+
+/// Converts a whole text to UTF-8 if it starts with the byte order mark of UTF-16, and leaves out the mark. Also leaves
+/// out the mark of UTF-8. Any other text is returned unchanged.
+pub fn without_mark(text: &[u8]) -> Cow<'_, [u8]> {
+    let (order, units) = match text {
+        [0xef, 0xbb, 0xbf, rest @ ..] => return Cow::Borrowed(rest),
+        [0xff, 0xfe, units @ ..] => (ByteOrder::Little, units),
+        [0xfe, 0xff, units @ ..] => (ByteOrder::Big, units),
+        _ => return Cow::Borrowed(text),
+    };
+    let (mut decoder, mut decoded) = (Utf16Decoder::new(order), Vec::with_capacity(units.len() / 2));
+    decoder.decode(units, &mut decoded);
+    decoder.finish(&mut decoded);
+    Cow::Owned(decoded)
+}
+
 /// The first low surrogate. Smaller surrogates are high ones, which begin a pair.
 const FIRST_LOW_SURROGATE: u16 = 0xdc00;
 
@@ -93,6 +115,18 @@ mod tests {
                 assert_eq!(decoded(&units, order, piece), text, "{order:?}, {piece}");
             }
         }
+    }
+
+    #[test]
+    fn a_mark_tells_the_encoding_of_a_whole_text() {
+        let little: Vec<u8> = "\u{feff}ä\u{1f600}\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
+        let big: Vec<u8> = "\u{feff}ä\u{1f600}\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for text in [&little, &big, "\u{feff}ä\u{1f600}\n".as_bytes(), "ä\u{1f600}\n".as_bytes()] {
+            assert_eq!(*without_mark(text), *"ä\u{1f600}\n".as_bytes());
+        }
+        assert_eq!(*without_mark(b"\xff\xfe"), *b"");
+        assert_eq!(*without_mark(b"\xff\xfea"), *"\u{fffd}".as_bytes());
+        assert_eq!(*without_mark(b"\xff"), *b"\xff");
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use super::common::{FileArgs, SourceArgs};
 use super::output::check_name;
 use crate::commands::callgrind::{self, CallgrindOptions};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Warnings};
 use crate::io::{self, InPath, OutPath};
 use crate::model::Pid;
 use crate::pipeline::open::default_input;
@@ -77,8 +77,9 @@ impl CallgrindArgs {
             check_name(output, "callgrind", &["json"])?;
         }
         let mut sources = SourceOptions::from(self.sources);
-        // callgrind doesn't count kernel code, so options for kernel symbols have no effect.
-        (sources.search, _) = self.files.into_options(sources.force);
+        let mut warnings = Warnings::new();
+        // Valgrind doesn't count what the kernel runs.
+        sources.search = self.files.into_search_options(sources.force, "callgrind", false, &mut warnings);
         let options = CallgrindOptions {
             input: match self.profile.or(self.input) {
                 Some(path) => path.into(),
@@ -90,6 +91,8 @@ impl CallgrindArgs {
             bytecode_dir: self.bytecode_dir,
             sources,
         };
-        callgrind::run(&options, job)
+        let mut outcome = callgrind::run(&options, job)?;
+        outcome.warnings.append(warnings);
+        Ok(outcome)
     }
 }

@@ -2,7 +2,7 @@
 
 use super::stderr;
 use crate::analysis::quantity::grouped;
-use crate::error::Result;
+use crate::error::{Result, Warning, Warnings};
 use crate::io;
 use crate::io::guard::{self, MemoryLimit};
 use crate::io::started::Ended;
@@ -201,6 +201,25 @@ impl FileArgs {
         let symfs = symfs.into_iter().collect();
         let search = SearchOptions { symfs, debug_dirs, vmlinux, force, ..SearchOptions::default() };
         (search, KernelOptions { kallsyms, ..KernelOptions::default() })
+    }
+
+    /// The options for a command that doesn't name kernel functions. Adds a warning for each flag that changes nothing
+    /// there: `--kallsyms` and, unless the command `reads_vmlinux`, `--vmlinux`.
+    pub(super) fn into_search_options(
+        self,
+        force: bool,
+        command: &str,
+        reads_vmlinux: bool,
+        warnings: &mut Warnings,
+    ) -> SearchOptions {
+        let without_effect =
+            [("--kallsyms", self.kallsyms.is_some()), ("--vmlinux", self.vmlinux.is_some() && !reads_vmlinux)];
+        for (flag, _) in without_effect.into_iter().filter(|(_, is_given)| *is_given) {
+            warnings
+                .push(Warning::new(format!("{flag} was ignored: jitgraft {command} does not name kernel functions")));
+        }
+        let (search, _) = self.into_options(force);
+        search
     }
 }
 

@@ -3,7 +3,7 @@
 use super::common::{FileArgs, SourceArgs};
 use super::output::check_name;
 use crate::commands::inject::{self, BuildIdMode, InjectOptions, KnownBuildIds};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, Warnings};
 use crate::io::{InPath, OutPath};
 use crate::pipeline::open::default_input;
 use crate::pipeline::{Job, Outcome};
@@ -161,9 +161,9 @@ impl InjectArgs {
         self.foreign.refuse()?;
         let build_ids = self.build_ids.mode();
         let mut sources = SourceOptions::from(self.sources);
-        // inject doesn't name kernel functions. It only looks for the kernel's image, to get its build ID, so
-        // `--kallsyms` is dropped here.
-        (sources.search, _) = self.files.into_options(sources.force);
+        let mut warnings = Warnings::new();
+        // inject reads the kernel's image only for its build ID.
+        sources.search = self.files.into_search_options(sources.force, "inject", true, &mut warnings);
         let output = OutPath::from(self.output);
         check_name(&output, "inject", &["gz", "json", "pb"])?;
         let image_root = sources.search.symfs.first().cloned();
@@ -184,6 +184,8 @@ impl InjectArgs {
             known_build_ids: self.build_ids.known_build_ids.as_deref().map(KnownBuildIds::from),
             sources,
         };
-        inject::run(&options, job)
+        let mut outcome = inject::run(&options, job)?;
+        outcome.warnings.append(warnings);
+        Ok(outcome)
     }
 }

@@ -13,6 +13,17 @@ struct Removed {
     instead: &'static str,
 }
 
+impl Removed {
+    /// True if this is about the value that the user typed, in upper or lower case.
+    fn has_value(&self, typed: Option<&str>) -> bool {
+        match (self.value, typed) {
+            (Some(value), Some(typed)) => value.eq_ignore_ascii_case(typed),
+            (None, None) => true,
+            _ => false,
+        }
+    }
+}
+
 const REMOVED: &[Removed] = &[
     Removed {
         flag: "--compact",
@@ -47,8 +58,8 @@ pub(super) fn explain(error: clap::Error) -> clap::Error {
 
 /// The error message for a removed flag, or for a removed `value` of a flag. `None` if it wasn't removed.
 pub(super) fn refusal(flag: &str, value: Option<&str>) -> Option<String> {
-    let removed = REMOVED.iter().find(|removed| removed.flag == flag && removed.value == value)?;
-    let value = value.map_or_else(String::new, |value| format!(" {value}"));
+    let removed = REMOVED.iter().find(|removed| removed.flag == flag && removed.has_value(value))?;
+    let value = removed.value.map_or_else(String::new, |value| format!(" {value}"));
     Some(format!("{flag}{value} was removed: {}", removed.instead))
 }
 

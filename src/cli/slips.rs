@@ -1,5 +1,6 @@
 //! Recognizes common mistakes on the command line, and suggests what the user most likely meant.
 
+use crate::formats;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// Words that users mistake for a command, each with a hint.
@@ -18,16 +19,27 @@ const COMMANDS: &[(&str, &str)] = &[
 const FORMATS: &[(&str, &str)] = &[
     ("perfetto", "Perfetto opens --to chrome"),
     ("trace", "trace viewers open --to chrome"),
-    ("sql", "for SQL, --to csv writes one line per sample; --to parquet needs a build with --features tables"),
+    ("sql", SQL),
     ("sqlite", "SQLite imports --to csv"),
-    ("duckdb", "DuckDB reads --to csv, and --to parquet of a build with --features tables"),
+    ("duckdb", DUCKDB),
     ("parquet", "--to parquet needs a build with --features tables"),
-    ("arrow", "--to arrow needs a build with --features tables"),
     ("svg", "jitgraft flamegraph -o FILE.svg draws a flame graph"),
     ("html", "jitgraft view writes a page"),
     ("collapsed", "--to folded writes folded stacks"),
     ("hotspot", "hotspot opens the perf.data that jitgraft inject --relocate writes"),
 ];
+
+const SQL: &str = if cfg!(feature = "tables") {
+    "for SQL, --to csv and --to parquet write one line per sample"
+} else {
+    "for SQL, --to csv writes one line per sample; --to parquet needs a build with --features tables"
+};
+
+const DUCKDB: &str = if cfg!(feature = "tables") {
+    "DuckDB reads --to csv and --to parquet"
+} else {
+    "DuckDB reads --to csv, and --to parquet of a build with --features tables"
+};
 
 /// A hint for an error of the command line. `words` is the whole command line. `None` if there is no hint.
 pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
@@ -44,7 +56,12 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
             if !flag.starts_with("--to") {
                 return None;
             }
-            find_hint(FORMATS, find_text(error, ContextKind::InvalidValue)?).map(str::to_owned)
+            let word = find_text(error, ContextKind::InvalidValue)?;
+            let lower = word.to_ascii_lowercase();
+            if formats::FORMATS.iter().any(|format| format.name == lower && format.write.is_some()) {
+                return Some(format!("names of formats are in lower case: --to {lower}"));
+            }
+            find_hint(FORMATS, word).map(str::to_owned)
         }
         ErrorKind::UnknownArgument => {
             let word = find_text(error, ContextKind::InvalidArg)?;
@@ -112,6 +129,11 @@ mod tests {
             ("frobnicate", Some("no command or file named")),
             ("export --to perfetto x", Some("--to chrome")),
             ("export --to sql x", Some("--to csv")),
+            ("export --to DuckDB x", Some("--to csv")),
+            ("export --to FireFox x", Some("in lower case: --to firefox")),
+            ("export --to arrow x", None),
+            ("export --to Arrow x", None),
+            ("export --to PARQUET x", Some("--to parquet")),
             ("inject in out", Some("-o out")),
             ("report --no-such-flag", None),
         ] {
@@ -119,7 +141,9 @@ mod tests {
             let error = Cli::from_words(words.iter().map(Into::into)).unwrap_err();
             let said = super::hint(&error, &words);
             assert_eq!(said.is_some(), hint.is_some(), "{line}: {said:?}");
-            assert!(said.unwrap_or_default().contains(hint.unwrap_or_default()), "{line}");
+            let said = said.unwrap_or_default();
+            assert!(said.contains(hint.unwrap_or_default()), "{line}");
+            assert!(!cfg!(feature = "tables") || !said.contains("--features"), "{line}: {said}");
         }
     }
 

@@ -4,6 +4,7 @@
 //! files are read, and symbolic links that somebody else may have created aren't followed.
 
 use super::open::shown;
+use crate::bytes::utf16::without_mark;
 use crate::error::{Error, Result};
 use crate::io::{self, FoundPath, InPath};
 use crate::sources::goes_with_recordings;
@@ -44,7 +45,8 @@ impl Expanded {
     fn add_list(&mut self, list: &Path) -> Result<()> {
         let list = InPath::from(list.to_owned());
         let text = io::open(&list).map_err(|error| error.in_file(&shown(&list)))?;
-        for path in paths(text.strip_prefix(UTF8_MARK).unwrap_or(&text)) {
+        // Editors and PowerShell on Windows write UTF-16, or UTF-8 with a byte order mark.
+        for path in paths(&without_mark(&text)) {
             self.add(InPath::Found(FoundPath::listed(path.to_owned())));
         }
         Ok(())
@@ -97,9 +99,6 @@ fn names_in(directory: &InPath) -> Result<Vec<OsString>> {
     names.sort();
     Ok(names)
 }
-
-/// The byte order mark at the start of a list that an editor on Windows saved.
-const UTF8_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The paths in a list: one per line, or separated by NUL as in the output of `find -print0`.
 fn paths(text: &[u8]) -> impl Iterator<Item = &Path> {
@@ -158,6 +157,22 @@ mod tests {
         let shown = |text: &'static [u8]| paths(text).map(|path| path.display().to_string()).collect::<Vec<_>>();
         assert_eq!(shown(b"a\nb\0c\0"), ["a\nb", "c"]);
         assert_eq!(shown(b"a b\n c\n"), ["a b", " c"]);
+    }
+
+    #[test]
+    fn a_list_may_be_utf_16() {
+        let dir = tempfile::tempdir().unwrap();
+        let list = dir.path().join("list");
+        let inputs = [InPath::Path(format!("@{}", list.display()).into())];
+        let text = "\u{feff}größe.data\r\nb c\r\n\r\n";
+        for bytes in [
+            text.encode_utf16().flat_map(u16::to_le_bytes).collect(),
+            text.encode_utf16().flat_map(u16::to_be_bytes).collect(),
+            text.as_bytes().to_vec(),
+        ] {
+            std::fs::write(&list, bytes).unwrap();
+            assert_eq!(names(&expand(&inputs).unwrap().inputs, dir.path()), ["größe.data", "b c"]);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod rundown;
 use super::account::SourceEvents;
 use super::account::SourceState;
 use super::clock::{Conversion, DumpTimes, explain_other_process};
-use super::discover::Source;
+use super::found::Source;
 use super::guest::{GuestFiles, GuestNames};
 use super::options::{SourceOptions, outer_pid};
 use crate::bytes::cursor::Endian;

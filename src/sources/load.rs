@@ -2,8 +2,8 @@
 //! them.
 
 use super::account::{Account, ClockUse, Kind, SourceEvents, SourceState};
-use super::discover::{Found, Source};
 use super::dump;
+use super::found::{Found, Source};
 use super::guest::{GuestFiles, GuestNames};
 use super::log_pairing::{self, ReadSource};
 use super::logs;

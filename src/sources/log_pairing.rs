@@ -16,7 +16,7 @@
 
 use super::account::{Account, Kind, SourceState};
 use super::clock::Conversion;
-use super::discover::Source;
+use super::found::Source;
 use super::log_clock::LogStart;
 use super::logs::{self, DatedLog};
 use crate::error::Warnings;

@@ -3,7 +3,7 @@
 use super::account::SourceEvents;
 use super::account::{ClockUse, SourceState};
 use super::clock::{Conversion, DumpTimes};
-use super::discover::Source;
+use super::found::Source;
 use super::log_clock::{self, LogStart};
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, ExpandedCall, Lines, OriginId, Positions, SourceMap, Unwind};

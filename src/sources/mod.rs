@@ -6,6 +6,17 @@
 //! these the code map, and an account of what became of each source. A missing, untrusted or broken source never
 //! affects the others.
 //!
+//! | what names code | found by | read by |
+//! |---|---|---|
+//! | jitdumps, perf maps, logs, core dumps, placed ELF objects | `search` | `dump`, `load`, `logs`, `placed_elf` |
+//! | the functions of a guest in QEMU | `guest` | `guest` |
+//! | machine code in a directory (MoarVM) | `raw_code` | `raw_code` |
+//! | source maps and WebAssembly modules | `source_maps` | `source_maps` |
+//!
+//! Every file is opened through [`crate::io::door`], which checks type, owner and links first. `clock`, `log_clock` and
+//! `log_pairing` date what was read; `native` decides where it may name code in files; `account` keeps what became of
+//! each source.
+//!
 //! ```text
 //! let found = sources::find(&processes, &options, beside, &mut warnings);
 //! let loaded = found.load(&processes, &pool, &mut warnings);
@@ -14,9 +25,9 @@
 
 mod account;
 mod clock;
-mod discover;
 mod dump;
 mod evidence;
+mod found;
 mod guest;
 mod live;
 mod load;
@@ -28,16 +39,18 @@ mod options;
 mod placed_elf;
 pub(crate) mod raw_code;
 mod registered;
+mod search;
 mod site;
 mod source_maps;
 mod trust;
 
 pub use account::{Account, ClockUse, Kind, SourceState};
-pub(crate) use discover::goes_with_recordings;
-pub use discover::{Found, FoundFile, find, find_at, inner_pid};
+pub use found::{Found, FoundFile};
 pub(crate) use live::{open_inside, status_pid, status_user};
 pub use load::Loaded;
 pub use options::{GivenFile, SourceOptions};
+pub(crate) use search::goes_with_recordings;
+pub use search::{find, find_at, inner_pid};
 pub use site::{Sampled, Site, is_this_machine};
 pub use source_maps::{GivenMap, MapAccount, SourceMapOptions, SourceMaps};
 pub(crate) use source_maps::{NativeFunctions, is_wasm_module};

@@ -62,9 +62,14 @@ impl<T: Into<PathBuf>> From<T> for GivenFile {
 }
 
 impl SourceOptions {
+    /// The jitdumps, perf maps and logs that the user named, and directories of them.
+    pub(super) fn given_files(&self) -> impl Iterator<Item = &GivenFile> {
+        self.jitdump.iter().chain(&self.perf_map).chain(&self.jit_log)
+    }
+
     /// True if the user named a jitdump, perf map or log.
     pub fn names_files(&self) -> bool {
-        !(self.jitdump.is_empty() && self.perf_map.is_empty() && self.jit_log.is_empty())
+        self.given_files().next().is_some()
     }
 
     /// Where to look for scripts and their source maps. `beside` is the input's directory.

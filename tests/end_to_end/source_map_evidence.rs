@@ -141,6 +141,33 @@ fn names_that_a_bundler_invents_are_no_reason_to_refuse_a_map() {
 }
 
 #[test]
+fn scripts_and_maps_may_be_utf_16() {
+    let map = map(&segments(SCRIPT), AUTHORED);
+    let little = |text: &str| format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<u8>>();
+    let big = |text: &str| format!("\u{feff}{text}").encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>();
+    let marked = |text: &str| format!("\u{feff}{text}").into_bytes();
+    for (script, map) in [
+        (SCRIPT.as_bytes().to_vec(), little(&map)),
+        (SCRIPT.as_bytes().to_vec(), big(&map)),
+        (big(SCRIPT), little(&map)),
+        (marked(SCRIPT), marked(&map)),
+    ] {
+        let project = Project::new(SCRIPT, "");
+        fs::write(project.0.path().join("dist/app.js"), script).unwrap();
+        fs::write(project.0.path().join("dist/app.js.map"), map).unwrap();
+        for how in [AUTO, &["--source-maps", "dist/app.js.map"], &["--source-maps", "dist"]] {
+            let (names, said) = project.shown(SCRIPT, FUNCTIONS, how);
+            assert_eq!(names, authored(), "{said}");
+        }
+    }
+    // Without a mark, it is nothing that we read.
+    let project = Project::new(SCRIPT, "");
+    fs::write(project.0.path().join("dist/app.js.map"), &little(&map)[2..]).unwrap();
+    let (names, said) = project.shown(SCRIPT, FUNCTIONS, AUTO);
+    assert!(names.iter().all(|name| name.contains("/dist/app.js")) && said.contains("was not used"), "{said}");
+}
+
+#[test]
 fn a_map_of_another_build_is_refused_unless_the_user_names_it() {
     // The script has grown since.
     let grown: &'static str = Box::leak(SCRIPT.replace("var p", "var added=function(){return 1},p").into_boxed_str());

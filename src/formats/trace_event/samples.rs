@@ -5,7 +5,7 @@ use super::event::nanoseconds;
 use crate::analysis::quantity::counted;
 use crate::analysis::timeline::UNNAMED;
 use crate::error::{Error, Skipped, Warning, Warnings};
-use crate::model::stacks::{Counting, Frame, FrameKind, Profile, Row, StackId, Track, Unit};
+use crate::model::stacks::{Counting, Frame, FrameKind, FunctionStart, Profile, Row, StackId, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
@@ -31,6 +31,11 @@ pub(super) struct StackFrameRecord {
     name: String,
     category: String,
     parent: Value,
+    /// Where the function starts, from 1. Only Hermes writes these two.
+    #[serde(rename = "funcLine")]
+    function_line: Value,
+    #[serde(rename = "funcColumn")]
+    function_column: Value,
 }
 
 /// The samples of a trace.
@@ -148,13 +153,57 @@ impl TraceSamples {
         }
         let mut stack = None;
         for frame in frames.into_iter().rev() {
-            let name = if frame.name.is_empty() { UNNAMED } else { &frame.name };
-            let kind = if frame.category == "JavaScript" { FrameKind::Jit } else { FrameKind::User };
-            let frame = Frame::new(profile.name(name.as_bytes()), kind);
+            let frame = frame.to_frame(profile);
             let frame = profile.frame(frame);
             stack = Some(profile.stack(stack, frame));
         }
         stack
+    }
+}
+
+impl StackFrameRecord {
+    fn to_frame(&self, profile: &mut Profile) -> Frame {
+        let is_script = self.category == "JavaScript";
+        let kind = if is_script { FrameKind::Jit } else { FrameKind::User };
+        if is_script && let Some(HermesName { function, file, line }) = HermesName::parse(&self.name) {
+            let function = if function.is_empty() { "(anonymous)" } else { function };
+            let mut frame = Frame::new(profile.name(function.as_bytes()), kind);
+            frame.file = Some(profile.name(file.as_bytes()));
+            frame.line = line;
+            let start_line = text(&self.function_line).parse().unwrap_or(0);
+            if start_line > 0 {
+                let column = text(&self.function_column).parse().unwrap_or(0);
+                frame.start = FunctionStart { file: frame.file, line: start_line, column };
+            }
+            return frame;
+        }
+        let name = if self.name.is_empty() { UNNAMED } else { &self.name };
+        Frame::new(profile.name(name.as_bytes()), kind)
+    }
+}
+
+/// The parts of a name that Hermes gives to a frame of a script: `render(/app/main.js:12:34)`. Line and column are
+/// those of the code that ran, so that one function has a different name at each of its lines.
+#[derive(Debug, PartialEq, Eq)]
+struct HermesName<'n> {
+    /// Empty for a function without a name.
+    function: &'n str,
+    file: &'n str,
+    /// The line that ran, from 1.
+    line: u32,
+}
+
+impl<'n> HermesName<'n> {
+    /// Splits a name into its parts. `None` if it doesn't end with a position in a file.
+    fn parse(name: &'n str) -> Option<Self> {
+        let (function, position) = name.strip_suffix(')')?.split_once('(')?;
+        let (position, column) = position.rsplit_once(':')?;
+        let (file, line) = position.rsplit_once(':')?;
+        column.parse::<u32>().ok()?;
+        if file.is_empty() {
+            return None;
+        }
+        Some(Self { function, file, line: line.parse().ok()? })
     }
 }
 
@@ -208,6 +257,57 @@ mod tests {
         assert_eq!(profile.series[0].rows[1].time, Some(Nanos(2500)));
         assert_eq!(profile.track_of(profile.series[0].rows[0].track).comm, b"7/9");
         assert!(warnings.iter().next().unwrap().to_string().contains("sample 2 refers to a stack frame"));
+    }
+
+    #[test]
+    fn hermes_names_are_split_into_function_and_position() {
+        let parsed = |name| HermesName::parse(name).map(|name| (name.function, name.file, name.line));
+        for (name, parts) in [
+            ("render(/app/main.js:12:34)", Some(("render", "/app/main.js", 12))),
+            ("f(http://localhost:8081/index.bundle?platform=ios:1:2)", {
+                Some(("f", "http://localhost:8081/index.bundle?platform=ios", 1))
+            }),
+            ("get x(a (copy).js:3:4)", Some(("get x", "a (copy).js", 3))),
+            ("(main.js:1:1)", Some(("", "main.js", 1))),
+            ("[HostFunction] now", None),
+            ("f(x)", None),
+            ("f(a:b:c)", None),
+            ("f(:1:2)", None),
+            ("f(a.js:1)", None),
+            ("f(a.js:1:2", None),
+            ("(garbage collector)", None),
+        ] {
+            assert_eq!(parsed(name), parts, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_function_of_hermes_is_one_function_at_all_of_its_lines() {
+        let mut samples = TraceSamples::default();
+        let frames = [
+            r#"{"name":"f(a.js:4:9)","category":"JavaScript","line":"4","column":"9","funcLine":"3","funcColumn":"1"}"#,
+            r#"{"name":"f(a.js:5:2)","category":"JavaScript","funcLine":3,"funcColumn":1}"#,
+            r#"{"name":"(a.js:1:1)","category":"JavaScript"}"#,
+            r#"{"name":"f(a.js:4:9)","category":"Native"}"#,
+        ];
+        for (id, frame) in frames.iter().enumerate() {
+            samples.add(&serde_json::from_str(&format!(r#"{{"sf":{id}}}"#)).unwrap());
+            samples.add_frame(id.to_string(), serde_json::from_str(frame).unwrap());
+        }
+        let mut profile = Profile::new();
+        samples.push_to(&mut profile, |_, _| None, &mut Warnings::new());
+        let mut shown = Vec::new();
+        for row in &profile.series[0].rows {
+            let frame = profile.frame_of(profile.frames_up(row.stack).next().unwrap());
+            let name = String::from_utf8_lossy(profile.name_of(frame.name)).into_owned();
+            shown.push((name, frame.file.is_some(), frame.line, frame.start.line, frame.start.column));
+        }
+        let expected = [("f", true, 4, 3, 1), ("f", true, 5, 3, 1), ("(anonymous)", true, 1, 0, 0)];
+        assert_eq!(
+            shown[..3],
+            expected.map(|(name, file, line, start, column)| (name.to_owned(), file, line, start, column))
+        );
+        assert_eq!(shown[3], ("f(a.js:4:9)".to_owned(), false, 0, 0, 0), "native code has other names");
     }
 
     #[test]

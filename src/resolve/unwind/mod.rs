@@ -30,7 +30,8 @@ mod tests;
 
 use super::address_space::{AddressSpaces, Place};
 use super::code_map::{CodeMap, Hit, How};
-use super::dso::{DsoId, DsoKind};
+use super::dso::DsoId;
+use super::precedence::code_wins;
 use super::symbols::images::Images;
 use crate::model::abi::EM_AARCH64;
 use crate::model::lasting::{ALWAYS, Lasting, both};
@@ -312,7 +313,7 @@ impl<'a> Unwinder<'a> {
         let Lasting { answer: place, holds: place_holds } = self.find_place(moment, addr);
         let Lasting { answer: hit, holds: hit_holds } = self.find_code(moment, addr, place);
         let rules = match (hit, place) {
-            (Some(hit), _) => match self.code_row(&hit, frame, machine, cache) {
+            (Some(hit), place) => match self.row_for_code(&hit, place, frame, machine, cache) {
                 Some(row) => Rules::Row(row),
                 None => Rules::FramePointer(self.jit_stage(&hit, frame, machine)),
             },
@@ -324,6 +325,24 @@ impl<'a> Unwinder<'a> {
         };
         cache.known.insert((moment.pid, frame), (rules.clone(), both(place_holds, hit_holds)));
         rules
+    }
+
+    /// The call frame information for JIT code, mapped at `place`. `None` if there is none.
+    fn row_for_code(
+        &self,
+        hit: &Hit,
+        place: Option<Place>,
+        frame: FrameAddr,
+        machine: Machine,
+        cache: &mut Cache,
+    ) -> Option<Rc<UnwindRow>> {
+        let row = self.code_row(hit, frame, machine, cache);
+        if row.is_some() || hit.how != How::Untimed {
+            return row;
+        }
+        // Untimed code that wins over a file is part of that file, such as a function of an executable without symbols
+        // that a perf map names.
+        self.file_row(place?, machine, cache)
     }
 
     /// The rules for code in a file, if the file's call frame information doesn't cover the address.
@@ -455,13 +474,7 @@ impl<'a> Unwinder<'a> {
             return Lasting { answer: None, holds: ALWAYS };
         }
         let mut found = self.codes.lookup_lasting(moment.pid, addr, moment.time);
-        if let (Some(hit), Some(place)) = (&found.answer, place) {
-            let is_anonymous = self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
-            let is_newer = hit.how == How::Live && self.codes.segment(hit.segment).from >= place.mapped;
-            if !is_anonymous && !is_newer {
-                found.answer = None;
-            }
-        }
+        found.answer = found.answer.filter(|hit| code_wins(hit, self.codes, place, self.spaces));
         found
     }
 

@@ -12,13 +12,14 @@ use crate::resolve::symbols::files::SearchOptions;
 const JIT: u64 = 0x10_0000;
 const STACK: u64 = 0x7000;
 
-fn processes() -> Processes {
+/// A process with executable memory at [`JIT`], from the file at `path`.
+fn processes(path: &[u8]) -> Processes {
     let mapping = Mapping {
         time: Nanos(0),
         addr: Addr(JIT),
         len: 0x1_0000,
         pgoff: 0,
-        path: b"//anon".into(),
+        path: path.into(),
         build_id: None,
         file: None,
         executable: true,
@@ -48,15 +49,21 @@ fn kept<T>(thing: T) -> &'static T {
 }
 
 fn unwinder(events: Vec<CodeEvent<'static>>, max_depth: usize) -> Unwinder<'static> {
-    let processes = processes();
-    let spaces = kept(AddressSpaces::new(&processes));
-    let codes = kept(CodeMap::build(vec![events.into_iter().collect()], &processes, &Pool::new(None).unwrap()));
+    unwinder_of(&processes(b"//anon"), events, max_depth)
+}
+
+fn unwinder_of(processes: &Processes, events: Vec<CodeEvent<'static>>, max_depth: usize) -> Unwinder<'static> {
+    let spaces = kept(AddressSpaces::new(processes));
+    let codes = kept(CodeMap::build(vec![events.into_iter().collect()], processes, &Pool::new(None).unwrap()));
     let images = kept(Images::new(spaces.dsos().iter(), SearchOptions::default()));
     Unwinder::new(spaces, codes, images, max_depth)
 }
 
 fn unwind(events: Vec<CodeEvent<'static>>, registers: &Registers, words: &[u64], max_depth: usize) -> UnwoundChain {
-    let unwinder = unwinder(events, max_depth);
+    unwind_with(&unwinder(events, max_depth), registers, words)
+}
+
+fn unwind_with(unwinder: &Unwinder<'_>, registers: &Registers, words: &[u64]) -> UnwoundChain {
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
     let mut chain = UnwoundChain::default();
     let stack = UserStack { pid: Pid(1), time: Nanos(5), registers, bytes: &bytes };
@@ -103,6 +110,29 @@ fn a_leaf_that_has_no_frame_yet_keeps_its_caller() {
     assert_eq!(addresses(&at_return), [JIT + 15, JIT + 0x40, JIT + 0x60]);
     let inside = unwind(events, &x86_64(JIT + 6, STACK + 16), &stack, MAX_DEPTH);
     assert_eq!(addresses(&inside), [JIT + 6, JIT + 0x60]);
+}
+
+#[test]
+fn code_without_times_counts_where_it_also_gives_the_name() {
+    let stack = [JIT + 0x40, 0, STACK + 32, JIT + 0x60, 0, 0];
+    for (path, time, is_used) in [
+        (&b"//anon"[..], None, true),
+        (b"/dev/shm/jit (deleted)", None, true),
+        (b"/dev/shm/jit (deleted)", Some(Nanos(1)), true),
+        (b"/no/such/file", None, true),
+        // Logged before the file was mapped.
+        (b"/no/such/file", Some(Nanos(1)), false),
+    ] {
+        let mut processes = processes(path);
+        if !is_used {
+            processes.by_pid.get_mut(&Pid(1)).unwrap().mappings[0].time = Nanos(2);
+        }
+        let events = vec![CodeEvent { time, ..load(JIT, &FRAMED, None) }];
+        let chain = unwind_with(&unwinder_of(&processes, events, MAX_DEPTH), &x86_64(JIT, STACK + 16), &stack);
+        // At its first instruction, a function has no frame yet. That is known only of JIT code with bytes.
+        let expected: &[u64] = if is_used { &[JIT, JIT + 0x40, JIT + 0x60] } else { &[JIT, JIT + 0x60] };
+        assert_eq!(addresses(&chain), expected, "{time:?} {}", String::from_utf8_lossy(path));
+    }
 }
 
 #[test]

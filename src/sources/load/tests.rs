@@ -1,6 +1,6 @@
 //! Tests from files in a directory to names, through all of `sources`.
 
-use super::super::{ClockUse, find};
+use super::super::{ClockUse, GivenFile, find};
 use super::*;
 use crate::model::Nanos;
 use crate::model::process::{Clock, CpuMode, Mapping, Marker, Process};
@@ -103,6 +103,39 @@ fn a_missing_and_a_broken_dump_do_not_stop_the_others() {
     assert!(said[0].contains("jit-917301.dump: process 917301 mapped this jitdump"), "{said:?}");
     assert!(said[1].contains("is not a jitdump"), "{said:?}");
     assert!(accounts.iter().any(|account| matches!(account.state, SourceState::Missing { .. })));
+}
+
+#[test]
+fn a_file_from_the_user_for_a_process_that_was_not_recorded_is_not_used() {
+    let dir = tempfile::tempdir().unwrap();
+    let (elsewhere, input_dir) = (dir.path().join("elsewhere"), dir.path().join("input"));
+    std::fs::create_dir(&elsewhere).unwrap();
+    std::fs::create_dir(&input_dir).unwrap();
+    let (dumped, map) = (elsewhere.join("jit-917398.dump"), elsewhere.join("perf-917398.map"));
+    std::fs::write(&dumped, dump(917_398, &[(10, 917_398, 1, 0x1000, "foreign")])).unwrap();
+    std::fs::write(&map, "1000 10 foreign\n").unwrap();
+    let given = |path: &Path, pid: Option<i32>| GivenFile { path: path.to_owned(), pid: pid.map(Pid) };
+    // Several processes are recorded. If only one was, the file would be used for it.
+    let recorded = Processes { is_recording: true, ..processes(&[917_301, 917_302]) };
+    let text = Processes { is_recording: false, ..processes(&[917_301, 917_302]) };
+    for (options, said_pid, loaded_pid) in [
+        (SourceOptions { jitdump: vec![given(&dumped, None)], ..SourceOptions::default() }, 917_398, None),
+        (SourceOptions { perf_map: vec![given(&map, None)], ..SourceOptions::default() }, 917_398, None),
+        (SourceOptions { perf_map: vec![given(&map, Some(917_399))], ..SourceOptions::default() }, 917_399, None),
+        (SourceOptions { perf_map: vec![given(&map, Some(917_302))], ..SourceOptions::default() }, 0, Some(917_302)),
+    ] {
+        let (names, said, accounts) =
+            ask(&recorded, &options, &input_dir, &[(said_pid, 0x1008, 20), (917_302, 0x1008, 20)]);
+        let loaded = accounts.iter().find(|account| matches!(account.state, SourceState::Loaded { .. }));
+        assert_eq!(loaded.map(|account| account.pid.0), loaded_pid, "{said:?}");
+        assert_eq!(names, [None, loaded_pid.and_then(|_| named("foreign"))]);
+        let is_refused =
+            said.iter().any(|said| said.contains(&format!("not used: it is from process {said_pid}, which")));
+        assert_eq!((is_refused, said.len()), (loaded_pid.is_none(), usize::from(loaded_pid.is_none())), "{said:?}");
+        // Text doesn't contain every process, so there the file is used for the process that it states.
+        let (_, _, accounts) = ask(&text, &options, &input_dir, &[]);
+        assert!(accounts.iter().all(|account| matches!(account.state, SourceState::Loaded { .. })), "{accounts:?}");
+    }
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use super::options::{GivenMap, MapSearch};
 use super::paths::{authored_name, file_from_url, normalize, path_on_server};
+use crate::bytes::utf16::{has_utf16_mark, without_mark};
 use crate::error::{Result, Warning, Warnings};
 use crate::io;
 use crate::io::Bytes;
@@ -13,6 +14,7 @@ use crate::records::source_map;
 use crate::records::source_map::{About, Mention, split_scheme};
 use crate::resolve::authored::AuthoredScript;
 use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
 use std::cell::{OnceCell, RefCell};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -57,9 +59,11 @@ pub(super) struct ModuleFile {
 /// The name of a source map, and why it isn't used.
 type Refusal = (String, String);
 
-/// The kind of file that is accepted: scripts and source maps are text, without NUL bytes.
-const TEXT: Kind =
-    Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a script or a source map" };
+/// The kind of file that is accepted: scripts and source maps are text, which has NUL bytes only in UTF-16.
+const TEXT: Kind = Kind {
+    holes: |head| (!head.contains(&0) || has_utf16_mark(head)).then_some(Holes::Small),
+    otherwise: "is not a script or a source map",
+};
 
 /// The maximum size in bytes of one file, and of all scripts and source maps together. While a source map is parsed, it
 /// is in memory several times.
@@ -317,7 +321,21 @@ impl<'a> Finder<'a> {
 
     /// Reads a script or source map; `None` if it doesn't exist. The error is the reason why it can't be read.
     fn read(&self, path: &Path, named: Named) -> Option<Result<Bytes, String>> {
-        self.read_through(named.door(self.search.force), path, TEXT)
+        self.read_text(named.door(self.search.force), path)
+    }
+
+    /// Reads a script or source map by the rules of `door`, and converts UTF-16 to UTF-8. `None` if it doesn't exist.
+    /// The error is the reason why it can't be read.
+    fn read_text(&self, door: Door<'_>, path: &Path) -> Option<Result<Bytes, String>> {
+        let bytes = match self.read_through(door, path, TEXT)? {
+            Ok(bytes) => bytes,
+            Err(why) => return Some(Err(why)),
+        };
+        let converted = match without_mark(&bytes) {
+            Cow::Owned(converted) => Some(converted),
+            Cow::Borrowed(_) => None,
+        };
+        Some(Ok(converted.map_or(bytes, Bytes::Owned)))
     }
 
     /// Reads a file by the rules of `door`; `None` if it doesn't exist. The error is the reason why it can't be read.
@@ -404,7 +422,7 @@ impl<'a> Finder<'a> {
         entries.sort_by(|(one, _), (other, _)| one.cmp(other));
         for (name, _) in entries {
             let path = directory.join(name);
-            let bytes = match self.read_through(door, &path, TEXT) {
+            let bytes = match self.read_text(door, &path) {
                 None => continue,
                 Some(Ok(bytes)) => bytes,
                 Some(Err(why)) => {
@@ -460,7 +478,7 @@ impl<'a> Finder<'a> {
 
     fn read_map_through(&self, door: Door<'_>, path: &Path) -> Option<Result<Candidate, Refusal>> {
         let name = path.display().to_string();
-        let bytes = match self.read_through(door, path, TEXT)? {
+        let bytes = match self.read_text(door, path)? {
             Ok(bytes) => bytes,
             Err(why) => return Some(Err((name, why))),
         };

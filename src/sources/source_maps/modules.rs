@@ -274,6 +274,63 @@ fn demangle_or_keep(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::wasm_module::WasmHash;
+
+    /// A module with an imported function and two functions of its own, whose code starts 2 and 12 bytes after the
+    /// start of the code section, which is at offset 8.
+    fn module(name: Option<&str>, names: &[(u32, &str)]) -> WasmModule {
+        WasmModule {
+            file: FileBytes::new(vec![0; 40]),
+            imports: 1,
+            bodies: vec![10..20, 20..30],
+            code: 8..30,
+            name: name.map(str::to_owned),
+            names: names.iter().map(|&(index, name)| (index, name.to_owned())).collect(),
+            custom: Vec::new(),
+            hashes: vec![WasmHash { hash: 0xa4fc_059a, code: 8 }],
+        }
+    }
+
+    #[test]
+    fn a_function_is_the_one_that_starts_there_unless_its_name_contradicts() {
+        let named = module(Some("app"), &[(1, "_ZN3app7collatz17h0123456789abcdefE"), (2, "run")]);
+        for (start, name, index) in [
+            (10, "app::collatz", Some(1)),
+            (10, "_ZN3app7collatz17h0123456789abcdefE", Some(1)),
+            (10, "wasm-function[1]", Some(1)),
+            (20, "run", Some(2)),
+            (20, "app.run", Some(2)),
+            // Another function's name, or number.
+            (10, "run", None),
+            (20, "app::collatz", None),
+            (20, "walk", None),
+            (20, "other.run", None),
+            (20, "wasm-function[1]", None),
+            (20, "wasm-function[0]", None),
+            // No function starts there.
+            (11, "wasm-function[1]", None),
+            (30, "run", None),
+            (7, "run", None),
+        ] {
+            assert_eq!(find_function(&named, (start, name), 8), index, "{name} at {start}");
+        }
+        let unnamed = module(None, &[]);
+        assert_eq!(find_function(&unnamed, (20, "walk"), 8), Some(2), "nothing contradicts");
+    }
+
+    #[test]
+    fn a_module_is_refused_if_a_single_function_has_another_name() {
+        let module = module(Some("app"), &[(1, "walk"), (2, "run")]);
+        let both = |first, second| find_functions(&module, "wasm://wasm/app-a4fc059a", &[(10, first), (20, second)]);
+        assert_eq!(both("walk", "run"), Some(vec![1, 2]));
+        assert_eq!(both("walk", "wasm-function[2]"), Some(vec![1, 2]));
+        assert_eq!(both("walk", "walk"), None);
+        assert_eq!(both("run", "run"), None);
+        for url in ["wasm://wasm/app-a4fc059b", "wasm://wasm/other-a4fc059a"] {
+            assert_eq!(find_functions(&module, url, &[(10, "walk")]), None, "{url}");
+        }
+        assert_eq!(find_functions(&module, "/app/app.wasm", &[(10, "walk")]), Some(vec![1]));
+    }
 
     #[test]
     fn modules_have_urls_of_their_own() {

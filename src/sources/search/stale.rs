@@ -1,12 +1,13 @@
 //! Detects files of an earlier process with the same ID: directories keep jitdumps and perf maps for years, and process
 //! IDs are reused.
 
-use super::{Finder, Source};
+use super::scene::Scene;
 use crate::model::Nanos;
 use crate::model::process::Process;
 use crate::records::jitdump::JitDump;
 use crate::sources::account::Kind;
 use crate::sources::clock::{explain_other_process, is_monotonic};
+use crate::sources::found::Source;
 use crate::sources::options::SourceOptions;
 use crate::sources::site::wall_time;
 use std::time::{Duration, SystemTime};
@@ -14,7 +15,7 @@ use std::time::{Duration, SystemTime};
 /// Tolerance when comparing file times with process times. File times are from the file system's clock.
 const SLACK: Duration = Duration::from_secs(1);
 
-impl Finder<'_> {
+impl Scene<'_> {
     /// Explains why a file that was found by process ID or marker belongs to an earlier process with this ID; `None` if
     /// it doesn't. Files that the user named are always accepted here; they are used with a warning.
     pub(super) fn explain_if_stale(&self, source: &Source) -> Option<String> {

@@ -104,9 +104,9 @@ fn ranges(base: u64, functions: u64) -> Vec<(u64, u64)> {
     (0..functions).map(|at| (base + at * 0x100, base + at * 0x100 + 0x80)).collect()
 }
 
-fn process(at: usize, made: &MadeProcess) -> Candidate {
+fn process(at: usize, made: &MadeProcess) -> PossibleOwner {
     let MadeProcess { base, functions, life, has_own } = *made;
-    Candidate {
+    PossibleOwner {
         pid: Pid(4000 + at as i32),
         is_wanted: !has_own,
         mapped: vec![(base, base + 0x1_0000)],
@@ -261,7 +261,7 @@ fn two_that_may_be_meant_are_reported_and_not_used() {
 fn the_file_that_a_process_had_mapped_is_its_own_whatever_else_fits() {
     let (made, dump) = one();
     let files: Vec<_> = (0..2).map(|at| orphan(at, &MadeFile { has_times: false, ..dump.clone() })).collect();
-    let marked = Candidate { markers: files[1].id.into_iter().collect(), ..process(0, &made) };
+    let marked = PossibleOwner { markers: files[1].id.into_iter().collect(), ..process(0, &made) };
     // Another process has code at the same addresses.
     let fits = compare_all(&files, &[marked, process(1, &made)], &when());
     let its = |fit: &Fit| fit.sign == Some(Sign::Inode) && fit.pid == Pid(4000);
@@ -274,7 +274,7 @@ fn a_running_process_states_by_which_number_its_files_go() {
     let (made, dump) = one();
     let files = [orphan(0, &MadeFile { is_dump: false, written: 195, ..dump })];
     for (inner, is_its) in [(None, true), (Some(Pid(0)), true), (Some(Pid(7)), false)] {
-        let fits = compare_all(&files, &[Candidate { inner, ..process(0, &made) }], &when());
+        let fits = compare_all(&files, &[PossibleOwner { inner, ..process(0, &made) }], &when());
         match judge(0, &fits) {
             Verdict::Used(_) => assert!(is_its, "{inner:?}"),
             Verdict::Refused(fit) => {

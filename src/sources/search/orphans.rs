@@ -1,10 +1,11 @@
 //! Matches files named after an unknown process ID, such as `perf-1.map` next to a recording of a container, to
 //! processes by their contents. `evidence` decides.
 
-use super::{Finder, Source, inner_pid, logs, not_matched_remark, stale, unasked_use_remark};
+use super::places::Place;
+use super::scene::Scene;
+use super::{Search, Step, inner_pid, logs, not_matched, not_matched_remark, stale, unasked_use_remark};
 use crate::error::Warning;
 use crate::io::door::Door;
-use crate::io::is_directory;
 use crate::model::about::TimeExtent;
 use crate::model::process::{Clock, FileId, SharedMemory};
 use crate::model::{Addr, Nanos, Pid};
@@ -14,7 +15,7 @@ use crate::records::perf_map;
 use crate::sources::account::{Account, Kind, SourceState};
 use crate::sources::clock::{SLACK, format_seconds, is_monotonic};
 use crate::sources::evidence::{Fit, Sign, Verdict, judge};
-use crate::sources::options::SourceOptions;
+use crate::sources::found::Source;
 use crate::sources::site::{Sampled, wall_time};
 use crate::sources::trust::{Named, file_id};
 use std::collections::BTreeSet;
@@ -46,7 +47,7 @@ struct Orphan {
 
 /// A process that a file may belong to.
 #[derive(Debug)]
-struct Candidate {
+struct PossibleOwner {
     pid: Pid,
     /// True if the process has no source yet.
     is_wanted: bool,
@@ -70,35 +71,131 @@ struct SampledTimes {
     sampled: TimeExtent,
 }
 
-impl Finder<'_> {
-    /// Matches files that aren't named after a recorded process to processes without a source.
-    pub(super) fn match_orphans(&mut self) {
-        let Some(samples) = self.site.samples else { return };
-        let without_source = self.processes_without_source();
-        if without_source.is_empty() && self.unassigned.is_empty() {
-            return;
+/// Files that aren't named after a recorded process, matched to processes without a source.
+pub(super) fn matched_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
+    let scene = &search.scene;
+    let mut steps = Vec::new();
+    let Some(samples) = scene.site.samples else { return steps };
+    let without_source = search.processes_without_source();
+    if without_source.is_empty() && search.unassigned.is_empty() {
+        return steps;
+    }
+    let files = orphan_files(search, &mut steps);
+    if files.is_empty() {
+        return steps;
+    }
+    let sampled = samples();
+    let Some(times) = sampled.times else { return steps };
+    let mut processes: Vec<PossibleOwner> = Vec::new();
+    for &pid in &scene.jit_processes {
+        processes.extend(PossibleOwner::find(pid, without_source.contains(&pid), scene, &sampled));
+    }
+    let when = SampledTimes { clock: scene.processes.clock, sampled: times };
+    let fits = compare_all(&files, &processes, &when);
+    for (index, file) in files.iter().enumerate() {
+        steps.extend(plan_verdict(judge(index, &fits), file, scene));
+    }
+    steps
+}
+
+/// The files that haven't been used yet: those that the user named, and those that are named like sources in the
+/// directories of [`Scene::orphan_directories`]. Adds steps that report the user's files that can't be opened.
+fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orphan> {
+    let scene = &search.scene;
+    let mut files = Vec::new();
+    for (path, kind) in &search.unassigned {
+        files.extend(read_orphan(Place::new(path, Named::User), *kind, scene, steps));
+    }
+    let mut listed = BTreeSet::new();
+    for Place { path: directory, named } in scene.orphan_directories() {
+        if !listed.insert(directory.canonicalize().unwrap_or_else(|_| directory.clone())) {
+            continue;
         }
-        let files = self.orphan_files();
-        if files.is_empty() {
-            return;
-        }
-        let sampled = samples();
-        let Some(times) = sampled.times else { return };
-        let mut processes: Vec<Candidate> = Vec::new();
-        for &pid in self.jit_processes {
-            processes.extend(self.candidate(pid, without_source.contains(&pid), &sampled));
-        }
-        let when = SampledTimes { clock: self.processes.clock, sampled: times };
-        let fits = compare_all(&files, &processes, &when);
-        let verdicts: Vec<_> = (0..files.len()).map(|file| judge(file, &fits)).collect();
-        for (verdict, file) in verdicts.into_iter().zip(files) {
-            self.apply_verdict(verdict, file);
+        for (path, kind) in list_by_name(scene.door(&directory, named), &directory) {
+            // If the ID in the file's name is that of a recorded process, the file has been tried already.
+            let process = inner_pid(&path).and_then(|pid| scene.process(pid));
+            let is_tried = process.is_some_and(|process| process.has_jit_memory);
+            if !is_tried && !search.used_paths.contains(&path) {
+                files.extend(read_orphan(Place::new(path, named), kind, scene, steps));
+            }
         }
     }
+    files
+}
 
+/// Reads what matching needs to know about a file. `None` if it can't be opened or contains no code.
+fn read_orphan<'a>(place: Place, kind: Kind, scene: &Scene<'_>, steps: &mut Vec<Step<'a>>) -> Option<Orphan> {
+    // Files that nobody asked for aren't reported if they can't be opened, for example because another user owns them.
+    let asked = matches!(place.named, Named::User | Named::Directory);
+    let opened = match scene.open(&place)? {
+        Ok(opened) => opened,
+        Err(error) => {
+            if asked {
+                steps.push(Step::Refuse { path: place.path, kind, pid: Pid(-1), error });
+            }
+            return None;
+        }
+    };
+    let OrphanContents { ranges, times } = read_contents(&opened.bytes, kind)?;
+    let (id, written) = (Some(file_id(&opened.about)), opened.about.modified().ok());
+    Some(Orphan { path: place.path, kind, named: place.named, asked, id, written, ranges, times })
+}
+
+/// What to do with a file. `None` if that is nothing: files that nobody asked for and that fit no process may be
+/// anybody's, and aren't reported.
+fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> Option<Step<'a>> {
+    let Orphan { path, kind, named, .. } = file;
+    match verdict {
+        Verdict::Used(Fit { pid, sign, .. }) => {
+            let opened = scene.open(&Place::new(path, *named))?.ok()?;
+            let remark = sign.map(|sign| unasked_use_remark(path, *pid, sign.reason()));
+            let source = Source::new(path.clone(), *kind, *pid, opened);
+            Some(Step::Use(Source { inner: inner_pid(path), remark, ..source }))
+        }
+        Verdict::Offered(fit) => Some(offer(fit, file, scene)),
+        Verdict::Refused(fit) => {
+            let why = format!("from another run: {}", fit.against.as_deref().unwrap_or_default());
+            Some(Step::NotMatched { account: not_matched(path.clone(), *kind, fit.pid, why), warning: None })
+        }
+        Verdict::Unmatched if file.asked => {
+            let why = "no unnamed process has samples in its code; pass FILE@PID if you know the process";
+            let account = not_matched(path.clone(), *kind, Pid(-1), why.to_owned());
+            Some(Step::NotMatched { account, warning: Some(not_matched_warning(path, why)) })
+        }
+        Verdict::Unmatched => None,
+    }
+}
+
+/// Tells the user how to use a file that fits a process, but not with certainty.
+fn offer<'a>(fit: &Fit, file: &Orphan, scene: &Scene<'_>) -> Step<'a> {
+    let (Orphan { path, kind, .. }, Fit { pid, covered, samples, .. }) = (file, fit);
+    let named_pid = match inner_pid(path) {
+        Some(inner) if scene.process(inner).is_none() => {
+            format!("it is from process {inner}, which is not in the recording; ")
+        }
+        _ => String::new(),
+    };
+    let why = format!(
+        "{named_pid}it covers {covered} of {samples} samples in JIT memory of process {pid}, but nothing else shows \
+         that it is from this run, or it matches several processes; to use it, pass {option} {}@{pid}",
+        path.display(),
+        option = kind.option()
+    );
+    let warning = file.asked.then(|| not_matched_warning(path, &why));
+    let remark = Some(not_matched_remark(path, &why));
+    let account = Account { path: path.clone(), kind: *kind, pid: *pid, state: SourceState::Offered(why), remark };
+    Step::NotMatched { account, warning }
+}
+
+/// The warning about a file that the user named and that isn't used.
+fn not_matched_warning(path: &Path, why: &str) -> Warning {
+    Warning::new(format!("not matched: {why}")).in_file(path, None)
+}
+
+impl PossibleOwner {
     /// Collects what matching needs to know about a process; `None` if it wasn't sampled in JIT memory.
-    fn candidate(&self, pid: Pid, is_wanted: bool, sampled: &Sampled) -> Option<Candidate> {
-        let process = self.processes.by_pid.get(&pid)?;
+    fn find(pid: Pid, is_wanted: bool, scene: &Scene<'_>, sampled: &Sampled) -> Option<Self> {
+        let process = scene.process(pid)?;
         let (mut mapped, mut jit) = (Vec::new(), Vec::new());
         for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
             let range = (mapping.addr.0, mapping.addr.0.saturating_add(mapping.len));
@@ -113,118 +210,17 @@ impl Finder<'_> {
         if samples.is_empty() {
             return None;
         }
-        Some(Candidate {
+        Some(Self {
             pid,
             is_wanted,
             mapped,
             samples,
             began: stale::process_start(process),
             ended: process.exited,
-            markers: self.markers.of_process(pid).iter().filter_map(|marker| marker.file).collect(),
-            inner: self.found.live.get(&pid).and_then(|live| live.inner),
+            markers: scene.markers.of_process(pid).iter().filter_map(|marker| marker.file).collect(),
+            inner: scene.live.get(&pid).and_then(|live| live.inner),
             memory: process.shared_jit_memory(),
         })
-    }
-
-    /// The files that haven't been used yet: those that the user named, and those that are named like sources in the
-    /// user's directories, the input's directory and `/tmp`.
-    fn orphan_files(&mut self) -> Vec<Orphan> {
-        let mut files = Vec::new();
-        for (path, kind) in std::mem::take(&mut self.unassigned) {
-            files.extend(self.orphan(&path, kind, Named::User, true));
-        }
-        let mut directories: Vec<(PathBuf, Named, bool)> = Vec::new();
-        let SourceOptions { jitdump, perf_map, jit_log, .. } = self.options;
-        let given = jitdump.iter().chain(perf_map).chain(jit_log).filter(|given| is_directory(&given.path));
-        directories.extend(given.map(|given| (given.path.clone(), Named::Directory, true)));
-        directories.extend(self.site.beside.map(|path| (path.to_owned(), Named::Habit, false)));
-        directories.push((PathBuf::from("/tmp"), Named::Habit, false));
-        let mut looked_at = BTreeSet::new();
-        for (directory, named, asked) in directories {
-            let directory = if directory.as_os_str().is_empty() { PathBuf::from(".") } else { directory };
-            if !looked_at.insert(directory.canonicalize().unwrap_or_else(|_| directory.clone())) {
-                continue;
-            }
-            for (path, kind) in list_by_name(self.door(&directory, named), &directory) {
-                // If the ID in the file's name is that of a recorded process, the file has been tried already.
-                let process = inner_pid(&path).and_then(|pid| self.processes.by_pid.get(&pid));
-                let is_tried = process.is_some_and(|process| process.has_jit_memory);
-                if !is_tried && !self.used_paths.contains(&path) {
-                    files.extend(self.orphan(&path, kind, named, asked));
-                }
-            }
-        }
-        files
-    }
-
-    fn orphan(&mut self, path: &Path, kind: Kind, named: Named, asked: bool) -> Option<Orphan> {
-        let opened = match self.open(path, named)? {
-            Ok(opened) => opened,
-            // Nobody asked for this file, so it isn't reported if it can't be opened, for example because another user
-            // owns it.
-            Err(error) => {
-                if asked {
-                    self.report_refused(path, kind, Pid(-1), error);
-                }
-                return None;
-            }
-        };
-        let OrphanContents { ranges, times } = read_contents(&opened.bytes, kind)?;
-        Some(Orphan {
-            path: path.to_owned(),
-            kind,
-            named,
-            asked,
-            id: Some(file_id(&opened.about)),
-            written: opened.about.modified().ok(),
-            ranges,
-            times,
-        })
-    }
-
-    fn apply_verdict(&mut self, verdict: Verdict<'_>, file: Orphan) {
-        let Orphan { path, kind, named, .. } = file;
-        let option = kind.option();
-        match verdict {
-            Verdict::Used(Fit { pid, sign, .. }) => {
-                let Some(Ok(opened)) = self.open(&path, named) else { return };
-                let remark = sign.map(|sign| unasked_use_remark(&path, *pid, sign.reason()));
-                self.used_paths.insert(path.clone());
-                let inner = inner_pid(&path);
-                self.add(Source { inner, remark, ..Source::new(path, kind, *pid, opened) });
-            }
-            Verdict::Offered(Fit { pid, covered, samples, .. }) => {
-                let named_pid = match inner_pid(&path) {
-                    Some(inner) if !self.processes.by_pid.contains_key(&inner) => {
-                        format!("it is from process {inner}, which is not in the recording; ")
-                    }
-                    _ => String::new(),
-                };
-                let why = format!(
-                    "{named_pid}it covers {covered} of {samples} samples in JIT memory of process {pid}, but nothing else \
-                     shows that it is from this run, or it matches several processes; to use it, pass {option} \
-                     {}@{pid}",
-                    path.display()
-                );
-                // For files that the user named, also warn.
-                if file.asked {
-                    self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
-                }
-                let remark = Some(not_matched_remark(&path, &why));
-                self.found.failed.push(Account { path, kind, pid: *pid, state: SourceState::Offered(why), remark });
-            }
-            Verdict::Refused(fit) => {
-                let why = format!("from another run: {}", fit.against.as_deref().unwrap_or_default());
-                self.report_not_matched(&path, kind, fit.pid, why);
-            }
-            Verdict::Unmatched if file.asked => {
-                let why = "no unnamed process has samples in its code; pass FILE@PID if you know the process";
-                self.report_not_matched(&path, kind, Pid(-1), why.to_owned());
-                self.warnings.push(Warning::new(format!("not matched: {why}")).in_file(&path, None));
-            }
-            // Don't report files that fit no process: they may be anybody's.
-            Verdict::Unmatched => {}
-        }
     }
 }
 
@@ -290,7 +286,7 @@ fn read_contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
 }
 
 /// Compares every file with every process, for `evidence::judge`.
-fn compare_all(files: &[Orphan], processes: &[Candidate], when: &SampledTimes) -> Vec<Fit> {
+fn compare_all(files: &[Orphan], processes: &[PossibleOwner], when: &SampledTimes) -> Vec<Fit> {
     let mut fits = Vec::new();
     for (index, file) in files.iter().enumerate() {
         fits.extend(processes.iter().map(|process| compare(index, file, process, when)));
@@ -299,7 +295,7 @@ fn compare_all(files: &[Orphan], processes: &[Candidate], when: &SampledTimes) -
 }
 
 /// Compares one file with one process. `index` is the file's index.
-fn compare(index: usize, file: &Orphan, process: &Candidate, when: &SampledTimes) -> Fit {
+fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Fit {
     let (mut samples, mut covered) = (0, 0);
     for (addr, count) in &process.samples {
         samples += count;
@@ -340,7 +336,7 @@ fn compare(index: usize, file: &Orphan, process: &Candidate, when: &SampledTimes
 }
 
 /// Evidence against a file belonging to a process, apart from the times of its records; `None` if there is none.
-fn find_contradiction(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<String> {
+fn find_contradiction(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Option<String> {
     if let (Some(in_name), Some(inner)) = (inner_pid(&file.path), process.inner)
         && in_name != inner
     {
@@ -353,7 +349,7 @@ fn find_contradiction(file: &Orphan, process: &Candidate, when: &SampledTimes) -
 
 /// Whether the times of a jitdump's records fit the process; the error says why not. `None` if that can't be
 /// determined.
-fn compare_times(file: &Orphan, process: &Candidate, when: &SampledTimes) -> Option<Result<(), String>> {
+fn compare_times(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Option<Result<(), String>> {
     if !is_monotonic(&when.clock) {
         return None;
     }

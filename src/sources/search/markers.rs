@@ -65,6 +65,17 @@ mod tests {
     use super::*;
     use crate::model::{Addr, Nanos, Tid};
 
+    #[test]
+    fn the_process_in_a_name() {
+        let pid = |name: &str| inner_pid(Path::new(name)).map(|pid| pid.0);
+        assert_eq!(pid("/tmp/jit-77.dump"), Some(77));
+        assert_eq!(pid("jit-78-77.dump"), Some(77));
+        assert_eq!(pid("/x/perf-1.map"), Some(1));
+        assert_eq!(pid("/x/77.map"), None);
+        assert_eq!(pid("/x/jit-a.dump"), None);
+        assert_eq!(pid("/x/jit-7.txt"), None);
+    }
+
     fn marker(pid: i32, path: &str, inode: u64) -> Marker {
         let file = Some(FileId { inode, major: 0, minor: 0 });
         let (time, addr) = (Nanos(0), Addr(0));
