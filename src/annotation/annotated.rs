@@ -47,6 +47,16 @@ pub struct EventTotal {
     pub precision: Precision,
 }
 
+impl EventTotal {
+    /// The number to show for a cost of the event: the number of samples, or the exact cost, which may be negative.
+    pub(crate) fn figure(&self, cost: Cost) -> i64 {
+        match self.precision {
+            Precision::Exact => cost.weight,
+            _ => i64::try_from(cost.count).unwrap_or(i64::MAX),
+        }
+    }
+}
+
 /// How precisely the address of a sample identifies the instruction that caused it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Precision {
@@ -404,10 +414,10 @@ impl Annotation {
 
     /// The number to show for a cost: the number of samples. For exact costs, it is the cost in the first event, since
     /// costs of different events can't be added.
-    pub(crate) fn number(&self, costs: &Costs) -> u64 {
+    pub(crate) fn number(&self, costs: &Costs) -> i64 {
         match self.events.first().filter(|_| self.is_exact()) {
-            Some(first) => costs.get(first.number).count,
-            None => costs.samples(),
+            Some(first) => first.figure(costs.get(first.number)),
+            None => i64::try_from(costs.samples()).unwrap_or(i64::MAX),
         }
     }
 }

@@ -222,11 +222,11 @@ fn add((function, stated): &mut (Function, Stated), offset: u64, instruction: &C
 }
 
 /// Converts a callgrind file's costs of an instruction. Costs are exact, so each is also stored as the number of
-/// samples.
-fn costs_of(costs: &[u64]) -> Costs {
+/// samples. Negative costs are those of a difference.
+fn costs_of(costs: &[i64]) -> Costs {
     let mut sum = Costs::default();
     for (event, &cost) in costs.iter().enumerate() {
-        sum.add(event, Cost { weight: i64::try_from(cost).unwrap_or(i64::MAX), count: cost });
+        sum.add(event, Cost { weight: cost, count: cost.unsigned_abs() });
     }
     sum
 }

@@ -20,7 +20,7 @@ use crate::error::{Error, Result, Warning, Warnings};
 use crate::model::Pid;
 use crate::model::stacks::{Unit, Weight};
 use crate::pipeline::Job;
-use crate::pipeline::callgrind::{pid_in_name, processes};
+use crate::pipeline::callgrind::{directory, pid_in_name, processes};
 use crate::pipeline::recording::check_events;
 use crate::records::callgrind::{InstructionCosts, instruction_costs};
 use crate::resolve::symbols::images::Images;
@@ -28,7 +28,6 @@ use crate::sources::find;
 use crate::sources::raw_code::RawCode;
 use functions::{Booked, Objects};
 use lister::CountedLister;
-use std::path::Path;
 
 /// Annotates the functions that the options select. Fails if the file doesn't have costs per instruction.
 pub(crate) fn annotate(
@@ -39,7 +38,7 @@ pub(crate) fn annotate(
 ) -> Result<Annotation> {
     let costs = checked(instruction_costs(bytes, warnings), options, warnings)?;
     let path = options.input.path();
-    let beside = path.map(|path| path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")));
+    let beside = path.and_then(directory);
     let pid = Pid(costs.pid.or_else(|| pid_in_name(path?)).unwrap_or(0));
     let processes = processes(pid);
     let found = find(&processes, &options.recording.sources, beside, warnings);
@@ -78,7 +77,7 @@ fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Wa
     if options.recording.filter != Filter::default() {
         return Err(Error::usage("callgrind profiles have no times, threads or processors to filter by"));
     }
-    let mut sums = vec![0u64; costs.events.len()];
+    let mut sums = vec![0i64; costs.events.len()];
     for instruction in costs.functions.iter().flat_map(|function| function.at.values()) {
         for (sum, cost) in sums.iter_mut().zip(&instruction.costs) {
             *sum = sum.saturating_add(*cost);

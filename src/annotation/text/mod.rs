@@ -13,7 +13,7 @@ use crate::analysis::quantity::{counted, grouped};
 use crate::error::Result;
 use crate::model::printable::printable;
 use row::{Paint, Row};
-use sheet::{Sheet, amount, base_name, short};
+use sheet::{Sheet, amount, base_name, short, signed};
 use std::io::Write;
 
 /// The maximum number of inlined calls to show per function. A compiler may inline several hundred; usually, those near
@@ -97,7 +97,7 @@ impl Sheet<'_> {
             if costs.get(event.number).count > 0 {
                 let (percent, count) = self.share(costs, event);
                 let word = if event.precision == Precision::Exact { "" } else { " samples" };
-                shares.push(format!("{} {percent:.2}% ({}{word})", event.name, grouped(count)));
+                shares.push(format!("{} {percent:.2}% ({}{word})", event.name, signed(count)));
             }
         }
         shares
@@ -108,7 +108,7 @@ impl Sheet<'_> {
     /// Writes the events, then the functions by name with the cost of each version.
     fn summary(&mut self) -> Result<()> {
         for event in &self.annotation.events {
-            let total = amount(event.total.weight.unsigned_abs(), &event.unit);
+            let total = amount(event.total.weight, &event.unit);
             let said = event.precision.text();
             self.plain(match event.precision {
                 Precision::Exact => format!("{}: {total}. {said}", event.name),

@@ -39,14 +39,14 @@ impl Sheet<'_> {
         self.digits() + 9
     }
 
-    /// The percentage that the costs are of the event's total, and the number of samples.
-    pub(super) fn share(&self, costs: &Costs, event: &EventTotal) -> (f64, u64) {
+    /// The percentage that the costs are of the event's total, and the number of samples or the exact cost.
+    pub(super) fn share(&self, costs: &Costs, event: &EventTotal) -> (f64, i64) {
         let cost = costs.get(event.number);
-        (cost.percent_of(event.total, self.annotation.weight), cost.count)
+        (cost.percent_of(event.total, self.annotation.weight), event.figure(cost))
     }
 
-    /// The columns of costs: for each event, the percentage of the function's cost, and the number of samples. Blank
-    /// where there are no samples.
+    /// The columns of costs: for each event, the percentage of the function's cost, and the number of samples or the
+    /// exact cost. Blank where there are no samples.
     pub(super) fn costs(&self, listing: &Listing, costs: Option<&Costs>) -> Row {
         let (mut row, digits) = (Row::default(), self.digits());
         for event in &self.annotation.events {
@@ -54,7 +54,7 @@ impl Sheet<'_> {
             row = match cost {
                 Some(cost) => {
                     let percent = cost.percent_of(listing.costs.get(event.number), self.annotation.weight);
-                    row.with(format!("{percent:>6.2}% {:>digits$} ", cost.count), Paint::heat(percent))
+                    row.with(format!("{percent:>6.2}% {:>digits$} ", event.figure(cost)), Paint::heat(percent))
                 }
                 None => row.with(" ".repeat(self.cost_width()), Paint::Plain),
             };
@@ -64,12 +64,18 @@ impl Sheet<'_> {
 }
 
 /// Formats a weight with its unit.
-pub(super) fn amount(weight: u64, unit: &Unit) -> String {
+pub(super) fn amount(weight: i64, unit: &Unit) -> String {
     match unit {
         Unit::Nanos => format!("{:.3} s", weight as f64 / 1e9),
-        Unit::Samples => grouped(weight),
-        Unit::Named(name) => format!("{} {name}", grouped(weight)),
+        Unit::Samples => signed(weight),
+        Unit::Named(name) => format!("{} {name}", signed(weight)),
     }
+}
+
+/// Formats a number that may be negative, with commas between groups of three digits.
+pub(super) fn signed(number: i64) -> String {
+    let sign = if number < 0 { "-" } else { "" };
+    format!("{sign}{}", grouped(number.unsigned_abs()))
 }
 
 /// The last component of a path.

@@ -5,10 +5,9 @@ use crate::error::{Error, Result};
 use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::pipeline::Outcome;
-use crate::pipeline::callgrind::processes;
+use crate::pipeline::callgrind::{directory, processes};
 use crate::runtimes::RUNTIMES;
 use crate::sources::{Found, find};
-use std::path::Path;
 
 /// A profiled process, and the sources that name its JIT code.
 pub(super) struct CodeSources {
@@ -25,10 +24,7 @@ pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome
         return Err(Error::new("neither the file nor its name has the process ID; pass --pid"));
     };
     let processes = processes(pid);
-    let beside = options
-        .path()
-        .map(|path| path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new(".")));
-    let found = find(&processes, &options.sources, beside, &mut outcome.warnings);
+    let found = find(&processes, &options.sources, options.path().and_then(directory), &mut outcome.warnings);
     if found.is_empty() {
         let refused: Vec<String> = found.refused_files().collect();
         if !refused.is_empty() {

@@ -7,25 +7,11 @@ use crate::io::Output;
 use crate::model::Addr;
 use crate::model::abi::HOST_MACHINE;
 use crate::model::code::{Code, OriginId};
-use crate::pipeline::callgrind::{CodeNames, JitEntry};
+use crate::pipeline::callgrind::CodeNames;
 use crate::records::elf_image::{Addressing, ImageBuilder, Target};
 use crate::sources::raw_code::RawCode;
 use rustc_hash::FxHashMap;
 use std::io::{Seek, Write};
-
-/// An ELF object that is completely written but doesn't have its final name yet.
-pub(super) struct NewObject {
-    output: Output,
-    pub(super) contents: ObjectContents,
-    pub(super) warnings: Warnings,
-}
-
-impl NewObject {
-    /// Gives the object its final name.
-    pub(super) fn commit(self) -> Result<()> {
-        self.output.commit()
-    }
-}
 
 /// Counts of the code ranges in the object, for the summary.
 pub(super) struct ObjectContents {
@@ -43,25 +29,27 @@ pub(super) fn write<'data>(
     raw: Option<(&'data RawCode, OriginId)>,
     machine: Option<u16>,
     mut output: Output,
-) -> Result<NewObject> {
-    let (mut bytes, mut warnings) = (FxHashMap::default(), Warnings::new());
+    warnings: &mut Warnings,
+) -> Result<ObjectContents> {
+    let mut raw_bytes = FxHashMap::default();
     if let Some((raw, origin)) = raw {
         let listed = names.codes_of_origin(origin);
         let lines: Vec<Code<'data>> = listed.iter().map(|(_, code)| *code).collect();
-        bytes.extend(raw.match_lines(&lines, &mut warnings).into_iter().map(|(line, bytes)| (listed[line].0, bytes)));
+        for (line, bytes) in raw.match_lines(&lines, warnings) {
+            raw_bytes.insert(listed[line].0, bytes);
+        }
     }
-    let with_bytes = |entry: &JitEntry<'data>| {
-        let code = names.code(entry);
-        Code { bytes: code.bytes.or_else(|| bytes.get(&entry.id).copied()), ..code }
-    };
-    let mut codes: Vec<(Code<'data>, Addr)> = Vec::with_capacity(names.visible_entries().count());
-    codes.extend(names.visible_entries().map(|entry| (with_bytes(entry), Addr(entry.addr))));
+    let mut codes: Vec<(Code<'data>, Addr)> = Vec::new();
+    for entry in names.visible_entries() {
+        let mut code = names.code(entry);
+        code.bytes = code.bytes.or_else(|| raw_bytes.get(&entry.id).copied());
+        codes.push((code, Addr(entry.addr)));
+    }
     let endian = if cfg!(target_endian = "big") { Endian::Big } else { Endian::Little };
     let mut builder = ImageBuilder::new(Target::new(machine.unwrap_or(HOST_MACHINE), endian), Addressing::RunTime);
     for (code, addr) in &codes {
         builder.add(code, *addr);
     }
-    let with_code = codes.iter().filter(|(code, _)| code.bytes.is_some()).count();
     let Some(file) = output.as_file()? else {
         return Err(Error::new("the object must be a regular file, because it is not written sequentially"));
     };
@@ -70,6 +58,7 @@ pub(super) fn write<'data>(
     builder.build().write(&mut file)?;
     file.flush()?;
     drop(file);
-    let contents = ObjectContents { pieces: codes.len(), with_code };
-    Ok(NewObject { output, contents, warnings })
+    output.commit()?;
+    let with_code = codes.iter().filter(|(code, _)| code.bytes.is_some()).count();
+    Ok(ObjectContents { pieces: codes.len(), with_code })
 }

@@ -1,16 +1,15 @@
 //! Names the JIT code in a callgrind file, and writes an ELF object of the code next to it.
 
 use super::code_sources::{CodeSources, code_sources};
-use super::object;
+use super::object::{self, ObjectContents};
 use super::options::CallgrindOptions;
 use crate::analysis::quantity::counted;
 use crate::error::{Result, Warning, Warnings};
 use crate::io::{Content, OutPath, Output, Run, map_open_file};
 use crate::model::Pid;
 use crate::model::code::OriginId;
-use crate::parallel;
 use crate::pipeline::callgrind::CodeNames;
-use crate::pipeline::callgrind::stream::{self, NamedProfile};
+use crate::pipeline::callgrind::passes::{self, NamedProfile};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use crate::records::callgrind::FileIndex;
@@ -18,56 +17,35 @@ use crate::sources::raw_code::RawCode;
 use crate::sources::{Account, Kind};
 use std::fs::File;
 use std::path::Path;
-use std::sync::OnceLock;
 
 /// Names all JIT code of the profile that can be named.
 pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let text = map_open_file(file)?;
-    // Usually the head of the file states the process ID. Then the process's code is loaded while the file is indexed.
-    let early = stream::find_pid(&text);
-    let index = if early.is_none() { Some(stream::index(&text, job)?) } else { None };
-    let pid = early.or_else(|| index.as_ref().and_then(|index| index.header.pid)).or_else(|| options.pid_in_name());
-    let CodeSources { found, processes, pid } = code_sources(pid.map(Pid), options, &mut outcome)?;
-    let raw = raw_code(options, pid, &mut outcome.warnings)?;
-    let (path, name) = options.object(pid);
-    let loaded = OnceLock::new();
-    let load = || {
-        let mut warnings = Warnings::new();
-        let loaded = loaded.get_or_init(|| found.load(&processes, &job.pool, &mut warnings));
-        (loaded, CodeNames::new(&loaded.map, pid, name, &job.pool), warnings)
-    };
-    let (index, (loaded, names, warnings)) = match index {
-        Some(index) => (Ok(index), load()),
-        None => job.pool.install(|| parallel::join(|| stream::index(&text, job), load)),
-    };
-    let index = index?;
-    outcome.warnings.append(warnings);
+    let index = passes::index(&text, job)?;
+    let pid = index.header.pid.or_else(|| options.pid_in_name()).map(Pid);
+    let CodeSources { found, processes, pid } = code_sources(pid, options, &mut outcome)?;
+    let raw_code = raw_code(options, pid, &mut outcome.warnings)?;
+    let loaded = found.load(&processes, &job.pool, &mut outcome.warnings);
     outcome.summary.extend(loaded.maps.remarks());
     warn_of_others(&loaded.accounts, pid, options, &mut outcome);
+    let (object_path, object_name) = options.object(pid);
+    let names = CodeNames::new(&loaded.map, pid, object_name, &job.pool);
     let mut out = Output::create(&options.output(), run)?;
-    let object = match Output::create_for(&OutPath::Path(path.clone()), Content::OfInputsBeside, run) {
+    let object = match Output::create_for(&OutPath::Path(object_path.clone()), Content::OfInputsBeside, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
         // Ignore errors if there is no code to write: then an unwritable directory doesn't matter.
         other => other,
     };
-    let write_object = || {
-        let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
-        let raw = raw.as_ref().zip(map.map(|at| OriginId(at as u32)));
-        object::write(&names, raw, loaded.machine, object?)
-    };
-    let rewrite = || write_text(&mut out, |out| stream::rewrite(&text, &index, &names, out, job));
-    // The object is only kept if any code was named. That is known only after rewriting, which runs at the same time.
-    let (rewritten, object) = job.pool.install(|| parallel::join(rewrite, write_object));
-    let rewritten = rewritten?;
+    let rewritten = write_text(&mut out, |out| passes::rewrite(&text, &index, &names, out, job))?;
     if rewritten.functions > 0 {
-        let mut object = object?;
-        outcome.warnings.append(std::mem::take(&mut object.warnings));
-        outcome.summary.push(said_of_object(&path, &object.contents));
-        object.commit()?;
+        let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
+        let raw_code = raw_code.as_ref().zip(map.map(|map| OriginId(map as u32)));
+        let contents = object::write(&names, raw_code, loaded.machine, object?, &mut outcome.warnings)?;
+        outcome.summary.push(describe_object(&object_path, &contents));
     }
     out.commit()?;
-    say(&options.output(), &index, &names, rewritten, pid, &mut outcome);
+    report(&options.output(), &index, &names, rewritten, pid, &mut outcome);
     Ok(outcome)
 }
 
@@ -97,8 +75,8 @@ fn raw_code(options: &CallgrindOptions, pid: Pid, warnings: &mut Warnings) -> Re
     Ok(RawCode::find_usual(options.path(), pid, force, warnings))
 }
 
-fn said_of_object(path: &Path, object: &object::ObjectContents) -> String {
-    let object::ObjectContents { pieces, with_code } = object;
+fn describe_object(path: &Path, object: &ObjectContents) -> String {
+    let ObjectContents { pieces, with_code } = object;
     let code = if *with_code == 0 {
         "without machine code (a jitdump or --bytecode-dir has it)".to_owned()
     } else {
@@ -108,7 +86,7 @@ fn said_of_object(path: &Path, object: &object::ObjectContents) -> String {
 }
 
 /// Adds the summary and the warnings to the outcome.
-fn say(
+fn report(
     to: &OutPath,
     index: &FileIndex<'_>,
     names: &CodeNames<'_, '_>,
@@ -117,7 +95,7 @@ fn say(
     outcome: &mut Outcome,
 ) {
     let NamedProfile { stats, functions } = rewritten;
-    let unknown = index.unknown_functions().len();
+    let unknown = index.unknown_functions();
     let event = index.header.events.first().map_or("cost".into(), |event| String::from_utf8_lossy(event));
     let all = stats.named_cost.saturating_add(stats.unnamed_cost);
     let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
@@ -164,7 +142,7 @@ fn say(
              jump counts for the function that jumped; record again with --dump-instr=yes",
         ));
     }
-    let ambiguous = stats.functions.iter().filter(|&entry| names.is_ambiguous(entry)).count();
+    let ambiguous = stats.functions.iter().filter(|entry| names.is_ambiguous(**entry)).count();
     if ambiguous > 0 {
         warnings.push(Warning::new(format!(
             "{ambiguous} of the named functions reused the addresses of earlier ones; callgrind has no times, so the \

@@ -2,8 +2,8 @@
 //! two passes as `jitgraft callgrind`, but writes nothing.
 
 use super::names::CodeNames;
-use super::stream::{self, NamedProfile};
-use super::{HEAD, pid_in_name, processes};
+use super::passes::{self, NamedProfile};
+use super::{HEAD, directory, pid_in_name, processes};
 use crate::error::{Error, Result, Warnings};
 use crate::io::{InPath, map_open_file, open_rewindable};
 use crate::model::Pid;
@@ -11,7 +11,6 @@ use crate::pipeline::Job;
 use crate::records::callgrind::sniff;
 use crate::sources::{Account, SourceOptions, find};
 use std::io::{Read, Seek};
-use std::path::Path;
 
 /// How much cost in JIT code could be named, for the first event of a callgrind file.
 #[derive(Debug)]
@@ -43,16 +42,14 @@ impl Coverage {
             return Err(Error::new("is not a callgrind file"));
         }
         let text = map_open_file(file)?;
-        let index = stream::index(&text, job)?;
+        let index = passes::index(&text, job)?;
         let path = input.path();
         let pid = index.header.pid.or_else(|| pid_in_name(path?)).map(Pid);
         let processes = pid.map(processes).unwrap_or_default();
-        let beside =
-            path.and_then(Path::parent).map(|dir| if dir.as_os_str().is_empty() { Path::new(".") } else { dir });
-        let found = find(&processes, options, beside, warnings);
+        let found = find(&processes, options, path.and_then(directory), warnings);
         let loaded = found.load(&processes, &job.pool, warnings);
         let names = CodeNames::new(&loaded.map, pid.unwrap_or_default(), Vec::new(), &job.pool);
-        let NamedProfile { stats, .. } = stream::rewrite(&text, &index, &names, &mut std::io::sink(), job)?;
+        let NamedProfile { stats, .. } = passes::rewrite(&text, &index, &names, &mut std::io::sink(), job)?;
         let header = index.header;
         let program = header.command.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
         Ok(Self {

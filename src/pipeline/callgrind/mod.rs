@@ -1,13 +1,13 @@
 //! Names JIT code in callgrind files, in two passes over the text, and determines how much of the cost has names.
 
-mod beside;
 mod coverage;
+mod input;
 mod names;
-pub(crate) mod stream;
+pub(crate) mod passes;
 
-pub(crate) use beside::{report_unnamed, with_names};
 pub(crate) use coverage::Coverage;
-pub(crate) use names::{CodeNames, JitEntry};
+pub(crate) use input::{report_unnamed, with_names};
+pub(crate) use names::CodeNames;
 
 use crate::model::process::{Process, Processes};
 use crate::model::{Nanos, Pid};
@@ -40,4 +40,10 @@ pub(crate) fn pid_in_name(path: &Path) -> Option<i32> {
         return Some(pid);
     }
     name.rsplit('.').find_map(parse_pid)
+}
+
+/// The directory of a file, in which the sources of its JIT code are looked for.
+pub(crate) fn directory(path: &Path) -> Option<&Path> {
+    let parent = path.parent()?;
+    Some(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })
 }

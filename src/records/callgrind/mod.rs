@@ -8,13 +8,15 @@
 //! | module | purpose |
 //! |---|---|
 //! | `grammar` | lines, names, positions and costs |
-//! | `instructions` | reads the cost of each instruction |
+//! | `cost_reader` | reads costs and calls, and resolves the names of their functions |
+//! | `instructions` | sums up the costs of each instruction |
 //! | `stacks` | converts a file to stacks, and stacks to a file |
-//! | `rewrite` | inserts the names of JIT-compiled functions while streaming a file |
+//! | `rewrite` | inserts the names of JIT-compiled functions while copying a file |
 //!
 //! Specification: <https://valgrind.org/docs/manual/cl-format.html>. Where valgrind's writer (callgrind/dump.c)
 //! deviates from it, we follow the writer.
 
+mod cost_reader;
 mod grammar;
 mod instructions;
 mod rewrite;
@@ -25,8 +27,8 @@ pub use instructions::{
     CostedCalls, CostedFunction, CostedInstruction, InstructionCosts, StatedFunction, instruction_costs,
 };
 pub use rewrite::{
-    Assembler, ChunkFacts, CodeLine, Covered, DraftMemory, EntrySet, FileHeader, FileIndex, JitFunctions,
-    Misattributed, RewriteStats, RewrittenChunk, rewrite_chunk, scan_chunk,
+    ChunkFacts, CodeLine, Covered, FileHeader, FileIndex, JitFunctions, Misattributed, ParsedChunk, RewriteStats,
+    Rewriter, parse_chunk, scan_chunk,
 };
 pub use stacks::{read, write};
 

@@ -307,6 +307,23 @@ fn texts_show_costs_and_no_samples() {
 }
 
 #[test]
+fn negative_costs_are_listed_with_their_signs() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("callgrind.out.9997");
+    let text = "version: 1\ncreator: other\npid: 9997\npositions: instr line\nevents: Ir Dr\n\nob=(1) ???\nfl=(1) ???\n\
+        fn=(1) 0x0000000000001000\n0x1000 1 -10 4\n+4 1 3 -2\ncfn=(2) 0x0000000000001100\ncalls=2 0x1100 0\n* * -7 .\n\n\
+        fn=(2)\n0x1100 0 -7 .\n0x1104 0 20\n\ntotals: 6 2\n";
+    fs::write(&file, text).unwrap();
+    fs::write(dir.path().join("perf-9997.map"), "1000 40 f\n1100 40 g\n").unwrap();
+    let text = annotate(&[], &file);
+    assert!(text.starts_with("Ir: 6 Ir. ") && text.contains("\nDr: 2 Dr. "), "{text}");
+    for expected in ["Ir 216.67% (13)\n", "Ir -116.67% (-7) · Dr 100.00% (2)\n", "Ir -233.33% (-14) · Dr 100.00% (2)\n"]
+    {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
 fn a_profile_without_addresses_states_how_to_get_them_and_filters_of_samples_are_refused() {
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
     let output = run(&["annotate", "-i"], &fixtures.join("callgrind-small/input.callgrind"));

@@ -3,8 +3,9 @@
 use crate::error::{Error, Result};
 use std::io::Read;
 
-/// Approximate length of a chunk in bytes. A chunk is longer if the block of a single function is.
-pub const CHUNK_SIZE: usize = 1 << 21;
+/// Approximate length of a chunk in bytes. A chunk is longer if the block of a single function is. Parsed, it takes
+/// about four times as much memory, for each of the few chunks that are in progress per thread.
+pub const CHUNK_SIZE: usize = 1 << 18;
 
 /// Consecutive whole blocks of a file.
 #[derive(Debug, Clone, Copy)]

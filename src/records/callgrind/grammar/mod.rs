@@ -1,34 +1,28 @@
-//! The grammar of callgrind files: lines, names, positions and costs, and the statements that stay in effect.
+//! The grammar of callgrind files: lines, names, positions and costs.
 //!
 //! | file | purpose |
 //! |---|---|
-//! | `chunks` | cuts a stream between the blocks of functions |
-//! | [`mod@statements`] | parses a line |
-//! | [`id_table`] | looks up what an ID stands for |
+//! | `chunks` | cuts a file between the blocks of functions |
+//! | [`mod@statements`] | tells the kinds of lines apart |
+//! | [`line_reader`] | reads lines, and pairs calls and jumps with their cost lines |
 //! | [`names`] | parses names and IDs |
 //! | [`positions`] | reads and writes the columns before the costs |
-//! | [`numbers`] | reads and writes costs and other numbers |
-//! | [`cost_lines`] | reads runs of cost lines that can be copied unchanged |
-//! | [`block`] | decodes all lines of a function, and tracks the statements in effect |
+//! | [`numbers`] | reads costs and other numbers |
 
-mod block;
 mod chunks;
-mod cost_lines;
-mod id_table;
+mod line_reader;
 mod names;
 mod numbers;
 mod positions;
 mod statements;
 
-pub(super) use block::{BlockContext, BlockItem, BlockMemory, Callee, FunctionBlock, ItemKind};
 pub(super) use chunks::ReadChunks;
 pub use chunks::{CHUNK_SIZE, Chunk, chunks};
-pub(super) use cost_lines::{AddressText, CostLines, cannot_overflow};
-pub(super) use id_table::IdTable;
+pub(super) use line_reader::{CallLine, JumpLine, Line, LineReader, is_valgrind};
 pub(super) use names::{
-    IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, name_field, push_id, raw_name, replace_callers, same_name,
+    IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, name_field, push_id, raw_name, replace_callers,
     without_recursion,
 };
-pub(super) use numbers::{add_costs, event_names, first_cost, number};
-pub(super) use positions::{Columns, Position, PositionDecoder, PositionEncoder};
-pub(super) use statements::{Keyword, Statement, line_len, lines, statements};
+pub(super) use numbers::{add_costs, costs, event_names, first_cost, number};
+pub(super) use positions::{Columns, CostLine, Position, PositionDecoder, PositionEncoder};
+pub(super) use statements::{Keyword, Statement, lines, statements};

@@ -111,12 +111,6 @@ pub(in super::super) fn without_recursion(name: &[u8]) -> &[u8] {
     }
 }
 
-/// True if two names are equal. Usually they are the same slice or empty, and are not compared then. (Some CPUs take
-/// very long to compare zero bytes at a dangling address.)
-pub(in super::super) fn same_name(one: &[u8], other: &[u8]) -> bool {
-    one.len() == other.len() && (one.is_empty() || std::ptr::eq(one, other) || one == other)
-}
-
 /// How a file refers to a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(in super::super) enum NameRef<'a> {

@@ -15,45 +15,39 @@ pub(in super::super) fn event_names(value: &[u8]) -> Vec<Vec<u8>> {
     value.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(<[u8]>::to_vec).collect()
 }
 
+/// Parses the costs of a line, one per event. `None` stands for a word that isn't a whole number, or is too large.
+///
+/// Costs can be negative: differences, or freed memory. Old versions of cachegrind write `.` for a count that does not
+/// apply to the line, and other tools read it as 0.
+pub(in super::super) fn costs(text: &[u8]) -> impl Iterator<Item = Option<i64>> {
+    text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(cost)
+}
+
+fn cost(word: &[u8]) -> Option<i64> {
+    if word == b"." {
+        return Some(0);
+    }
+    match word.strip_prefix(b"-") {
+        Some(digits) => 0i64.checked_sub_unsigned(number(digits)?),
+        None => i64::try_from(number(word)?).ok(),
+    }
+}
+
 /// Adds the costs of a line to `sums`, which has one element per event. Returns `None` if a cost isn't a number or a
 /// sum overflows.
-pub(in super::super) fn add_costs(costs: &[u8], sums: &mut Vec<u64>) -> Option<()> {
-    let words = costs.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
-    for (event, word) in words.enumerate() {
-        let cost = number(word)?;
-        match sums.get_mut(event) {
-            Some(sum) => *sum = sum.checked_add(cost)?,
-            None => sums.push(cost),
+pub(in super::super) fn add_costs(text: &[u8], sums: &mut Vec<i64>) -> Option<()> {
+    for (event, cost) in costs(text).enumerate() {
+        if sums.len() <= event {
+            sums.push(0);
         }
+        sums[event] = sums[event].checked_add(cost?)?;
     }
     Some(())
 }
 
 /// A line's cost in the first event; 0 if it isn't a number.
-pub(in super::super) fn first_cost(costs: &[u8]) -> u64 {
-    let end = costs.iter().position(u8::is_ascii_whitespace).unwrap_or(costs.len());
-    number(&costs[..end]).unwrap_or(0)
-}
-
-/// Appends a number in hexadecimal. `format!` would allocate for each number, and numbers are most of the output.
-pub(in super::super) fn push_hex(value: u64, out: &mut Vec<u8>) {
-    let digits = (67 - value.leading_zeros() as usize) / 4;
-    let text = u128::from(hex_text((value >> 32) as u32)) | u128::from(hex_text(value as u32)) << 64;
-    let end = out.len() + digits.max(1);
-    // Written in one step for speed, as in `push_decimal`.
-    out.extend_from_slice(&(text >> (8 * (16 - digits.max(1)))).to_le_bytes());
-    out.truncate(end);
-}
-
-/// Eight hexadecimal digits, the first one in the lowest byte.
-fn hex_text(value: u32) -> u64 {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    let value = u64::from(value);
-    let fours = (value | value << 16) & 0x0000_ffff_0000_ffff;
-    let pairs = (fours | fours << 8) & 0x00ff_00ff_00ff_00ff;
-    let digits = (pairs | pairs << 4) & (0x0f * EACH);
-    let is_letter = (digits + 6 * EACH) >> 4 & EACH;
-    (digits + 0x30 * EACH + is_letter * u64::from(b'a' - b'0' - 10)).swap_bytes()
+pub(in super::super) fn first_cost(text: &[u8]) -> i64 {
+    costs(text).next().flatten().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -65,11 +59,8 @@ mod tests {
     fn numbers_of_every_length() {
         let ones = (0..64).map(|shift| u64::MAX >> shift);
         for number in ones.chain([0, 1, 9, 10, 99, 100, 10_000_000_000_000_000_000]) {
-            let (mut hexadecimal, mut told) = (Vec::new(), Vec::new());
-            push_hex(number, &mut hexadecimal);
+            let (hexadecimal, mut told) = (format!("{number:x}").into_bytes(), Vec::new());
             push_decimal(number, &mut told);
-            assert_eq!(hexadecimal, format!("{number:x}").into_bytes());
-            assert_eq!(told, number.to_string().into_bytes());
             assert_eq!((hex(&hexadecimal), decimal(&told)), (Some(number), Some(number)));
             let zeros = [b"000000000000000000000", &hexadecimal[..]].concat();
             assert_eq!((hex(&zeros), hex(b"")), (Some(number), None));
@@ -89,5 +80,17 @@ mod tests {
             (much, decimal(b"1a"), decimal(b""), decimal(b"000000000000000000007")),
             (None, None, None, Some(7))
         );
+    }
+
+    #[test]
+    fn costs_are_whole_numbers_of_either_sign_or_a_dot() {
+        let all = |text: &str| costs(text.as_bytes()).collect::<Vec<_>>();
+        assert_eq!(all("7  -5\t0x10 . 0"), [7, -5, 16, 0, 0].map(Some));
+        assert_eq!(all("9223372036854775807 -9223372036854775808"), [Some(i64::MAX), Some(i64::MIN)]);
+        assert_eq!(all("9223372036854775808 -9223372036854775809 1.5 x - .. -."), [None; 7]);
+        let mut sums = vec![1];
+        assert_eq!((add_costs(b"-3 . 4", &mut sums), &sums[..]), (Some(()), &[-2, 0, 4][..]));
+        assert_eq!(add_costs(b"-9223372036854775807", &mut sums), None, "an overflow");
+        assert_eq!([first_cost(b"-3 4"), first_cost(b"x"), first_cost(b"")], [-3, 0, 0]);
     }
 }

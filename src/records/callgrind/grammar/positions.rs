@@ -2,10 +2,10 @@
 //!
 //! Each column is absolute (`0x…` or decimal) or relative to the same column of an earlier line: `+n`, `-n`, `*`. In
 //! valgrind's files this is the last *cost* line of the block; the lines after `calls=` and `jump=` don't count.
-//! Readers that follow the manual count every line with a position. What we write means the same to both: where the
-//! base is disputed, positions are absolute.
+//! Readers that follow the manual count every line with a position. Files of pprof need the position of the function
+//! before, too. What we write means the same to all: where the base is disputed, positions are absolute.
 
-use super::numbers::{number, push_hex};
+use super::numbers::number;
 use crate::bytes::decimal::push_decimal;
 use crate::error::{Error, Result};
 
@@ -70,71 +70,70 @@ impl Columns {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in super::super) struct Position(pub(in super::super) [u64; MAX_COLUMNS]);
 
-/// Reads the positions in a function's block, and keeps the base to which relative positions refer.
-#[derive(Debug, Default)]
+/// Reads the positions of cost lines, and keeps the base to which relative positions refer.
+#[derive(Debug, Clone, Default)]
 pub(in super::super) struct PositionDecoder {
-    columns: Columns,
-    base: Option<Position>,
+    pub(in super::super) columns: Columns,
     /// True if the lines after `calls=` and `jump=` move the base as well, as the manual says.
-    every_line_moves: bool,
+    pub(in super::super) every_line_moves: bool,
+    base: Option<Position>,
     /// True if any position so far was relative.
     pub(in super::super) saw_relative: bool,
 }
 
+/// What a cost line contains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct CostLine<'a> {
+    /// `None` if the position is malformed, or relative to a position that is missing.
+    pub(in super::super) position: Option<Position>,
+    /// The text of the costs, which may be fewer than the file has events.
+    pub(in super::super) costs: &'a [u8],
+}
+
 impl PositionDecoder {
-    /// Creates a decoder for the start of a function's block, where there is no base yet.
     pub(in super::super) fn new(columns: Columns, every_line_moves: bool) -> Self {
-        Self { columns, base: None, every_line_moves, saw_relative: false }
+        Self { columns, every_line_moves, base: None, saw_relative: false }
     }
 
-    pub(super) fn columns(&self) -> Columns {
-        self.columns
+    /// Changes the columns. Earlier positions don't count any more.
+    pub(super) fn set_columns(&mut self, columns: Columns) {
+        self.columns = columns;
+        self.base = None;
     }
 
-    /// The position to which the next relative one refers; `None` before the block's first position.
-    pub(super) fn base(&self) -> Option<Position> {
-        self.base
+    /// Reads a line of self cost.
+    pub(super) fn self_cost<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
+        let line = self.peek(text);
+        self.base = line.position.or(self.base);
+        line
     }
 
-    /// Moves past cost lines that other code has read. `position` is that of the last one.
-    pub(super) fn move_to(&mut self, position: Position, saw_relative: bool) {
-        self.base = Some(position);
-        self.saw_relative |= saw_relative;
-    }
-
-    /// Reads a cost line. Returns its position and the text of its costs, or `None` if the position is malformed.
-    pub(in super::super) fn cost<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
-        let (position, rest) = self.peek(text)?;
-        self.base = Some(position);
-        Some((position, rest))
-    }
-
-    /// Reads the line after `calls=` or `jump=`. Returns its position and the text of its costs, or `None` if the
-    /// position is malformed.
-    pub(in super::super) fn site<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
-        let (position, rest) = self.peek(text)?;
+    /// Reads the line after `calls=` or `jump=`.
+    pub(super) fn site<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
+        let line = self.peek(text);
         if self.every_line_moves || self.base.is_none() {
-            self.base = Some(position);
+            self.base = line.position.or(self.base);
         }
-        Some((position, rest))
+        line
     }
 
-    /// Reads a position that doesn't move the base: the target of `calls=`, `jump=` or `jcnd=`. Returns it and the text
-    /// after it, or `None` if it is malformed.
-    pub(in super::super) fn peek<'a>(&mut self, text: &'a [u8]) -> Option<(Position, &'a [u8])> {
-        let mut position = Position::default();
+    /// Reads a position that doesn't move the base: the target of `calls=`, `jump=` or `jcnd=`.
+    pub(super) fn peek<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
+        let (mut position, mut is_valid) = (Position::default(), true);
         let mut rest = text;
         for column in 0..self.columns.count {
             rest = rest.trim_ascii_start();
             let len = rest.iter().position(u8::is_ascii_whitespace).unwrap_or(rest.len());
-            let (word, behind) = rest.split_at(len);
-            position.0[column] = self.column(column, word)?;
-            rest = behind;
+            match self.parse_column(column, &rest[..len]) {
+                Some(value) => position.0[column] = value,
+                None => is_valid = false,
+            }
+            rest = &rest[len..];
         }
-        Some((position, rest.trim_ascii()))
+        CostLine { position: is_valid.then_some(position), costs: rest.trim_ascii_start() }
     }
 
-    fn column(&mut self, column: usize, word: &[u8]) -> Option<u64> {
+    fn parse_column(&mut self, column: usize, word: &[u8]) -> Option<u64> {
         let (&first, digits) = word.split_first()?;
         if !matches!(first, b'+' | b'-' | b'*') {
             return number(word);
@@ -175,18 +174,6 @@ impl PositionEncoder {
         self.disputed = false;
     }
 
-    /// True if the encoder would write these cost lines unchanged. `in_full` means that some of their positions are
-    /// absolute although relative ones were possible.
-    pub(in super::super) fn would_copy(&self, in_full: bool) -> bool {
-        !(self.compress && in_full)
-    }
-
-    /// Moves past cost lines that were copied. `position` is that of the last one.
-    pub(in super::super) fn move_to(&mut self, position: Position) {
-        self.base = Some(position);
-        self.disputed = false;
-    }
-
     /// Writes the position of the line after `calls=` or `jump=`.
     pub(in super::super) fn site(&mut self, position: Position, out: &mut Vec<u8>) {
         self.target(position, out);
@@ -218,13 +205,21 @@ fn write_column(value: u64, base: Option<u64>, address: bool, out: &mut Vec<u8>)
         Some(base) if base < value && value - base < 100 => (Some(b'+'), value - base),
         Some(base) if value < base && base - value < 100 => (Some(b'-'), base - value),
         _ if address => {
-            out.extend_from_slice(b"0x");
-            return push_hex(value, out);
+            return push_address(value, out);
         }
         _ => (None, value),
     };
     out.extend(sign);
     push_decimal(number, out);
+}
+
+/// Appends an address as `0x…`. `format!` would take several times as long, and addresses are much of the output.
+fn push_address(value: u64, out: &mut Vec<u8>) {
+    out.extend_from_slice(b"0x");
+    let digits = value.checked_ilog2().unwrap_or(0) / 4 + 1;
+    for digit in (0..digits).rev() {
+        out.push(b"0123456789abcdef"[(value >> (4 * digit) & 0xf) as usize]);
+    }
 }
 
 #[cfg(test)]
@@ -257,19 +252,31 @@ mod tests {
         for rule in [false, true] {
             let mut decoder = PositionDecoder::new(columns, rule);
             for ((cost, position), text) in steps.iter().zip(&texts) {
-                let read = if *cost { decoder.cost(text) } else { decoder.site(text) };
-                assert_eq!(read.unwrap().0, *position);
+                let read = if *cost { decoder.self_cost(text) } else { decoder.site(text) };
+                assert_eq!(read.position, Some(*position));
             }
+        }
+    }
+
+    #[test]
+    fn addresses_of_every_length() {
+        for value in (0..64).map(|shift| u64::MAX >> shift).chain([0, 0x10, 0xabc0_1234]) {
+            let mut text = Vec::new();
+            push_address(value, &mut text);
+            assert_eq!(text, format!("{value:#x}").into_bytes());
         }
     }
 
     #[test]
     fn nonsense_is_refused() {
         let mut decoder = PositionDecoder::new(Columns::parse(b"instr bb line").unwrap(), true);
-        assert_eq!(decoder.cost(b"+1 2 3 4"), None, "relative to nothing");
-        assert_eq!(decoder.cost(b"0x10 0x10 3 44 5"), Some((Position([16, 16, 3]), &b"44 5"[..])));
-        assert_eq!(decoder.cost(b"-17 * * 1"), None, "below zero");
-        assert_eq!(decoder.cost(b"* *"), None, "too short");
+        let mut read = |text| decoder.self_cost(text);
+        assert_eq!(read(b"+1 2 3 4"), CostLine { position: None, costs: b"4" }, "relative to nothing");
+        let all = CostLine { position: Some(Position([16, 16, 3])), costs: b"44 5" };
+        assert_eq!(read(b"0x10 0x10 3 44 5"), all);
+        assert_eq!(read(b"-17 * * 1"), CostLine { position: None, costs: b"1" }, "below zero");
+        assert_eq!(read(b"* *"), CostLine { position: None, costs: b"" }, "too short");
+        assert_eq!(read(b"+0x10 * * 1").position, Some(Position([32, 16, 3])), "the base is still there");
         assert!(Columns::parse(b"instr bb line line").is_none());
         assert_eq!(Columns::parse(b"line"), Some(Columns::default()));
     }

@@ -1,12 +1,12 @@
-//! The result of the first pass over a file: what IDs stand for, and the statements in effect at the start of each
-//! chunk.
-//!
-//! With it, any chunk can be rewritten without the chunks before it. Of the function names, only those that contain an
-//! address are kept, so memory doesn't grow with the others.
+//! The first pass over a file: what must be known before its first line is rewritten.
 
-use super::scan::{ChunkFacts, Defined, Definition};
 use crate::bytes::digits::decimal;
-use crate::records::callgrind::grammar::{BlockContext, Columns, IdTable, NameRef, UNKNOWN, event_names, same_name};
+use crate::records::callgrind::grammar::{
+    Chunk, Columns, IdSpace, Keyword, NameField, NameRef, Statement, UNKNOWN, event_names, is_valgrind, name_field,
+    raw_name, statements,
+};
+use rustc_hash::FxHashSet;
+use std::sync::Arc;
 
 /// Facts from the headers of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,90 +25,151 @@ pub struct FileHeader {
     pub parts: u64,
 }
 
-/// What the first pass found out about a whole file. The second pass needs it to rewrite any chunk.
+/// What the first pass found out about a whole file.
 #[derive(Debug, Default)]
 pub struct FileIndex<'a> {
     /// Facts from the headers.
     pub header: FileHeader,
-    contexts: Vec<BlockContext<'a>>,
-    unknown_objects: IdHistory<bool>,
-    /// Function names that contain an address, by ID. An empty name means that the ID was redefined with a name without
-    /// one.
-    raw_functions: IdHistory<&'a [u8]>,
-    /// Addresses that callgrind used as names of functions in unknown objects.
-    raw_heads: Vec<u64>,
-    /// This many elements at the start of `raw_heads` are sorted and unique.
-    sorted_heads: usize,
+    /// What is in effect at the start of each chunk.
+    starts: Vec<ChunkStart<'a>>,
+    /// The largest ID in each namespace; the index is an [`IdSpace`].
     pub(super) max_ids: [u32; 3],
+    /// Addresses that callgrind used as names of functions in unknown objects.
+    unknown_functions: FxHashSet<u64>,
     saw_positions: bool,
-    context: BlockContext<'a>,
+    /// What is in effect after the last chunk.
+    end: ChunkStart<'a>,
+}
+
+/// What is in effect at the start of a chunk.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ChunkStart<'a> {
+    /// The columns of positions.
+    pub(super) columns: Columns,
+    /// The last `ob=`.
+    pub(super) object: Option<NameRef<'a>>,
+    pub(super) unknown_objects: UnknownObjects,
+}
+
+/// The IDs that stand for the unknown object, `???`. Chunks share the set, because it hardly ever changes.
+#[derive(Debug, Clone, Default)]
+pub(super) struct UnknownObjects(Arc<FxHashSet<u32>>);
+
+impl UnknownObjects {
+    /// Reads the definition of an object's ID.
+    pub(super) fn define(&mut self, id: u32, is_unknown: bool) {
+        if self.0.contains(&id) != is_unknown {
+            let ids = Arc::make_mut(&mut self.0);
+            if is_unknown {
+                ids.insert(id)
+            } else {
+                ids.remove(&id)
+            };
+        }
+    }
+
+    /// True if the object's name is `???`.
+    pub(super) fn contain(&self, object: Option<NameRef<'_>>) -> bool {
+        match object {
+            Some(NameRef::Id(id)) => self.0.contains(&id),
+            Some(NameRef::Name(name)) => name == UNKNOWN,
+            None => false,
+        }
+    }
+}
+
+/// What the first pass found out about a chunk.
+#[derive(Debug, Default)]
+pub struct ChunkFacts<'a> {
+    /// Word and value of each header line that [`FileIndex`] needs.
+    headers: Vec<(&'a [u8], &'a [u8])>,
+    /// In the order of the chunk.
+    definitions: Vec<Definition<'a>>,
+    max_ids: [u32; 3],
+    /// The last `ob=`; `None` if the chunk has none.
+    object: Option<NameRef<'a>>,
+}
+
+#[derive(Debug)]
+enum Definition<'a> {
+    /// The definition of an object's ID.
+    Object { id: u32, is_unknown: bool },
+    /// A function whose name is an address. `object` is the object in effect; `None` means the one at the start of the
+    /// chunk.
+    RawFunction { addr: u64, object: Option<NameRef<'a>> },
+}
+
+/// Scans a chunk, independently of all other chunks.
+pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
+    let mut facts = ChunkFacts::default();
+    // The `cob=` since the last call.
+    let mut callee_object = None;
+    for (_, statement) in statements(chunk.bytes) {
+        match statement {
+            Statement::Header(word, value) => {
+                if matches!(word, b"creator" | b"cmd" | b"pid" | b"events" | b"part" | b"positions") {
+                    facts.headers.push((word, value));
+                }
+            }
+            Statement::Spec(Keyword::Calls, _) => callee_object = None,
+            Statement::Spec(keyword, value) => {
+                let Some(space) = keyword.space() else { continue };
+                let field = name_field(value);
+                match keyword {
+                    Keyword::Ob => facts.object = Some(field.into()),
+                    Keyword::Cob => callee_object = Some(field.into()),
+                    _ => {}
+                }
+                let object = if keyword == Keyword::Cfn { callee_object.or(facts.object) } else { facts.object };
+                facts.add_name(space, field, object);
+            }
+            Statement::Cost(_) | Statement::Other => {}
+        }
+    }
+    facts
+}
+
+impl<'a> ChunkFacts<'a> {
+    fn add_name(&mut self, space: IdSpace, field: NameField<'a>, object: Option<NameRef<'a>>) {
+        if let NameField::Define(id, _) | NameField::Refer(id) = field {
+            let max = &mut self.max_ids[space as usize];
+            *max = id.max(*max);
+        }
+        match (space, field) {
+            (IdSpace::Object, NameField::Define(id, name)) => {
+                self.definitions.push(Definition::Object { id, is_unknown: name == UNKNOWN });
+            }
+            (IdSpace::Function, NameField::Define(_, name) | NameField::Plain(name)) => {
+                if let Some((addr, _)) = raw_name(name) {
+                    self.definitions.push(Definition::RawFunction { addr, object });
+                }
+            }
+            _ => {}
+        }
+    }
 }
 
 impl<'a> FileIndex<'a> {
-    /// Adds the facts of a chunk. Chunks must come in order. Call [`FileIndex::finish`] after the last.
+    /// Adds the facts of a chunk. Chunks must come in order.
     pub fn append(&mut self, facts: ChunkFacts<'a>) {
-        let inherited = self.context.ob;
-        self.contexts.push(self.context);
-        for (word, value) in &facts.headers {
+        self.starts.push(self.end.clone());
+        for (word, value) in facts.headers {
             self.apply_header(word, value);
         }
-        for Definition { offset, id, what } in facts.definitions {
-            match what {
-                Defined::Object { unknown } => {
-                    if self.unknown_objects.last(id).unwrap_or(false) != unknown {
-                        self.unknown_objects.push(id, offset, unknown);
-                    }
-                }
-                Defined::Function { name, head, object } => {
-                    if let Some(addr) = head
-                        && self.is_unknown_object(object.resolve(inherited), offset)
-                    {
-                        self.raw_heads.push(addr);
-                    }
-                    if !same_name(self.raw_functions.last(id).unwrap_or_default(), name) {
-                        self.raw_functions.push(id, offset, name);
+        for definition in facts.definitions {
+            match definition {
+                Definition::Object { id, is_unknown } => self.end.unknown_objects.define(id, is_unknown),
+                Definition::RawFunction { addr, object } => {
+                    if self.end.unknown_objects.contain(object.or(self.end.object)) {
+                        self.unknown_functions.insert(addr);
                     }
                 }
             }
-        }
-        for (addr, object) in facts.raw_heads {
-            if self.is_unknown_object(object.resolve(inherited), u64::MAX) {
-                self.raw_heads.push(addr);
-            }
-        }
-        // In a file without IDs, each chunk repeats the names of its functions; remove the duplicates now and then.
-        if self.raw_heads.len() > 2 * self.sorted_heads + (1 << 16) {
-            self.sort_heads();
         }
         for (max, seen) in self.max_ids.iter_mut().zip(facts.max_ids) {
             *max = seen.max(*max);
         }
-        self.apply_changes(facts.changes, facts.changed_columns);
-    }
-
-    /// Completes the index after the last chunk.
-    pub fn finish(mut self) -> Self {
-        self.sort_heads();
-        self
-    }
-
-    fn sort_heads(&mut self) {
-        // The list consists largely of sorted runs, which a stable sort merges in one pass.
-        self.raw_heads.sort();
-        self.raw_heads.dedup();
-        self.sorted_heads = self.raw_heads.len();
-    }
-
-    /// Updates the statements in effect to those at the end of a chunk.
-    fn apply_changes(&mut self, changes: BlockContext<'a>, changed_columns: bool) {
-        if changes.fl.is_some() || changes.open_file.is_some() {
-            self.context.open_file = changes.open_file;
-        }
-        self.context.ob = changes.ob.or(self.context.ob);
-        self.context.fl = changes.fl.or(self.context.fl);
-        if changed_columns {
-            self.context.columns = changes.columns;
-        }
+        self.end.object = facts.object.or(self.end.object);
     }
 
     fn apply_header(&mut self, word: &[u8], value: &[u8]) {
@@ -120,112 +181,35 @@ impl<'a> FileIndex<'a> {
             b"events" if header.events.is_empty() => header.events = event_names(value),
             b"part" => header.parts += 1,
             b"positions" => {
-                let has_instr = Columns::parse(value).is_some_and(|columns| columns.instr.is_some());
+                let columns = Columns::parse(value);
+                let has_instr = columns.is_some_and(|columns| columns.instr.is_some());
                 header.has_instr = has_instr && (header.has_instr || !self.saw_positions);
                 self.saw_positions = true;
+                self.end.columns = columns.unwrap_or(self.end.columns);
             }
             _ => {}
         }
     }
 
-    /// The statements in effect at the start of a chunk.
-    pub(super) fn chunk_context(&self, chunk: usize) -> BlockContext<'a> {
-        self.contexts.get(chunk).copied().unwrap_or_default()
-    }
-
-    /// True if the object's name is `???`. IDs can be redefined, so the name is looked up as of the file offset
-    /// `offset`.
-    pub(super) fn is_unknown_object(&self, object: Option<NameRef<'_>>, offset: u64) -> bool {
-        match object {
-            Some(NameRef::Id(id)) => self.unknown_objects.get(id, offset).unwrap_or(false),
-            Some(NameRef::Name(name)) => name == UNKNOWN,
-            None => false,
-        }
-    }
-
-    /// The name of a function ID as of the file offset `offset`; `None` if the name contains no address.
-    pub(super) fn raw_function(&self, id: u32, offset: u64) -> Option<&'a [u8]> {
-        self.raw_functions.get(id, offset).filter(|name| !name.is_empty())
+    /// What is in effect at the start of a chunk.
+    pub(super) fn chunk_start(&self, chunk: usize) -> ChunkStart<'a> {
+        self.starts.get(chunk).cloned().unwrap_or_default()
     }
 
     /// True if a function in an unknown object starts at `addr`. Only then is an address among the callers in a name
     /// certainly absolute.
-    pub(super) fn is_raw_head(&self, addr: u64) -> bool {
-        self.raw_heads.binary_search(&addr).is_ok()
+    pub(super) fn is_unknown_function(&self, addr: u64) -> bool {
+        self.unknown_functions.contains(&addr)
     }
 
-    /// Start addresses of all unnamed functions in unknown objects, sorted.
-    pub fn unknown_functions(&self) -> &[u64] {
-        &self.raw_heads
+    /// The number of unnamed functions in unknown objects.
+    pub fn unknown_functions(&self) -> usize {
+        self.unknown_functions.len()
     }
 
-    /// True if valgrind wrote the file: relative positions then refer to cost lines only.
+    /// True if valgrind wrote the file.
     pub(super) fn is_by_valgrind(&self) -> bool {
-        self.header.creator.starts_with(b"callgrind-")
-    }
-}
-
-/// The values of IDs, each valid from some file offset on. Optimized for millions of IDs, nearly all of which have one
-/// value. Values must be pushed in file order.
-#[derive(Debug)]
-struct IdHistory<T> {
-    /// For each ID, an index into `values`.
-    indices: IdTable,
-    values: Vec<IdValues<T>>,
-    lists: Vec<Vec<(u64, T)>>,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum IdValues<T> {
-    /// A single value, valid from this file offset on.
-    One(u64, T),
-    /// Index into `lists`. A `Vec` in each element would take several times the memory.
-    Many(u32),
-}
-
-impl<T> Default for IdHistory<T> {
-    fn default() -> Self {
-        Self { indices: IdTable::default(), values: Vec::new(), lists: Vec::new() }
-    }
-}
-
-impl<T: Copy> IdHistory<T> {
-    /// The value of an ID as of a file offset; `None` if it has none yet.
-    fn get(&self, id: u32, offset: u64) -> Option<T> {
-        match *self.values.get(self.indices.get(id)? as usize)? {
-            IdValues::One(start, value) => (start <= offset).then_some(value),
-            IdValues::Many(list) => {
-                let list = self.lists.get(list as usize)?;
-                let after = list.partition_point(|(start, _)| *start <= offset);
-                Some(list.get(after.checked_sub(1)?)?.1)
-            }
-        }
-    }
-
-    /// The last value of an ID in the file so far; `None` if it has none.
-    fn last(&self, id: u32) -> Option<T> {
-        self.get(id, u64::MAX)
-    }
-
-    /// Sets the value that an ID has from a file offset on.
-    fn push(&mut self, id: u32, offset: u64, value: T) {
-        // There are fewer than 2^32 values, because each belongs to another ID.
-        let next = self.values.len() as u32;
-        let Some(values) = self.indices.get(id).and_then(|index| self.values.get_mut(index as usize)) else {
-            self.indices.insert(id, next);
-            return self.values.push(IdValues::One(offset, value));
-        };
-        match *values {
-            IdValues::One(start, first) => {
-                *values = IdValues::Many(self.lists.len() as u32);
-                self.lists.push(vec![(start, first), (offset, value)]);
-            }
-            IdValues::Many(list) => {
-                if let Some(list) = self.lists.get_mut(list as usize) {
-                    list.push((offset, value));
-                }
-            }
-        }
+        is_valgrind(&self.header.creator)
     }
 }
 
@@ -233,12 +217,11 @@ impl<T: Copy> IdHistory<T> {
 mod tests {
     use super::*;
     use crate::records::callgrind::grammar::chunks;
-    use crate::records::callgrind::rewrite::scan::scan_chunk;
 
     fn index(text: &[u8], size: usize) -> FileIndex<'_> {
         let mut index = FileIndex::default();
         chunks(text, size).for_each(|chunk| index.append(scan_chunk(&chunk)));
-        index.finish()
+        index
     }
 
     const TEXT: &[u8] = b"version: 1\ncreator: callgrind-3.19.0\npid: 77\npositions: instr line\nevents: Ir Dr\n\n\
@@ -247,49 +230,28 @@ mod tests {
         ob=(2)\nfl=(2)\nfn=(2)\n0x1000 0 5\nfi=(1)\n+1 3 1\nfn=(4) 0x0000000000003000'0x0000000000001000\n0x3000 0 1\n";
 
     #[test]
-    fn ids_and_states_do_not_depend_on_the_cuts() {
+    fn facts_do_not_depend_on_the_cuts() {
         for size in [1, 40, 90, 1000] {
             let index = index(TEXT, size);
             assert_eq!(index.header.pid, Some(77));
             assert!(index.header.has_instr && index.is_by_valgrind());
             assert_eq!(index.header.events, [b"Ir", b"Dr"]);
-            assert_eq!(index.unknown_functions(), [0x1000, 0x3000], "0x2000 is relative to lib.so (size {size})");
-            assert_eq!(index.raw_function(2, u64::MAX), Some(&b"0x0000000000001000"[..]));
-            assert_eq!(index.raw_function(2, 10), None, "not yet defined there");
-            assert_eq!(index.raw_function(1, u64::MAX), None);
+            let mut unknown: Vec<u64> = index.unknown_functions.iter().copied().collect();
+            unknown.sort_unstable();
+            assert_eq!(unknown, [0x1000, 0x3000], "0x2000 is relative to lib.so (size {size})");
             assert_eq!(index.max_ids, [2, 2, 4]);
-            assert!(index.is_unknown_object(Some(NameRef::Id(2)), u64::MAX));
+            let chunks = chunks(TEXT, size).count();
+            assert_eq!(index.chunk_start(0).columns, Columns::default());
+            assert!((1..chunks).all(|chunk| index.chunk_start(chunk).columns == Columns::INSTR_LINE));
         }
-        let index = index(TEXT, 1);
-        let last = index.chunk_context(index.contexts.len() - 1);
-        assert_eq!(
-            (last.ob, last.fl, last.open_file),
-            (Some(NameRef::Id(2)), Some(NameRef::Id(2)), Some(NameRef::Id(1)))
-        );
     }
 
     #[test]
-    fn a_later_part_may_give_an_id_another_meaning() {
-        let text = b"ob=(1) ???\nfn=(1) 0x0000000000001000\n1 1\nob=(1) real.so\nfn=(1) name\n2 2\n";
-        let index = index(text, 1000);
-        let later = text.len() as u64;
-        assert!(
-            index.is_unknown_object(Some(NameRef::Id(1)), 20) && !index.is_unknown_object(Some(NameRef::Id(1)), later)
-        );
-        assert!(index.raw_function(1, 20).is_some() && index.raw_function(1, later).is_none());
-    }
-
-    #[test]
-    fn values_hold_from_their_offsets_on() {
-        let mut history = IdHistory::default();
-        for (id, offset, value) in [(7, 10, 'a'), (9, 15, 'x'), (7, 20, 'b'), (7, 30, 'c')] {
-            history.push(id, offset, value);
+    fn a_later_part_may_give_an_object_s_id_another_meaning() {
+        let text = b"ob=(1) ???\nfn=(1) 0x0000000000001000\n1 1\nob=(1) real.so\nfn=(1) 0x0000000000002000\n2 2\n";
+        for size in [1, 1000] {
+            let index = index(text, size);
+            assert!(index.is_unknown_function(0x1000) && !index.is_unknown_function(0x2000));
         }
-        assert_eq!(
-            [9, 10, 19, 20, 30].map(|offset| history.get(7, offset)),
-            [None, Some('a'), Some('a'), Some('b'), Some('c')]
-        );
-        assert_eq!([14, 15].map(|offset| history.get(9, offset)), [None, Some('x')]);
-        assert_eq!((history.last(7), history.last(9), history.last(8)), (Some('c'), Some('x'), None));
     }
 }

@@ -1,7 +1,17 @@
-//! Inserts the names of JIT-compiled functions into a callgrind file while streaming it.
+//! Inserts the names of JIT-compiled functions into a callgrind file.
 //!
-//! There are two passes over independent chunks: [`scan_chunk`] results are collected in order in a [`FileIndex`], then
-//! [`rewrite_chunk`] results are written in order by an [`Assembler`].
+//! The file is read twice, in chunks. A first pass collects what is needed before anything can be written
+//! ([`FileIndex`]): the largest IDs, and the addresses that serve as names. In the second pass, chunks are parsed in
+//! parallel ([`parse_chunk`]) and then renamed and written in order ([`Rewriter`]). Memory therefore holds a few parsed
+//! chunks and, of the names in the file, those that contain an address.
+//!
+//! Text is only replaced where a name changes:
+//!
+//! | block | if it contains or calls JIT code with a known name |
+//! |---|---|
+//! | of a known object | the statements that name the callees are replaced |
+//! | of an unknown object (`ob=???`) | it is split by JIT function and written anew |
+//! | any other | it is copied byte for byte |
 //!
 //! Statements are replaced, never just added, because readers identify functions differently. KCachegrind uses (name,
 //! file, object) where the ID is *defined*, callgrind_annotate uses (name, file) at each use. Of repeated `cob=` or
@@ -9,25 +19,21 @@
 //! current file. A single name left where the old one was would split the function: one half with callers, one half
 //! with costs.
 
-mod assembler;
-mod chunk_rewriter;
-mod draft;
+mod block;
+mod context;
 mod group_writer;
+mod groups;
 mod index;
+mod input_names;
 mod jit_functions;
-mod line_groups;
-mod misattributed;
-mod name_resolver;
-mod scan;
+mod output;
+mod rewriter;
 mod stats;
 #[cfg(test)]
 mod tests;
 
-pub use assembler::Assembler;
-pub use chunk_rewriter::rewrite_chunk;
-pub use draft::{DraftMemory, RewrittenChunk};
-pub use index::{FileHeader, FileIndex};
+pub use block::{ParsedChunk, parse_chunk};
+pub use index::{ChunkFacts, FileHeader, FileIndex, scan_chunk};
 pub use jit_functions::{CodeLine, Covered, JitFunctions};
-pub use misattributed::Misattributed;
-pub use scan::{ChunkFacts, scan_chunk};
-pub use stats::{EntrySet, RewriteStats};
+pub use rewriter::Rewriter;
+pub use stats::{Misattributed, RewriteStats};

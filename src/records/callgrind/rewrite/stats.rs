@@ -1,9 +1,13 @@
 //! Statistics about the rewriting of a callgrind file.
 
-use super::misattributed::Misattributed;
+use super::block::{Block, ItemKind};
+use super::jit_functions::JitFunctions;
 use crate::error::Skipped;
+use crate::records::callgrind::grammar::first_cost;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::collections::BTreeSet;
 
-/// Statistics about the rewriting of a file. Costs are in the first event.
+/// Statistics about the rewriting of a file. Costs are those in the first event, without their signs.
 #[derive(Debug)]
 pub struct RewriteStats {
     /// Blocks of unknown objects that were written anew: with a name, or split into several.
@@ -16,8 +20,8 @@ pub struct RewriteStats {
     pub named_cost: u64,
     /// Self cost in unknown objects that stays unnamed.
     pub unnamed_cost: u64,
-    /// The named functions with self cost, as entries in [`super::jit_functions::JitFunctions`].
-    pub functions: EntrySet,
+    /// The named functions with self cost, as entries in [`JitFunctions`].
+    pub functions: BTreeSet<usize>,
     /// Costs of JIT code that callgrind attributed to functions of known objects. They stay there.
     pub misattributed: Misattributed,
     /// Blocks that could not be decoded and were copied unchanged.
@@ -26,73 +30,58 @@ pub struct RewriteStats {
 
 impl Default for RewriteStats {
     fn default() -> Self {
-        let skipped = Skipped::new("callgrind block");
         Self {
             blocks: 0,
             split: 0,
             synthetic_calls: 0,
             named_cost: 0,
             unnamed_cost: 0,
-            functions: EntrySet::default(),
+            functions: BTreeSet::new(),
             misattributed: Misattributed::default(),
-            skipped,
+            skipped: Skipped::new("callgrind block"),
         }
     }
 }
 
-impl RewriteStats {
-    /// Adds the statistics of a later chunk.
-    pub fn append(&mut self, other: Self) {
-        self.blocks += other.blocks;
-        self.split += other.split;
-        self.synthetic_calls += other.synthetic_calls;
-        self.named_cost = self.named_cost.saturating_add(other.named_cost);
-        self.unnamed_cost = self.unnamed_cost.saturating_add(other.unnamed_cost);
-        self.functions.append(&other.functions);
-        self.misattributed.append(other.misattributed);
-        self.skipped.append(other.skipped);
-    }
+/// Self costs of JIT code in functions of known objects, in the first event and without their signs.
+///
+/// callgrind begins a function only at a call. If an object's code *jumps* into JIT code (as V8's interpreter entry
+/// does), the costs of the JIT code are in the object's function, at absolute addresses. They are counted but left
+/// there: all other addresses in such a block are relative to the object, and without the object's file the two kinds
+/// can't be distinguished with certainty.
+#[derive(Debug, Default)]
+pub struct Misattributed {
+    /// The self cost of each JIT function, by entry.
+    costs: FxHashMap<usize, u64>,
+    /// Entries that contain the start of a known object's function. Perf maps also list code that is part of the
+    /// program (V8's embedded builtins), and such code is not misattributed.
+    native_entries: FxHashSet<usize>,
 }
 
-/// A set of small numbers such as entries, as a bit set.
-#[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct EntrySet {
-    words: Vec<u64>,
-}
-
-impl EntrySet {
-    /// Adds a number.
-    pub(super) fn insert(&mut self, entry: usize) {
-        let word = entry / 64;
-        if word >= self.words.len() {
-            self.words.resize(word + 1, 0);
-        }
-        self.words[word] |= 1 << (entry % 64);
+impl Misattributed {
+    /// The number of JIT functions with misattributed costs, and the sum of these costs.
+    pub fn total(&self) -> (usize, u64) {
+        let misattributed = self.costs.iter().filter(|(entry, _)| !self.native_entries.contains(entry));
+        misattributed.fold((0, 0), |(count, sum), (_, cost)| (count + 1, sum.saturating_add(*cost)))
     }
 
-    /// Removes a number. True if it was in the set.
-    pub(super) fn remove(&mut self, entry: usize) -> bool {
-        let Some(word) = self.words.get_mut(entry / 64) else { return false };
-        let bit = 1 << (entry % 64);
-        let was_there = *word & bit != 0;
-        *word &= !bit;
-        was_there
-    }
-
-    /// The numbers in ascending order.
-    pub fn iter(&self) -> impl Iterator<Item = usize> {
-        self.words.iter().enumerate().flat_map(|(index, &word)| {
-            let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);
-            bits.map(move |bit| index * 64 + bit)
-        })
-    }
-
-    fn append(&mut self, other: &Self) {
-        if other.words.len() > self.words.len() {
-            self.words.resize(other.words.len(), 0);
+    /// Looks for costs of JIT code in a function of a known object.
+    pub(super) fn examine(&mut self, block: &Block<'_>, jit: &dyn JitFunctions) {
+        let Some(column) = block.columns.instr else { return };
+        let mut covered = jit.find_range(0);
+        let mut lowest = None;
+        for item in &block.items {
+            let (ItemKind::SelfCost(costs), Some(position)) = (&item.kind, item.position) else { continue };
+            let addr = position.0[column];
+            if !covered.range.contains(&addr) {
+                covered = jit.find_range(addr);
+            }
+            if let Some(entry) = covered.entry {
+                let sum = self.costs.entry(entry).or_default();
+                *sum = sum.saturating_add(first_cost(costs).unsigned_abs());
+            }
+            lowest = lowest.map_or(Some(addr), |lowest| Some(addr.min(lowest)));
         }
-        for (word, others) in self.words.iter_mut().zip(&other.words) {
-            *word |= others;
-        }
+        self.native_entries.extend(lowest.and_then(|addr| jit.find(addr)));
     }
 }

@@ -1,7 +1,7 @@
 //! Tests both passes on small texts, with JIT functions `f`, `g` and `h` of 0x100 bytes each from 0x1000 on.
 
 use super::*;
-use crate::records::callgrind::grammar::{CHUNK_SIZE, chunks};
+use crate::records::callgrind::grammar::{CHUNK_SIZE, Columns, Line, LineReader, PositionDecoder, chunks};
 
 struct Code;
 
@@ -36,17 +36,19 @@ const HEAD: &str = "version: 1\ncreator: callgrind-3.19.0\npositions: instr line
 
 /// The rewritten text after the header.
 fn rewritten(body: &str) -> (String, RewriteStats) {
+    rewritten_in_chunks(body, CHUNK_SIZE)
+}
+
+/// Like [`rewritten`], with chunks of about `size` bytes.
+fn rewritten_in_chunks(body: &str, size: usize) -> (String, RewriteStats) {
     let text = format!("{HEAD}{body}");
     let mut index = FileIndex::default();
-    chunks(text.as_bytes(), CHUNK_SIZE).for_each(|chunk| index.append(scan_chunk(&chunk)));
-    let index = index.finish();
-    let (mut assembler, mut stats, mut out) = (Assembler::new(&index, &Code), RewriteStats::default(), Vec::new());
-    for chunk in chunks(text.as_bytes(), CHUNK_SIZE) {
-        let chunk = rewrite_chunk(&chunk, &index, &Code, DraftMemory::default());
-        assembler.write(&chunk, &mut out).unwrap();
-        stats.append(chunk.stats);
+    chunks(text.as_bytes(), size).for_each(|chunk| index.append(scan_chunk(&chunk)));
+    let (mut rewriter, mut out) = (Rewriter::new(&index, &Code), Vec::new());
+    for chunk in chunks(text.as_bytes(), size) {
+        rewriter.write(parse_chunk(&chunk, &index, &Code), &mut out).unwrap();
     }
-    (String::from_utf8(out).unwrap().strip_prefix(HEAD).unwrap().to_owned(), stats)
+    (String::from_utf8(out).unwrap().strip_prefix(HEAD).unwrap().to_owned(), rewriter.stats)
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn a_block_of_several_functions_is_split_and_keeps_its_inclusive_cost() {
          ob=(2)\nfl=(3)\nfn=(6)\n0x1200 0 40\n\n";
     assert_eq!(text, expected);
     assert_eq!((stats.blocks, stats.split, stats.synthetic_calls), (2, 1, 2));
-    assert_eq!((stats.named_cost, stats.unnamed_cost, stats.functions.iter().count()), (49, 2, 3));
+    assert_eq!((stats.named_cost, stats.unnamed_cost, stats.functions.len()), (49, 2, 3));
 }
 
 #[test]
@@ -122,7 +124,7 @@ fn lines_that_could_be_shorter_are_written_anew_where_others_are_relative() {
     assert_eq!(rewritten(&of_g(same)).0, format!("{head}{same}\n"));
     let (text, stats) = rewritten(&of_g("0x1100 3 5\n0x1104 4 6 7\n+3 * 1\n0x1190  0x5 6\n+1 5 9\n"));
     assert_eq!(text, format!("{head}0x1100 3 5\n+4 +1 6 7\n+3 * 1\n0x1190 +1 6\n+1 * 9\n\n"));
-    assert_eq!((stats.named_cost, stats.functions.iter().collect::<Vec<_>>()), (27, vec![1]));
+    assert_eq!((stats.named_cost, stats.functions), (27, [1].into()));
 }
 
 #[test]
@@ -133,4 +135,93 @@ fn code_in_functions_of_known_objects_is_counted_and_left() {
     let (text, stats) = rewritten(body);
     assert_eq!(text, body);
     assert_eq!(stats.misattributed.total(), (1, 7), "g; h is where a function of the object itself begins");
+}
+
+#[test]
+fn a_file_is_rewritten_alike_however_it_is_cut() {
+    let body = "ob=(1) real.so\nfl=(1) a.c\nfn=(1) main\n0x10 4 1\ncob=(2) ???\ncfi=(2) ???\n\
+        cfn=(2) 0x0000000000001000\ncalls=2 0x1000 0\n* * 30\n\n\
+        ob=(2)\nfl=(2)\nfn=(2)\n0x1000 0 20\n0x1100 0 10\n\nfn=(3) 0x0000000000009000\n0x9000 0 5\nfi=(1)\n+1 2 3\n\n\
+        fn=(2)\n0x1000 0 20\n\nob=(1)\nfl=(1)\nfn=(4) other\n0x80 9 7\n\n\
+        part: 2\npositions: instr line\nevents: Ir\nob=(2)\nfn=(2)\n0x1000 0 20\n\nfn=(5) 0x0000000000001210\n0x1210 0 1\n";
+    let whole = rewritten(body).0;
+    assert!(whole.contains("cfn=(6) f\n") && whole.contains("fn=(8) h\n"), "{whole}");
+    for size in [1, 40, 90, 200] {
+        assert_eq!(rewritten_in_chunks(body, size).0, whole, "size {size}");
+    }
+}
+
+#[test]
+fn ids_mean_what_they_were_last_defined_as() {
+    let first = "ob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000001200\n0x1200 0 3\n\n";
+    let later = "ob=(1) real.so\nfl=(1) a.c\nfn=(1) 0x0000000000001200\n0x1200 0 3\n\nfn=(2) name\n1 2 2\n\
+        cfn=(1)\ncalls=1 0x1200 0\n+1 * 3\n";
+    let (text, stats) = rewritten(&[first, later].concat());
+    assert!(text.starts_with("ob=(1) ???\nfl=(1) ???\nob=(2) jit.elf\n") && text.ends_with(later), "{text}");
+    assert_eq!((stats.named_cost, stats.unnamed_cost), (3, 0));
+}
+
+#[test]
+fn a_known_object_s_function_is_not_named_after_a_torn_call() {
+    let body = "ob=(1) real.so\nfl=(1) a.c\nfn=(1) main\n0x10 4 1\ncob=(2) ???\ncfn=(2) 0x0000000000001000\n\
+        calls=1 0x1000 0\ncfn=(3) 0x0000000000001200\ncalls=1 0x1200 0\n* * 5\n";
+    let expected = body.replace("cfn=(2) 0x0000000000001000", "cob=(3) jit.elf\ncfi=(2) f.js\ncfn=(4) f");
+    assert_eq!(rewritten(body).0, expected);
+}
+
+#[test]
+fn lines_of_any_form_keep_their_position_and_costs() {
+    let head = "ob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000001100\n0x1100 5 1\n";
+    for line in [
+        "0x01101 1 1",
+        "0x110A 1 1",
+        "0x1101  1 1",
+        "0x1101 1",
+        "0x1101 1 ",
+        "0x1101 1 1 ",
+        "0x1101 01 1",
+        "0x1101 1 1\r",
+        "0x1101 1 0x5",
+        "0x1101 1 12345678901234",
+        "+100 1 1",
+        "+0 1 1",
+        "+04 1 1",
+        "-0 * 1",
+        "4353 1 1",
+        "* +0x10 1 -7",
+        "0x1101 1 -5",
+        "0x1101 1 .",
+    ] {
+        for end in ["\n", ""] {
+            let (text, stats) = rewritten(&format!("{head}{line}{end}"));
+            assert_eq!(stats.skipped.count(), 0, "{line:?}");
+            let [before, after] = [&format!("0x1100 5 1\n{line}"), &text].map(|text| {
+                let mut decoder = PositionDecoder::new(Columns::INSTR_LINE, false);
+                let lines = LineReader::new(text.as_bytes(), &mut decoder);
+                let costs = lines.filter_map(|(_, line)| match line {
+                    Ok(Line::SelfCost(cost)) => Some((cost.position.unwrap(), cost.costs.to_vec())),
+                    _ => None,
+                });
+                costs.collect::<Vec<_>>()
+            });
+            assert_eq!((before.len(), &before), (2, &after), "{text}");
+        }
+    }
+    for line in ["0x11111111111111111 1 1", "-4354 1 1", "+x 1 1", "0x1101 y 1", "0x1101 1 1.5"] {
+        let body = format!("{head}{line}\n");
+        let (text, stats) = rewritten(&body);
+        assert_eq!((text, stats.skipped.count()), (body, 1), "a block that isn't understood is copied");
+    }
+}
+
+#[test]
+fn code_in_functions_of_known_objects_is_found_anywhere_in_a_block() {
+    let low = "0x10 12 345\n".repeat(50);
+    for (before, after) in [(&low[..], ""), ("0x11 1 1\n", &low[..]), (&low[..], &low[..])] {
+        for line in ["0x1104 0 7", "0x001104 0 7"] {
+            let body = format!("ob=(1) real.so\nfl=(1) a.c\nfn=(1) 0x0000000000001000\n{before}{line}\n{after}");
+            let (text, stats) = rewritten(&body);
+            assert_eq!((text, stats.misattributed.total()), (body, (1, 7)), "{line}");
+        }
+    }
 }

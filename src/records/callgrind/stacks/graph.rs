@@ -1,13 +1,11 @@
 //! Reads a file as a call graph: functions with self costs, and calls with inclusive costs.
-//!
-//! A function is identified by name, file and object where its ID is defined, or at each use if it has no ID.
 
 use crate::bytes::digits::decimal;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::texts::Texts;
+use crate::records::callgrind::cost_reader::{CostReader, FunctionName, Record, TextNumber};
 use crate::records::callgrind::grammar::{
-    CHUNK_SIZE, Columns, IdSpace, IdTable, Keyword, NameField, PositionDecoder, ReadChunks, Statement, event_names,
-    lines, name_field, number,
+    CHUNK_SIZE, Columns, CostLine, LineReader, PositionDecoder, ReadChunks, costs, event_names,
 };
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -21,9 +19,9 @@ pub(super) struct CallGraph {
     /// (name, formula) of the `event:` headers.
     formulas: Vec<(Vec<u8>, Vec<u8>)>,
     /// The functions in order of appearance.
-    pub(super) functions: Vec<GraphFunction>,
+    pub(super) functions: Vec<FunctionName>,
     /// Names, files and objects of the functions.
-    pub(super) texts: Texts<u32>,
+    pub(super) texts: Texts<TextNumber>,
     /// The threads in order of appearance.
     pub(super) threads: Vec<Thread>,
     /// Value of the first `creator:` header.
@@ -54,14 +52,6 @@ pub(super) struct Thread {
 #[derive(Debug, Default, Clone)]
 pub(super) struct Costs(Vec<i64>);
 
-/// A function. Its fields are numbers of texts in [`CallGraph::texts`].
-#[derive(Debug, Clone, Copy)]
-pub(super) struct GraphFunction {
-    pub(super) name: TextNumber,
-    pub(super) file: TextNumber,
-    pub(super) object: TextNumber,
-}
-
 /// All calls from one function to another.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Calls {
@@ -77,24 +67,16 @@ impl Costs {
         self.0.get(event).copied().unwrap_or(0)
     }
 
-    /// Adds the costs of a line, one word per event.
-    fn add<'t>(&mut self, words: impl Iterator<Item = &'t [u8]>) -> Result<()> {
-        for (event, word) in words.enumerate() {
-            let cost = signed_number(word).ok_or_else(not_a_number)?;
+    /// Adds the costs of a line. Costs beyond the first `events` are ignored. Fails if a cost is not a number.
+    fn add(&mut self, text: &[u8], events: usize) -> Result<()> {
+        for (event, cost) in costs(text).take(events).enumerate() {
+            let cost = cost.ok_or_else(|| Error::new("a cost is not a whole number"))?;
             if self.0.len() <= event {
                 self.0.resize(event + 1, 0);
             }
             self.0[event] = self.0[event].saturating_add(cost);
         }
         Ok(())
-    }
-}
-
-/// Parses a cost, which may be negative.
-fn signed_number(word: &[u8]) -> Option<i64> {
-    match word.strip_prefix(b"-") {
-        Some(digits) => Some(0i64.saturating_sub_unsigned(number(digits)?)),
-        None => Some(i64::try_from(number(word)?).unwrap_or(i64::MAX)),
     }
 }
 
@@ -224,81 +206,42 @@ impl Thread {
 
 /// Reads a whole callgrind file from a stream.
 pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) -> Result<CallGraph> {
-    let mut reader = GraphReader { with_lines, skipped: Skipped::new("line"), ..GraphReader::default() };
-    // Number 0 is the empty text. It stands for the object and the file until the first `ob=` and `fl=` lines.
-    reader.text(b"");
+    let mut reader = GraphReader { with_lines, ..GraphReader::default() };
     reader.enter_thread(None);
+    let (mut names, mut decoder, mut skipped) =
+        (CostReader::default(), PositionDecoder::default(), Skipped::new("line"));
     for chunk in ReadChunks::new(input, CHUNK_SIZE) {
         let (chunk_offset, bytes) = chunk?;
-        for (line_offset, text) in lines(&bytes) {
-            if let Err(error) = reader.read_line(Statement::parse(text)) {
-                reader.skipped.add(error.at(chunk_offset + line_offset as u64));
+        let mut lines = LineReader::new(&bytes, &mut decoder);
+        while let Some((line_offset, line)) = lines.next() {
+            if let Err(error) = names.read(line).and_then(|record| reader.read_record(record, lines.columns())) {
+                skipped.add(error.at(chunk_offset + line_offset as u64));
             }
         }
     }
+    let mut graph = reader.graph;
+    (graph.functions, graph.texts) = (names.functions, names.texts);
     let mut formulas = Skipped::new("formula");
-    reader.graph.derive_events(&mut formulas);
-    warnings.extend(reader.skipped.into_warning());
+    graph.derive_events(&mut formulas);
+    warnings.extend(skipped.into_warning());
     warnings.extend(formulas.into_warning());
-    Ok(reader.graph)
+    Ok(graph)
 }
-
-/// Number of a text in [`CallGraph::texts`]. 32 bits suffice, because every distinct text takes up memory.
-type TextNumber = u32;
 
 #[derive(Default)]
 struct GraphReader {
     graph: CallGraph,
-    /// Names of objects and files by their IDs; the index of the array is an [`IdSpace`].
-    ids: [FxHashMap<u32, TextNumber>; 2],
-    /// Numbers of functions in the graph, by their IDs in the file.
-    function_ids: IdTable,
-    /// Numbers of functions in the graph, by object, file and name.
-    functions: FxHashMap<[TextNumber; 3], u32>,
-    columns: Columns,
     /// True if self costs per line are requested.
     with_lines: bool,
-    /// Decodes the positions of cost lines.
-    decoder: PositionDecoder,
-    /// True if the lines after `calls=` and `jump=` also move the base of relative positions, as the manual says.
-    /// callgrind itself writes files in which they don't.
-    every_line_moves: bool,
     /// Index of the current thread.
     thread: usize,
     /// Index of each thread by its number.
     threads: FxHashMap<Option<i32>, usize>,
     /// Index of the current function in the thread's self costs; `None` until it has some.
     cost_index: Option<usize>,
-    /// The object (`ob=`) and file (`fl=`) of the current function.
-    ob: TextNumber,
-    fl: TextNumber,
-    /// The source file of the next cost lines.
-    file: TextNumber,
-    /// The current function; `None` if its `fn=` is invalid.
-    function: Option<u32>,
-    /// The last `cob=`, `cfi=` and `cfn=` since the last call.
-    cob: Option<TextNumber>,
-    cfi: Option<TextNumber>,
-    callee: Option<u32>,
-    next_cost: NextCost,
-    skipped: Skipped,
-}
-
-/// Whether the next cost line is a self cost, the inclusive cost of a call, or a jump.
-#[derive(Debug, Default, Clone, Copy)]
-enum NextCost {
-    #[default]
-    SelfCost,
-    /// Holds the number of calls.
-    Inclusive(u64),
-    Jump,
 }
 
 impl GraphReader {
-    fn text(&mut self, text: &[u8]) -> TextNumber {
-        self.graph.texts.intern(text)
-    }
-
     /// Attributes the costs that follow to this thread.
     fn enter_thread(&mut self, number: Option<i32>) {
         let threads = &mut self.graph.threads;
@@ -309,28 +252,37 @@ impl GraphReader {
         self.cost_index = None;
     }
 
-    fn read_line(&mut self, line: Statement<'_>) -> Result<()> {
-        match line {
-            Statement::Spec(key, value) => self.read_spec(key, value),
-            Statement::Cost(text) => self.read_cost(text),
-            Statement::Header(word, value) => self.read_header(word, value),
-            Statement::Other => Ok(()),
+    fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
+        let events = self.graph.events.len().max(1);
+        match record {
+            Some(Record::Header { word, value }) => self.read_header(word, value),
+            Some(Record::Function(_)) => {
+                self.cost_index = None;
+                Ok(())
+            }
+            Some(Record::SelfCost { function, file, cost }) => {
+                let index = self.cost_index(function);
+                let thread = &mut self.graph.threads[self.thread];
+                if self.with_lines
+                    && let Some(line) = source_line(cost, columns)
+                {
+                    thread.lines[index].entry((file, line)).or_default().add(cost.costs, events)?;
+                }
+                thread.costs[index].1.add(cost.costs, events)
+            }
+            Some(Record::Call { caller, callee, count, cost, .. }) => {
+                let calls = self.graph.threads[self.thread].calls.entry((caller, callee)).or_default();
+                calls.count = calls.count.saturating_add(count);
+                calls.costs.add(cost.costs, events)
+            }
+            None => Ok(()),
         }
     }
 
     fn read_header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
         let graph = &mut self.graph;
         match word {
-            b"positions" => {
-                self.columns = Columns::required(value)?;
-                self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
-            }
-            b"creator" => {
-                self.every_line_moves = !value.starts_with(b"callgrind-");
-                if graph.creator.is_empty() {
-                    graph.creator = value.to_vec();
-                }
-            }
+            b"creator" if graph.creator.is_empty() => graph.creator = value.to_vec(),
             b"events" => {
                 let events = event_names(value);
                 if graph.events.is_empty() {
@@ -358,114 +310,17 @@ impl GraphReader {
         Ok(())
     }
 
-    fn read_spec(&mut self, key: Keyword, value: &[u8]) -> Result<()> {
-        match key {
-            Keyword::Ob => self.ob = self.object_or_file(IdSpace::Object, value)?,
-            Keyword::Fl => {
-                self.fl = self.object_or_file(IdSpace::File, value)?;
-                self.file = self.fl;
-            }
-            Keyword::Fi | Keyword::Fe => self.file = self.object_or_file(IdSpace::File, value)?,
-            Keyword::Cob => self.cob = Some(self.object_or_file(IdSpace::Object, value)?),
-            Keyword::Cfi => self.cfi = Some(self.object_or_file(IdSpace::File, value)?),
-            Keyword::Jfi => _ = self.object_or_file(IdSpace::File, value)?,
-            Keyword::Fn => {
-                self.file = self.fl;
-                (self.function, self.cost_index) = (None, None);
-                self.decoder = PositionDecoder::new(self.columns, self.every_line_moves);
-                self.function = Some(self.function(value, self.ob, self.fl)?);
-            }
-            Keyword::Cfn => {
-                let (ob, file) = (self.cob.unwrap_or(self.ob), self.cfi.unwrap_or(self.file));
-                self.callee = Some(self.function(value, ob, file)?);
-            }
-            Keyword::Jfn => _ = self.function(value, self.ob, self.file)?,
-            Keyword::Calls => {
-                let count = value.split(u8::is_ascii_whitespace).next().and_then(number);
-                self.next_cost = NextCost::Inclusive(count.ok_or_else(|| Error::new("calls= has no count"))?);
-            }
-            Keyword::Jump | Keyword::Jcnd => self.next_cost = NextCost::Jump,
-            Keyword::Frfn | Keyword::Rec => {}
-        }
-        Ok(())
-    }
-
-    /// The name of an object or file, given the value of its statement. Fails if that is an undefined ID.
-    fn object_or_file(&mut self, space: IdSpace, value: &[u8]) -> Result<TextNumber> {
-        match name_field(value) {
-            NameField::Define(id, name) => {
-                let text = self.text(name);
-                self.ids[space as usize].insert(id, text);
-                Ok(text)
-            }
-            NameField::Refer(id) => self.ids[space as usize].get(&id).copied().ok_or_else(|| undefined(id)),
-            NameField::Plain(name) => Ok(self.text(name)),
-        }
-    }
-
-    /// The number of a function, given the value of its statement. A new function is added. `ob` and `file` are ignored
-    /// if the value refers to an ID that is already defined.
-    fn function(&mut self, value: &[u8], ob: TextNumber, file: TextNumber) -> Result<u32> {
-        let (id, name) = match name_field(value) {
-            NameField::Refer(id) => return self.function_ids.get(id).ok_or_else(|| undefined(id)),
-            NameField::Define(id, name) => (Some(id), name),
-            NameField::Plain(name) => (None, name),
-        };
-        let name = self.text(name);
-        let next = u32::try_from(self.graph.functions.len()).map_err(|_| Error::new("more than 2^32 functions"))?;
-        let function = *self.functions.entry([ob, file, name]).or_insert(next);
-        if function == next {
-            self.graph.functions.push(GraphFunction { name, file, object: ob });
-        }
-        if let Some(id) = id {
-            self.function_ids.insert(id, function);
-        }
-        Ok(function)
-    }
-
-    /// The source line of a cost line; 0 if it has none or belongs to a call.
-    fn source_line(&mut self, text: &[u8], next_cost: NextCost) -> u32 {
-        match next_cost {
-            NextCost::SelfCost => {
-                let (Some((position, _)), Some(column)) = (self.decoder.cost(text), self.columns.line) else {
-                    return 0;
-                };
-                u32::try_from(position.0[column]).unwrap_or(0)
-            }
-            NextCost::Inclusive(_) | NextCost::Jump => {
-                self.decoder.site(text);
-                0
-            }
-        }
-    }
-
-    fn read_cost(&mut self, text: &[u8]) -> Result<()> {
-        let next_cost = std::mem::take(&mut self.next_cost);
-        let line = if self.with_lines { self.source_line(text, next_cost) } else { 0 };
-        let costs = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).skip(self.columns.count);
-        let Some(function) = self.function else {
-            return Err(Error::new("a cost line before any valid fn="));
-        };
-        let costs = costs.take(self.graph.events.len().max(1));
+    /// Index of the current function in the thread's self costs.
+    fn cost_index(&mut self, function: u32) -> usize {
         let thread = &mut self.graph.threads[self.thread];
-        match next_cost {
-            NextCost::Jump => Ok(()),
-            NextCost::SelfCost => {
-                let index = *self.cost_index.get_or_insert_with(|| thread.cost_index(function));
-                if line > 0 {
-                    thread.lines[index].entry((self.file, line)).or_default().add(costs.clone())?;
-                }
-                thread.costs[index].1.add(costs)
-            }
-            NextCost::Inclusive(count) => {
-                (self.cob, self.cfi) = (None, None);
-                let callee = self.callee.take().ok_or_else(|| Error::new("calls= without a valid cfn="))?;
-                let calls = thread.calls.entry((function, callee)).or_default();
-                calls.count = calls.count.saturating_add(count);
-                calls.costs.add(costs)
-            }
-        }
+        *self.cost_index.get_or_insert_with(|| thread.cost_index(function))
     }
+}
+
+/// The source line of a cost line; `None` if it is 0 or unknown. The cost then counts for the function only.
+fn source_line(cost: CostLine<'_>, columns: Columns) -> Option<u32> {
+    let line = u32::try_from(cost.position?.0[columns.line?]).ok()?;
+    (line > 0).then_some(line)
 }
 
 /// Parses `NAME = FORMULA : LONG NAME`, the value of an `event:` header. `None` if it has no formula; then it is just
@@ -475,12 +330,4 @@ fn parse_formula(value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let equals = text.iter().position(|byte| *byte == b'=')?;
     let (name, formula) = (&text[..equals], &text[equals + 1..]);
     Some((name.trim_ascii().to_vec(), formula.trim_ascii().to_vec()))
-}
-
-fn undefined(id: u32) -> Error {
-    Error::new(format!("id ({id}) is not defined"))
-}
-
-fn not_a_number() -> Error {
-    Error::new("a cost is not a whole number")
 }

@@ -1,7 +1,7 @@
 //! Converts a call graph to a profile. The profile contains the calls as in the file, and stacks made from them.
 
 use super::call_paths::{FunctionStacks, find_stacks, share_out};
-use super::graph::{CallGraph, GraphFunction};
+use super::graph::CallGraph;
 use super::thread_graph::{LineCost, ThreadGraph};
 use crate::model::backing::base_name;
 use crate::model::stacks::{
@@ -10,6 +10,7 @@ use crate::model::stacks::{
 };
 use crate::model::tier::Tier;
 use crate::model::{Pid, Tid};
+use crate::records::callgrind::cost_reader::FunctionName;
 use crate::records::callgrind::grammar::{UNKNOWN, raw_name, without_recursion};
 use crate::runtimes::{RuntimeSet, Tiers};
 
@@ -164,7 +165,7 @@ impl FunctionFrames {
         &mut self,
         profile: &mut Profile,
         graph: &CallGraph,
-        function: &GraphFunction,
+        function: &FunctionName,
         memory: FrameKind,
         mut find_tier: impl FnMut(NameId, &[u8]) -> Option<Tier>,
     ) {

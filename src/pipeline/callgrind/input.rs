@@ -2,7 +2,7 @@
 //! like `jitgraft callgrind`, but keeps the result in a temporary file.
 
 use super::names::CodeNames;
-use super::{pid_in_name, processes, stream};
+use super::{directory, passes, pid_in_name, processes};
 use crate::analysis::code_shares::CodeShares;
 use crate::error::{Result, Warnings};
 use crate::io::{self, Bytes, InPath, Stream};
@@ -30,16 +30,12 @@ pub(crate) fn with_names(
     let mut text = Stream::new(reader);
     let head = text.peek(HEAD)?;
     let path = path.path();
-    let pid = match stream::find_pid(head).or_else(|| pid_in_name(path?)) {
+    let pid = match passes::find_pid(head).or_else(|| pid_in_name(path?)) {
         Some(pid) => Pid(pid),
         None if options.names_files() => Pid(0),
         None => return Ok(text.into_reader()),
     };
-    let mut directory = path.and_then(Path::parent);
-    if directory.is_some_and(|directory| directory.as_os_str().is_empty()) {
-        directory = Some(Path::new("."));
-    }
-    let found = find(&processes(pid), options, directory, warnings);
+    let found = find(&processes(pid), options, path.and_then(directory), warnings);
     if found.is_empty() {
         return Ok(text.into_reader());
     }
@@ -51,8 +47,8 @@ pub(crate) fn with_names(
 /// Adds names to the text of a callgrind file. `None` if all its functions have names, or if there is no JIT code to
 /// name them with.
 fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warnings) -> Result<Option<Bytes>> {
-    let index = stream::index(text, job)?;
-    if index.unknown_functions().is_empty() {
+    let index = passes::index(text, job)?;
+    if index.unknown_functions() == 0 {
         return Ok(None);
     }
     let processes = processes(pid);
@@ -63,7 +59,7 @@ fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warn
     }
     let mut spool = io::temporary()?;
     let mut out = BufWriter::new(&mut spool);
-    stream::rewrite(text, &index, &names, &mut out, job)?;
+    passes::rewrite(text, &index, &names, &mut out, job)?;
     out.flush()?;
     drop(out);
     spool.map().map(Some)

@@ -4,9 +4,8 @@ use crate::error::Result;
 use crate::io::Bytes;
 use crate::pipeline::Job;
 use crate::pipeline::progress::Progress;
-use crate::pipeline::spare::Spare;
 use crate::records::callgrind::{
-    Assembler, CHUNK_SIZE, DraftMemory, FileIndex, JitFunctions, RewriteStats, chunks, rewrite_chunk, scan_chunk,
+    CHUNK_SIZE, FileIndex, JitFunctions, RewriteStats, Rewriter, chunks, parse_chunk, scan_chunk,
 };
 use std::io::Write;
 
@@ -33,7 +32,7 @@ pub(crate) fn index<'a>(text: &'a Bytes, job: &Job) -> Result<FileIndex<'a>> {
             Ok(())
         },
     )?;
-    Ok(index.finish())
+    Ok(index)
 }
 
 /// The result of the second pass over a callgrind file.
@@ -54,21 +53,17 @@ pub(crate) fn rewrite<'a>(
 ) -> Result<NamedProfile> {
     let progress = Progress::for_pass(text.len() as u64, "writing", job);
     let release = text.releaser();
-    let mut assembler = Assembler::new(index, jit);
-    let mut stats = RewriteStats::default();
-    let spare: Spare<DraftMemory<'a>> = Spare::default();
+    let mut rewriter = Rewriter::new(index, jit);
     job.pool.stream(
         chunks(text, CHUNK_SIZE),
-        |chunk| (rewrite_chunk(&chunk, index, jit, spare.take()), chunk),
-        |(mut rewritten, chunk)| {
-            assembler.write(&rewritten, out)?;
-            stats.append(std::mem::take(&mut rewritten.stats));
-            spare.give(rewritten.into_memory());
+        |chunk| (parse_chunk(&chunk, index, jit), chunk),
+        |(parsed, chunk)| {
+            rewriter.write(parsed, out)?;
             let start = chunk.offset as usize;
             release(start..start + chunk.bytes.len());
             progress.done(chunk.bytes.len() as u64);
             Ok(())
         },
     )?;
-    Ok(NamedProfile { stats, functions: assembler.functions() })
+    Ok(NamedProfile { functions: rewriter.new_functions(), stats: rewriter.stats })
 }

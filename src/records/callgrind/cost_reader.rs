@@ -1,0 +1,321 @@
+//! Reads costs and calls from the lines of a callgrind file, and resolves the names of their functions.
+//!
+//! A function is identified by name, file and object where its ID is defined, or at each use if it has no ID. Recursion
+//! levels (`f'2`) are functions of their own here.
+
+use super::grammar::{
+    CallLine, CostLine, IdSpace, Keyword, Line, NameField, Position, Statement, name_field, number, statements,
+};
+use crate::error::{Error, Result};
+use crate::model::texts::Texts;
+use rustc_hash::FxHashMap;
+
+/// Number of a text in [`CostReader::texts`]. 32 bits suffice, because every distinct text takes up memory.
+pub(super) type TextNumber = u32;
+
+/// The empty text. It stands for the object and the file until the first `ob=` and `fl=` lines, and for those with an
+/// invalid ID.
+const NO_TEXT: TextNumber = 0;
+
+/// A function. The fields are numbers of texts in [`CostReader::texts`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct FunctionName {
+    pub(super) name: TextNumber,
+    pub(super) file: TextNumber,
+    pub(super) object: TextNumber,
+}
+
+/// What a line contains, apart from names. Functions are indices into [`CostReader::functions`].
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Record<'a> {
+    Header {
+        word: &'a [u8],
+        value: &'a [u8],
+    },
+    /// The costs that follow belong to this function, until the next one.
+    Function(u32),
+    /// Self cost of a line of `file`, which isn't the function's own file in inlined code.
+    SelfCost {
+        function: u32,
+        file: TextNumber,
+        cost: CostLine<'a>,
+    },
+    /// Calls with their inclusive cost. `target` is the entry of the callee; `None` if it is malformed.
+    Call {
+        caller: u32,
+        callee: u32,
+        count: u64,
+        target: Option<Position>,
+        cost: CostLine<'a>,
+    },
+}
+
+/// Follows the statements in effect, and numbers the functions.
+#[derive(Debug)]
+pub(super) struct CostReader {
+    /// Names of functions, files and objects.
+    pub(super) texts: Texts<TextNumber>,
+    /// The functions in order of appearance.
+    pub(super) functions: Vec<FunctionName>,
+    function_numbers: FxHashMap<FunctionName, u32>,
+    /// Names of objects and files by their IDs; the index of the array is an [`IdSpace`].
+    text_ids: [FxHashMap<u32, TextNumber>; 2],
+    /// Numbers of functions by their IDs.
+    function_ids: FxHashMap<u32, u32>,
+    /// The names of IDs that are used before their definition, if known.
+    later_names: FxHashMap<(IdSpace, u32), TextNumber>,
+    /// The current object (`ob=`).
+    pub(super) object: TextNumber,
+    /// The file of the current function (`fl=`).
+    fl: TextNumber,
+    /// The source file of the next cost lines.
+    file: TextNumber,
+    /// The current function; `None` if its `fn=` is invalid.
+    function: Option<u32>,
+    /// The last `cob=`, `cfi=` and `cfn=` since the last call.
+    cob: Option<TextNumber>,
+    cfi: Option<TextNumber>,
+    callee: Option<u32>,
+}
+
+impl Default for CostReader {
+    fn default() -> Self {
+        let mut texts = Texts::default();
+        texts.intern(b"");
+        Self {
+            texts,
+            functions: Vec::new(),
+            function_numbers: FxHashMap::default(),
+            text_ids: Default::default(),
+            function_ids: FxHashMap::default(),
+            later_names: FxHashMap::default(),
+            object: NO_TEXT,
+            fl: NO_TEXT,
+            file: NO_TEXT,
+            function: None,
+            cob: None,
+            cfi: None,
+            callee: None,
+        }
+    }
+}
+
+impl CostReader {
+    /// Creates a reader for a file that is completely in memory. It knows the names of all IDs in advance, because
+    /// valgrind may write a part of a dump that uses an ID which only a later part defines.
+    pub(super) fn with_definitions(text: &[u8]) -> Self {
+        let mut reader = Self::default();
+        for (_, statement) in statements(text) {
+            if let Statement::Spec(keyword, value) = statement
+                && let Some(space) = keyword.space()
+                && let NameField::Define(id, name) = name_field(value)
+            {
+                let name = reader.texts.intern(name);
+                reader.later_names.entry((space, id)).or_insert(name);
+            }
+        }
+        reader
+    }
+
+    /// Reads the next line. Returns `None` if it only affects the lines after it.
+    pub(super) fn read<'a>(&mut self, line: Result<Line<'a>>) -> Result<Option<Record<'a>>> {
+        match line {
+            Ok(Line::Header { word, value }) => Ok(Some(Record::Header { word, value })),
+            Ok(Line::Name(keyword, value)) => self.read_name(keyword, value),
+            Ok(Line::SelfCost(cost)) => {
+                let function = self.current_function()?;
+                Ok(Some(Record::SelfCost { function, file: self.file, cost }))
+            }
+            Ok(Line::Call(call)) => self.read_call(call).map(Some),
+            Ok(Line::Jump(_) | Line::Blank | Line::Unknown(_)) => Ok(None),
+            Err(error) => {
+                // It may be a call, so what was stated about a callee doesn't hold after it.
+                self.take_callee();
+                Err(error)
+            }
+        }
+    }
+
+    fn current_function(&self) -> Result<u32> {
+        self.function.ok_or_else(|| Error::new("a cost line before any valid fn="))
+    }
+
+    fn take_callee(&mut self) -> Option<u32> {
+        (self.cob, self.cfi) = (None, None);
+        self.callee.take()
+    }
+
+    fn read_call<'a>(&mut self, call: CallLine<'a>) -> Result<Record<'a>> {
+        let callee = self.take_callee();
+        let count = number(call.count).ok_or_else(|| Error::new("calls= has no count"))?;
+        Ok(Record::Call {
+            caller: self.current_function()?,
+            callee: callee.ok_or_else(|| Error::new("calls= without a valid cfn="))?,
+            count,
+            target: call.target,
+            cost: call.cost,
+        })
+    }
+
+    fn read_name<'a>(&mut self, keyword: Keyword, value: &[u8]) -> Result<Option<Record<'a>>> {
+        let field = name_field(value);
+        match keyword {
+            Keyword::Fn => {
+                (self.file, self.function) = (self.fl, None);
+                let function = self.function(field, self.object, self.fl)?;
+                self.function = Some(function);
+                return Ok(Some(Record::Function(function)));
+            }
+            Keyword::Cfn => {
+                self.callee = None;
+                let (object, file) = (self.cob.unwrap_or(self.object), self.cfi.unwrap_or(self.file));
+                self.callee = Some(self.function(field, object, file)?);
+            }
+            Keyword::Jfn => _ = self.function(field, self.object, self.file)?,
+            _ => {
+                let Some(space) = keyword.space() else { return Ok(None) };
+                let text = self.object_or_file(space, field);
+                self.apply_text(keyword, *text.as_ref().unwrap_or(&NO_TEXT));
+                text?;
+            }
+        }
+        Ok(None)
+    }
+
+    /// Updates what is in effect, after a statement that names an object or file.
+    fn apply_text(&mut self, keyword: Keyword, text: TextNumber) {
+        match keyword {
+            Keyword::Ob => self.object = text,
+            Keyword::Fl => (self.fl, self.file) = (text, text),
+            Keyword::Fi | Keyword::Fe => self.file = text,
+            Keyword::Cob => self.cob = Some(text),
+            Keyword::Cfi => self.cfi = Some(text),
+            _ => {}
+        }
+    }
+
+    /// The name of an object or file. Fails if it is given by an undefined ID.
+    fn object_or_file(&mut self, space: IdSpace, field: NameField<'_>) -> Result<TextNumber> {
+        match field {
+            NameField::Define(id, name) => {
+                let text = self.texts.intern(name);
+                self.text_ids[space as usize].insert(id, text);
+                Ok(text)
+            }
+            NameField::Refer(id) => match self.text_ids[space as usize].get(&id) {
+                Some(text) => Ok(*text),
+                None => self.later_name(space, id),
+            },
+            NameField::Plain(name) => Ok(self.texts.intern(name)),
+        }
+    }
+
+    /// The number of a function. A new function is added. `object` and `file` are ignored if it is given by an ID that
+    /// is already defined.
+    fn function(&mut self, field: NameField<'_>, object: TextNumber, file: TextNumber) -> Result<u32> {
+        let (id, name) = match field {
+            NameField::Refer(id) => match self.function_ids.get(&id) {
+                Some(function) => return Ok(*function),
+                None => (None, self.later_name(IdSpace::Function, id)?),
+            },
+            NameField::Define(id, name) => (Some(id), self.texts.intern(name)),
+            NameField::Plain(name) => (None, self.texts.intern(name)),
+        };
+        let key = FunctionName { name, file, object };
+        let next = u32::try_from(self.functions.len()).map_err(|_| Error::new("more than 2^32 functions"))?;
+        let function = *self.function_numbers.entry(key).or_insert(next);
+        if function == next {
+            self.functions.push(key);
+        }
+        if let Some(id) = id {
+            self.function_ids.insert(id, function);
+        }
+        Ok(function)
+    }
+
+    fn later_name(&self, space: IdSpace, id: u32) -> Result<TextNumber> {
+        let name = self.later_names.get(&(space, id)).copied();
+        name.ok_or_else(|| Error::new(format!("id ({id}) is not defined")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::grammar::{LineReader, PositionDecoder};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Reads a text and lists what it says: functions, costs and calls, with `object/file/name` of each function.
+    fn read_all(reader: &mut CostReader, text: &str) -> Vec<String> {
+        let mut decoder = PositionDecoder::default();
+        let mut found = Vec::new();
+        for (_, line) in LineReader::new(text.as_bytes(), &mut decoder) {
+            let record = reader.read(line);
+            let shown = |function: u32| {
+                let FunctionName { name, file, object } = reader.functions[function as usize];
+                [object, file, name].map(|text| String::from_utf8_lossy(reader.texts.get(text)).into_owned()).join("/")
+            };
+            match record {
+                Ok(Some(Record::Function(function))) => found.push(shown(function)),
+                Ok(Some(Record::SelfCost { file, cost, .. })) => {
+                    let [file, costs] = [reader.texts.get(file), cost.costs].map(String::from_utf8_lossy);
+                    found.push(format!("{file}: {costs}"));
+                }
+                Ok(Some(Record::Call { caller, callee, count, .. })) => {
+                    found.push(format!("{} -{count}> {}", shown(caller), shown(callee)));
+                }
+                Ok(Some(Record::Header { .. }) | None) => {}
+                Err(error) => found.push(error.to_string()),
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn object_and_file_of_a_callee_are_those_of_the_caller_unless_stated() {
+        let text =
+            "ob=o\nfl=a\nfn=f\n1 5\nfi=b\n2 6\ncob=p\ncfi=c\ncfn=g\ncalls=1 1\n2 7\ncfn=h\ncalls=2 1\n2 8\nfn=i\n1 9\n";
+        let expected = ["o/a/f", "a: 5", "b: 6", "o/a/f -1> p/c/g", "o/a/f -2> o/b/h", "o/a/i", "a: 9"];
+        assert_eq!(read_all(&mut CostReader::default(), text), expected);
+    }
+
+    #[test]
+    fn what_a_call_without_costs_states_is_not_used_for_the_next() {
+        let text = "fn=f\ncob=p\ncfn=g\ncalls=1 1\nfn=h\n1 5\ncalls=1 1\n1 6\ncfn=i\ncalls=x 1\n1 2\n";
+        let no_line = "a call or a jump has no line with its position";
+        let expected = ["//f", no_line, "//h", ": 5", "calls= without a valid cfn=", "calls= has no count"];
+        assert_eq!(read_all(&mut CostReader::default(), text), expected);
+    }
+
+    #[test]
+    fn an_undefined_id_does_not_leave_the_name_before_it() {
+        let text = "ob=o\nfl=a\nfn=f\nob=(9)\nfl=(9)\nfn=g\n1 5\nfn=(9)\n1 6\n";
+        let undefined = "id (9) is not defined";
+        let expected = ["o/a/f", undefined, undefined, "//g", ": 5", undefined, "a cost line before any valid fn="];
+        assert_eq!(read_all(&mut CostReader::default(), text), expected);
+        // An ID may be defined later, if the whole file is known.
+        let text = "ob=(1)\nfn=(1)\n1 5\nob=(1) o\nfn=(1) f\nfn=(1)\n";
+        let mut reader = CostReader::with_definitions(text.as_bytes());
+        assert_eq!(read_all(&mut reader, text), ["o//f", ": 5", "o//f", "o//f"]);
+    }
+
+    proptest! {
+        #[test]
+        fn ids_stand_for_what_they_were_last_defined_as(
+            defined in prop::collection::vec((prop_oneof![0u32..200, any::<u32>()], 0u32..1000), 0..100),
+        ) {
+            let (mut reader, mut model) = (CostReader::default(), FxHashMap::default());
+            for (id, name) in defined {
+                model.insert(id, name);
+                read_all(&mut reader, &format!("fn=({id}) f{name}\n"));
+            }
+            for id in (0..300).chain(model.keys().copied()) {
+                let expected = match model.get(&id) {
+                    Some(name) => format!("//f{name}"),
+                    None => format!("id ({id}) is not defined"),
+                };
+                prop_assert_eq!(read_all(&mut reader, &format!("fn=({id})\n")), [expected]);
+            }
+        }
+    }
+}

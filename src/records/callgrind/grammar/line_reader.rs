@@ -1,0 +1,207 @@
+//! Reads the lines of a callgrind file one by one, and decodes cost lines. This is the only parser of cost lines.
+
+use super::positions::{Columns, CostLine, Position, PositionDecoder};
+use super::statements::{Keyword, Statement, lines};
+use crate::error::{Error, Result};
+
+/// A line, together with the cost line after it if it describes a call or a jump.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Line<'a> {
+    /// `word: value`
+    Header {
+        word: &'a [u8],
+        value: &'a [u8],
+    },
+    /// `fn=`, `cob=` or another statement whose value is a name.
+    Name(Keyword, &'a [u8]),
+    /// A line of self cost.
+    SelfCost(CostLine<'a>),
+    Call(CallLine<'a>),
+    Jump(JumpLine<'a>),
+    /// An empty line.
+    Blank,
+    /// A comment, or a line that isn't understood.
+    Unknown(&'a [u8]),
+}
+
+/// `calls=count target`, and the next line: the position of the call and its inclusive cost. The `cob=`, `cfi=` and
+/// `cfn=` lines before it name the called function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct CallLine<'a> {
+    pub(in super::super) count: &'a [u8],
+    /// `None` if it is malformed.
+    pub(in super::super) target: Option<Position>,
+    pub(in super::super) cost: CostLine<'a>,
+}
+
+/// `jump=count target` or `jcnd=counts target`, and the next line: the position of the jump. `jfi=` and `jfn=` lines
+/// may precede it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in super::super) struct JumpLine<'a> {
+    pub(in super::super) conditional: bool,
+    /// The text before the target. The manual writes `executed followed`, valgrind writes `followed/executed`.
+    pub(in super::super) counts: &'a [u8],
+    /// `None` if it is malformed.
+    pub(in super::super) target: Option<Position>,
+    /// `None` if it is malformed.
+    pub(in super::super) position: Option<Position>,
+}
+
+/// Iterates over the lines of a text. Yields the offset of each and its content, or an error if it is malformed.
+pub(in super::super) struct LineReader<'a, 'd> {
+    text: &'a [u8],
+    /// Offset of the next line.
+    offset: usize,
+    /// Follows the headers that describe positions. Its state outlives this reader, for files that are read in parts.
+    decoder: &'d mut PositionDecoder,
+}
+
+impl<'a, 'd> LineReader<'a, 'd> {
+    pub(in super::super) fn new(text: &'a [u8], decoder: &'d mut PositionDecoder) -> Self {
+        Self { text, offset: 0, decoder }
+    }
+
+    /// The position columns of the next cost line.
+    pub(in super::super) fn columns(&self) -> Columns {
+        self.decoder.columns
+    }
+
+    fn read(&mut self, text: &'a [u8]) -> Result<Line<'a>> {
+        Ok(match Statement::parse(text) {
+            Statement::Header(word, value) => {
+                self.apply_header(word, value)?;
+                Line::Header { word, value }
+            }
+            Statement::Cost(text) => Line::SelfCost(self.decoder.self_cost(text)),
+            Statement::Spec(Keyword::Calls, value) => self.read_call(value)?,
+            Statement::Spec(keyword @ (Keyword::Jump | Keyword::Jcnd), value) => {
+                self.read_jump(keyword == Keyword::Jcnd, value)?
+            }
+            Statement::Spec(Keyword::Frfn | Keyword::Rec, _) => Line::Unknown(text),
+            Statement::Spec(keyword, value) => Line::Name(keyword, value),
+            Statement::Other if text.trim_ascii().is_empty() => Line::Blank,
+            Statement::Other => Line::Unknown(text),
+        })
+    }
+
+    fn apply_header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
+        match word {
+            b"positions" => {
+                self.decoder.set_columns(Columns::required(value)?);
+            }
+            b"creator" => self.decoder.every_line_moves = !is_valgrind(value),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn read_call(&mut self, value: &'a [u8]) -> Result<Line<'a>> {
+        let (count, target) = split_word(value);
+        let target = self.decoder.peek(target).position;
+        let next = self.next_cost_line()?;
+        Ok(Line::Call(CallLine { count, target, cost: self.decoder.site(next) }))
+    }
+
+    fn read_jump(&mut self, conditional: bool, value: &'a [u8]) -> Result<Line<'a>> {
+        let value = value.trim_ascii();
+        let (mut counts, mut target) = split_word(value);
+        if conditional && !counts.contains(&b'/') {
+            let (_, behind) = split_word(target);
+            counts = value[..value.len() - behind.len()].trim_ascii_end();
+            target = behind;
+        }
+        let target = self.decoder.peek(target).position;
+        let next = self.next_cost_line()?;
+        let position = self.decoder.site(next).position;
+        Ok(Line::Jump(JumpLine { conditional, counts, target, position }))
+    }
+
+    /// Takes the cost line that must follow a call or a jump. If there is another line, it remains the next one.
+    fn next_cost_line(&mut self) -> Result<&'a [u8]> {
+        let next = self.text.get(self.offset..).and_then(|rest| lines(rest).next());
+        let Some((_, line)) = next else { return Err(Error::new("the file ends before the line of a call or a jump")) };
+        let Statement::Cost(text) = Statement::parse(line) else {
+            return Err(Error::new("a call or a jump has no line with its position"));
+        };
+        self.offset += line.len() + 1;
+        Ok(text)
+    }
+}
+
+impl<'a> Iterator for LineReader<'a, '_> {
+    type Item = (usize, Result<Line<'a>>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let start = self.offset;
+        let (_, text) = lines(self.text.get(start..)?).next()?;
+        self.offset += text.len() + 1;
+        Some((start, self.read(text)))
+    }
+}
+
+/// Splits a text after its first word.
+fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
+    let text = text.trim_ascii_start();
+    text.split_at(text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len()))
+}
+
+/// True if the value of `creator:` is valgrind's. In its files, relative positions refer to lines of self cost only.
+pub(in super::super) fn is_valgrind(creator: &[u8]) -> bool {
+    creator.starts_with(b"callgrind-")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read_all<'a>(text: &'a [u8], decoder: &mut PositionDecoder) -> Vec<(usize, Option<Line<'a>>)> {
+        LineReader::new(text, decoder).map(|(offset, line)| (offset, line.ok())).collect()
+    }
+
+    fn position(addr: u64, line: u64) -> Option<Position> {
+        Some(Position([addr, line, 0]))
+    }
+
+    #[test]
+    fn a_call_takes_the_line_after_it_only_if_that_has_costs() {
+        let mut decoder = PositionDecoder::default();
+        let text = b"creator: callgrind-3\npositions: instr line\nfn=f\n0x10 7 5\ncalls=2 +8 9\n+4 * 30\n+1 +1 .\n\
+            calls=1 0x20 1\nfn=g\ncalls=1";
+        let lines = read_all(text, &mut decoder);
+        let costs: Vec<_> = lines[3..6].iter().map(|(_, line)| line.unwrap()).collect();
+        let call = CallLine {
+            count: b"2",
+            target: position(0x18, 9),
+            cost: CostLine { position: position(0x14, 7), costs: b"30" },
+        };
+        let expected = [
+            Line::SelfCost(CostLine { position: position(0x10, 7), costs: b"5" }),
+            Line::Call(call),
+            Line::SelfCost(CostLine { position: position(0x11, 8), costs: b"." }),
+        ];
+        assert_eq!(costs, expected);
+        assert_eq!(lines[6].1, None, "followed by another function");
+        assert_eq!(lines[7].1, Some(Line::Name(Keyword::Fn, b"g")));
+        assert_eq!(lines[8].1, None, "at the end of the file");
+        // By the manual's rule, the line after `calls=` moves the base.
+        let text = String::from_utf8_lossy(text).replace("callgrind-3", "other");
+        let lines = read_all(text.as_bytes(), &mut decoder);
+        assert_eq!(lines[5].1, Some(Line::SelfCost(CostLine { position: position(0x15, 8), costs: b"." })));
+    }
+
+    #[test]
+    fn both_forms_of_a_conditional_jump() {
+        for counts in ["3/4", "4  3"] {
+            let text = format!("1 5\njcnd={counts} +2\n+1\njump=7 1\n3\n");
+            let lines = read_all(text.as_bytes(), &mut PositionDecoder::default());
+            let jump = JumpLine {
+                conditional: true,
+                counts: counts.as_bytes(),
+                target: Some(Position([3, 0, 0])),
+                position: Some(Position([2, 0, 0])),
+            };
+            assert_eq!(lines[1].1, Some(Line::Jump(jump)), "{text}");
+            assert!(matches!(lines[2].1, Some(Line::Jump(JumpLine { conditional: false, counts: b"7", .. }))));
+        }
+    }
+}
