@@ -2,7 +2,6 @@
 
 use super::job::Job;
 use super::readers::{AddedParts, HasProfile, Readers};
-use super::spare::Spare;
 use crate::contract::format::{OpenLines, ReadLines, ReadOptions};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::io::Stream;
@@ -48,13 +47,8 @@ fn each_block<T: Send>(
     make: impl Fn(u64, &[u8]) -> T + Sync,
     mut take: impl FnMut(T),
 ) -> Result<()> {
-    let buffers = Spare::default();
-    let mut blocks = LineBlocks { input, buffers: &buffers, rest: Vec::new(), at: 0, ended: false, failed: None };
-    let make = |block: LineBlock| {
-        let made = make(block.at, &block.bytes);
-        buffers.give_buffer(block.bytes, 4 * BLOCK);
-        made
-    };
+    let mut blocks = LineBlocks { input, rest: Vec::new(), at: 0, ended: false, failed: None };
+    let make = |block: LineBlock| make(block.at, &block.bytes);
     let first = blocks.next();
     // Don't start threads for an input that fits in one block: there may be many such inputs.
     match first {
@@ -81,10 +75,8 @@ struct LineBlock {
 }
 
 /// An iterator that cuts a text into blocks of whole lines.
-struct LineBlocks<'a> {
+struct LineBlocks {
     input: Box<dyn Read + Send>,
-    /// Buffers of processed blocks, for reuse.
-    buffers: &'a Spare<Vec<u8>>,
     /// The start of a line, of which the rest hasn't been read yet. It belongs to the next block.
     rest: Vec<u8>,
     /// How many bytes of the text have been returned in blocks.
@@ -93,12 +85,11 @@ struct LineBlocks<'a> {
     failed: Option<Error>,
 }
 
-impl Iterator for LineBlocks<'_> {
+impl Iterator for LineBlocks {
     type Item = LineBlock;
 
     fn next(&mut self) -> Option<LineBlock> {
-        let mut bytes = self.buffers.take_empty();
-        bytes.append(&mut self.rest);
+        let mut bytes = std::mem::take(&mut self.rest);
         while !self.ended {
             let before = bytes.len();
             self.fill(&mut bytes);
@@ -114,7 +105,7 @@ impl Iterator for LineBlocks<'_> {
     }
 }
 
-impl LineBlocks<'_> {
+impl LineBlocks {
     fn fill(&mut self, bytes: &mut Vec<u8>) {
         bytes.reserve_exact(BLOCK);
         match (&mut self.input).take(BLOCK as u64).read_to_end(bytes) {
