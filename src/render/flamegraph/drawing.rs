@@ -138,17 +138,20 @@ fn tree_of(
 /// The self weight by kind of code. Empty if no kinds are known. Self weight belongs to the innermost frame of a stack;
 /// in reversed stacks, that is the first frame.
 fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> {
-    let mut by_label = vec![None; tree.label_count()];
+    let mut by_label: Vec<Option<u64>> = vec![None; tree.label_count()];
     for (node, label) in tree.labelled_nodes() {
-        *by_label[label as usize].get_or_insert(0) += if reversed { 0 } else { tree.own_of(node) };
+        let sum = by_label[label as usize].get_or_insert(0);
+        *sum = sum.saturating_add(if reversed { 0 } else { tree.own_of(node) });
     }
     for (node, label) in tree.outermost_nodes().filter(|_| reversed) {
-        *by_label[label as usize].get_or_insert(0) += tree.total_of(node);
+        let sum = by_label[label as usize].get_or_insert(0);
+        *sum = sum.saturating_add(tree.total_of(node));
     }
     let mut own: FxHashMap<Category, u64> = FxHashMap::default();
     for (label, sum) in (0..).zip(by_label) {
         if let Some((category, sum)) = tree.category(label).zip(sum) {
-            *own.entry(category).or_default() += sum;
+            let own = own.entry(category).or_default();
+            *own = own.saturating_add(sum);
         }
     }
     own
