@@ -51,6 +51,7 @@ fn weight() -> impl Strategy<Value = String> {
     prop_oneof![
         8 => (0..1000u64).prop_map(|weight| weight.to_string()),
         1 => Just("12345678901".to_owned()),
+        1 => Just(u64::MAX.to_string()),
         1 => select(&["", "1.5", "-3", "+7", "x", "99999999999999999999"][..]).prop_map(str::to_owned),
     ]
 }

@@ -191,11 +191,8 @@ fn run_texts(
             match input {
                 Ok(InputSums { profile, outcome: text_outcome }) => {
                     outcome.warnings.append(text_outcome.warnings);
+                    outcome.summary.extend(text_outcome.summary);
                     let mut profile = profile?;
-                    if options.symbols.demangle {
-                        demangled::apply(&mut profile);
-                    }
-                    authored::apply(&mut profile, &options.sources, None, outcome);
                     sink.take(&mut profile)?;
                     sink.end(&profile)?;
                 }
@@ -297,7 +294,13 @@ fn read_stacks(
 impl LoadOptions {
     /// The options for reading small texts.
     pub(super) fn texts(&self) -> TextOptions<'_> {
-        TextOptions { read: &self.read, filter: &self.filter, jit_names: self.jit_names.given }
+        TextOptions {
+            read: &self.read,
+            filter: &self.filter,
+            jit_names: self.jit_names.given,
+            demangle: self.symbols.demangle,
+            sources: &self.sources,
+        }
     }
 
     /// A function that demangles a name, or returns `None` for all names if the options don't ask for demangling.

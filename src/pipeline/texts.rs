@@ -1,6 +1,8 @@
 //! Reads many small inputs, several at once per worker. Small folded stacks are concatenated and read as one text: that
 //! reduces the fixed cost per input, and there is one sum to merge instead of many.
 
+use super::authored;
+use super::demangled;
 use super::job::{Job, Outcome};
 use super::lines::HEAD;
 use super::open::{Opened, shown};
@@ -10,8 +12,10 @@ use crate::error::{Result, Skipped};
 use crate::io::InPath;
 use crate::model::stacks::{Keep, Profile};
 use crate::runtimes::jit_names::JitNames;
+use crate::sources::SourceOptions;
 use std::io::{Cursor, Read as _};
 use std::ops::Range;
+use std::path::Path;
 
 /// The path of an input, and the opened input if it has been opened already.
 pub(super) type Given<'a> = (&'a InPath, Option<Opened>);
@@ -30,6 +34,9 @@ pub(super) struct TextOptions<'a> {
     pub(super) filter: &'a Filter,
     /// How to write names of JIT code.
     pub(super) jit_names: JitNames,
+    pub(super) demangle: bool,
+    /// Where to find source maps.
+    pub(super) sources: &'a SourceOptions,
 }
 
 /// The total size in bytes of the inputs that a worker reads as one text. Larger inputs are read separately, so that
@@ -72,8 +79,14 @@ pub(super) fn read_texts<'a, T>(
     summed: impl Fn(InputSums) -> T,
     other: impl Fn(&'a InPath, Opened) -> T,
 ) -> Vec<T> {
-    let mut texts =
-        FoldedTexts { options, read: None, text: Vec::with_capacity(ROOM), places: Vec::new(), sums: Vec::new() };
+    let mut texts = FoldedTexts {
+        options,
+        read: None,
+        directory: None,
+        text: Vec::with_capacity(ROOM),
+        places: Vec::new(),
+        sums: Vec::new(),
+    };
     let mut all = Vec::new();
     for (path, opened) in group {
         let opened = opened.map_or_else(|| Opened::open(path, job), Ok);
@@ -113,6 +126,8 @@ struct FoldedTexts<'a, 'o> {
     options: TextOptions<'o>,
     /// The name of the format of the concatenated inputs, and its reader.
     read: Option<(&'static str, OpenLines)>,
+    /// The directory of the concatenated inputs, where source maps may be; `None` if no source maps are wanted.
+    directory: Option<&'a Path>,
     text: Vec<u8>,
     /// For each input, the range of its bytes in the text.
     places: Vec<(&'a InPath, Range<usize>)>,
@@ -126,10 +141,14 @@ impl<'a> FoldedTexts<'a, '_> {
         let Opened::Stream { mut reader, format, plain } = opened else { return Ok(Some(opened)) };
         let is_plain = match format.read {
             Read::Lines { open: read, is_plain, .. } if may_join(self.options) => {
-                if self.read.is_some_and(|(name, _)| name != format.name) {
+                // Source maps are searched for beside the input, so inputs of different directories are read apart.
+                let has_maps = self.options.sources.source_maps.is_on();
+                let directory = if has_maps { path.path().and_then(Path::parent) } else { None };
+                if self.read.is_some_and(|(name, _)| name != format.name) || self.directory != directory {
                     self.flush();
                 }
                 self.read = Some((format.name, read));
+                self.directory = directory;
                 is_plain
             }
             _ => return Ok(Some(Opened::Stream { reader, format, plain })),
@@ -172,8 +191,15 @@ impl<'a> FoldedTexts<'a, '_> {
         let mut reader = open(&options, &text[..text.len().min(HEAD)]);
         reader.read(text, skipped);
         let mut profile = std::mem::take(reader.profile());
-        let whole = profile.check();
+        let mut outcome = Outcome::default();
+        if let Err(error) = profile.check() {
+            return InputSums { profile: Err(error), outcome };
+        }
+        if self.options.demangle {
+            demangled::apply(&mut profile);
+        }
+        authored::apply(&mut profile, self.options.sources, self.directory, &mut outcome);
         self.options.filter.apply(&mut profile);
-        InputSums { profile: whole.map(|()| profile), outcome: Outcome::default() }
+        InputSums { profile: Ok(profile), outcome }
     }
 }

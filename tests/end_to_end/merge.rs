@@ -237,3 +237,31 @@ fn folded_stacks_that_are_given_at_once_are_what_they_are_one_by_one() {
     let output = run(&["collapse"], &[inputs[0], inputs[1], &absent], b"");
     assert!(!output.status.success() && stderr(&output).contains("absent.folded"), "{}", stderr(&output));
 }
+
+#[test]
+fn names_of_folded_stacks_are_the_same_however_large_the_inputs_are() {
+    let dir = Dir::new();
+    let small = dir.write("small.folded", "main;_ZN3foo3barEi 1\n");
+    // Inputs of more than 2 MiB aren't read together with others.
+    let large = dir.write("large.folded", "main;_ZN3foo3barEi 1\n".repeat(110_000));
+    assert_eq!(stdout(&merge(&[], &[&small, &small])), "main;foo::bar 2\n");
+    assert_eq!(stdout(&merge(&[], &[&small, &large])), "main;foo::bar 110001\n");
+    assert_eq!(stdout(&merge(&["--no-demangle"], &[&small, &large])), "main;_ZN3foo3barEi 110001\n");
+}
+
+#[test]
+fn source_maps_beside_folded_stacks_apply_to_one_input_and_to_many() {
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/source-maps/dist/recorded.folded");
+    let dir = Dir::new();
+    let elsewhere = dir.write("elsewhere.folded", "r0;JS:*w /srv/app/dist/app.min.js:1:1669 1\n");
+    for command in ["merge", "collapse"] {
+        let lines = |inputs: &[&Path]| stdout(&run(&[command, "--source-maps", "auto"], inputs, b""));
+        let once = lines(&[&recorded]);
+        assert!(once.contains("/srv/app/src/words.ts"), "{once}");
+        let twice: String = once.lines().map(|line| line.strip_suffix(" 1").unwrap().to_owned() + " 2\n").collect();
+        assert_eq!(lines(&[&recorded, &recorded]), twice, "{command}");
+        // The source map is only beside the other input.
+        let apart = lines(&[&elsewhere, &recorded]);
+        assert_eq!(apart, "r0;JS:*w /srv/app/dist/app.min.js:1:1669 1\n".to_owned() + &once, "{command}");
+    }
+}

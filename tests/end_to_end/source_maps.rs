@@ -831,7 +831,9 @@ fn each_function_of_a_recorded_bundle_is_called_as_it_was_written() {
 #[test]
 fn a_flame_graph_of_folded_stacks_shows_authored_names() {
     let input = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/source-maps/dist/recorded.folded");
-    for (source_maps, shown) in [("auto", "JS:*tally /srv/app/src/words.ts:16:17"), ("off", "/srv/app/dist/app.min.js:1:159")] {
+    for (source_maps, shown) in
+        [("auto", "JS:*tally /srv/app/src/words.ts:16:17"), ("off", "/srv/app/dist/app.min.js:1:159")]
+    {
         let output = Command::new(env!("CARGO_BIN_EXE_jitgraft"))
             .args(["flamegraph", "--source-maps", source_maps])
             .arg(&input)

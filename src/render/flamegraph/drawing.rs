@@ -131,20 +131,23 @@ pub(super) fn function_tree(
 
 /// The self weight by kind of code. Empty if no kinds are known.
 fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> {
-    let mut by_label = vec![None; tree.label_count()];
+    let mut by_label: Vec<Option<u64>> = vec![None; tree.label_count()];
     for (node, label) in tree.labelled_nodes() {
-        *by_label[label as usize].get_or_insert(0) += if reversed { 0 } else { tree.own_of(node) };
+        let sum = by_label[label as usize].get_or_insert(0);
+        *sum = sum.saturating_add(if reversed { 0 } else { tree.own_of(node) });
     }
     if reversed {
         // The innermost frame of a stack, which its weight belongs to, is the first one of the reversed stack.
         for (node, label) in tree.outermost_nodes() {
-            *by_label[label as usize].get_or_insert(0) += tree.total_of(node);
+            let sum = by_label[label as usize].get_or_insert(0);
+            *sum = sum.saturating_add(tree.total_of(node));
         }
     }
     let mut own: FxHashMap<Category, u64> = FxHashMap::default();
     for (label, sum) in (0..).zip(by_label) {
         if let Some((category, sum)) = tree.category(label).zip(sum) {
-            *own.entry(category).or_default() += sum;
+            let own = own.entry(category).or_default();
+            *own = own.saturating_add(sum);
         }
     }
     own
