@@ -3,17 +3,16 @@
 //! When a worker has collected many stacks, it writes them as lines and sorts these. However many distinct stacks there
 //! are, a worker's tables therefore stay small, and merging the results of workers only means merging sorted lines.
 
-use super::NamedBlock;
-use super::stacks::each_block;
+use super::stacks::{ScriptText, each_block};
+use super::{HEAD, NamedBlock};
 use crate::analysis::sorted_stacks::{Run, Runs, Speller, Unsorted};
 use crate::contract::format::WriteOptions;
 use crate::error::{Result, Skipped};
 use crate::io::{InPath, Stream};
 use crate::model::stacks::{Keep, Profile, Series, Unit};
-use crate::pipeline::lines::HEAD;
 use crate::pipeline::open::shown;
 use crate::pipeline::{Job, Outcome};
-use crate::records::perf_script::has_no_headers;
+use crate::records::perf_script::Layout;
 use crate::records::perf_script::read::{PartReader, Readable};
 use crate::sources::SourceOptions;
 use std::sync::Mutex;
@@ -51,8 +50,8 @@ pub(crate) fn read_sums(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Vec<EventSums>> {
-    let has_no_headers = has_no_headers(input.peek_all(HEAD)?);
-    let new_reader = || PartReader::new(Keep::Sums).without_headers(has_no_headers).with_readable_names(readable);
+    let layout = Layout::detect(input.peek_all(HEAD)?);
+    let new_reader = || PartReader::new(Keep::Sums, layout.clone()).with_readable_names(readable);
     let readers: Mutex<Vec<SumReader>> = Mutex::default();
     let mut events = Vec::new();
     let mut all_skipped = Skipped::new("line");
@@ -67,7 +66,8 @@ pub(crate) fn read_sums(
         }
         (spelled, skipped)
     };
-    each_block(input, path, sources, job, outcome, &read_block, &mut |(spelled, skipped)| {
+    let text = ScriptText { input, layout: &layout, path, sources };
+    each_block(text, job, outcome, &read_block, &mut |(spelled, skipped)| {
         all_skipped.append(skipped);
         for event in spelled {
             add(&mut events, event);
@@ -133,7 +133,7 @@ impl SumReader {
     }
 
     fn read(&mut self, block: &NamedBlock) -> Skipped {
-        let skipped = self.reader.read(&block.bytes, block.state.known()).moved(block.at);
+        let skipped = self.reader.read(&block.bytes, &block.facts).moved(block.at);
         for at in self.firsts.len()..self.reader.profile().series.len() {
             self.firsts.push((block.at, at));
         }
