@@ -3,17 +3,17 @@
 use crate::error::Error;
 use crate::io::Stream;
 use crate::pipeline::spare::Spare;
-use crate::records::perf_script::rewrite;
-use crate::records::perf_script::rewrite::State;
+use crate::records::perf_script::Layout;
+use crate::records::perf_script::record_lines::RecordLineFacts;
 use std::io::Read;
-use std::ops::Range;
 use std::sync::{Condvar, Mutex};
 
 /// The size of a block in bytes: large enough that passing it to a worker takes little time, small enough that the
 /// first output comes soon. In whole runs with 1 GB of text, sizes from 256 KiB to 4 MiB made no difference.
 pub(super) const BLOCK: usize = 1 << 18;
 
-/// The maximum length of a line in bytes. Longer lines are passed on in pieces, so that garbage can't fill the memory.
+/// The maximum length of a sample in bytes. Longer ones are cut after any line, and longer lines anywhere, so that garbage
+/// can't fill the memory.
 const LONGEST: usize = 1 << 24;
 
 /// Decides when the feeder may wait for more input. It must not do so while blocks that it has returned may still need
@@ -53,9 +53,8 @@ impl Gate {
 /// A block of text, and what is known from the text before it.
 pub(super) struct Block {
     pub(super) bytes: Vec<u8>,
-    pub(super) state: State,
-    /// The ranges of those lines in the block that are records other than samples, such as mmap events.
-    pub(super) records: Vec<Range<usize>>,
+    /// Facts from the record lines before the block.
+    pub(super) facts: RecordLineFacts,
     /// The offset of the block in the text, in bytes.
     pub(super) at: u64,
 }
@@ -66,7 +65,7 @@ pub(super) struct Cutting {
     /// The size of a block in bytes.
     pub(super) block: usize,
     /// Given bytes of the text, returns how many of them can form a block. 0 means that more bytes are needed.
-    pub(super) cut: fn(&[u8]) -> usize,
+    pub(super) cut: fn(&[u8], &Layout) -> usize,
     /// True if a block also ends where the program that writes the text pauses.
     pub(super) at_pauses: bool,
 }
@@ -77,7 +76,9 @@ pub(super) struct Feeder<'a> {
     /// Buffers of finished blocks, for reuse.
     spare: &'a Spare<Vec<u8>>,
     pub(super) cutting: Cutting,
-    state: State,
+    layout: &'a Layout,
+    /// Facts from the record lines up to here.
+    pub(super) facts: RecordLineFacts,
     /// Bytes that have been read but don't belong to a block yet.
     rest: Vec<u8>,
     /// How many bytes have been returned in blocks.
@@ -89,14 +90,9 @@ pub(super) struct Feeder<'a> {
 }
 
 impl<'a> Feeder<'a> {
-    pub(super) fn new(input: Stream, cutting: Cutting, spare: &'a Spare<Vec<u8>>) -> Self {
-        let (state, rest, input) = (State::default(), Vec::new(), input.into_reader());
-        Self { input, spare, cutting, state, rest, at: 0, ended: false, paused: false, failed: None }
-    }
-
-    /// What is known from the text up to here, such as processes and mappings.
-    pub(super) fn state(&self) -> &State {
-        &self.state
+    pub(super) fn new(input: Stream, cutting: Cutting, layout: &'a Layout, spare: &'a Spare<Vec<u8>>) -> Self {
+        let (facts, rest, input) = (RecordLineFacts::default(), Vec::new(), input.into_reader());
+        Self { input, spare, cutting, layout, facts, rest, at: 0, ended: false, paused: false, failed: None }
     }
 
     pub(super) fn next_block(&mut self) -> Option<Block> {
@@ -112,26 +108,35 @@ impl<'a> Feeder<'a> {
         while !self.ended {
             filled = self.fill(&mut bytes, filled, wanted);
             bytes.truncate(filled);
-            let mut cut = (self.cutting.cut)(&bytes);
-            if cut == 0 && bytes.len() >= LONGEST {
-                cut = rewrite::cut(&bytes);
+            if self.ended || !self.paused && filled < wanted {
+                continue;
             }
-            let whole_line = cut > 0 && bytes[cut - 1] == b'\n';
-            if !self.ended && (whole_line || bytes.len() >= LONGEST) && (self.paused || bytes.len() >= wanted) {
+            let cut = self.cut(&bytes);
+            if cut > 0 {
                 self.rest.extend_from_slice(&bytes[cut..]);
-                bytes.truncate(cut);
+                filled = cut;
                 break;
             }
-            wanted = bytes.len() + self.cutting.block;
+            // Each attempt looks through all bytes, so the next one has to wait for twice as many.
+            wanted = wanted.max(2 * filled);
         }
         bytes.truncate(filled);
         if bytes.is_empty() {
             return None;
         }
-        let (state, at) = (self.state.clone(), self.at);
-        let records = self.state.advance(&bytes);
+        let (facts, at) = (self.facts.clone(), self.at);
+        self.facts.apply_all(&bytes, &self.layout.indent);
         self.at += bytes.len() as u64;
-        Some(Block { bytes, state, records, at })
+        Some(Block { bytes, facts, at })
+    }
+
+    /// How many of the bytes can form a block. 0 if more are needed.
+    fn cut(&self, bytes: &[u8]) -> usize {
+        let cut = (self.cutting.cut)(bytes, self.layout);
+        if cut == 0 && bytes.len() >= LONGEST {
+            return memchr::memrchr(b'\n', bytes).map_or(bytes.len(), |line_feed| line_feed + 1);
+        }
+        cut
     }
 
     /// Reads more bytes after the first `filled` ones, up to `wanted`. Returns how many bytes there are then.

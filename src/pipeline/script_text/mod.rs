@@ -24,9 +24,10 @@ use crate::error::{Result, Warning, Warnings};
 use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::model::Pid;
 use crate::model::process::{ProcessListState, Processes};
-use crate::records::perf_script::rewrite;
+use crate::records::perf_script::record_lines::RecordLineFacts;
 use crate::records::perf_script::rewrite::memo::Memo;
-use crate::records::perf_script::rewrite::{Counts, Needs, Rewritten, State, Style, Wanted};
+use crate::records::perf_script::rewrite::{Counts, Needs, Rewriter, Rewritten, Style, Wanted};
+use crate::records::perf_script::{Layout, cut_without_source_lines};
 use crate::resolve::code_map::CodeMap;
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::{self, SourceOptions};
@@ -100,14 +101,15 @@ struct NamedBlock {
     bytes: Vec<u8>,
     /// The block's text as it was read; `None` if it needed no changes.
     before: Option<Vec<u8>>,
-    /// What is known from the text before the block.
-    state: State,
+    /// Facts from the record lines before the block.
+    facts: RecordLineFacts,
     /// The offset of the block in the text, in bytes.
     at: u64,
 }
 
 /// How to cut the text, and what to do with the blocks.
 struct BlockHandling<'f, T> {
+    layout: &'f Layout,
     cutting: Cutting,
     /// Buffers for blocks, for reuse.
     buffers: &'f Spare<Vec<u8>>,
@@ -117,9 +119,13 @@ struct BlockHandling<'f, T> {
     take: &'f mut dyn FnMut(T) -> Result<()>,
 }
 
+/// The number of bytes at the beginning of a text by which its layout is detected.
+const HEAD: usize = 1 << 16;
+
 impl TextFilter<'_> {
     /// Reads a text and writes it with names.
-    fn write(&self, input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
+    fn write(&self, mut input: Stream, out: &mut dyn Write, warnings: &mut Warnings) -> Result<Filtered> {
+        let layout = &Layout::detect(input.peek(HEAD)?);
         let buffers = &Spare::default();
         let make = &|block: NamedBlock| {
             if let Some(before) = block.before {
@@ -133,8 +139,8 @@ impl TextFilter<'_> {
             buffers.give_buffer(bytes, 4 * BLOCK);
             Ok(())
         };
-        let cutting = Cutting { block: BLOCK, cut: rewrite::cut, at_pauses: true };
-        self.run(input, BlockHandling { cutting, buffers, make, take }, warnings)
+        let cutting = Cutting { block: BLOCK, cut: cut_without_source_lines, at_pauses: true };
+        self.run(input, BlockHandling { layout, cutting, buffers, make, take }, warnings)
     }
 
     /// Names frames in the text, block by block. If a block needs names of a process that hasn't been looked up yet,
@@ -145,10 +151,10 @@ impl TextFilter<'_> {
         handling: BlockHandling<'_, T>,
         warnings: &mut Warnings,
     ) -> Result<Filtered> {
-        let BlockHandling { cutting, buffers, make, take } = handling;
+        let BlockHandling { layout, cutting, buffers, make, take } = handling;
         let mut style = self.style;
-        style.detect(input.peek(1 << 16)?);
-        let mut feeder = Feeder::new(input, cutting, buffers);
+        style.detect(input.peek(HEAD)?);
+        let mut feeder = Feeder::new(input, cutting, layout, buffers);
         let mut processes = Processes::default();
         // perf script doesn't print which clock was used. Assume the monotonic one, which jitdumps must use: with any
         // other clock, their times would be useless anyway.
@@ -157,33 +163,29 @@ impl TextFilter<'_> {
         let pool = &self.job.pool;
         let mut counts = Counts::default();
         let mut pending = Vec::new();
-        let mut maps: Vec<String>;
         let mut natives = Natives::new(self.symbols);
         let mut native_warnings = Warnings::new();
-        // Every lookup covers the sources of all processes so far, so only the last one's warnings are reported.
-        let mut source_warnings;
-        let nameless = 'sources: loop {
-            source_warnings = Warnings::new();
+        loop {
+            // Every lookup covers the sources of all processes so far, so only the last one's warnings are reported.
+            let mut source_warnings = Warnings::new();
             let directory = self.input_directory.as_deref();
             let found = sources::find(&processes, self.sources, directory, &mut source_warnings);
             let loaded = found.load(&processes, pool, &mut source_warnings);
-            maps = loaded.maps.remarks().collect();
             let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline, self.symbols);
-            let memos = Spare::default();
             let needs = loop {
-                let shop = Workshop {
-                    style,
-                    namer: &namer,
-                    natives: &natives,
-                    memos: &memos,
-                    buffers,
-                    block: cutting.block,
-                    make,
+                let answer = |wanted: Wanted<'_>| match wanted.file {
+                    Some(file) => natives.answer(file, wanted.addr),
+                    None => namer.answer(wanted),
                 };
-                let round = self.round(&mut feeder, pending, &shop, take)?;
+                let worker = Worker { rewriter: Rewriter { layout, style, namer: &answer }, buffers, cutting, make };
+                let round = self.round(&mut feeder, pending, &worker, take)?;
                 counts += round.counts;
                 if round.again.is_empty() {
-                    break 'sources without_code(&loaded.map, &processes, feeder.state());
+                    warnings.append(source_warnings);
+                    warnings.append(native_warnings);
+                    let nameless = without_code(&loaded.map, &processes, &feeder.facts);
+                    let maps = loaded.maps.remarks().collect();
+                    return feeder.failed.map_or(Ok(Filtered { counts, nameless, maps }), Err);
                 }
                 pending = round.again;
                 let places = round.needs.iter().flat_map(|(needs, _)| needs.places.iter().cloned()).collect();
@@ -195,23 +197,21 @@ impl TextFilter<'_> {
             if processes.by_pid.is_empty() {
                 processes.told = ProcessListState::Begun(first_needed(&needs));
             }
-            for (needs, state) in needs {
-                ask_for(&mut processes, &needs.pids, &state);
+            for (needs, facts) in needs {
+                ask_for(&mut processes, &needs.pids, &facts);
             }
-        };
-        warnings.append(source_warnings);
-        warnings.append(native_warnings);
-        feeder.failed.map_or(Ok(Filtered { counts, nameless, maps }), Err)
+        }
     }
 
-    /// Names frames in blocks until a block needs names of another process, or until the end of the text.
+    /// Names frames in blocks until a block needs names that aren't loaded, or until the end of the text.
     fn round<T: Send>(
         &self,
         feeder: &mut Feeder<'_>,
         mut pending: Vec<Work<T>>,
-        shop: &Workshop<'_, '_, '_, T>,
+        worker: &Worker<'_, '_, T>,
         take: &mut dyn FnMut(T) -> Result<()>,
     ) -> Result<Round<T>> {
+        let layout = worker.rewriter.layout;
         let mut round = Round { again: Vec::new(), needs: Vec::new(), counts: Counts::default() };
         if !feeder.cutting.at_pauses && pending.is_empty() {
             pending.extend(feeder.next_block().map(Work::Raw));
@@ -219,17 +219,18 @@ impl TextFilter<'_> {
         // Don't start threads for a text that fits in one block: there may be many such texts.
         if feeder.ended && pending.len() < 2 {
             for last in pending {
-                round.take(last.run(shop), take)?;
+                round.take(worker.run(last, &mut Memo::default()), layout, take)?;
             }
             return Ok(round);
         }
         let gate = Gate::new(pending.len());
         let fresh = std::iter::from_fn(|| if gate.may_read(feeder.paused) { feeder.next_block() } else { None });
-        self.job.pool.stream(
+        self.job.pool.stream_with(
             pending.into_iter().chain(fresh.map(Work::Raw)),
-            |work| work.run(shop),
+            Memo::default,
+            |memo, work| worker.run(work, memo),
             |work| {
-                let taken = round.take(work, take);
+                let taken = round.take(work, layout, take);
                 gate.taken(taken.is_err() || !round.again.is_empty());
                 taken
             },
@@ -240,7 +241,7 @@ impl TextFilter<'_> {
 
 /// The process whose names the first waiting block needs; `None` if it needs several processes' names. Other blocks
 /// don't count, because it depends on threads which blocks are in a round.
-fn first_needed(needs: &[(Needs, State)]) -> Option<Pid> {
+fn first_needed(needs: &[(Needs, RecordLineFacts)]) -> Option<Pid> {
     let (needs, _) = needs.iter().find(|(needs, _)| !needs.pids.is_empty())?;
     if needs.pids.len() == 1 { needs.pids.first().copied() } else { None }
 }
@@ -249,22 +250,22 @@ fn first_needed(needs: &[(Needs, State)]) -> Option<Pid> {
 struct Round<T> {
     /// From the first block that needs more names on, all blocks, finished or not, in order.
     again: Vec<Work<T>>,
-    /// For each block that needs names: what it needs, and what is known from the text up to its end.
-    needs: Vec<(Needs, State)>,
+    /// For each block that needs names: what it needs, and the facts from record lines up to its end.
+    needs: Vec<(Needs, RecordLineFacts)>,
     counts: Counts,
 }
 
 impl<T> Round<T> {
-    fn take(&mut self, work: Work<T>, take: &mut dyn FnMut(T) -> Result<()>) -> Result<()> {
+    fn take(&mut self, work: Work<T>, layout: &Layout, take: &mut dyn FnMut(T) -> Result<()>) -> Result<()> {
         match work {
             Work::Done(made, counts) if self.again.is_empty() => {
                 take(made)?;
                 self.counts += counts;
             }
             Work::Needs(block, needs) => {
-                let mut state = block.state.clone();
-                state.advance(&block.bytes);
-                self.needs.push((needs, state));
+                let mut facts = block.facts.clone();
+                facts.apply_all(&block.bytes, &layout.indent);
+                self.needs.push((needs, facts));
                 self.again.push(Work::Raw(block));
             }
             later => self.again.push(later),
@@ -280,42 +281,31 @@ enum Work<T> {
     Needs(Block, Needs),
 }
 
-/// What the workers have in common.
-struct Workshop<'a, 'm, 'data, T> {
-    style: Style,
-    namer: &'a Namer<'m, 'data>,
-    natives: &'a Natives<'a>,
-    /// Memos of finished blocks, for reuse by any worker.
-    memos: &'a Spare<Memo>,
+/// What the workers do with a block.
+struct Worker<'a, 'n, T> {
+    rewriter: Rewriter<'a, 'n>,
     buffers: &'a Spare<Vec<u8>>,
-    /// The size of a block in bytes.
-    block: usize,
+    cutting: Cutting,
     make: &'a (dyn Fn(NamedBlock) -> T + Sync),
 }
 
-impl<T> Work<T> {
-    fn run(self, shop: &Workshop<'_, '_, '_, T>) -> Self {
-        let Self::Raw(Block { bytes, state, records, at }) = self else { return self };
-        let mut memo = shop.memos.take();
-        let mut out = shop.buffers.take_empty();
-        let answer = |wanted: Wanted<'_>| match wanted.file {
-            Some(file) => shop.natives.answer(file, wanted.addr),
-            None => shop.namer.answer(wanted),
-        };
-        let rewritten = rewrite::rewrite((&bytes, &records), &state, shop.style, &answer, &mut memo, &mut out);
-        shop.memos.give(memo);
+impl<T> Worker<'_, '_, T> {
+    fn run(&self, work: Work<T>, memo: &mut Memo) -> Work<T> {
+        let Work::Raw(Block { bytes, facts, at }) = work else { return work };
+        let mut out = self.buffers.take_empty();
+        let rewritten = self.rewriter.rewrite(&bytes, &facts, memo, &mut out);
         let (named, counts) = match rewritten {
+            Rewritten::Changed(counts) => (NamedBlock { bytes: out, before: Some(bytes), facts, at }, counts),
             Rewritten::Unchanged(counts) => {
-                shop.buffers.give_buffer(out, 4 * shop.block);
-                (NamedBlock { bytes, before: None, state, at }, counts)
+                self.buffers.give_buffer(out, 4 * self.cutting.block);
+                (NamedBlock { bytes, before: None, facts, at }, counts)
             }
-            Rewritten::Changed(counts) => (NamedBlock { bytes: out, before: Some(bytes), state, at }, counts),
             Rewritten::Needs(needs) => {
-                shop.buffers.give_buffer(out, 4 * shop.block);
-                return Self::Needs(Block { bytes, state, records, at }, needs);
+                self.buffers.give_buffer(out, 4 * self.cutting.block);
+                return Work::Needs(Block { bytes, facts, at }, needs);
             }
         };
-        Self::Done((shop.make)(named), counts)
+        Work::Done((self.make)(named), counts)
     }
 }
 
@@ -337,8 +327,8 @@ fn input_directory(input: &InPath) -> Option<PathBuf> {
 }
 
 /// Processes for which no JIT code was found although they were looked up. Empty if the text contains process events.
-fn without_code(map: &CodeMap<'_>, processes: &Processes, state: &State) -> Vec<Pid> {
-    if !state.known().is_empty() {
+fn without_code(map: &CodeMap<'_>, processes: &Processes, facts: &RecordLineFacts) -> Vec<Pid> {
+    if !facts.is_empty() {
         return Vec::new();
     }
     let known: BTreeSet<Pid> = map.pids().collect();

@@ -4,7 +4,8 @@ use crate::model::code::Line;
 use crate::model::lasting::{ALWAYS, UNTIMED};
 use crate::model::process::{Marker, Processes};
 use crate::model::{Nanos, Pid};
-use crate::records::perf_script::rewrite::{Answer, Named, State, Wanted};
+use crate::records::perf_script::record_lines::RecordLineFacts;
+use crate::records::perf_script::rewrite::{Answer, Named, Wanted};
 use crate::resolve::code_map::{CodeMap, Hit, How};
 use crate::resolve::symbols::SymbolOptions;
 use std::borrow::Cow;
@@ -116,20 +117,20 @@ fn markers_by_process(processes: &Processes) -> BTreeMap<Pid, usize> {
 
 /// Adds processes and their ancestors to those whose JIT code is loaded, with the forks, execs and mappings of jitdumps
 /// that are known from the text.
-pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, state: &State) {
+pub(super) fn ask_for(processes: &mut Processes, pids: &BTreeSet<Pid>, facts: &RecordLineFacts) {
     let mut known = markers_by_process(processes);
     let mut waiting: Vec<Pid> = pids.iter().copied().collect();
     while let Some(pid) = waiting.pop() {
         let process = processes.by_pid.entry(pid).or_default();
         process.has_jit_memory = true;
-        process.execs = state.known().execs(pid).to_vec();
+        process.execs = facts.execs(pid).to_vec();
         // A forked child runs the code of its parent, so the parent's JIT code is needed as well.
-        let forked = state.known().forked(pid);
+        let forked = facts.forked(pid);
         if forked.is_some() && process.forked != forked {
             process.forked = forked;
             waiting.extend(forked.map(|(parent, _)| parent));
         }
-        let markers = state.known().markers(pid);
+        let markers = facts.markers(pid);
         let known = known.insert(pid, markers.len()).unwrap_or(0);
         for marked in markers.iter().skip(known) {
             let path = PathBuf::from(std::ffi::OsString::from_vec(marked.path.clone()));

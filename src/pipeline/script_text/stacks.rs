@@ -1,19 +1,19 @@
 //! Reads perf script's text as stacks. A block is parsed as soon as its frames of JIT code have names.
 
 use super::feeder::Cutting;
-use super::{BlockHandling, Filtered, NamedBlock, TextFilter};
+use super::{BlockHandling, Filtered, HEAD, NamedBlock, TextFilter};
 use super::{images_directory, input_directory, report_frameless, report_nameless, summarize};
 use crate::error::{Result, Warnings};
 use crate::io::{InPath, OutPath, Stream};
 use crate::model::stacks::{Keep, Profile};
-use crate::pipeline::lines::{BLOCK, HEAD};
+use crate::pipeline::lines::BLOCK;
 use crate::pipeline::open::shown;
 use crate::pipeline::readers::{AddedParts, HasProfile, PartRead, Readers};
 use crate::pipeline::spare::Spare;
 use crate::pipeline::{Job, Outcome};
-use crate::records::perf_script::has_no_headers;
-use crate::records::perf_script::read::{PartReader, Readable, cut};
+use crate::records::perf_script::read::{PartReader, Readable};
 use crate::records::perf_script::rewrite::Style;
+use crate::records::perf_script::{Layout, cut};
 use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 
@@ -27,13 +27,13 @@ pub(crate) fn read_stacks(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Profile> {
-    let has_no_headers = has_no_headers(input.peek_all(HEAD)?);
+    let layout = Layout::detect(input.peek_all(HEAD)?);
     let mut parts = AddedParts::new("line", keep);
-    let new_reader = || PartReader::new(keep).without_headers(has_no_headers).with_readable_names(readable);
+    let new_reader = || PartReader::new(keep, layout.clone()).with_readable_names(readable);
     let readers = Readers::new(&new_reader, job);
-    let read_block =
-        |block: &NamedBlock| readers.read(block.at, |reader| reader.read(&block.bytes, block.state.known()));
-    each_block(input, path, sources, job, outcome, &read_block, &mut |part: PartRead| parts.add(part))?;
+    let read_block = |block: &NamedBlock| readers.read(block.at, |reader| reader.read(&block.bytes, &block.facts));
+    let text = ScriptText { input, layout: &layout, path, sources };
+    each_block(text, job, outcome, &read_block, &mut |part: PartRead| parts.add(part))?;
     let mut warnings = Warnings::new();
     let mut profile = readers.into_profile(parts, &mut warnings);
     profile.perf_names = true;
@@ -41,12 +41,19 @@ pub(crate) fn read_stacks(
     Ok(profile)
 }
 
+/// A text to read.
+struct ScriptText<'a> {
+    input: Stream,
+    layout: &'a Layout,
+    path: &'a InPath,
+    /// Where to find names of JIT code.
+    sources: &'a SourceOptions,
+}
+
 /// Names the frames of JIT code in each block of a text. Calls `make` with each block, in parallel, and `take` with the
 /// results, in order.
-pub(super) fn each_block<T: Send>(
-    input: Stream,
-    path: &InPath,
-    sources: &SourceOptions,
+fn each_block<T: Send>(
+    text: ScriptText<'_>,
     job: &Job,
     outcome: &mut Outcome,
     make: &(dyn Fn(&NamedBlock) -> T + Sync),
@@ -54,9 +61,9 @@ pub(super) fn each_block<T: Send>(
 ) -> Result<()> {
     let filter = TextFilter {
         style: Style::default(),
-        sources,
+        sources: text.sources,
         symbols: &SymbolOptions::default(),
-        input_directory: input_directory(path),
+        input_directory: input_directory(text.path),
         images: images_directory(&OutPath::Stdout),
         job,
     };
@@ -74,8 +81,8 @@ pub(super) fn each_block<T: Send>(
         Ok(())
     };
     let cutting = Cutting { block: BLOCK, cut, at_pauses: false };
-    let handling = BlockHandling { cutting, buffers, make, take };
-    let Filtered { counts, nameless, maps } = filter.run(input, handling, &mut outcome.warnings)?;
+    let handling = BlockHandling { layout: text.layout, cutting, buffers, make, take };
+    let Filtered { counts, nameless, maps } = filter.run(text.input, handling, &mut outcome.warnings)?;
     outcome.summary.extend(maps);
     if counts.named > 0 {
         summarize(&counts, outcome);

@@ -8,7 +8,8 @@
 //! |5        a += b;
 //! ```
 
-use super::frame::{address, is_page_size};
+use super::frame::{ADDRESS_WIDTH, address, is_page_size};
+use crate::bytes::digits::decimal;
 
 /// True if a line is the source line of the frame above: `  file.c:12`, `  file.c:12 (inlined)`, `  a.out[1f]`.
 pub(super) fn is_source_line(line: &[u8]) -> bool {
@@ -19,40 +20,60 @@ pub(super) fn is_source_line(line: &[u8]) -> bool {
 /// True if a line holds a field that perf prints below the frames, or below the header if there are none.
 pub(super) fn is_field_line(line: &[u8]) -> bool {
     match line {
-        [b' ', ..] => is_fields(line.trim_ascii()),
+        [b' ', ..] => is_fields(line.trim_ascii(), line.len()),
         [b'\t', text @ ..] => is_block_of_branch(text),
         [b'|', text @ ..] => text.first().is_some_and(u8::is_ascii_digit),
-        _ => false,
+        _ => is_branch_line(line),
     }
 }
 
 /// True if a line indented by blanks holds one of these fields: registers, instructions, physical address, page size,
-/// branches, BPF output. `text` is the line without blanks around it.
-fn is_fields(text: &[u8]) -> bool {
-    const BEGINNINGS: [&[u8]; 6] = [b"ABI:", b"insn:", b"ilen:", b"IPC:", b"BPF output:", b"BPF string:"];
+/// branches, BPF output, replaced code. `text` is the line without blanks around it, and `columns` its length with them.
+fn is_fields(text: &[u8], columns: usize) -> bool {
+    const BEGINNINGS: [&[u8]; 8] =
+        [b"ABI:", b"insn:", b"ilen:", b"IPC:", b"BPF output:", b"BPF string:", b"old bytes:", b"new bytes:"];
     if BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)) {
         return true;
     }
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let Some(first) = words.next() else { return false };
-    if is_branch(first) {
-        return true;
-    }
     // BPF output continues on lines such as `0008:  00 00`.
     let is_dump = first.strip_suffix(b":").is_some_and(|offset| offset.len() == 4 && is_hex(offset));
-    let is_physical = is_hex(first) && words.clone().next().is_none_or(is_page_size);
-    is_dump || is_physical || is_page_size(first) || is_fields_behind(words)
+    if is_dump || is_page_size(first) || is_branch_line(text) {
+        return true;
+    }
+    // A physical address is printed in the first columns. Frames without symbols are further to the right.
+    let is_alone = words.next().map_or(columns <= ADDRESS_WIDTH + 1, is_page_size);
+    is_hex(first) && is_alone
 }
 
-fn is_fields_behind<'l>(mut words: impl Iterator<Item = &'l [u8]>) -> bool {
-    words.next().is_some_and(is_branch)
+/// True for a line of branches. Their functions are printed as they are, and may contain blanks.
+fn is_branch_line(text: &[u8]) -> bool {
+    let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    !words.clone().next().is_none_or(is_hex) && words.any(is_branch)
 }
 
-/// True if a word is a branch, such as `0x402ce1/0x4028bf/P/-/-/37/CALL` or `work+0x9/leaf+0x0/M/-/-/0/`.
+/// True if a word is a branch, such as `0x402ce1/0x4028bf/P/-/-/37/CALL` or `work+0x9/leaf+0x0/M/-/-/0/`: it contains the
+/// prediction, the two flags of transactions, and a number of cycles.
 fn is_branch(word: &[u8]) -> bool {
-    let mut parts = word.rsplit(|byte| *byte == b'/');
-    let is_flag = |part: &[u8]| matches!(part, b"P" | b"M" | b"-" | b"X" | b"A" | b"N");
-    memchr::memchr_iter(b'/', word).count() >= 5 && parts.any(is_flag)
+    let is_prediction = |part: &[u8]| !part.is_empty() && part.iter().all(|byte| b"PMN-".contains(byte));
+    let mut parts = word.split(|byte| *byte == b'/');
+    loop {
+        let mut next = parts.clone();
+        let (Some(prediction), Some(transaction), Some(abort), Some(cycles)) =
+            (next.next(), next.next(), next.next(), next.next())
+        else {
+            return false;
+        };
+        if is_prediction(prediction)
+            && matches!(transaction, b"X" | b"-")
+            && matches!(abort, b"A" | b"-")
+            && decimal(cycles).is_some()
+        {
+            return true;
+        }
+        parts.next();
+    }
 }
 
 /// True if a line indented by a tab holds instructions of branches (`-F +brstackinsn`), metrics, or tracepoint fields
@@ -88,6 +109,10 @@ mod tests {
             " ilen: 3 insn: 48 01 c8",
             " 0x402ce1/0x4028bf/P/-/-/37/CALL  0x402ce1/0x4028bf/P/-/-/37/CALL ",
             " work+0x9/leaf+0x0/M/-/-/0/ ",
+            "work+0x9/leaf+0x0/M/-/-/0/CALL/- leaf+0x0/[unknown]/P/-/-/0/RET/- ",
+            " operator new(unsigned long)+0x12/std::f(int, a)+0x3/P/-/-/0/CALL ",
+            " 0x1(/opt/a b/bin/x)/0x2([unknown])/M/-/-/0/ ",
+            "     old bytes: 90 90",
             "|5        a += b;",
             "\tmetric:    0.50  insn per cycle",
             "\tmain+4:",
@@ -104,6 +129,7 @@ mod tests {
             assert!(!is_field_line(line.as_bytes()), "{line}");
         }
         assert!(is_source_line(b"  x.c:3") && is_source_line(b"  x.c:3 (inlined)") && is_source_line(b"  a.out[1f]"));
+        assert!(is_source_line(b"  /home/P/a/-/src/x/y.c:3") && is_source_line(b"  /home/M/-/-/a/x.c:3 (inlined)"));
         assert!(!is_source_line(b"   x.c:3") && !is_source_line(b"  noise"));
     }
 }

@@ -6,28 +6,28 @@ use crate::model::backing::{Backing, base_name};
 
 /// A frame as printed. All fields borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Frame<'a> {
+pub(super) struct Frame<'a> {
     /// The address as printed. Whether it is absolute depends on perf's version and the object.
-    pub addr: u64,
+    pub(super) addr: u64,
     /// The symbol without its offset; `[unknown]` if perf had none.
-    pub symbol: &'a [u8],
+    pub(super) symbol: &'a [u8],
     /// The offset of the address in the function, as printed after the symbol; `None` if it was not printed.
-    pub offset: Option<u64>,
+    pub(super) offset: Option<u64>,
     /// The object without its parentheses; `None` if it was not printed.
-    pub dso: Option<&'a [u8]>,
+    pub(super) dso: Option<&'a [u8]>,
     /// The offset in the object (`-F +dsoff`); `None` if it was not printed.
-    pub dso_offset: Option<u64>,
+    pub(super) dso_offset: Option<u64>,
     /// True if perf marked the frame as a call that was inlined into its caller.
-    pub inlined: bool,
+    pub(super) inlined: bool,
 }
 
 /// What perf prints for an unknown symbol or object.
-pub const UNKNOWN: &[u8] = b"[unknown]";
+pub(super) const UNKNOWN: &[u8] = b"[unknown]";
 
 impl<'a> Frame<'a> {
     /// Parses a frame line, which may be indented but must not end with a line break. `None` if the line is not a
     /// frame. A missing or empty symbol becomes [`UNKNOWN`].
-    pub fn parse(line: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
         let line = line.trim_ascii_start();
         let (addr, rest) = address(line)?;
         if rest.is_empty() {
@@ -62,16 +62,16 @@ impl<'a> Frame<'a> {
     }
 
     /// Parses a frame line that is indented by a tab or by blanks. perf prints a tab, but terminals, editors and
-    /// `expand` turn it into blanks. `None` if the line is not indented, or is something else: a header or an
-    /// instruction.
-    pub fn parse_indented(line: &'a [u8]) -> Option<Self> {
+    /// `expand` turn it into blanks. `None` if the line is not indented, or is something else: a header, an
+    /// instruction or, if it holds nothing but a number, a thread ID.
+    pub(super) fn parse_indented(line: &'a [u8]) -> Option<Self> {
         let frame = match line.first()? {
             b'\t' | b' ' => Self::parse(line)?,
             _ => return None,
         };
         let is_other_line = match line[0] {
             b'\t' => memchr::memchr(b'\t', &line[1..]).is_some() && is_instruction(line),
-            _ => is_header(line),
+            _ => is_header(line) || line.len() < ADDRESS_WIDTH && is_number(line.trim_ascii()),
         };
         if is_other_line { None } else { Some(frame) }
     }
@@ -116,7 +116,7 @@ impl<'a> Frame<'a> {
 
     /// Parses a frame line that lost its indentation. Only symbol and object distinguish it from other lines, so `None`
     /// is returned without an object.
-    pub fn parse_unindented(line: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse_unindented(line: &'a [u8]) -> Option<Self> {
         let has_indent = line.first().is_none_or(u8::is_ascii_whitespace);
         if has_indent || !line.ends_with(b")") {
             return None;
@@ -148,9 +148,20 @@ fn is_header(line: &[u8]) -> bool {
     }
     // Without a time, a frame such as `401745 Builtin: Load (x)` looks like a header, but has no command name. In a
     // one-line sample without a command name, a padded address follows the event.
-    let event_end = header.event_end();
-    header.event_up_to(event_end).is_some()
-        && (!header.comm.is_empty() || is_padded_address(header.after_event(event_end), ADDRESS_WIDTH))
+    header.event.is_some() && (!header.comm.is_empty() || is_padded_address(header.tail, ADDRESS_WIDTH))
+}
+
+/// Parses the header of a one-line sample that has no thread ID: `shop cycles:u:           401136 pack (/bin/shop)`.
+/// Only the padded address after the event distinguishes such a line from other text. `None` for other lines.
+pub(super) fn parse_one_line_header(line: &[u8]) -> Option<Header<'_>> {
+    if line.starts_with(b"\t") || line.starts_with(b"#") {
+        return None;
+    }
+    let header = Header::parse_above_frames(line);
+    let is_sample = header.event.is_some()
+        && is_padded_address(header.tail, ADDRESS_WIDTH)
+        && Frame::parse_in_line(header.tail).is_some();
+    if is_sample { Some(header) } else { None }
 }
 
 /// How many numbers of a line may be tried as the address of its frame. perf prints fewer numbers before a frame; the
@@ -275,15 +286,15 @@ fn split_offset(symbol: &[u8]) -> (&[u8], Option<u64>) {
 
 /// Whether the unnamed frames of an object may be JIT code, judged by the object's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum DsoKind {
+pub(super) enum DsoKind {
     /// Memory without a file, or an unknown object. The address is absolute. Holds the process ID if the object's name
     /// contains it, as in `/tmp/perf-PID.map`.
     Anonymous(Option<i32>),
     /// A file through which JIT compilers write code, or an ELF image of JIT code. The address may be relative to the
     /// file.
     FileBacked,
-    /// A file that was deleted or is in shared memory. It may be a library, or JIT code that a compiler wrote there.
-    /// The address may be relative to the file.
+    /// A file that was deleted, is in shared memory, or whose path the kernel couldn't state; or a kernel object. It may
+    /// be a library, or JIT code that a compiler wrote there. The address may be relative to the file.
     MaybeJit,
     /// Any other object: no JIT code.
     Other,
@@ -291,7 +302,7 @@ pub enum DsoKind {
 
 impl DsoKind {
     /// Classifies an object by its name; `None` means that no object was printed.
-    pub fn classify(dso: Option<&[u8]>) -> Self {
+    pub(super) fn classify(dso: Option<&[u8]>) -> Self {
         let Some(dso) = dso else { return Self::Anonymous(None) };
         let backing = Backing::of(dso);
         if dso == UNKNOWN || dso == b"anon" || dso.starts_with(b"[JIT] ") || backing.is_private_memory() {
@@ -304,7 +315,7 @@ impl DsoKind {
         let is_image = base.starts_with(b"jitted-") && base.ends_with(b".so");
         if is_image || backing.is_shared_memory() {
             Self::FileBacked
-        } else if backing.is_likely_jit_file() {
+        } else if backing.is_likely_jit_file() || matches!(backing, Backing::Untold | Backing::AnonInode) {
             Self::MaybeJit
         } else {
             Self::Other
@@ -479,7 +490,7 @@ mod tests {
             "/run/jitted-77-3.so",
         ];
         assert_eq!(those(|path| DsoKind::classify(Some(path)) == DsoKind::FileBacked), file_backed);
-        let maybe = ["/usr/lib/libc.so.6 (deleted)", "/dev/shm/code"];
+        let maybe = ["//toolong", "anon_inode:[perf_event]", "/usr/lib/libc.so.6 (deleted)", "/dev/shm/code"];
         assert_eq!(those(|path| DsoKind::classify(Some(path)) == DsoKind::MaybeJit), maybe);
     }
 

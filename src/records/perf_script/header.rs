@@ -5,34 +5,43 @@ use crate::model::{Nanos, Pid, Tid};
 use std::ops::Range;
 
 /// The fields that were recognized in a header. All borrow from the line.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Header<'a> {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Header<'a> {
     /// The command name; empty if it was not printed.
-    pub comm: &'a [u8],
+    pub(super) comm: &'a [u8],
     /// The process ID; `None` if it was not printed (`-F pid`).
-    pub pid: Option<Pid>,
+    pub(super) pid: Option<Pid>,
     /// The thread ID; `None` if it was not printed. A single number is taken for the thread ID, which perf prints by
     /// default.
-    pub tid: Option<Tid>,
+    pub(super) tid: Option<Tid>,
     /// The CPU; `None` if it was not printed.
-    pub cpu: Option<u32>,
+    pub(super) cpu: Option<u32>,
     /// The time, which perf truncated to microseconds unless `nanos` is true. `None` if it was not printed.
-    pub time: Option<Nanos>,
+    pub(super) time: Option<Nanos>,
     /// True if the time was printed with nine digits (`--ns`).
-    pub nanos: bool,
+    pub(super) nanos: bool,
+    /// The sampling period: the number before the event's name, or before the fields that follow the time. `None` if it
+    /// was not printed.
+    pub(super) period: Option<u64>,
+    /// The event's name, without its colon; `None` if it was not printed.
+    pub(super) event: Option<&'a [u8]>,
     /// The rest of the line after the time (or after the thread, if there is no time): period, event and, in one-line
     /// samples, the frame.
-    pub rest: &'a [u8],
+    pub(super) rest: &'a [u8],
+    /// The end of [`Self::rest`] that follows the event, or all of it if there is no event. In a one-line sample it
+    /// contains the frame.
+    pub(super) tail: &'a [u8],
 }
 
 impl<'a> Header<'a> {
     /// Parses a line. `None` if it cannot be a header: it needs a time, or a thread ID and an event.
-    pub fn parse(line: &'a [u8]) -> Option<Self> {
+    pub(super) fn parse(line: &'a [u8]) -> Option<Self> {
         if line.is_empty() || line[0] == b'\t' || line[0] == b'#' {
             return None;
         }
-        let tokens = Tokens { line, offset: 0 };
-        Self::parse_with_time(line, tokens).or_else(|| Self::parse_without_time(line, tokens))
+        let words = Words { line, offset: 0 };
+        let fields = Self::parse_with_time(line, words).or_else(|| Self::parse_without_time(line, words))?;
+        Some(fields.with_event())
     }
 
     /// True if a line can be a header and has a time.
@@ -47,62 +56,61 @@ impl<'a> Header<'a> {
 
     /// Parses a line that must be a header because frames follow directly. Depending on `-F`, it may lack time and
     /// event, or consist of nothing but a command name.
-    pub fn parse_above_frames(line: &'a [u8]) -> Self {
+    pub(super) fn parse_above_frames(line: &'a [u8]) -> Self {
         if let Some(header) = Self::parse(line) {
             return header;
         }
-        let mut tokens = Tokens { line, offset: 0 };
-        let event = tokens.find(|(_, token)| is_event(token) && parse_time(token).is_none());
+        let mut words = Words { line, offset: 0 };
+        let event = words.find(|(_, word)| is_event(word) && parse_time(word).is_none());
         let fields_end = event.map_or(line.len(), |(start, _)| start);
-        let mut header =
-            Self { comm: b"", pid: None, tid: None, cpu: None, time: None, nanos: false, rest: &line[fields_end..] };
+        let mut header = Self { rest: &line[fields_end..], ..Self::default() };
         let mut comm_end = fields_end;
-        let mut last_token_end = 0;
-        for (start, token) in (Tokens { line: &line[..fields_end], offset: 0 }) {
-            let time = parse_time(token);
+        let mut last_word_end = 0;
+        for (start, word) in (Words { line: &line[..fields_end], offset: 0 }) {
+            let time = parse_time(word);
             if time.is_none()
-                && !is_padded(line, start, token, PERIOD_WIDTH)
-                && let Some(Ids { pid, tid }) = parse_ids(token)
+                && !is_padded(line, start, word, PERIOD_WIDTH)
+                && let Some(Ids { pid, tid }) = parse_ids(word)
             {
                 (header.pid, header.tid) = (pid, tid);
                 comm_end = start;
-            } else if let Some(cpu) = parse_cpu(token) {
+            } else if let Some(cpu) = parse_cpu(word) {
                 header.cpu = Some(cpu);
                 comm_end = comm_end.min(start);
             } else if let Some((time, nanos)) = time {
                 (header.time, header.nanos) = (Some(time), nanos);
                 comm_end = comm_end.min(start);
-                header.rest = &line[start + token.len()..];
-            } else if decimal(token).is_some() {
+                header.rest = &line[start + word.len()..];
+            } else if decimal(word).is_some() {
                 comm_end = comm_end.min(start);
-                header.rest = &line[last_token_end..];
+                header.rest = &line[last_word_end..];
             }
-            last_token_end = start + token.len();
+            last_word_end = start + word.len();
         }
         header.comm = line[..comm_end].trim_ascii();
-        header
+        header.with_event()
     }
 
     /// Parses a header with a time. The number before the time (or before CPU and flags) is the thread ID; everything
     /// before that is the command name.
-    fn parse_with_time(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
+    fn parse_with_time(line: &'a [u8], words: Words<'a>) -> Option<Self> {
         // The last process and thread ID, with their offset in the line.
         let mut ids: Option<(usize, Ids)> = None;
         let mut cpu = None;
-        for (start, token) in tokens {
+        for (start, word) in words {
             if (ids.is_some() || line[..start].trim_ascii().is_empty())
-                && let Some((time, nanos)) = parse_any_time(line, token)
+                && let Some((time, nanos)) = parse_any_time(line, word)
             {
                 let (comm_end, Ids { pid, tid }) = ids.unwrap_or_default();
                 let comm = without_guest(line[..comm_end].trim_ascii());
-                let rest = &line[start + token.len()..];
-                return Some(Self { comm, pid, tid, cpu, time: Some(time), nanos, rest });
-            } else if let Some(found) = parse_ids(token) {
+                let rest = &line[start + word.len()..];
+                return Some(Self { comm, pid, tid, cpu, time: Some(time), nanos, rest, ..Self::default() });
+            } else if let Some(found) = parse_ids(word) {
                 ids = Some((start, found));
                 cpu = None;
-            } else if let Some(number) = parse_cpu(token) {
+            } else if let Some(number) = parse_cpu(word) {
                 cpu = Some(number);
-            } else if ids.is_none() || !is_flags(token) && !is_time_of_day(token) {
+            } else if ids.is_none() || !is_flags(word) && !is_time_of_day(word) {
                 (ids, cpu) = (None, None);
             }
         }
@@ -110,55 +118,65 @@ impl<'a> Header<'a> {
     }
 
     /// Parses a header without a time. The thread ID is the last number before the event that can be one.
-    fn parse_without_time(line: &'a [u8], tokens: Tokens<'a>) -> Option<Self> {
+    fn parse_without_time(line: &'a [u8], words: Words<'a>) -> Option<Self> {
         // The last process and thread ID, with their range in the line.
         let mut ids: Option<(Range<usize>, Ids)> = None;
         let mut cpu = None;
         // How many numbers precede the current word directly.
         let mut numbers = 0;
-        for (start, token) in tokens {
-            let is_period = line[..start].trim_ascii().is_empty() && is_padded(line, start, token, PERIOD_WIDTH);
-            if let Some(found) = parse_ids(token).filter(|_| !is_period) {
+        for (start, word) in words {
+            let is_period = line[..start].trim_ascii().is_empty() && is_padded(line, start, word, PERIOD_WIDTH);
+            if let Some(found) = parse_ids(word).filter(|_| !is_period) {
                 numbers += 1;
                 // The second of two plain numbers in a row is the period.
                 if numbers == 1 || found.pid.is_some() {
-                    ids = Some((start..start + token.len(), found));
+                    ids = Some((start..start + word.len(), found));
                     cpu = None;
                 }
-            } else if let Some(number) = parse_cpu(token) {
+            } else if let Some(number) = parse_cpu(word) {
                 cpu = Some(number);
-            } else if is_event(token) {
+            } else if is_event(word) {
                 let (range, Ids { pid, tid }) = ids?;
                 let comm = without_guest(line[..range.start].trim_ascii());
-                return Some(Self { comm, pid, tid, cpu, time: None, nanos: false, rest: &line[range.end..] });
-            } else if numbers == 0 || !is_misc(token) && !is_time_of_day(token) {
+                return Some(Self { comm, pid, tid, cpu, rest: &line[range.end..], ..Self::default() });
+            } else if numbers == 0 || !is_misc(word) && !is_time_of_day(word) {
                 numbers = 0;
             }
         }
         None
     }
 
-    /// The event's name; `None` if it was not printed. It follows the time, or the period.
-    pub fn event(&self) -> Option<&'a [u8]> {
-        self.event_up_to(self.event_end())
+    /// Finds event and period in [`Self::rest`].
+    fn with_event(mut self) -> Self {
+        let event_end = self.event_end();
+        let fields = &self.rest[..event_end.unwrap_or(self.rest.len())];
+        for (start, word) in (Words { line: fields, offset: 0 }) {
+            // Without an event, only the padding shows that a number is a period.
+            if (event_end.is_some() || is_padded(fields, start, word, PERIOD_WIDTH))
+                && let Some(period) = number(word)
+            {
+                self.period = Some(period);
+                break;
+            }
+        }
+        self.tail = self.rest;
+        if let Some(end) = event_end {
+            let start = fields.iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1);
+            self.event = Some(&fields[start..end - 1]).filter(|name| !name.is_empty());
+            self.tail = &self.rest[end..];
+        }
+        self
     }
 
-    /// The event's name. `end` is the end of its colon in `rest`, from [`Self::event_end`].
-    pub(super) fn event_up_to(&self, end: Option<usize>) -> Option<&'a [u8]> {
-        let end = end?;
-        let start = self.rest[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |blank| blank + 1);
-        (end - start > 1).then_some(&self.rest[start..end - 1])
-    }
-
-    /// The end of the event's colon in `rest`; `None` if no event was printed.
-    pub(super) fn event_end(&self) -> Option<usize> {
-        for (start, token) in (Tokens { line: self.rest, offset: 0 }) {
-            if token.ends_with(b":") {
-                return Some(start + token.len());
+    /// The end of the event's colon in [`Self::rest`]; `None` if no event was printed.
+    fn event_end(&self) -> Option<usize> {
+        for (start, word) in (Words { line: self.rest, offset: 0 }) {
+            if word.ends_with(b":") {
+                return Some(start + word.len());
             }
             // Without a time, fields that follow the thread ID may come before the event.
             let may_precede_event =
-                decimal(token).is_some() || is_misc(token) || is_time_of_day(token) || parse_cpu(token).is_some();
+                decimal(word).is_some() || is_misc(word) || is_time_of_day(word) || parse_cpu(word).is_some();
             if !may_precede_event {
                 return None;
             }
@@ -166,35 +184,9 @@ impl<'a> Header<'a> {
         None
     }
 
-    /// The sampling period: the number before the event's name, or before the fields that follow the time. `None` if it
-    /// was not printed.
-    pub fn period(&self) -> Option<u64> {
-        self.period_up_to(self.event_end())
-    }
-
-    /// Like [`Self::period`], if the result of [`Self::event_end`] is known.
-    pub(super) fn period_up_to(&self, event_end: Option<usize>) -> Option<u64> {
-        let fields = &self.rest[..event_end.unwrap_or(self.rest.len())];
-        for (start, token) in (Tokens { line: fields, offset: 0 }) {
-            // Without an event, only the padding shows that a number is a period.
-            if (event_end.is_some() || is_padded(self.rest, start, token, PERIOD_WIDTH))
-                && let Some(period) = number(token)
-            {
-                return Some(period);
-            }
-        }
-        None
-    }
-
-    /// The text after the event, without white space at its end. `event_end` is the result of [`Self::event_end`]. In a
-    /// one-line sample the text begins with the frame.
-    pub(super) fn after_event(&self, event_end: Option<usize>) -> &'a [u8] {
-        self.rest[event_end.unwrap_or(0)..].trim_ascii_end()
-    }
-
     /// The time to look up JIT code at: the end of the microsecond or nanosecond that was printed. Code that was logged
     /// within the same microsecond may be the sampled code. `None` if no time was printed.
-    pub fn lookup_time(&self) -> Option<Nanos> {
+    pub(super) fn lookup_time(&self) -> Option<Nanos> {
         self.time.map(|time| if self.nanos { time } else { Nanos(time.0.saturating_add(999)) })
     }
 }
@@ -207,13 +199,13 @@ struct Ids {
 
 /// Iterator over the words of a line and their offsets.
 #[derive(Clone, Copy)]
-struct Tokens<'a> {
+struct Words<'a> {
     line: &'a [u8],
     /// Offset in the line from which the next word is searched.
     offset: usize,
 }
 
-impl<'a> Iterator for Tokens<'a> {
+impl<'a> Iterator for Words<'a> {
     type Item = (usize, &'a [u8]);
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -230,15 +222,15 @@ impl<'a> Iterator for Tokens<'a> {
 /// Width to which perf pads a period, in columns.
 const PERIOD_WIDTH: usize = 10;
 
-/// True if the word `token`, which begins at offset `start` of a line, is padded with blanks to `width` columns.
-fn is_padded(line: &[u8], start: usize, token: &[u8], width: usize) -> bool {
+/// True if the word `word`, which begins at offset `start` of a line, is padded with blanks to `width` columns.
+fn is_padded(line: &[u8], start: usize, word: &[u8], width: usize) -> bool {
     let blanks = line[..start].iter().rev().take_while(|byte| **byte == b' ').count();
-    blanks + token.len() >= width
+    blanks + word.len() >= width
 }
 
 /// True if a word looks like an event's name with its colon.
-fn is_event(token: &[u8]) -> bool {
-    token.len() > 1 && token.ends_with(b":")
+fn is_event(word: &[u8]) -> bool {
+    word.len() > 1 && word.ends_with(b":")
 }
 
 /// Removes what perf prints before the command name for the guest of a virtual machine (`VM:12345 VCPU:001`).
@@ -256,12 +248,12 @@ fn without_guest(comm: &[u8]) -> &[u8] {
 
 /// Parses a time. Also accepts the format of simpleperf's first `report_sample.py`, which separates fields by tabs and
 /// prints the microseconds without leading zeros.
-fn parse_any_time(line: &[u8], token: &[u8]) -> Option<(Nanos, bool)> {
-    let time = parse_time(token);
-    if time.is_some() || !token.ends_with(b":") || memchr::memchr(b'\t', line).is_none() {
+fn parse_any_time(line: &[u8], word: &[u8]) -> Option<(Nanos, bool)> {
+    let time = parse_time(word);
+    if time.is_some() || !word.ends_with(b":") || memchr::memchr(b'\t', line).is_none() {
         return time;
     }
-    let text = token.strip_suffix(b":")?;
+    let text = word.strip_suffix(b":")?;
     let dot = text.iter().position(|&byte| byte == b'.').filter(|dot| text.len() - dot <= 6)?;
     let micros = decimal(&text[..dot])?.checked_mul(1_000_000)?.checked_add(decimal(&text[dot + 1..])?)?;
     Some((Nanos(micros.checked_mul(1000)?), false))
@@ -269,8 +261,8 @@ fn parse_any_time(line: &[u8], token: &[u8]) -> Option<(Nanos, bool)> {
 
 /// Parses a time: `477.666805:` or, with `--ns`, `477.666805123:`. Also returns true if it has nine digits. `None` for
 /// other words.
-fn parse_time(token: &[u8]) -> Option<(Nanos, bool)> {
-    let text = token.strip_suffix(b":")?;
+fn parse_time(word: &[u8]) -> Option<(Nanos, bool)> {
+    let text = word.strip_suffix(b":")?;
     let dot = text.iter().position(|&byte| byte == b'.')?;
     let (seconds, fraction) = (decimal(&text[..dot])?, &text[dot + 1..]);
     let unit = match fraction.len() {
@@ -284,10 +276,10 @@ fn parse_time(token: &[u8]) -> Option<(Nanos, bool)> {
 
 /// Parses `15670` (a thread) or `15670/15671` (process and thread). `None` for other words. perf prints -1 for "no
 /// thread".
-fn parse_ids(token: &[u8]) -> Option<Ids> {
-    let (pid, tid) = match token.iter().position(|&byte| byte == b'/') {
-        Some(slash) => (Some(Pid(parse_id(&token[..slash])?)), &token[slash + 1..]),
-        None => (None, token),
+fn parse_ids(word: &[u8]) -> Option<Ids> {
+    let (pid, tid) = match word.iter().position(|&byte| byte == b'/') {
+        Some(slash) => (Some(Pid(parse_id(&word[..slash])?)), &word[slash + 1..]),
+        None => (None, word),
     };
     Some(Ids { pid, tid: Some(Tid(parse_id(tid)?)) })
 }
@@ -297,29 +289,29 @@ fn parse_id(text: &[u8]) -> Option<i32> {
 }
 
 /// Parses a CPU as perf prints it: `[003]`. `None` for other words.
-fn parse_cpu(token: &[u8]) -> Option<u32> {
-    let inner = token.strip_prefix(b"[")?.strip_suffix(b"]")?;
+fn parse_cpu(word: &[u8]) -> Option<u32> {
+    let inner = word.strip_prefix(b"[")?.strip_suffix(b"]")?;
     decimal(inner).and_then(|cpu| u32::try_from(cpu).ok())
 }
 
 /// True for the flags of trace events (`d..1.`, `d.h2.`) and of `-F misc` (`U`, `K`).
-fn is_flags(token: &[u8]) -> bool {
-    token.len() <= 6 && token.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'.')
+fn is_flags(word: &[u8]) -> bool {
+    word.len() <= 6 && word.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'.')
 }
 
 /// True for the flags of `-F misc`.
-fn is_misc(token: &[u8]) -> bool {
-    token.len() <= 4 && token.iter().all(|byte| b"KUHGgMEFSp".contains(byte))
+fn is_misc(word: &[u8]) -> bool {
+    word.len() <= 4 && word.iter().all(|byte| b"KUHGgMEFSp".contains(byte))
 }
 
 /// True for the date or time of `-F tod`: `2026-11-27`, `04:11:16.695520`.
-fn is_time_of_day(token: &[u8]) -> bool {
-    let has_two = |separator: u8| token.iter().filter(|byte| **byte == separator).count() == 2;
-    token.len() >= 8
-        && token[0].is_ascii_digit()
-        && token[token.len() - 1].is_ascii_digit()
+fn is_time_of_day(word: &[u8]) -> bool {
+    let has_two = |separator: u8| word.iter().filter(|byte| **byte == separator).count() == 2;
+    word.len() >= 8
+        && word[0].is_ascii_digit()
+        && word[word.len() - 1].is_ascii_digit()
         && (has_two(b'-') || has_two(b':'))
-        && token.iter().all(|byte| byte.is_ascii_digit() || b"-:.".contains(byte))
+        && word.iter().all(|byte| byte.is_ascii_digit() || b"-:.".contains(byte))
 }
 
 #[cfg(test)]
@@ -330,7 +322,7 @@ mod tests {
         let header = Header::parse(line.as_bytes()).unwrap_or_else(|| panic!("not a header: {line}"));
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let time = header.time.map(|time| time.0);
-        (text(header.comm), header.pid.map(|p| p.0), header.tid.map(|t| t.0), time, header.event().map(text))
+        (text(header.comm), header.pid.map(|p| p.0), header.tid.map(|t| t.0), time, header.event.map(text))
     }
 
     #[test]
@@ -399,7 +391,7 @@ mod tests {
             assert_eq!(parse(line), (comm.into(), pid, tid, time, event.map(str::to_owned)), "{line}");
         }
         let guest = Header::parse(b"il 25872 U 1001001 task-clock:u: ").unwrap();
-        assert_eq!(guest.period(), Some(1_001_001));
+        assert_eq!(guest.period, Some(1_001_001));
     }
 
     #[test]
@@ -421,7 +413,7 @@ mod tests {
             let header = Header::parse_above_frames(line.as_bytes());
             assert_eq!(header.comm, comm.as_bytes(), "{line}");
             assert_eq!((header.tid.map(|tid| tid.0), header.time.is_some()), (tid, has_time), "{line}");
-            assert_eq!((header.period(), header.event()), (period, event.map(str::as_bytes)), "{line}");
+            assert_eq!((header.period, header.event), (period, event.map(str::as_bytes)), "{line}");
         }
     }
 
@@ -435,7 +427,7 @@ mod tests {
     #[test]
     fn periods_and_the_end_of_the_microsecond() {
         let header = Header::parse(b"n 1 2.000003:    1001001 cpu-clock: ").unwrap();
-        assert_eq!((header.period(), header.lookup_time()), (Some(1_001_001), Some(Nanos(2_000_003_999))));
-        assert_eq!(Header::parse(b"n 1 2.000003: cpu-clock: ").unwrap().period(), None);
+        assert_eq!((header.period, header.lookup_time()), (Some(1_001_001), Some(Nanos(2_000_003_999))));
+        assert_eq!(Header::parse(b"n 1 2.000003: cpu-clock: ").unwrap().period, None);
     }
 }

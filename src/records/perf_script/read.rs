@@ -1,24 +1,20 @@
 //! Reads perf script output into a profile.
 //!
-//! For reading in parallel, a text can be cut into parts ([`cut`]). The reader of a part also needs the facts from the
-//! record lines before it ([`RecordLineFacts`]).
+//! For reading in parallel, a text can be cut into parts ([`cut`](super::cut)). The reader of a part also needs the facts
+//! from the record lines before it ([`RecordLineFacts`]).
 //!
-//! For speed: most stacks are exact repetitions and are looked up by their text (`seen`). Others share most callers
-//! with the previous stack; the two are compared from the end, where the callers are (`callers`). Each distinct frame
-//! line is parsed only once.
+//! For speed, each distinct frame line is parsed only once, and callers that a stack shares with the previous one aren't
+//! looked up again.
 
-mod callers;
-mod seen;
 #[cfg(test)]
 mod tests;
 
-use super::fields::{is_field_line, is_source_line};
 use super::frame::{DsoKind, Frame, INLINED, UNKNOWN};
 use super::header::Header;
-use super::known::{RecordLineFacts, is_record_line};
-use super::{has_no_headers, hash_text, parse_one_line_header, sample_end};
+use super::layout::{Layout, SampleStart};
+use super::lines::{Line, Lines};
+use super::record_lines::RecordLineFacts;
 use crate::analysis::named_frames::kind_of_unnamed;
-use crate::bytes::lines::without_mark;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::backing::{Backing, base_name};
@@ -26,27 +22,24 @@ use crate::model::stacks::{self, FrameId, FrameKind, Keep, Profile, Row, StackId
 use crate::model::{Nanos, Pid, Tid};
 use crate::runtimes::java_calls;
 use crate::runtimes::{RuntimeSet, Tiers};
-use callers::{Callers, Paragraphs};
 use rustc_hash::FxHashMap;
-use seen::{LineFrames, LineMemo, StackMemo};
+use std::ops::Range;
 
 /// Reads a whole text. Each event becomes a series. Samples without a period have weight 1, as in
 /// inferno-collapse-perf.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut reader = PartReader::new(options.keep).without_headers(has_no_headers(bytes));
+    let mut reader = PartReader::new(options.keep, Layout::detect(bytes));
     warnings.extend(reader.read(bytes, &RecordLineFacts::default()).into_warning());
     Ok(reader.into_profile())
 }
 
-/// Reads parts of a text one after the other into one profile. Lines and stacks of earlier parts are remembered.
+/// Reads parts of a text one after the other into one profile. Frame lines of earlier parts are remembered.
 #[derive(Debug)]
 pub struct PartReader {
+    layout: Layout,
     profile: Profile,
     tiers: Tiers,
     lines: LineMemo,
-    stacks: StackMemo,
-    /// True if the text has frames but no headers, with an empty line between samples (`perf script -F ip,sym`).
-    has_no_headers: bool,
     readable: Readable,
 }
 
@@ -54,14 +47,13 @@ pub struct PartReader {
 pub type Readable = fn(&[u8]) -> Option<String>;
 
 impl PartReader {
-    /// Creates a reader with an empty profile.
-    pub fn new(keep: Keep) -> Self {
+    /// Creates a reader with an empty profile, for a text of this layout.
+    pub fn new(keep: Keep, layout: Layout) -> Self {
         let mut profile = Profile::keeping(keep);
         // perf runs on no other system.
         profile.about.os = Some(b"Linux".to_vec());
         profile.perf_names = true;
-        let (lines, stacks) = (LineMemo::default(), StackMemo::default());
-        Self { profile, tiers: Tiers::default(), lines, stacks, has_no_headers: false, readable: |_| None }
+        Self { layout, profile, tiers: Tiers::default(), lines: LineMemo::default(), readable: |_| None }
     }
 
     /// Demangles function names with `readable`.
@@ -70,18 +62,16 @@ impl PartReader {
         self
     }
 
-    /// Sets whether the text has frames but no headers; see [`has_no_headers`].
-    pub fn without_headers(mut self, has_no_headers: bool) -> Self {
-        self.has_no_headers = has_no_headers;
-        self
-    }
-
-    /// Reads the next part of a text, which must end where [`cut`] says. `known` holds the facts from record lines
+    /// Reads the next part of a text, which must end where [`cut`](super::cut) says. `facts` are those from record lines
     /// before it. Returns a count of the lines that were skipped because they belong to no sample.
-    pub fn read(&mut self, text: &[u8], known: &RecordLineFacts) -> Skipped {
+    pub fn read(&mut self, text: &[u8], facts: &RecordLineFacts) -> Skipped {
         self.lines.make_room();
-        let mut reader = TextReader::new(text, known, self);
-        reader.run();
+        let layout = self.layout.clone();
+        let mut reader = TextReader::new(self, facts);
+        for (range, line) in Lines::new(text, &layout) {
+            reader.read_line(line, &text[range.clone()], range.start as u64);
+        }
+        reader.end_sample();
         reader.skipped
     }
 
@@ -96,53 +86,61 @@ impl PartReader {
     }
 }
 
-/// Length in bytes of the longest part at the start of a buffer that contains no incomplete sample. 0 if nothing can be
-/// cut off.
-pub fn cut(buffer: &[u8]) -> usize {
-    sample_end(buffer).unwrap_or_else(|| last_header(buffer))
+/// Remembers the frames of each distinct frame line.
+#[derive(Debug, Default)]
+struct LineMemo {
+    /// Ranges of `frames`.
+    lines: FxHashMap<Box<[u8]>, Range<u32>>,
+    /// The frames of all lines. Those of a line are leaf first; most lines have one, but a Java symbol can list inlined
+    /// calls.
+    frames: Vec<FrameId>,
+    /// Total length of the lines in bytes.
+    len: usize,
 }
 
-/// Offset of the last header in the buffer that is a complete line; 0 if there is none.
-fn last_header(buffer: &[u8]) -> usize {
-    let mut end = memchr::memrchr(b'\n', buffer).unwrap_or(0);
-    while end > 0 {
-        let start = memchr::memrchr(b'\n', &buffer[..end]).map_or(0, |at| at + 1);
-        let line = buffer[start..end].trim_ascii_end();
-        let is_header = || match Header::parse(line) {
-            Some(header) => header.event().is_some() || header.time.is_some(),
-            None => parse_one_line_header(line).is_some(),
-        };
-        if !is_record_line(line) && is_header() {
-            return start;
+impl LineMemo {
+    /// Empties the memo if it is too large.
+    fn make_room(&mut self) {
+        const MOST_BYTES: usize = 4 << 20;
+        const MOST_FRAMES: usize = 1 << 16;
+        if self.len > MOST_BYTES || self.frames.len() > MOST_FRAMES {
+            *self = Self::default();
         }
-        end = start.saturating_sub(1);
     }
-    0
+
+    /// The frames of a line, leaf first; `None` if the line isn't remembered.
+    fn get(&self, line: &[u8]) -> Option<&[FrameId]> {
+        let Range { start, end } = self.lines.get(line)?;
+        Some(&self.frames[*start as usize..*end as usize])
+    }
+
+    fn add(&mut self, line: &[u8], frames: &[FrameId]) {
+        let (start, end) = (self.frames.len(), self.frames.len() + frames.len());
+        if let (Ok(start), Ok(end)) = (u32::try_from(start), u32::try_from(end)) {
+            self.frames.extend_from_slice(frames);
+            self.len += line.len();
+            self.lines.insert(line.into(), start..end);
+        }
+    }
 }
 
-struct TextReader<'t> {
-    text: &'t [u8],
-    /// The reader of all parts, which remembers lines and stacks of earlier ones.
-    part: &'t mut PartReader,
-    /// Facts from record lines before this part. Those from lines of this part are in `known`.
-    before: &'t RecordLineFacts,
-    known: RecordLineFacts,
+/// Reads one part of a text.
+struct TextReader<'t, 'p> {
+    part: &'p mut PartReader,
+    /// Facts from the record lines so far.
+    facts: RecordLineFacts,
     sample: Option<OpenSample<'t>>,
-    /// True if the last sample has ended and only its empty line has been read since. With `-F srccode`, perf prints
-    /// source code below the empty line.
-    last_was_sample: bool,
-    skipped: Skipped,
-    paragraphs: Paragraphs,
-    callers: Callers,
-    /// The lines of the current stack that it doesn't share with the previous one, and the frames of each. A line is
-    /// identified by the number of bytes from its start to the end of the stack.
-    lines: Vec<(usize, LineFrames)>,
+    /// The frames of the current sample, leaf first, as printed.
+    frames: Vec<FrameId>,
+    /// The frames of the last sample, outermost first, each with the stack that ends with it.
+    last_stack: Vec<(FrameId, StackId)>,
     /// The last sample's thread, as printed in its header, and the thread's track.
     thread: Option<(TextThread<'t>, TrackId)>,
     /// The index of each event's series, for the events of this part.
     events: FxHashMap<&'t [u8], usize>,
     /// The event of the last sample, and the index of its series.
     last_event: Option<(&'t [u8], usize)>,
+    skipped: Skipped,
 }
 
 /// A sample's thread as printed in its header.
@@ -154,247 +152,68 @@ struct TextThread<'t> {
 }
 
 /// A sample whose frames are being read.
+#[derive(Debug, Clone, Copy)]
 struct OpenSample<'t> {
     event: &'t [u8],
     track: TrackId,
     /// The sampling period; `None` if the text doesn't show periods.
     period: Option<u64>,
     time: Option<Nanos>,
-    /// The frames read so far, leaf first, as printed.
-    frames: Vec<FrameId>,
-    /// How the sample's frames are indented; `None` before the first frame.
-    indent: Option<Indent>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Indent {
-    Tab,
-    Blanks,
-    /// Blanks, and the frames are addresses without symbols (`-F ip`). Lines of other fields may look the same, but
-    /// perf prints those only below frames that are indented by a tab.
-    BlanksOfAddresses,
-    Nothing,
-}
-
-impl Indent {
-    fn detect(line: &[u8]) -> Self {
-        match line.first() {
-            Some(b'\t') => Self::Tab,
-            Some(b' ') if line.trim_ascii().iter().all(u8::is_ascii_hexdigit) => Self::BlanksOfAddresses,
-            Some(b' ') => Self::Blanks,
-            _ => Self::Nothing,
-        }
-    }
 }
 
 /// Name of the series for samples without an event name.
 const NO_EVENT: &[u8] = b"samples";
 
-/// True if the first line of `text` is a frame.
-fn begins_with_frame(text: &[u8]) -> bool {
-    let line = &text[..memchr::memchr(b'\n', text).unwrap_or(text.len())];
-    let line = line.trim_ascii_end();
-    match line.first() {
-        Some(b'\t' | b' ') => Frame::parse_indented(line).is_some() && !is_field_line(line),
-        _ => Frame::parse_unindented(line).is_some(),
-    }
-}
-
-impl<'t> TextReader<'t> {
-    fn new(text: &'t [u8], before: &'t RecordLineFacts, part: &'t mut PartReader) -> Self {
+impl<'t, 'p> TextReader<'t, 'p> {
+    fn new(part: &'p mut PartReader, facts: &RecordLineFacts) -> Self {
         Self {
-            text,
             part,
-            before,
-            known: RecordLineFacts::default(),
+            facts: facts.clone(),
             sample: None,
-            last_was_sample: false,
-            skipped: Skipped::new("line"),
-            paragraphs: Paragraphs::default(),
-            callers: Callers::default(),
-            lines: Vec::new(),
+            frames: Vec::new(),
+            last_stack: Vec::new(),
             thread: None,
             events: FxHashMap::default(),
             last_event: None,
+            skipped: Skipped::new("line"),
         }
     }
 
-    fn run(&mut self) {
-        let mut start = 0;
-        while start < self.text.len() {
-            let end = memchr::memchr(b'\n', &self.text[start..]).map_or(self.text.len(), |len| start + len);
-            let below = self.text.get(end + 1..).unwrap_or_default();
-            let line = without_mark(&self.text[start..end]).trim_ascii_end();
-            let begins_sample = self.read_line(line, below, start as u64);
-            start = end + 1;
-            if begins_sample
-                && matches!(below.first(), Some(b'\t' | b' '))
-                && let Some(next) = self.read_stack(start)
-            {
-                start = next;
+    /// Reads a line. `text` is its text, and `offset` where it begins in the part.
+    fn read_line(&mut self, line: Line<'t>, text: &'t [u8], offset: u64) {
+        match line {
+            Line::Empty => self.end_sample(),
+            Line::Header(header, frame) => {
+                self.end_sample();
+                self.begin_sample(&header);
+                if let Some(frame) = frame {
+                    self.push_frames(&frame);
+                }
             }
-        }
-        self.end_sample();
-    }
-
-    /// Reads a line; `below` is the text after it. Returns true if the line begins a sample and its frames follow on
-    /// the next lines.
-    fn read_line(&mut self, line: &'t [u8], below: &[u8], offset: u64) -> bool {
-        if line.is_empty() {
-            self.end_sample();
-            if self.part.has_no_headers && begins_with_frame(below) {
-                return self.begin_sample(&Header::parse_above_frames(line), None, below);
+            Line::Frame(frame) => {
+                if self.sample.is_none() && self.part.layout.sample_start == SampleStart::Frame {
+                    self.begin_sample(&Header::default());
+                }
+                match self.sample {
+                    Some(_) => self.read_frame_line(frame),
+                    None => self.skipped.add(Error::new("a frame without a sample above it").at(offset)),
+                }
             }
-        } else if line.starts_with(b"\t") {
-            self.read_frame_line(line, offset);
-        } else if is_record_line(line) {
-            self.known.apply(line);
-        } else if let Some(frame) = self.parse_frame_without_tab(line) {
-            self.push_to_sample(&frame, line);
-        } else if let Some((header, event_end)) = self.parse_header(line, below) {
-            self.end_sample();
-            return self.begin_sample(&header, event_end, below);
-        } else if self.sample.is_some() && is_source_line(line) {
-            self.read_source_line(&line[2..]);
-        } else if !line.trim_ascii_start().starts_with(b"#") && !self.is_field(line) {
-            self.skipped.add(Error::new("neither a sample's first line nor a frame").at(offset));
-        }
-        false
-    }
-
-    /// Parses a header, and returns it with the end of its event ([`Header::event_end`]). A header without time and
-    /// event is only recognized if a frame follows. `None` if the line is not a header.
-    fn parse_header(&self, line: &'t [u8], below: &[u8]) -> Option<(Header<'t>, Option<usize>)> {
-        if line.starts_with(b"#") {
-            return None;
-        }
-        if let Some(header) = Header::parse(line) {
-            let event_end = header.event_end();
-            let has_frames =
-                || begins_with_frame(below) || Frame::parse_in_line(header.after_event(event_end)).is_some();
-            if header.event_up_to(event_end).is_some() || header.time.is_some() && has_frames() {
-                return Some((header, event_end));
-            }
-        }
-        if let Some(header) = parse_one_line_header(line) {
-            return Some((header, header.event_end()));
-        }
-        let is_below_header = self.sample.is_some() && (is_field_line(line) || is_source_line(line));
-        if is_below_header || self.has_frames() || !begins_with_frame(below) {
-            return None;
-        }
-        let header = Header::parse_above_frames(line);
-        Some((header, header.event_end()))
-    }
-
-    fn has_frames(&self) -> bool {
-        self.sample.as_ref().is_some_and(|sample| !sample.frames.is_empty())
-    }
-
-    /// True if the line holds a field that perf prints below the frames, such as registers, and a sample is above it.
-    fn is_field(&self, line: &[u8]) -> bool {
-        (self.sample.is_some() || self.last_was_sample) && is_field_line(line)
-    }
-
-    /// Parses a frame that is indented by blanks or not at all. All frames of a stack are indented the same way.
-    fn parse_frame_without_tab(&self, line: &'t [u8]) -> Option<Frame<'t>> {
-        let sample = self.sample.as_ref()?;
-        match sample.indent {
-            None => Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)),
-            Some(Indent::Blanks) if line.starts_with(b" ") => {
-                Frame::parse_indented(line).filter(|_| !is_field_line(line))
-            }
-            Some(Indent::BlanksOfAddresses) if line.starts_with(b" ") => Frame::parse_indented(line),
-            // An address of sixteen digits fills its column, so its line may have no indentation.
-            Some(Indent::Blanks | Indent::BlanksOfAddresses | Indent::Nothing) => Frame::parse_unindented(line),
-            Some(Indent::Tab) => None,
+            Line::Source(source) => self.read_source_line(source),
+            Line::Record => self.facts.apply(text),
+            Line::Other => {}
+            Line::Noise(why) => self.skipped.add(Error::new(why).at(offset)),
         }
     }
 
-    /// Reads all frames of the current sample at once, from offset `start` on. Returns where the next sample may begin.
-    /// `None` if the stack can't be read this way; then it must be read line by line.
-    fn read_stack(&mut self, start: usize) -> Option<usize> {
-        let end = self.paragraphs.find_end(self.text, start)?;
-        let text = &self.text[start..end];
-        let hash = hash_text(text);
-        let stack = match self.part.stacks.get(hash, text) {
-            Some(known) => known,
-            None => {
-                let stack = self.read_new_stack(start, end)?;
-                self.part.stacks.add(hash, text, stack);
-                stack
-            }
-        };
-        let sample = self.sample.take()?;
-        self.push_row(&sample, stack);
-        self.last_was_sample = true;
-        Some(end + 2)
-    }
-
-    /// Reads a stack that isn't remembered. `None` if any of its lines is not a frame. `Some(None)` is an empty stack.
-    fn read_new_stack(&mut self, start: usize, end: usize) -> Option<Option<StackId>> {
-        let shared = self.callers.find_shared(self.text, &(start..end));
-        self.lines.clear();
-        let mut line_start = start;
-        let indent = self.text[start];
-        while line_start < shared.new_end {
-            let rest = &self.text[line_start..shared.new_end];
-            let line = &rest[..memchr::memchr(b'\n', rest).unwrap_or(rest.len())];
-            let frames = self.line_frames(line)?;
-            if line.first() != Some(&indent) {
-                return None;
-            }
-            self.lines.push((end - line_start, frames));
-            line_start += line.len() + 1;
-        }
-        self.callers.begin(start..end, &shared);
-        let mut stack = shared.stack;
-        for (to_end, frames) in self.lines.drain(..).rev() {
-            for &frame in self.part.lines.frames(&frames).iter().rev() {
-                stack = Some(self.part.profile.stack(stack, frame));
-            }
-            self.callers.push(to_end, stack);
-        }
-        Some(stack)
-    }
-
-    /// Returns the frames of a line, and remembers them for the next time. `None` if the line is not a frame.
-    fn line_frames(&mut self, line: &'t [u8]) -> Option<LineFrames> {
-        let known = self.part.lines.get(line);
-        if known.is_some() {
-            return known;
-        }
-        let text = line.trim_ascii_end();
-        let frame = Frame::parse_indented(text)?;
-        if is_field_line(text) {
-            return None;
-        }
-        let mut frames = Vec::new();
-        self.push_frames(&frame, &mut frames);
-        self.part.lines.add(line, &frames)
-    }
-
-    /// Begins a sample. Returns true if the header's line contains no frame, so that frames can follow on lines of
-    /// their own. If the next line is a frame, the text after the event isn't taken for one.
-    fn begin_sample(&mut self, header: &Header<'t>, event_end: Option<usize>, below: &[u8]) -> bool {
-        let track = self.track(header);
-        let mut sample = OpenSample {
-            event: header.event_up_to(event_end).unwrap_or(NO_EVENT),
-            track,
-            period: header.period_up_to(event_end),
+    fn begin_sample(&mut self, header: &Header<'t>) {
+        self.frames.clear();
+        self.sample = Some(OpenSample {
+            event: header.event.unwrap_or(NO_EVENT),
+            track: self.track(header),
+            period: header.period,
             time: header.time.filter(|time| time.is_valid()),
-            frames: Vec::new(),
-            indent: None,
-        };
-        // In a one-line sample, the frame follows the event.
-        if let Some(frame) = Frame::parse_in_line(header.after_event(event_end))
-            && !begins_with_frame(below)
-        {
-            self.push_frames(&frame, &mut sample.frames);
-        }
-        let frames_follow = sample.frames.is_empty();
-        self.sample = Some(sample);
-        frames_follow
+        });
     }
 
     /// The track of the thread in a header. If nothing shows the thread's process, the thread's ID is taken for the
@@ -404,7 +223,7 @@ impl<'t> TextReader<'t> {
         if pid.is_none()
             && let Some(tid) = header.tid
         {
-            pid = self.known.process_of(tid).or_else(|| self.before.process_of(tid)).or(Some(Pid(tid.0)));
+            pid = self.facts.process_of(tid).or(Some(Pid(tid.0)));
         }
         let thread = TextThread { comm: header.comm, pid, tid: header.tid };
         if let Some((last, track)) = self.thread
@@ -418,25 +237,14 @@ impl<'t> TextReader<'t> {
         track
     }
 
-    /// Reads a line that begins with a tab.
-    fn read_frame_line(&mut self, line: &'t [u8], offset: u64) {
-        match Frame::parse_indented(line) {
-            Some(frame) if self.sample.is_some() => self.push_to_sample(&frame, line),
-            Some(frame) if self.part.has_no_headers => {
-                self.begin_sample(&Header::parse_above_frames(b""), None, line);
-                self.push_to_sample(&frame, line);
-            }
-            Some(_) => self.skipped.add(Error::new("a frame without a sample above it").at(offset)),
-            None if self.is_field(line) => {}
-            None => self.skipped.add(Error::new("a frame must start with a hexadecimal address").at(offset)),
+    fn read_frame_line(&mut self, line: &[u8]) {
+        if let Some(known) = self.part.lines.get(line) {
+            return self.frames.extend_from_slice(known);
         }
-    }
-
-    fn push_to_sample(&mut self, frame: &Frame<'_>, line: &[u8]) {
-        let Some(mut sample) = self.sample.take() else { return };
-        sample.indent = Some(Indent::detect(line));
-        self.push_frames(frame, &mut sample.frames);
-        self.sample = Some(sample);
+        let Some(frame) = Frame::parse(line) else { return };
+        let above = self.frames.len();
+        self.push_frames(&frame);
+        self.part.lines.add(line, &self.frames[above..]);
     }
 
     /// Reads the source line of the frame above it, such as `file.c:12`. In `file.c:12 (inlined)`, it also says that
@@ -446,7 +254,7 @@ impl<'t> TextReader<'t> {
             Some(text) => (text, true),
             None => (text, false),
         };
-        let Some(last) = self.sample.as_mut().and_then(|sample| sample.frames.last_mut()) else { return };
+        let Some(last) = self.frames.last_mut() else { return };
         let mut frame = *self.part.profile.frame_of(*last);
         if is_inlined && !frame.kind.is_jit() {
             frame.kind = FrameKind::Inlined;
@@ -460,17 +268,20 @@ impl<'t> TextReader<'t> {
         *last = self.part.profile.frame(frame);
     }
 
-    /// Adds the frame of a line. A Java frame may become several, because its symbol can list inlined calls.
-    fn push_frames(&mut self, frame: &Frame<'_>, frames: &mut Vec<FrameId>) {
+    /// Adds the frame of a line to the sample. A Java frame may become several, because its symbol can list inlined calls.
+    fn push_frames(&mut self, frame: &Frame<'_>) {
         if frame_kind(frame) == FrameKind::Jit
             && let Some(calls) = java_calls::split_joined(frame.symbol)
         {
             for symbol in calls.expanded.iter().rev() {
-                frames.push(self.frame(&Frame { symbol, inlined: true, ..*frame }));
+                let inlined = self.frame(&Frame { symbol, inlined: true, ..*frame });
+                self.frames.push(inlined);
             }
-            frames.push(self.frame(&Frame { symbol: calls.root, ..*frame }));
+            let root = self.frame(&Frame { symbol: calls.root, ..*frame });
+            self.frames.push(root);
         } else {
-            frames.push(self.frame(frame));
+            let frame = self.frame(frame);
+            self.frames.push(frame);
         }
     }
 
@@ -499,23 +310,28 @@ impl<'t> TextReader<'t> {
     }
 
     fn end_sample(&mut self) {
-        let Some(sample) = self.sample.take() else {
-            self.last_was_sample = false;
-            return;
-        };
-        self.last_was_sample = true;
-        let mut stack = None;
-        for &frame in sample.frames.iter().rev() {
-            stack = Some(self.part.profile.stack(stack, frame));
-        }
-        self.push_row(&sample, stack);
-    }
-
-    fn push_row(&mut self, sample: &OpenSample<'t>, stack: Option<StackId>) {
-        let series = self.series(sample);
+        let Some(sample) = self.sample.take() else { return };
+        let stack = self.stack();
+        self.frames.clear();
+        let series = self.series(&sample);
         let weight = sample.period.unwrap_or(1);
         let row = Row { track: sample.track, stack, weight, count: 1, time: sample.time };
         self.part.profile.push(series, row);
+    }
+
+    /// The stack of the current sample's frames; `None` if there are none. Most stacks share their callers with the
+    /// previous one.
+    fn stack(&mut self) -> Option<StackId> {
+        let both = self.frames.iter().rev().zip(&self.last_stack);
+        let shared = both.take_while(|(frame, (last, _))| *frame == last).count();
+        self.last_stack.truncate(shared);
+        let mut stack = self.last_stack.last().map(|(_, stack)| *stack);
+        for &frame in self.frames.iter().rev().skip(shared) {
+            let next = self.part.profile.stack(stack, frame);
+            self.last_stack.push((frame, next));
+            stack = Some(next);
+        }
+        stack
     }
 
     /// The index of the series for a sample's event. The event's first sample in a part decides the unit of the series.
@@ -554,7 +370,7 @@ fn frame_kind(frame: &Frame<'_>) -> FrameKind {
         return if frame.symbol == UNKNOWN { FrameKind::Unknown } else { FrameKind::User };
     };
     let dso_kind = DsoKind::classify(Some(dso));
-    if dso_kind == DsoKind::Other && frame.is_in_kernel() {
+    if matches!(dso_kind, DsoKind::Other | DsoKind::MaybeJit) && frame.is_in_kernel() {
         return FrameKind::Kernel;
     }
     if frame.symbol == UNKNOWN {

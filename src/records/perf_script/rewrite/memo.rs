@@ -1,10 +1,8 @@
 //! Remembers the new text of frames by their address. Most frames of a stack also occur in earlier stacks.
 
-use super::column::Column;
-use super::samples::{Frames, SampleMemo};
-use super::{Counts, Named, Style};
+use super::{Named, Style};
 use crate::model::interner::Interner;
-use crate::model::lasting::{ALWAYS, UNTIMED, both};
+use crate::model::lasting::UNTIMED;
 use crate::model::{FrameAddr, Nanos, Pid};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
@@ -13,15 +11,8 @@ use std::ops::Range;
 #[derive(Debug, Default)]
 pub struct Memo {
     frames: FxHashMap<Key, RememberedFrame>,
-    /// Return addresses of JIT code by their printed column, in texts that show objects. They are found without parsing
-    /// a number.
-    columns: FxHashMap<(Pid, u128), RememberedFrame>,
     texts: Vec<u8>,
     files: Interner<Box<[u8]>, u32>,
-    /// Remembered texts of whole samples.
-    pub(super) samples: SampleMemo,
-    /// The period for which all answers since the last [`Memo::begin_sample`] are valid.
-    valid: Range<Nanos>,
 }
 
 /// Identifies a frame: process, address, object.
@@ -73,13 +64,6 @@ struct RememberedFrame {
 }
 
 impl RememberedFrame {
-    fn to_known<'a>(&self, texts: &'a [u8]) -> KnownFrame<'a> {
-        match self.text.clone() {
-            Some(text) => KnownFrame::Named { text: &texts[text], is_one_of_several: self.is_one_of_several },
-            None => KnownFrame::Unknown,
-        }
-    }
-
     fn is_valid(&self, when: When) -> bool {
         self.valid.contains(&when.time.unwrap_or(UNTIMED)) && (self.text.is_some() || self.markers == when.markers)
     }
@@ -93,43 +77,20 @@ const MOST_FRAMES: usize = 1 << 16;
 
 impl Memo {
     /// What is remembered about a frame; `None` if nothing is, or if it isn't valid at that time.
-    pub(super) fn get(&mut self, key: &Key, when: When) -> Option<KnownFrame<'_>> {
+    pub(super) fn get(&self, key: &Key, when: When) -> Option<KnownFrame<'_>> {
         let frame = self.frames.get(key).filter(|frame| frame.is_valid(when))?;
-        self.valid = both(self.valid.clone(), frame.valid.clone());
-        Some(frame.to_known(&self.texts))
-    }
-
-    /// Begins a sample that will be added by [`Self::add_sample`].
-    pub(super) fn begin_sample(&mut self) {
-        self.valid = ALWAYS;
-    }
-
-    /// Remembers the new text of the sample that [`Self::begin_sample`] began. `after` is `None` if the text stays the
-    /// same.
-    pub(super) fn add_sample(&mut self, frames: Frames<'_>, after: Option<[&[u8]; 2]>, counts: Counts) {
-        self.samples.add(frames, after, counts, self.valid.clone());
+        match frame.text.clone() {
+            Some(text) => {
+                let is_one_of_several = frame.is_one_of_several;
+                Some(KnownFrame::Named { text: &self.texts[text], is_one_of_several })
+            }
+            None => Some(KnownFrame::Unknown),
+        }
     }
 
     /// The file as an object. Gives it a number if it is new.
     pub(super) fn file(&mut self, path: &[u8]) -> Object {
         Object::File(self.files.number(path))
-    }
-
-    /// Like [`Self::get`], for a return address in JIT code, given its printed column.
-    pub(super) fn get_column(&mut self, pid: Pid, column: Column, when: When) -> Option<KnownFrame<'_>> {
-        let frame = self.columns.get(&(pid, u128::from_ne_bytes(column))).filter(|frame| frame.is_valid(when))?;
-        self.valid = both(self.valid.clone(), frame.valid.clone());
-        Some(frame.to_known(&self.texts))
-    }
-
-    /// Also remembers a frame by its printed column, for [`Self::get_column`]. Does nothing unless it is a return
-    /// address in JIT code that is remembered already.
-    pub(super) fn add_column(&mut self, key: Key, column: Column) {
-        if let (pid, FrameAddr::Return(_), Object::Jit) = key
-            && let Some(frame) = self.frames.get(&key)
-        {
-            self.columns.insert((pid, u128::from_ne_bytes(column)), frame.clone());
-        }
     }
 
     /// Formats and remembers a named frame: ` name+0xoffset (object)`, plus its source line if requested.
@@ -154,7 +115,6 @@ impl Memo {
         }
         let text = start..out.len();
         let is_one_of_several = named.is_one_of_several;
-        self.valid = both(self.valid.clone(), valid.clone());
         let frame = RememberedFrame { text: Some(text.clone()), is_one_of_several, valid, markers: 0 };
         self.frames.insert(key, frame);
         &self.texts[text]
@@ -163,7 +123,6 @@ impl Memo {
     /// Remembers that the name of a frame is unknown in this period, while `markers` jitdumps are mapped.
     pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
         self.make_room();
-        self.valid = both(self.valid.clone(), valid.clone());
         self.frames.insert(key, RememberedFrame { text: None, is_one_of_several: false, valid, markers });
     }
 
@@ -171,7 +130,6 @@ impl Memo {
         if self.texts.len() > MOST_TEXT || self.frames.len() >= MOST_FRAMES {
             self.texts.clear();
             self.frames.clear();
-            self.columns.clear();
         }
     }
 }
@@ -223,25 +181,6 @@ mod tests {
         let with = |markers| When { time: Some(Nanos(4)), markers };
         assert_eq!(memo.get(&key, with(1)), Some(KnownFrame::Unknown));
         assert_eq!(memo.get(&key, with(2)), None);
-    }
-
-    #[test]
-    fn an_answer_for_a_sample_holds_as_long_as_all_of_it() {
-        let mut memo = Memo::default();
-        let key = |at| (Pid(1), FrameAddr::Return(Addr(at)), Object::Jit);
-        memo.add(key(1), &named("f"), Nanos(3)..Nanos(9), Style::default());
-        memo.add_unknown(key(2), Nanos(2)..Nanos(7), 0);
-        memo.add_column(key(1), *b"               1");
-        let when = When { time: Some(Nanos(4)), markers: 0 };
-        memo.begin_sample();
-        memo.get(&key(2), when);
-        assert_eq!(memo.valid, Nanos(2)..Nanos(7));
-        memo.get_column(Pid(1), *b"               1", when);
-        assert_eq!(memo.valid, Nanos(3)..Nanos(7));
-        memo.add(key(3), &named("g"), Nanos(0)..Nanos(5), Style::default());
-        assert_eq!(memo.valid, Nanos(3)..Nanos(5));
-        memo.begin_sample();
-        assert!(memo.valid.contains(&Nanos(0)) && memo.valid.contains(&Nanos(8)));
     }
 
     #[test]

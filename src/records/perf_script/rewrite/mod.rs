@@ -1,37 +1,34 @@
 //! Names the unnamed JIT frames in a block of text and leaves every other byte unchanged.
 //!
-//! Blocks may be cut after any line. [`State`] holds what a block must know of the text before it, so blocks can be
-//! rewritten in parallel:
-//!
-//! ```text
-//! feeder:  cut ── State at its start, advance past it ── cut ── …
-//! workers: rewrite(block, state, namer) → the same bytes, or new ones, and counts
-//! ```
+//! Blocks are cut between samples ([`cut`](super::cut)), so all that a block must know of the text before it are the facts
+//! from record lines, and blocks can be rewritten in parallel.
 
-mod column;
-mod frameless;
 pub mod memo;
 mod naming;
-mod one_line;
-mod samples;
-mod state;
 mod style;
 
 pub use naming::{Answer, Counts, Named, Needs, Wanted};
-pub use state::{State, cut};
 pub use style::Style;
 
-use super::frame::{DsoKind, Frame, UNKNOWN, address};
+use super::frame::{DsoKind, Frame, UNKNOWN};
 use super::header::Header;
-use crate::model::{Addr, FrameAddr, Pid};
-use column::FrameBelow;
-use frameless::LastLine;
-use memchr::memmem::Finder;
+use super::layout::Layout;
+use super::lines::{Line, Lines};
+use super::record_lines::RecordLineFacts;
+use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
+use memchr::memmem;
 use memo::{Key, KnownFrame, Memo, Object, When};
-use one_line::{find_named_frame, first_word, object_end, previous_word};
-use samples::Frames;
-use state::{Sample, last_paragraph, lines};
 use std::ops::Range;
+
+/// Rewrites blocks of one text.
+pub(crate) struct Rewriter<'a, 'n> {
+    /// The layout of the text.
+    pub(crate) layout: &'a Layout,
+    /// Which frames to name, and how.
+    pub(crate) style: Style,
+    /// Looks up the names of frames.
+    pub(crate) namer: &'a (dyn Fn(Wanted<'_>) -> Answer<'n> + Sync),
+}
 
 /// The result of rewriting a block.
 #[derive(Debug, PartialEq, Eq)]
@@ -44,78 +41,81 @@ pub enum Rewritten {
     Needs(Needs),
 }
 
-/// Rewrites a block into `out`, which must be empty. `records` are the block's record lines, from [`State::advance`].
-/// The memo remembers the namer's answers from earlier blocks, and must only be used with the same namer.
-pub fn rewrite<'n>(
-    (block, records): (&[u8], &[Range<usize>]),
-    state: &State,
-    style: Style,
-    namer: &(dyn Fn(Wanted<'_>) -> Answer<'n> + Sync),
-    memo: &mut Memo,
-    out: &mut Vec<u8>,
-) -> Rewritten {
-    let mut job = RewriteJob {
-        block,
-        style,
-        namer,
-        memo,
-        edited: Edited { block, out, copied: 0 },
-        state: state.clone(),
-        line_before: state.last_line,
-        searched: 0,
-        counted: 0,
-        last_frame: None,
-        last_dso: None,
-        unknown: Finder::new(UNKNOWN),
-        empty_line: Finder::new(b"\n\n"),
-        counts: Counts::default(),
-        needs: Needs::default(),
-    };
-    let mut done = 0;
-    for record in records {
-        job.rewrite_lines(done..record.start);
-        job.state.known.apply(&block[record.clone()]);
-        done = record.end;
+impl Rewriter<'_, '_> {
+    /// Rewrites a block into `out`, which must be empty. `facts` are those from record lines before the block. The memo
+    /// remembers the namer's answers from earlier blocks, and must only be used with the same rewriter.
+    pub(crate) fn rewrite(
+        &self,
+        block: &[u8],
+        facts: &RecordLineFacts,
+        memo: &mut Memo,
+        out: &mut Vec<u8>,
+    ) -> Rewritten {
+        let mut block_rewriter = BlockRewriter {
+            rewriter: self,
+            block,
+            memo,
+            edited: Edited { block, out, copied: 0 },
+            facts: facts.clone(),
+            sample: Sample::default(),
+            is_below_user_frame: false,
+            last_dso: None,
+            counts: Counts::default(),
+            needs: Needs::default(),
+        };
+        for (range, line) in Lines::new(block, self.layout) {
+            block_rewriter.rewrite_line(range, &line);
+        }
+        block_rewriter.finish()
     }
-    job.rewrite_lines(done..block.len());
-    job.count_samples(block.len());
-    job.finish()
 }
 
-struct RewriteJob<'b, 'n, 'f> {
+struct BlockRewriter<'b, 'a, 'n, 'o> {
+    rewriter: &'a Rewriter<'a, 'n>,
     block: &'b [u8],
-    style: Style,
-    namer: &'f (dyn Fn(Wanted<'_>) -> Answer<'n> + Sync),
-    memo: &'f mut Memo,
-    edited: Edited<'b, 'f>,
-    state: State,
-    /// The kind of the last line before the block.
-    line_before: LastLine,
-    /// Offset up to which the block was searched for headers.
-    searched: usize,
-    /// Offset in the block. Samples that end before it were counted.
-    counted: usize,
-    /// End of the last line with an unnamed user-space frame; `None` before the first one.
-    last_frame: Option<usize>,
+    memo: &'o mut Memo,
+    edited: Edited<'b, 'o>,
+    /// Facts from the record lines so far.
+    facts: RecordLineFacts,
+    sample: Sample,
+    /// True if the last frame of the sample is in user space. Then the next one is its caller, and has a return address.
+    is_below_user_frame: bool,
     /// The last frame's object and its kind; the next frame usually has the same.
     last_dso: Option<(&'b [u8], DsoKind)>,
-    unknown: Finder<'static>,
-    empty_line: Finder<'static>,
     counts: Counts,
     needs: Needs,
 }
 
-/// The answer for a frame, with the key by which the memo remembers it.
+/// The sample to which the current line belongs.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sample {
+    pid: Option<Pid>,
+    tid: Option<Tid>,
+    time: Option<Nanos>,
+    has_header: bool,
+    /// True if the sample has a frame, or if more follows the event in its header.
+    has_frame: bool,
+}
+
+impl From<&Header<'_>> for Sample {
+    fn from(header: &Header<'_>) -> Self {
+        let (pid, tid, time) = (header.pid, header.tid, header.lookup_time());
+        let is_bare = header.rest.is_empty() || header.rest.ends_with(b":");
+        Self { pid, tid, time, has_header: true, has_frame: !is_bare }
+    }
+}
+
+/// The answer for a frame.
 enum FrameAnswer {
-    Named(Key),
-    Unknown(Key),
+    Named,
+    Unknown,
     NotLoaded,
 }
 
 /// A block with some ranges replaced.
-struct Edited<'b, 'f> {
+struct Edited<'b, 'o> {
     block: &'b [u8],
-    out: &'f mut Vec<u8>,
+    out: &'o mut Vec<u8>,
     /// Offset up to which the block was copied to `out`.
     copied: usize,
 }
@@ -132,195 +132,94 @@ impl Edited<'_, '_> {
     }
 }
 
-impl<'b> RewriteJob<'b, '_, '_> {
-    /// Names the frames in a range of the block that contains no record lines.
-    fn rewrite_lines(&mut self, range: Range<usize>) {
-        if !self.style.rename {
-            return self.name_unnamed(range);
-        }
-        for line in lines(&self.block[..range.end], range.start) {
-            let text = &self.block[line.clone()];
-            if !is_frame_line(text) && self.unknown.find(text).is_some() {
-                self.name_unnamed(line);
-            } else {
-                self.rewrite_line(line, find_named_frame(text));
+impl<'b> BlockRewriter<'b, '_, '_, '_> {
+    /// Names the frames in a line, which is in this range of the block.
+    fn rewrite_line(&mut self, range: Range<usize>, line: &Line<'b>) {
+        match line {
+            Line::Empty => self.end_sample(),
+            Line::Header(header, _) => {
+                (self.sample, self.is_below_user_frame) = (Sample::from(header), false);
+                self.name_frames_behind(header, range);
             }
+            Line::Frame(_) => self.name_frame_line(range),
+            Line::Record => self.facts.apply(&self.block[range]),
+            Line::Source(_) | Line::Other | Line::Noise(_) => {}
         }
     }
 
-    /// Names the unnamed frames in a range of the block.
-    fn name_unnamed(&mut self, range: Range<usize>) {
-        let text = &self.block[..range.end];
-        let mut done = range.start;
-        while let Some(hit) = self.unknown.find(&text[done..]).map(|hit| done + hit) {
-            let mut sample_end = None;
-            if self.memo.samples.is_worthwhile() {
-                sample_end = self.rewrite_sample(text, done..hit);
-            }
-            done = sample_end.unwrap_or_else(|| self.rewrite_hit(text, hit));
+    /// Counts the sample that ends with an empty line. perf prints no frames at all if a word of the call chain is in
+    /// the range of the context markers but is none of them.
+    fn end_sample(&mut self) {
+        let Sample { has_header, has_frame, .. } = self.sample;
+        self.counts.samples += u64::from(has_header || has_frame);
+        self.counts.frameless += u64::from(has_header && !has_frame);
+        (self.sample, self.is_below_user_frame) = (Sample::default(), false);
+    }
+
+    /// Names the frame on a line of its own.
+    fn name_frame_line(&mut self, line: Range<usize>) {
+        self.sample.has_frame = true;
+        let text = &self.block[line.clone()];
+        let start = text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let digits = text[start..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let is_in_kernel_half = digits == 16 && text[start] >= b'8';
+        let is_caller = std::mem::replace(&mut self.is_below_user_frame, !is_in_kernel_half);
+        let after_address = &text[start + digits..];
+        // Most frames have names, so this test comes before parsing.
+        let may_be_unnamed = after_address.is_empty()
+            || after_address.starts_with(b"\t")
+            || after_address.starts_with(b" [unknown]")
+            || after_address.starts_with(b" (");
+        if may_be_unnamed || self.rewriter.style.rename {
+            self.name_frame(line.start + start..line.end, is_caller);
         }
     }
 
-    /// Names all frames of a sample at once, if the same stack was named before. `before` is the text from where the
-    /// last step ended up to the sample's first unnamed frame. Returns the end of the sample's frames. `None` if the
-    /// sample must be processed frame by frame.
-    fn rewrite_sample(&mut self, text: &'b [u8], before: Range<usize>) -> Option<usize> {
-        // With record lines in the text, the same frame can mean different code later.
-        if !self.state.known.is_empty() {
-            return None;
-        }
-        let header = before.start + last_paragraph(&text[before.clone()])?;
-        let start = header + memchr::memchr(b'\n', &text[header..before.end])? + 1;
-        if text[start] != b'\t' {
-            return None;
-        }
-        // The frames belong to this header if all lines below it begin with a tab, which is checked below.
-        let sample = Sample::from(&Header::parse(&text[header..start - 1])?);
-        let end = before.end + self.empty_line.find(&text[before.end..])?;
-        let frames = Frames::new(&sample, &text[start..end]);
-        if self.counted < header {
-            self.count_samples(header);
-        }
-        let counted_before = self.counted;
-        self.counted = end + self.empty_line.needle().len();
-        if let Some((new_text, counts)) = self.memo.samples.get(frames, sample.time) {
-            if let Some(new_text) = new_text {
-                self.edited.replace(start..end, new_text);
-            }
-            self.counts += counts.clone();
-            self.state.sample = sample;
-            self.searched = end;
-            return Some(end);
-        }
-        let mut line_feeds = memchr::memchr_iter(b'\n', &text[start..end]);
-        if !line_feeds.all(|line_feed| text[start + line_feed + 1] == b'\t') {
-            // Some lines are not frames. One of them may be the header of another sample without an empty line before
-            // it.
-            self.counted = counted_before;
-            return None;
-        }
-        // From here on, `self.counts` is that of this sample only.
-        let other_counts = std::mem::take(&mut self.counts);
-        let (copied_before, len_before) = (self.edited.copied, self.edited.out.len());
-        self.memo.begin_sample();
-        let mut done = before.end;
-        while let Some(hit) = self.unknown.find(&text[done..end]).map(|hit| done + hit) {
-            done = self.rewrite_hit(&text[..=end], hit);
-        }
-        self.counts += frameless::count_one(&text[start..end]);
-        if self.needs.is_empty() {
-            let Edited { out, copied, .. } = &self.edited;
-            let mut new_text = None;
-            if *copied != copied_before {
-                // What was already written for this sample, followed by the rest of its frames, which isn't copied yet.
-                new_text = Some([&out[len_before + (start - copied_before)..], &text[*copied..end]]);
-            }
-            self.memo.add_sample(frames, new_text, self.counts.clone());
-        }
-        self.counts += other_counts;
-        Some(end)
-    }
-
-    /// Counts the samples that end before `end`.
-    fn count_samples(&mut self, end: usize) {
-        let before = if self.counted == 0 { self.line_before } else { LastLine::Open };
-        self.counts += frameless::count(&self.block[self.counted..end], before);
-        self.counted = end;
-    }
-
-    /// Names the frame whose `[unknown]` is at offset `hit`, and frames below it that only differ in their address.
-    /// Returns the offset at which to continue.
-    fn rewrite_hit(&mut self, text: &[u8], hit: usize) -> usize {
-        let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |end| end + 1);
-        let mut end = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
-        let symbol_end = hit + UNKNOWN.len();
-        if !is_frame_line(&text[start..end])
-            && let Some(object_len) = object_end(&text[symbol_end..end])
-        {
-            if self.style.srcline {
+    /// Names the frames that follow the event on the line of a header. Usually there is one. With branches there are
+    /// two: `7f1 [unknown] (//anon) =>  7f2 [unknown] (//anon)`.
+    fn name_frames_behind(&mut self, header: &Header<'b>, line: Range<usize>) {
+        let text = &self.block[..line.end];
+        let mut done = line.end - header.rest.len();
+        let mut shows_unknown = false;
+        while let Some(hit) = memmem::find(&text[done..], UNKNOWN) {
+            shows_unknown = true;
+            let symbol = done + hit;
+            let symbol_end = symbol + UNKNOWN.len();
+            let object = object_len(&text[symbol_end..]);
+            if object.is_some() && self.rewriter.style.srcline {
                 // A source line would separate the frame from the fields that follow it.
-                return end;
+                return;
             }
-            end = symbol_end + object_len;
+            done = object.map_or(line.end, |len| symbol_end + len);
+            if let Some(address) = previous_word(&text[line.start..], symbol - line.start) {
+                self.name_frame(line.start + address..done, false);
+            }
         }
-        match self.rewrite_line(start..end, previous_word(&text[start..], hit - start)) {
-            Some(key) => self.rewrite_frames_below(start..end, key, text),
-            None => end,
+        if !shows_unknown && let Some(len) = last_frame_len(header) {
+            self.name_frame(line.end - len..line.end, false);
         }
     }
 
-    /// Names the frames below one whose answer is in the memo (`key`). Most of them differ from it only in their
-    /// address and need no parsing; frames that have a name are skipped. Returns the offset at which to continue.
-    fn rewrite_frames_below(&mut self, line: Range<usize>, key: Key, text: &[u8]) -> usize {
-        // This only works for absolute addresses: relative ones mean different code in each file.
-        let Some((_, DsoKind::Anonymous(_))) = self.last_dso else { return line.end };
+    /// Names the frame in this range of the block, if it is one that is to be named.
+    fn name_frame(&mut self, range: Range<usize>, is_caller: bool) {
         let block = self.block;
-        let Some((column, tail)) = column::split(&block[line.clone()]) else { return line.end };
-        self.memo.add_column(key, column);
-        let pid = key.0;
-        let when = When { time: self.state.sample.time, markers: self.state.known.marker_count(pid) };
-        let mut end = line.end;
-        // True if the frame directly above is in user space, so that the current address is a return address.
-        let mut is_caller = true;
-        while let Some(below) = column::parse_below(text, end, tail) {
-            let (column, line_end) = match below {
-                FrameBelow::Named { end: line_end, is_user } => {
-                    (end, is_caller) = (line_end, is_user);
-                    continue;
-                }
-                FrameBelow::Unnamed { column, end: line_end } => (column, line_end),
-            };
-            let known = self.memo.get_column(pid, column, when);
-            match known.filter(|_| is_caller) {
-                Some(KnownFrame::Named { text, is_one_of_several }) => {
-                    self.counts.named += 1;
-                    self.counts.ambiguous += u64::from(is_one_of_several);
-                    let line_start = end + 1;
-                    self.edited.replace(line_start + column::END..line_end, text);
-                }
-                Some(KnownFrame::Unknown) => self.counts.unresolved += 1,
-                None => break,
-            }
-            self.last_frame = Some(line_end);
-            (end, is_caller) = (line_end, true);
+        let text = &block[range.clone()];
+        let Some(frame) = Frame::parse_unknown(text).or_else(|| Frame::parse(text)) else { return };
+        let style = self.rewriter.style;
+        if (frame.symbol != UNKNOWN && !style.rename) || frame.inlined || frame.addr >> 63 != 0 {
+            return;
         }
-        self.searched = end;
-        end
-    }
-
-    /// Names the frame in a line, if it is one. `one_line_frame` is the offset in the line at which the frame of a
-    /// one-line sample begins. Returns the frame's key in the memo if it is JIT code and its answer is known.
-    fn rewrite_line(&mut self, line: Range<usize>, one_line_frame: Option<usize>) -> Option<Key> {
-        let end = line.end - usize::from(self.block[line.clone()].ends_with(b"\r"));
-        let block = self.block;
-        let text = &block[line.start..end];
-        let in_stack = is_frame_line(text);
-        let frame_start = if in_stack { first_word(text) } else { one_line_frame }?;
-        let frame_text = &text[frame_start..];
-        let frame = Frame::parse_unknown(frame_text).or_else(|| Frame::parse(frame_text))?;
-        if (frame.symbol != UNKNOWN && !self.style.rename) || frame.inlined || frame.addr >> 63 != 0 {
-            return None;
-        }
+        let digits = text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
+        let tail = range.start + digits..range.end;
         let dso_kind = self.classify_dso(frame.dso);
-        let is_native = frame.symbol == UNKNOWN && frame.dso.is_some_and(|dso| dso.starts_with(b"/"));
-        if dso_kind == DsoKind::Other && !(self.style.native && is_native) {
-            return None;
+        if dso_kind != DsoKind::Other {
+            self.name_jit_frame(tail, frame, dso_kind, is_caller);
+        } else if style.native
+            && frame.symbol == UNKNOWN
+            && let Some(dso) = frame.dso.filter(|dso| dso.starts_with(b"/"))
+        {
+            self.name_native_frame(tail, dso, &frame, is_caller);
         }
-        // Directly below another unnamed frame, the sample is the same, and the address is a return address.
-        let follows_frame = in_stack && self.last_frame.is_some_and(|end| end + 1 == line.start);
-        let is_caller = follows_frame || (in_stack && self.is_below_caller(line.start));
-        if in_stack {
-            self.last_frame = Some(line.end);
-            if follows_frame {
-                self.searched = line.start;
-            } else {
-                self.enter_sample(line.start);
-            }
-        } else {
-            self.state.sample = Sample::from(&Header::parse(text)?);
-        }
-        let digits = frame_text.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-        self.name_frame(line.start + frame_start + digits..end, frame, dso_kind, is_caller)
     }
 
     fn classify_dso(&mut self, dso: Option<&'b [u8]>) -> DsoKind {
@@ -335,41 +234,14 @@ impl<'b> RewriteJob<'b, '_, '_> {
         kind
     }
 
-    /// Updates the current sample before the frame at offset `line` is named. Only lines that weren't searched before
-    /// are searched for headers.
-    fn enter_sample(&mut self, line: usize) {
-        self.state.enter_sample(&self.block[self.searched..line]);
-        self.searched = line;
-    }
-
-    /// True if the frame at offset `line` is a caller, so that its address is a return address. False for the first
-    /// frame of a stack and for the first user-space frame below kernel frames.
-    fn is_below_caller(&self, line: usize) -> bool {
-        let mut end = line;
-        // There may be a source line between two frames.
-        for _ in 0..2 {
-            let Some(stop) = end.checked_sub(1) else { return false };
-            let start = memchr::memrchr(b'\n', &self.block[..stop]).map_or(0, |at| at + 1);
-            let above = &self.block[start..stop];
-            if is_frame_line(above) {
-                return is_user_frame(above);
-            }
-            if above.first() != Some(&b' ') {
-                return false;
-            }
-            end = start;
-        }
-        false
-    }
-
     /// The process of the current sample. If nothing shows it, the thread's ID is taken for the process ID. `None` if
     /// the thread is unknown too.
     fn process(&self, dso_kind: DsoKind) -> Option<Pid> {
-        let Sample { pid, tid, .. } = self.state.sample;
+        let Sample { pid, tid, .. } = self.sample;
         if pid.is_some() {
             return pid;
         }
-        if let Some(pid) = tid.and_then(|tid| self.state.known.process_of(tid)) {
+        if let Some(pid) = tid.and_then(|tid| self.facts.process_of(tid)) {
             return Some(pid);
         }
         if let DsoKind::Anonymous(Some(pid)) = dso_kind {
@@ -378,67 +250,55 @@ impl<'b> RewriteJob<'b, '_, '_> {
         tid.map(|tid| Pid(tid.0))
     }
 
-    /// Names a frame by replacing the range `tail`, the text after its address. Returns the frame's key in the memo if
-    /// it is JIT code and its answer is known.
-    fn name_frame(&mut self, tail: Range<usize>, frame: Frame<'_>, dso_kind: DsoKind, is_caller: bool) -> Option<Key> {
-        let pid = self.process(dso_kind);
-        if let (DsoKind::Other, Some(dso)) = (dso_kind, frame.dso) {
-            self.name_native(tail, pid, dso, &frame, is_caller);
-            return None;
-        }
-        // Not all unnamed frames in such a file are JIT code, so they aren't counted as unresolved.
-        let counted = u64::from(dso_kind != DsoKind::MaybeJit);
-        let Some(pid) = pid else {
+    /// Names a frame of JIT code by replacing the range `tail`, the text after its address.
+    fn name_jit_frame(&mut self, tail: Range<usize>, frame: Frame<'_>, dso_kind: DsoKind, is_caller: bool) {
+        // Not all unnamed frames in such a file are JIT code, and neither are all addresses in a text without symbols
+        // and objects. They aren't counted as unresolved.
+        let counted = u64::from(dso_kind != DsoKind::MaybeJit && !tail.is_empty());
+        let Some(pid) = self.process(dso_kind) else {
             self.counts.unresolved += counted;
             self.counts.nobodys += counted;
-            return None;
+            return;
         };
         let addr = match dso_kind {
             DsoKind::FileBacked | DsoKind::MaybeJit => {
-                self.state.known.absolute(Some(pid), frame.dso.unwrap_or_default(), frame.addr)
+                self.facts.absolute(Some(pid), frame.dso.unwrap_or_default(), frame.addr)
             }
             _ => Some(frame.addr),
         };
         let Some(addr) = addr.map(Addr) else {
             self.counts.unresolved += counted;
             self.counts.relative += counted;
-            return None;
+            return;
         };
         let addr = if is_caller { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
         let object = if frame.dso.is_some() { Object::Jit } else { Object::NotShown };
-        let markers = self.state.known.marker_count(pid);
-        let wanted = Wanted { pid, addr, time: self.state.sample.time, file: None, markers };
-        match self.ask(tail, object, wanted) {
-            FrameAnswer::Named(key) => {
-                self.counts.named += 1;
-                Some(key)
-            }
-            FrameAnswer::Unknown(key) => {
-                if frame.symbol == UNKNOWN {
-                    self.counts.unresolved += counted;
-                }
-                Some(key)
-            }
+        let markers = self.facts.marker_count(pid);
+        let wanted = Wanted { pid, addr, time: self.sample.time, file: None, markers };
+        match self.replace_by_name(tail, object, wanted) {
+            FrameAnswer::Named => self.counts.named += 1,
+            FrameAnswer::Unknown if frame.symbol == UNKNOWN => self.counts.unresolved += counted,
+            FrameAnswer::Unknown => {}
             FrameAnswer::NotLoaded => {
                 self.needs.pids.insert(pid);
-                None
             }
         }
     }
 
     /// Names a frame of native code in a file by replacing the range `tail`, the text after its address.
-    fn name_native(&mut self, tail: Range<usize>, pid: Option<Pid>, dso: &[u8], frame: &Frame<'_>, is_caller: bool) {
-        let printed = self.style.file_addresses;
-        let offset = frame.dso_offset.or_else(|| self.state.known.file_offset(pid, dso, frame.addr, printed));
+    fn name_native_frame(&mut self, tail: Range<usize>, dso: &[u8], frame: &Frame<'_>, is_caller: bool) {
+        let (pid, printed) = (self.process(DsoKind::Other), self.rewriter.style.file_addresses);
+        let offset = frame.dso_offset.or_else(|| self.facts.file_offset(pid, dso, frame.addr, printed));
         let Some(offset) = offset.map(Addr) else {
             self.counts.native_left += 1;
             return;
         };
         let addr = if is_caller { FrameAddr::Return(offset) } else { FrameAddr::Ip(offset) };
         let object = self.memo.file(dso);
-        match self.ask(tail, object, Wanted { pid: Pid(0), addr, time: None, file: Some(dso), markers: 0 }) {
-            FrameAnswer::Named(_) => self.counts.native += 1,
-            FrameAnswer::Unknown(_) => self.counts.native_left += 1,
+        let wanted = Wanted { pid: Pid(0), addr, time: None, file: Some(dso), markers: 0 };
+        match self.replace_by_name(tail, object, wanted) {
+            FrameAnswer::Named => self.counts.native += 1,
+            FrameAnswer::Unknown => self.counts.native_left += 1,
             FrameAnswer::NotLoaded => {
                 self.needs.places.insert((dso.to_vec(), addr.for_lookup().0));
             }
@@ -446,27 +306,27 @@ impl<'b> RewriteJob<'b, '_, '_> {
     }
 
     /// Looks up a frame in the memo, or else asks the namer. If there is a name, it replaces the range `tail`.
-    fn ask(&mut self, tail: Range<usize>, object: Object, wanted: Wanted<'_>) -> FrameAnswer {
-        let key = (wanted.pid, wanted.addr, object);
+    fn replace_by_name(&mut self, tail: Range<usize>, object: Object, wanted: Wanted<'_>) -> FrameAnswer {
+        let key: Key = (wanted.pid, wanted.addr, object);
         match self.memo.get(&key, When { time: wanted.time, markers: wanted.markers }) {
             Some(KnownFrame::Named { text, is_one_of_several }) => {
                 self.counts.ambiguous += u64::from(is_one_of_several);
                 self.edited.replace(tail, text);
-                return FrameAnswer::Named(key);
+                return FrameAnswer::Named;
             }
-            Some(KnownFrame::Unknown) => return FrameAnswer::Unknown(key),
+            Some(KnownFrame::Unknown) => return FrameAnswer::Unknown,
             None => {}
         }
-        match (self.namer)(wanted) {
+        match (self.rewriter.namer)(wanted) {
             Answer::Named(named, valid) => {
                 self.counts.ambiguous += u64::from(named.is_one_of_several);
-                let text = self.memo.add(key, &named, valid, self.style);
+                let text = self.memo.add(key, &named, valid, self.rewriter.style);
                 self.edited.replace(tail, text);
-                FrameAnswer::Named(key)
+                FrameAnswer::Named
             }
             Answer::Unknown(valid) => {
                 self.memo.add_unknown(key, valid, wanted.markers);
-                FrameAnswer::Unknown(key)
+                FrameAnswer::Unknown
             }
             Answer::NotLoaded => FrameAnswer::NotLoaded,
         }
@@ -485,20 +345,50 @@ impl<'b> RewriteJob<'b, '_, '_> {
     }
 }
 
-/// True if a line is a frame on a line of its own. It is indented by a tab, or by blanks if the text went through a
-/// terminal, or not at all if the indentation was lost.
-fn is_frame_line(line: &[u8]) -> bool {
-    match line.first() {
-        Some(b'\t') => true,
-        Some(b' ') => Frame::parse_indented(line.trim_ascii_end()).is_some(),
-        _ => Frame::parse_unindented(line.trim_ascii_end()).is_some(),
+/// Length in bytes of the object in a one-line sample, given the text after the frame's symbol. `None` if no object is
+/// shown, or if nothing follows it. Otherwise `=>` and a branch target, or branches, follow.
+fn object_len(text: &[u8]) -> Option<usize> {
+    if !text.starts_with(b" (") {
+        return None;
     }
+    let mut depth = 0usize;
+    for (index, byte) in text.iter().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        if *byte == b')' && depth == 0 {
+            let end = index + 1;
+            let has_more = !text[end..].trim_ascii().is_empty();
+            return has_more.then_some(end);
+        }
+    }
+    None
 }
 
-/// True if a frame line has a user-space address, so that the frame below it has a return address.
-fn is_user_frame(line: &[u8]) -> bool {
-    let addr = first_word(line).and_then(|start| address(&line[start..]));
-    addr.is_some_and(|(addr, _)| addr >> 63 == 0)
+/// Length in bytes of the frame at the end of a one-line sample, if it has a name or if the text shows no symbols. Fields
+/// may follow a frame and names may contain anything, so the line must end with the frame's object; otherwise `None`.
+fn last_frame_len(header: &Header<'_>) -> Option<usize> {
+    // If no event was printed, the beginning of a name such as `Eval: main` was taken for one.
+    for text in [header.tail, header.rest] {
+        let text = text.trim_ascii_start();
+        if text.ends_with(b")")
+            && let Some(frame) = Frame::parse(text)
+            && frame.dso.is_some()
+            && memmem::find(frame.symbol, b" => ").is_none()
+        {
+            return Some(text.len());
+        }
+    }
+    None
+}
+
+/// The start of the word before `offset`. `None` unless exactly one space is between the word's end and `offset`.
+fn previous_word(text: &[u8], offset: usize) -> Option<usize> {
+    let end = offset.checked_sub(1).filter(|&end| text[end] == b' ')?;
+    let start = text[..end].iter().rposition(u8::is_ascii_whitespace).map_or(0, |space| space + 1);
+    (start < end).then_some(start)
 }
 
 #[cfg(test)]

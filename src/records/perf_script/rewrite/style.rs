@@ -1,10 +1,11 @@
 //! Options for which frames to name, and how to print them.
 
 use crate::records::perf_script::frame::{Frame, UNKNOWN};
-use crate::records::perf_script::known::{BEYOND_ANY_FILE, FileAddresses};
+use crate::records::perf_script::layout::complete_lines;
+use crate::records::perf_script::record_lines::{BEYOND_ANY_FILE, FileAddresses};
 use memchr::memmem;
 
-/// Options for naming and printing frames.
+/// Which frames to name, and how to print them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Style {
     /// Also rename frames that already have a name.
@@ -25,7 +26,7 @@ impl Style {
     pub fn detect(&mut self, head: &[u8]) {
         let (mut has_symbols, mut has_offsets) = (false, false);
         let (mut has_absolute, mut has_relative) = (false, false);
-        for line in head.split(|&byte| byte == b'\n') {
+        for line in complete_lines(head).split(|&byte| byte == b'\n') {
             let Some(frame) = Frame::parse_indented(line.trim_ascii_end()) else { continue };
             if frame.inlined {
                 continue;

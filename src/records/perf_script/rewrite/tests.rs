@@ -1,8 +1,8 @@
 //! Texts before and after rewriting.
 
 use super::*;
-use crate::model::Nanos;
-use crate::records::perf_script::known::FileAddresses;
+use crate::records::perf_script::cut;
+use crate::records::perf_script::record_lines::FileAddresses;
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
@@ -46,10 +46,14 @@ fn native(file: &[u8], addr: FrameAddr) -> Answer<'static> {
 }
 
 fn rewritten(text: &str, style: Style) -> (String, Counts) {
+    rewritten_block(text, &RecordLineFacts::default(), style)
+}
+
+fn rewritten_block(text: &str, facts: &RecordLineFacts, style: Style) -> (String, Counts) {
     let mut out = Vec::new();
-    let records = State::default().advance(text.as_bytes());
-    let block = (text.as_bytes(), &*records);
-    match rewrite(block, &State::default(), style, &namer, &mut Memo::default(), &mut out) {
+    let layout = Layout::detect(text.as_bytes());
+    let rewriter = Rewriter { layout: &layout, style, namer: &namer };
+    match rewriter.rewrite(text.as_bytes(), facts, &mut Memo::default(), &mut out) {
         Rewritten::Unchanged(counts) => (text.to_owned(), counts),
         Rewritten::Changed(counts) => (String::from_utf8(out).unwrap(), counts),
         Rewritten::Needs(needs) => (format!("needs {:?} {:?}", needs.pids, needs.places), Counts::default()),
@@ -85,28 +89,17 @@ fn frames_without_a_name_in_places_of_jit_code_are_named_and_nothing_else_change
 fn any_cut_gives_the_same_text() {
     let (whole, counts) = rewritten(TEXT, Style::default());
     for at in (0..TEXT.len()).filter(|&at| at == 0 || TEXT.as_bytes()[at - 1] == b'\n') {
-        let (first, second) = TEXT.as_bytes().split_at(at);
-        let mut state = State::default();
-        let mut out = Vec::new();
-        let mut sum = Counts::default();
-        let mut memo = Memo::default();
-        for block in [first, second] {
-            let mut changed = Vec::new();
-            let before = state.clone();
-            let records = state.advance(block);
-            let named = rewrite((block, &records), &before, Style::default(), &namer, &mut memo, &mut changed);
-            let (bytes, counts) = match named {
-                Rewritten::Changed(counts) => (changed, counts),
-                Rewritten::Unchanged(counts) => (block.to_vec(), counts),
-                Rewritten::Needs(_) => unreachable!("all processes are loaded"),
-            };
-            out.extend_from_slice(&bytes);
-            sum += counts;
-        }
-        // If the line above is cut off, a frame no longer knows that it is a return address. This matters for 0x2000
-        // and 0x1000 in the second sample, which are right after the end and at the start of their function.
-        if first.ends_with(b"\n\n") || first.is_empty() {
-            assert_eq!((String::from_utf8(out).unwrap(), sum), (whole.clone(), counts.clone()), "cut at {at}");
+        let (first, second) = TEXT.split_at(at);
+        let mut facts = RecordLineFacts::default();
+        let (mut out, first_counts) = rewritten_block(first, &facts, Style::default());
+        facts.apply_all(first.as_bytes(), b"");
+        let (rest, second_counts) = rewritten_block(second, &facts, Style::default());
+        out += &rest;
+        let mut sum = first_counts;
+        sum += second_counts;
+        // Within a sample, the second part doesn't know to which process the frames belong.
+        if first.ends_with("\n\n") || first.is_empty() {
+            assert_eq!((out, sum), (whole.clone(), counts.clone()), "cut at {at}");
         }
     }
 }
@@ -199,8 +192,8 @@ fn an_unknown_address_is_not_queried_again() {
         asked.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         namer(wanted)
     };
-    let (mut memo, mut out) = (Memo::default(), Vec::new());
-    let found = rewrite((text.as_bytes(), &[]), &State::default(), Style::default(), &namer, &mut memo, &mut out);
+    let rewriter = Rewriter { layout: &Layout::default(), style: Style::default(), namer: &namer };
+    let found = rewriter.rewrite(text.as_bytes(), &RecordLineFacts::default(), &mut Memo::default(), &mut Vec::new());
     assert_eq!(found, Rewritten::Unchanged(Counts { unresolved: 9, samples: 3, ..Counts::default() }));
     // Once as the sampled address, once as a return address.
     assert_eq!(asked.into_inner(), 2);
@@ -221,15 +214,13 @@ fn samples_that_repeat_become_what_each_becomes_alone() {
     let samples = |at: usize| format!("{}{}\n", headers[at * 7 % 5], frames[at * 11 % 6]);
     let (mut text, mut expected, mut sum) = (String::new(), String::new(), Counts::default());
     for at in (0..30).chain(0..30).chain(10..20) {
-        // The first sample of a block has no empty line before it, so one is added.
-        let (named, counts) = rewritten(&format!("\n\n{}", samples(at)), Style::default());
+        let (named, counts) = rewritten(&samples(at), Style::default());
         text += &samples(at);
-        expected += &named[2..];
-        sum += Counts { samples: counts.samples - 1, ..counts };
+        expected += &named;
+        sum += counts;
     }
-    sum.samples += 1;
-    let (named, counts) = rewritten(&format!("\n\n{text}"), Style::default());
-    assert_eq!(&named[2..], expected);
+    let (named, counts) = rewritten(&text, Style::default());
+    assert_eq!(named, expected);
     assert_eq!(counts, sum);
     assert!(counts.named > 20 && counts.unresolved > 20 && counts.frameless > 0, "{counts:?}");
 }
@@ -244,14 +235,6 @@ fn offsets_are_printed_where_the_text_prints_them() {
     assert!(learnt("h\n\t 1 main (/x)\n\t 1 f (/x)\n"));
     assert!(!learnt("h\n\t 1 main+0x1 (/x)\n\t 2 f (/x)\n"));
     assert!(!learnt("h\n\t 1 [unknown] (/x)\n"));
-}
-
-#[test]
-fn blocks_end_with_samples_if_they_can() {
-    assert_eq!(cut(b"a\n\nb\nc"), 3);
-    assert_eq!(cut(b"a\r\n\r\nb"), 5);
-    assert_eq!(cut(b"a\nb"), 2);
-    assert_eq!(cut(b"endless"), 7);
 }
 
 #[test]
@@ -366,4 +349,104 @@ fn samples_without_empty_lines_between_them_belong_to_the_nearest_header() {
             assert_eq!(behind.lines().next().unwrap().contains("jit fn"), header.starts_with("app 5"), "{named}");
         }
     }
+}
+
+const HEADER: &str = "php 27930 35804.338135:    2004008 cpu-clock: \n";
+const FRAME: &str = "\t            2234 f+0x54 (/x)\n";
+
+/// The number of samples in a text, and how many of them have no frames.
+fn counted(text: &str) -> (u64, u64) {
+    let counts = rewritten(text, Style::default()).1;
+    (counts.samples, counts.frameless)
+}
+
+#[test]
+fn samples_whose_header_nothing_follows_are_frameless() {
+    let record = "php 27930 35804.338135: PERF_RECORD_COMM: php:27930/27930\n";
+    let texts = [
+        (format!("{HEADER}{FRAME}\n{HEADER}\n{HEADER}{FRAME}{FRAME}\n"), (3, 1)),
+        (format!("{record}{HEADER}\n"), (1, 1)),
+        (format!("{HEADER}{FRAME}  a.c:\n\n"), (1, 0)),
+        // Each sample is one line with its only frame.
+        ("php 27930 35804.3381:  1 c:  2234 f (/x)\n".repeat(3), (0, 0)),
+        ("# captured on: \n#\n#\n\n".to_owned(), (0, 0)),
+        (String::new(), (0, 0)),
+    ];
+    for (text, expected) in texts {
+        assert_eq!(counted(&text), expected, "{text}");
+        assert_eq!(counted(&text.replace('\n', "\r\n")), expected, "{text}");
+        assert_eq!(counted(&text.replace('\t', "        ")), expected, "{text}");
+    }
+}
+
+#[test]
+fn the_count_does_not_depend_on_where_the_text_is_cut() {
+    let text = format!("{HEADER}{FRAME}\n{HEADER}\n{HEADER}\n{HEADER}{FRAME}\n");
+    for len in 0..=text.len() {
+        let (first, second) = text.split_at(cut(&text.as_bytes()[..len], &Layout::default()));
+        let [first, second] = [counted(first), counted(second)];
+        assert_eq!((first.0 + second.0, first.1 + second.1), (4, 2), "cut at {len}");
+    }
+}
+
+#[test]
+fn frames_without_symbols_are_named() {
+    let header = "app 5/5 8.000002: c: \n";
+    for (rest, named) in [
+        (" (//anon)", " jit fn (a)+0x10 (/d/jitted-5.so)"),
+        (" ([unknown])", " jit fn (a)+0x10 (/d/jitted-5.so)"),
+        ("", " jit fn (a)+0x10"),
+    ] {
+        for indent in ["\t", "        "] {
+            let text = format!("{header}{indent}            1010{rest}\n{indent}             7f2 (/bin/x)\n\n");
+            let expected = text.replace(&format!("1010{rest}"), &format!("1010{named}"));
+            assert_eq!(rewritten(&text, Style::default()).0, expected);
+        }
+    }
+    let one_line = "app 5/5 8.000002: c:             1010 (//anon)\n";
+    assert_eq!(
+        rewritten(one_line, Style::default()).0,
+        one_line.replace(" (//anon)", " jit fn (a)+0x10 (/d/jitted-5.so)")
+    );
+    // Not every address in a text without symbols and objects is JIT code.
+    let text = format!("{header}\t            5010\n\n");
+    assert_eq!(rewritten(&text, Style::default()), (text, Counts { samples: 1, ..Counts::default() }));
+}
+
+#[test]
+fn files_whose_path_is_unknown_may_hold_jit_code() {
+    for object in ["//toolong", "//enomem", "anon_inode:[perf_event]"] {
+        let map = format!("app 5 8.000001: PERF_RECORD_MMAP2 5/5: [0x1000(0x1000) @ 0 fe:00 1 0]: r-xp {object}\n");
+        let text = format!("{map}app 5 8.000002: c: \n\t 1010 [unknown] ({object})\n\t 9010 [unknown] ({object})\n\n");
+        let named = text.replace(&format!("1010 [unknown] ({object})"), "1010 jit fn (a)+0x10 (/d/jitted-5.so)");
+        for native in [false, true] {
+            let (text, counts) = rewritten(&text, Style { native, ..Style::default() });
+            assert_eq!((text, counts.named, counts.unresolved, counts.native_left), (named.clone(), 1, 0, 0));
+        }
+    }
+}
+
+#[test]
+fn frames_alone_on_their_lines_are_no_return_addresses() {
+    // Nothing else shows the process.
+    let frame = |addr: u64, rest: &str| format!(" {addr:16x} {rest}\n");
+    let text = frame(0x1000, "[unknown] (/tmp/perf-5.map)").repeat(2) + &frame(0x1000, "f (/bin/x)");
+    let expected = frame(0x1000, "jit fn (a)+0x0 (/d/jitted-5.so)").repeat(2) + &frame(0x1000, "f (/bin/x)");
+    assert_eq!(rewritten(&text, Style::default()).0, expected);
+}
+
+#[test]
+fn the_indentation_of_a_document_stays() {
+    let (named, counts) = rewritten(TEXT, Style::default());
+    let indented = |text: &str, indent: &str| -> String {
+        text.split_inclusive('\n')
+            .map(|line| if line == "\n" { line.to_owned() } else { format!("{indent}{line}") })
+            .collect()
+    };
+    for indent in ["\t", "\t\t", "    ", "  \t"] {
+        assert_eq!(rewritten(&indented(TEXT, indent), Style::default()), (indented(&named, indent), counts.clone()));
+    }
+    let one_line = "   app 5 8.000002:  1 cycles:      1010 [unknown] ([unknown])\n";
+    let named = rewritten(one_line, Style::default());
+    assert_eq!(rewritten(&format!("\t{one_line}"), Style::default()), (format!("\t{}", named.0), named.1));
 }

@@ -165,6 +165,20 @@ impl RecordLineFacts {
         MapMatches { by_address: by_address.filter(|map| map.path == path), by_offset }
     }
 
+    /// Adds the facts of all record lines of a text. `indent` is the indentation of all lines.
+    pub fn apply_all(&mut self, text: &[u8], indent: &[u8]) {
+        let mut done = 0;
+        while let Some(hit) = memchr::memmem::find(&text[done..], RECORD).map(|hit| done + hit) {
+            let start = memchr::memrchr(b'\n', &text[..hit]).map_or(0, |line_feed| line_feed + 1);
+            done = memchr::memchr(b'\n', &text[hit..]).map_or(text.len(), |len| hit + len);
+            let line = &text[start..done];
+            let line = line.strip_prefix(indent).unwrap_or(line);
+            if is_record_line(line) {
+                self.apply(line);
+            }
+        }
+    }
+
     /// Adds the facts of a record line. Other lines change nothing.
     pub fn apply(&mut self, line: &[u8]) {
         let Some(start) = memchr::memmem::find(line, RECORD) else { return };

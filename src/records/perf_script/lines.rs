@@ -1,0 +1,349 @@
+//! Splits perf script's text into lines, and tells what each line is. The filter and the reader of stacks both use it.
+//!
+//! Most lines show by themselves what they are. Some depend on the lines around them: a line that only holds a command
+//! name is a header if a frame follows, and a number is a frame or another field depending on how the frames above it
+//! are indented. Texts come with frames indented by a tab (as perf prints them), by blanks (terminals, editors,
+//! `expand`) or not at all, and with line ends of Windows.
+
+use super::fields::{is_field_line, is_source_line};
+use super::frame::{ADDRESS_WIDTH, Frame, UNKNOWN, parse_one_line_header};
+use super::header::Header;
+use super::layout::{Layout, SampleStart};
+use super::record_lines::is_record_line;
+use crate::bytes::lines::without_mark;
+use std::ops::Range;
+
+/// What a line is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line<'t> {
+    /// An empty line. perf prints one after each call chain.
+    Empty,
+    /// The first line of a sample and, if the sample is printed on one line, its frame. The header is empty if the text
+    /// only shows frames.
+    Header(Header<'t>, Option<Frame<'t>>),
+    /// A frame on a line of its own. [`Frame::parse`] parses this text.
+    Frame(&'t [u8]),
+    /// The source line of the frame above, without the blanks before it: `file.c:12`, `file.c:12 (inlined)`.
+    Source(&'t [u8]),
+    /// A record that is no sample (`PERF_RECORD_…`).
+    Record,
+    /// A comment, or another field of the sample above, such as its registers.
+    Other,
+    /// None of these. Holds what is wrong with the line.
+    Noise(&'static str),
+}
+
+/// An iterator over the lines of a text, with their byte ranges. A range excludes the line end, white space before it,
+/// a byte order mark, and the indentation that all lines have ([`Layout::indent`]).
+pub(super) struct Lines<'t, 'l> {
+    text: &'t [u8],
+    layout: &'l Layout,
+    /// Offset of the next line.
+    next: usize,
+    /// True between a header and the next empty line, and everywhere in a text without headers.
+    in_sample: bool,
+    /// True if the current sample has a frame above the next line.
+    has_frame: bool,
+    /// How the current sample's frames are indented; `None` before the first one that is on a line of its own.
+    indent: Option<Indent>,
+    /// True if the last line held another field of the sample.
+    is_below_field: bool,
+    /// True directly below the empty line that ended a sample. With `-F srccode`, perf prints source code there.
+    is_below_sample: bool,
+}
+
+/// How frames are indented. All frames of a stack are indented in the same way.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Indent {
+    Tab,
+    Blanks,
+    /// Blanks, and the frames are addresses without symbols (`-F ip`). Lines of other fields may look the same, but
+    /// perf prints those only below frames that are indented by a tab.
+    BlanksOfAddresses,
+    Nothing,
+}
+
+impl Indent {
+    fn detect(line: &[u8]) -> Self {
+        match line.first() {
+            Some(b'\t') => Self::Tab,
+            Some(b' ') if line.trim_ascii().iter().all(u8::is_ascii_hexdigit) => Self::BlanksOfAddresses,
+            Some(b' ') => Self::Blanks,
+            _ => Self::Nothing,
+        }
+    }
+}
+
+impl<'t> Iterator for Lines<'t, '_> {
+    type Item = (Range<usize>, Line<'t>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next >= self.text.len() {
+            return None;
+        }
+        let range = line_range(self.text, self.next, self.layout);
+        self.next = line_end(self.text, range.end) + 1;
+        let line = self.classify(&self.text[range.clone()]);
+        Some((range, line))
+    }
+}
+
+impl<'t, 'l> Lines<'t, 'l> {
+    /// The lines of a text, or of a part of it that begins with a sample.
+    pub(super) fn new(text: &'t [u8], layout: &'l Layout) -> Self {
+        Self {
+            text,
+            layout,
+            next: 0,
+            in_sample: layout.sample_start != SampleStart::Header,
+            has_frame: false,
+            indent: None,
+            is_below_field: false,
+            is_below_sample: false,
+        }
+    }
+
+    fn classify(&mut self, line: &'t [u8]) -> Line<'t> {
+        let is_below_field = std::mem::replace(&mut self.is_below_field, false);
+        if line.is_empty() {
+            self.is_below_sample = self.in_sample;
+            self.in_sample = self.layout.sample_start != SampleStart::Header;
+            (self.has_frame, self.indent) = (false, None);
+            return Line::Empty;
+        }
+        let is_usual = is_usual_frame(line);
+        if !is_usual && is_record_line(line) {
+            return Line::Record;
+        }
+        if is_usual || self.is_frame(line) {
+            if self.layout.sample_start == SampleStart::OnlyFrame {
+                return Line::Header(Header { rest: line, tail: line, ..Header::default() }, Frame::parse(line));
+            }
+            (self.has_frame, self.indent) = (true, Some(Indent::detect(line)));
+            return Line::Frame(line);
+        }
+        if let Some((header, frame)) = self.parse_header(line, is_below_field) {
+            self.in_sample = true;
+            (self.has_frame, self.indent) = (frame.is_some(), None);
+            return Line::Header(header, frame);
+        }
+        if self.in_sample && is_source_line(line) {
+            return Line::Source(&line[2..]);
+        }
+        let is_field = (self.in_sample || self.is_below_sample) && is_field_line(line);
+        self.is_below_field = is_field;
+        if is_field || line.trim_ascii_start().starts_with(b"#") {
+            Line::Other
+        } else if line[0] == b'\t' {
+            Line::Noise("a frame must start with a hexadecimal address")
+        } else {
+            Line::Noise("neither a sample's first line nor a frame")
+        }
+    }
+
+    /// True for a frame. If it isn't indented by a tab, it must be in a sample whose other frames look like it.
+    fn is_frame(&self, line: &[u8]) -> bool {
+        if line[0] == b'\t' {
+            return Frame::parse_indented(line).is_some();
+        }
+        if !self.in_sample {
+            return false;
+        }
+        match self.indent {
+            None => Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)).is_some(),
+            Some(Indent::Blanks) if line[0] == b' ' => Frame::parse_indented(line).is_some() && !is_field_line(line),
+            Some(Indent::BlanksOfAddresses) if line[0] == b' ' => Frame::parse_indented(line).is_some(),
+            // An address of sixteen digits fills its column, so its line may have no indentation.
+            Some(Indent::Blanks | Indent::BlanksOfAddresses | Indent::Nothing) => {
+                Frame::parse_unindented(line).is_some()
+            }
+            Some(Indent::Tab) => false,
+        }
+    }
+
+    /// Parses a header, and its frame if the sample is printed on one line. `is_below_field`: the line above holds another
+    /// field of the sample above.
+    fn parse_header(&self, line: &'t [u8], is_below_field: bool) -> Option<(Header<'t>, Option<Frame<'t>>)> {
+        let below = &self.text[line_range(self.text, self.next, self.layout)];
+        if let Some(header) = parse_full_header(line, below) {
+            // If frames follow, the text after the event isn't one.
+            let frame = if begins_stack(below) { None } else { Frame::parse_in_line(header.tail) };
+            return Some((header, frame));
+        }
+        // Anything may stand directly above a stack, but not within one. Only other fields end a stack.
+        if self.in_sample && self.has_frame && !is_below_field {
+            return None;
+        }
+        let header = parse_header_above_stack(line, below, self.in_sample)?;
+        Some((header, None))
+    }
+}
+
+/// The range of the line that begins at an offset of the text, as [`Lines`] defines it. Empty at the end of the text.
+fn line_range(text: &[u8], start: usize, layout: &Layout) -> Range<usize> {
+    let start = start.min(text.len());
+    let end = line_end(text, start);
+    let line = without_mark(&text[start..end]);
+    let line = line.strip_prefix(&*layout.indent).unwrap_or(line);
+    let start = end - line.len();
+    start..start + line.trim_ascii_end().len()
+}
+
+/// Offset of the first line feed from `start` on, or of the end of the text.
+fn line_end(text: &[u8], start: usize) -> usize {
+    memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |len| start + len)
+}
+
+/// True for a frame in perf's own layout: a tab, and an address padded to sixteen columns. Nearly all lines of a text
+/// look like this, so they are recognized without parsing.
+fn is_usual_frame(line: &[u8]) -> bool {
+    let Some((indent, rest)) = line.split_first_chunk::<{ 1 + ADDRESS_WIDTH }>() else { return false };
+    if indent[0] != b'\t' || !rest.first().is_none_or(|byte| *byte == b' ') {
+        return false;
+    }
+    let blanks = indent[1..].iter().take_while(|byte| **byte == b' ').count();
+    blanks < ADDRESS_WIDTH && indent[1 + blanks..].iter().all(u8::is_ascii_hexdigit)
+}
+
+/// Parses a header that shows by itself what it is, with an event or a time. `below` is the line below it.
+fn parse_full_header<'t>(line: &'t [u8], below: &[u8]) -> Option<Header<'t>> {
+    if let Some(header) = Header::parse(line)
+        && (header.event.is_some()
+            || header.time.is_some() && (begins_stack(below) || Frame::parse_in_line(header.tail).is_some()))
+    {
+        return Some(header);
+    }
+    parse_one_line_header(line)
+}
+
+/// Parses a header that is only recognized by the frame on the line below it. Depending on `-F`, it may hold little more
+/// than a command name. `in_sample`: the line is in a sample, and may be a field or source line of that sample.
+fn parse_header_above_stack<'t>(line: &'t [u8], below: &[u8], in_sample: bool) -> Option<Header<'t>> {
+    let is_of_sample = in_sample && (is_field_line(line) || is_source_line(line));
+    let is_frame = Frame::parse_indented(line).is_some_and(|frame| frame.symbol != UNKNOWN || frame.dso.is_some());
+    if is_of_sample || is_frame || line.starts_with(b"\t") || line.starts_with(b"#") || !begins_stack(below) {
+        return None;
+    }
+    Some(Header::parse_above_frames(line))
+}
+
+/// True if a line below a header is a frame.
+fn begins_stack(line: &[u8]) -> bool {
+    match line.first() {
+        Some(b'\t' | b' ') => Frame::parse_indented(line).is_some() && !is_field_line(line),
+        _ => Frame::parse_unindented(line).is_some(),
+    }
+}
+
+/// Length in bytes of the longest part at the start of a buffer that contains no incomplete sample. It ends after the
+/// last empty line or, in a text without empty lines, before the last header. 0 if nothing can be cut off.
+pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
+    if let Some(line_end) = memchr::memmem::rfind(buffer, b"\n\n") {
+        return line_end + b"\n\n".len();
+    }
+    // In a file from Windows, lines end with CR and LF.
+    if let Some(line_end) = memchr::memmem::rfind(buffer, b"\n\r\n") {
+        return line_end + b"\n\r\n".len();
+    }
+    match layout.sample_start {
+        SampleStart::Header => last_header(buffer, layout),
+        SampleStart::Frame => 0,
+        SampleStart::OnlyFrame => memchr::memrchr(b'\n', buffer).map_or(0, |line_feed| line_feed + 1),
+    }
+}
+
+/// Like [`cut`], but a sample that is printed on one line ends with that line, even though its source line may follow.
+pub fn cut_without_source_lines(buffer: &[u8], layout: &Layout) -> usize {
+    let Some(end) = memchr::memrchr(b'\n', buffer) else { return 0 };
+    let line = &buffer[line_range(buffer, line_start(buffer, end), layout)];
+    let header = parse_full_header(line, b"");
+    let is_one_line_sample = header.is_some_and(|header| Frame::parse_in_line(header.tail).is_some());
+    if is_one_line_sample { end + 1 } else { cut(buffer, layout) }
+}
+
+/// Offset of the last header in the buffer that is a complete line; 0 if there is none.
+fn last_header(buffer: &[u8], layout: &Layout) -> usize {
+    let mut end = memchr::memrchr(b'\n', buffer).unwrap_or(0);
+    let mut below: &[u8] = b"";
+    while end > 0 {
+        let start = line_start(buffer, end);
+        let line = &buffer[line_range(buffer, start, layout)];
+        if is_header(line, below, line_above(buffer, start, layout)) {
+            return start;
+        }
+        below = line;
+        end = start.saturating_sub(1);
+    }
+    0
+}
+
+/// True if a line is a header, whatever the lines before those directly above and below it are.
+fn is_header(line: &[u8], below: &[u8], above: &[u8]) -> bool {
+    if is_usual_frame(line)
+        || is_record_line(line)
+        || Frame::parse_indented(line).is_some()
+        || Frame::parse_unindented(line).is_some()
+    {
+        return false;
+    }
+    parse_full_header(line, below).is_some()
+        || is_field_line(above) && parse_header_above_stack(line, below, true).is_some()
+}
+
+/// Offset of the line that ends at `end`.
+fn line_start(text: &[u8], end: usize) -> usize {
+    memchr::memrchr(b'\n', &text[..end]).map_or(0, |line_feed| line_feed + 1)
+}
+
+/// The line above the one that begins at `start`; empty if there is none.
+fn line_above<'t>(text: &'t [u8], start: usize, layout: &Layout) -> &'t [u8] {
+    let Some(end) = start.checked_sub(1) else { return b"" };
+    &text[line_range(text, line_start(text, end), layout)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_in_perfs_layout_are_recognized_at_once() {
+        for line in ["\t              1f f (a)", "\tffffffffffffffff f", "\t    7f94270c9cef"] {
+            assert!(is_usual_frame(line.as_bytes()) && Frame::parse_indented(line.as_bytes()).is_some(), "{line}");
+        }
+        for line in [
+            "",
+            "\t",
+            "\t                 f (a)",
+            "\t            1 1f f (a)",
+            "\t              1g f (a)",
+            "\t              1f\tf (a)",
+            "               1ff f (a)",
+            "\t 7f [unknown] (//anon)",
+        ] {
+            assert!(!is_usual_frame(line.as_bytes()), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn blocks_end_with_samples() {
+        const HEADER: &str = "app 5 1.000002: c: \n";
+        const FRAME: &str = "\t 7f1 f (x)\n";
+        const WEAK: &str = "app 5 \n\t 7f1 f (x)\n ABI:2    AX:0x1\n";
+        let texts = [
+            ("a\n\nb\nc".to_owned(), 3),
+            ("a\r\n\r\nb".to_owned(), 5),
+            ("a\nb\n".to_owned(), 0),
+            ("endless".to_owned(), 0),
+            (format!("{HEADER}{FRAME}{HEADER}"), HEADER.len() + FRAME.len()),
+            (format!("{HEADER}{FRAME}{HEADER}{FRAME}"), HEADER.len() + FRAME.len()),
+            (format!("{WEAK}{WEAK}"), WEAK.len()),
+        ];
+        for (text, expected) in texts {
+            assert_eq!(cut(text.as_bytes(), &Layout::default()), expected, "{text}");
+            assert_eq!(cut_without_source_lines(text.as_bytes(), &Layout::default()), expected, "{text}");
+        }
+        let one_line = "app 5 1.000002: c:  7f1 f (x)\n".repeat(2);
+        assert_eq!(cut(one_line.as_bytes(), &Layout::default()), one_line.len() / 2);
+        assert_eq!(cut_without_source_lines(one_line.as_bytes(), &Layout::default()), one_line.len());
+    }
+}
