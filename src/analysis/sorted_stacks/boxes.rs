@@ -201,6 +201,19 @@ mod tests {
     }
 
     #[test]
+    fn the_self_weight_is_that_of_stacks_that_end_in_the_box() {
+        let (mut runs, mut unsorted) = (Runs::default(), Unsorted::default());
+        for (stack, weight) in [("a", 1), ("a;b", 2), ("a;b;c", 40), ("a;narrow", 4), (";", 8)] {
+            unsorted.push(stack.as_bytes(), weight);
+        }
+        runs.push(unsorted.sorted());
+        let boxes = Boxes::of(&runs, 5);
+        let own: Vec<_> = boxes.boxes.iter().map(|one| (boxes.name(one), one.own)).collect();
+        let expected = [(None, 0), (Some(""), 0), (Some(""), 8), (Some("a"), 1), (Some("b"), 2), (Some("c"), 40)];
+        assert_eq!(own, expected.map(|(name, own)| (name.map(Cow::from), own)));
+    }
+
+    #[test]
     fn empty_names_are_names() {
         assert_eq!(
             boxes(&[(";a", 1), ("a;", 2), (";", 4)], 0),
