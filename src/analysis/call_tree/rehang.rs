@@ -94,9 +94,15 @@ mod tests {
         assert_eq!(lines(&merged), ["f;g 5", "f;g 40"], "native code of that name is no tier of it");
         assert_eq!(merged.total(), 45);
         let boxes = tree.boxes_merging_tiers(0);
-        assert!(boxes.iter().map(|merged| (merged.placed.start, merged.placed.end)).eq(stretches(&merged.boxes(0))));
-        let tiers: Vec<String> = boxes.iter().map(|merged| merged.tiers.text()).filter(|text| !text.is_empty()).collect();
-        assert_eq!(tiers, ["optimised 75 %, interpreted 25 %"]);
+        let extents: Vec<(u64, u64)> = boxes.iter().map(|one| (one.placed.start, one.placed.end)).collect();
+        assert!(extents.into_iter().eq(stretches(&merged.boxes(0))));
+        // The functions above ran themselves: native code above native code, and above code of both tiers.
+        let own: Vec<u64> = boxes.iter().map(|one| one.own).collect();
+        let merged_own: Vec<u64> = merged.boxes(0).iter().map(|placed| merged.own_of(placed.node)).collect();
+        assert_eq!(own, merged_own);
+        assert_eq!(own.iter().sum::<u64>(), 45);
+        let told: Vec<String> = boxes.iter().map(|one| one.tiers.text()).filter(|told| !told.is_empty()).collect();
+        assert_eq!(told, ["optimised 75 %, interpreted 25 %"]);
     }
 
     #[test]

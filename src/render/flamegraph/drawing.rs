@@ -256,13 +256,14 @@ impl Drawing {
                 row += 1;
             }
             for placed in lane.boxes.iter().filter(|placed| placed.end - placed.start >= narrow) {
-                let (number, swatch) = match placed.label {
-                    Some(label) => {
-                        let by_name = || warm(chart.tree.name(label));
-                        let swatch = chart.tree.category(label).map_or_else(by_name, Swatch::Code);
-                        (names.number_of(&chart.tree, placed.label, &starts), swatch)
-                    }
-                    None => (names.number("idle"), Swatch::Idle),
+                let number = match placed.label {
+                    Some(_) => names.number_of(&chart.tree, placed.label, &starts),
+                    None => names.number("idle"),
+                };
+                let swatch = match placed.label.map(|label| (label, chart.tree.category(label))) {
+                    Some((_, Some(category))) => Swatch::Code(category),
+                    Some((label, None)) => warm(chart.tree.name(label)),
+                    None => Swatch::Idle,
                 };
                 let plain = PageBox::plain(row + placed.depth, placed.end, number, swatch);
                 drawing.boxes.push(PageBox { start: placed.start, ..plain });
