@@ -35,7 +35,7 @@ use super::options::{SourceOptions, outer_pid};
 use super::site::Site;
 use super::source_maps::SourceMaps;
 use super::trust::{self, Named, SOURCE};
-use crate::error::{Error, Result, Warning, Warnings};
+use crate::error::{Error, RefusalReason, Result, Warning, Warnings};
 use crate::io::door::{self, Door, Opened, Start};
 use crate::io::{self, Bytes};
 use crate::model::process::{FileId, Marker, Process, Processes};
@@ -191,7 +191,7 @@ impl Found {
     /// For each file that exists but isn't used: the path and the reason.
     pub fn refused_files(&self) -> impl Iterator<Item = String> {
         self.failed.iter().filter_map(|account| match &account.state {
-            SourceState::Refused(why) => Some(format!("{}: {why}", account.path.display())),
+            SourceState::Refused { why, .. } => Some(format!("{}: {why}", account.path.display())),
             SourceState::Loaded { .. } | SourceState::Missing { .. } | SourceState::Offered(_) => None,
         })
     }
@@ -321,7 +321,7 @@ impl Finder<'_> {
 
     fn report_not_matched(&mut self, path: &Path, kind: Kind, pid: Pid, why: String) {
         let remark = Some(not_matched_remark(path, &why));
-        let state = SourceState::Refused(why);
+        let state = SourceState::Refused { why, reason: RefusalReason::Content };
         self.found.failed.push(Account { path: path.to_owned(), kind, pid, state, remark });
     }
 
@@ -471,13 +471,14 @@ impl Finder<'_> {
     }
 
     fn report_refused(&mut self, path: &Path, kind: Kind, pid: Pid, error: Error) {
+        let reason = error.refusal();
         let warning = error.in_file(path).into_warning();
         let why = warning.message.strip_prefix(NOT_USED).unwrap_or(&warning.message).to_owned();
         let file = self.door(path, Named::Habit).look(path).map(|about| trust::file_id(&about));
         if file.is_some_and(|file| !self.reported.insert((pid, file, why.clone()))) {
             return;
         }
-        let state = SourceState::Refused(why);
+        let state = SourceState::Refused { why, reason };
         self.found.failed.push(Account { path: path.to_owned(), kind, pid, state, remark: None });
         self.warnings.push(warning);
     }
