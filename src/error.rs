@@ -19,12 +19,33 @@ pub struct Error {
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
     remedy: Option<String>,
     usage: bool,
+    refusal: RefusalReason,
+}
+
+/// Why a file is refused, as far as it matters for what the user can do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum RefusalReason {
+    /// The file belongs to a user who isn't trusted.
+    Owner,
+    /// The file is empty.
+    Empty,
+    /// The file can't be used for another reason, such as what it contains.
+    #[default]
+    Content,
 }
 
 impl Error {
     /// An error with only a message.
     pub fn new(message: impl Into<String>) -> Self {
-        Self { file: None, offset: None, message: message.into(), source: None, remedy: None, usage: false }
+        Self {
+            file: None,
+            offset: None,
+            message: message.into(),
+            source: None,
+            remedy: None,
+            usage: false,
+            refusal: RefusalReason::default(),
+        }
     }
 
     /// An error in what the user typed, which results in exit status 2.
@@ -61,6 +82,18 @@ impl Error {
     pub fn with_remedy(mut self, remedy: Option<String>) -> Self {
         self.remedy = self.remedy.or(remedy);
         self
+    }
+
+    /// Sets why the file is refused.
+    #[must_use]
+    pub fn with_refusal(mut self, refusal: RefusalReason) -> Self {
+        self.refusal = refusal;
+        self
+    }
+
+    /// Why the file is refused.
+    pub fn refusal(&self) -> RefusalReason {
+        self.refusal
     }
 
     /// Changes the exit status to 2, for commands where status 1 has another meaning (`doctor --exit-code`).

@@ -27,6 +27,7 @@ if [ "${1-}" = --all ]; then
   tools+=(php:php-cli php-fpm8.2:php8.2-fpm cgi-fcgi:libfcgi-bin "python3:python3 python3-venv" unshare:util-linux)
   # Runtimes whose switches are tried as they are printed.
   tools+=(mono:mono-runtime mcs:mono-mcs luajit:luajit "qmlscene:qmlscene qml-module-qtquick2" rakudo-m:rakudo erl:erlang-base)
+  tools+=(lli:llvm-runtime pypy3:pypy3 jsc:libjavascriptcoregtk-4.0-bin)
   case " $* " in
     *" -- "*) arguments=(--include-ignored) ;;
     *) arguments=(-- --include-ignored) ;;

@@ -1,6 +1,6 @@
 //! `doctor` says what is wrong with a recording, a running process or a callgrind file, and what to do about it.
 
-use crate::diagnosis::{Finding, ProblemText, Subject, json, problem_text, text};
+use crate::diagnosis::{Finding, Subject, json, text};
 use crate::error::Result;
 use crate::io::{InPath, OutPath, Output, Run};
 use crate::pipeline::open::shown;
@@ -73,17 +73,16 @@ pub fn run(options: &DoctorOptions, job: &Job) -> Result<Outcome> {
 
 /// A finding as a row of CSV.
 fn row(file: &Path, finding: &Finding) -> Vec<Cell> {
-    let pid = finding.problem.process().map(|process| Cell::Signed(process.pid.0.into()));
-    let ProblemText { key, cause, remedy, .. } = problem_text(&finding.problem);
+    let pid = finding.process.as_ref().map_or(Cell::None, |process| Cell::Signed(process.pid.0.into()));
     vec![
         Cell::text(file.display().to_string()),
-        Cell::Word(key),
-        Cell::Percent(finding.percent),
-        Cell::Count(finding.samples),
-        Cell::Count(finding.frames),
-        pid.unwrap_or(Cell::None),
-        Cell::text(cause),
-        Cell::text(remedy),
+        Cell::Word(finding.kind.key()),
+        Cell::Percent(finding.share.percent),
+        Cell::Count(finding.share.samples),
+        Cell::Count(finding.share.frames),
+        pid,
+        Cell::text(finding.cause()),
+        Cell::text(finding.remedy.clone()),
         finding.command.clone().map_or(Cell::None, Cell::text),
     ]
 }

@@ -69,7 +69,7 @@ fn commands(runtime: &'static Runtime) -> Vec<(&'static str, String)> {
     let version = runtime.switches.iter().filter_map(|switch| switch.since).max();
     let facts = RunFacts { version, ..RunFacts::default() };
     let switch = runtime.best_switch(facts);
-    let corrected = switch.and_then(|switch| runtime.correct(switch, command, "DIR"));
+    let corrected = switch.and_then(|switch| runtime.correct(switch, command, "."));
     let corrected = corrected.unwrap_or_else(|| CorrectedCommand { variables: Vec::new(), words: words.to_vec() });
     let called = [b"perf".to_vec(), b"record".to_vec()];
     let perf = RecordCommand::from_perf(PerfCommand::parse_options(&called, &[]));

@@ -2,7 +2,7 @@
 
 use crate::analysis::code_shares::CodeShares;
 use crate::analysis::quantity::{counted, grouped, row_word};
-use crate::diagnosis::{self, Finding, Subject, problem_text};
+use crate::diagnosis::{self, Finding, Subject};
 use crate::error::{Result, Warnings};
 use crate::io::{self, InPath};
 use crate::model::printable::readable;
@@ -32,15 +32,15 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
     let about = opened.format().about;
     let mut finding = None;
     let is_counted = Subject::is_counted(opened.format(), &options.input);
-    let mut ask = |examined: &Examined<'_>, _: &Job, _: &mut Warnings| {
-        finding = Some(first(&diagnosis::diagnose(examined).findings, "samples"));
+    let mut inspect = |examined: &Examined<'_>, _: &Job, _: &mut Warnings| {
+        finding = Some(describe_first(&diagnosis::diagnose(examined).findings, "samples"));
     };
     let inputs = std::slice::from_ref(&options.input);
     let profile = load_and_inspect(
         JobInputs::with_first(Some(opened), inputs),
         Keep::Sums,
         &options.load,
-        &mut ask,
+        &mut inspect,
         job,
         &mut outcome,
     )?;
@@ -48,25 +48,25 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         // Like `doctor`, look for the sources that name the code. The input is read again for this, so drop the
         // warnings.
         let subject = Subject::examine(&options.input, &options.load.recording(), job, &mut Outcome::default())?;
-        finding = Some(first(subject.findings(), "cost"));
+        finding = Some(describe_first(subject.findings(), "cost"));
     }
     let file = path.as_os_str().as_bytes();
     io::print(|out| {
         writeln!(out, "{}: {about}", readable(file))?;
-        writeln!(out, "{}", samples(&profile))?;
-        writeln!(out, "{}", shares(&profile))?;
+        writeln!(out, "{}", describe_samples(&profile))?;
+        writeln!(out, "{}", describe_shares(&profile))?;
         writeln!(out, "doctor: {}", finding.as_deref().unwrap_or("cannot examine this kind of file"))?;
         Ok(writeln!(out, "next: jitgraft view {}", quoted(file))?)
     })?;
     Ok(Outcome { warnings: outcome.warnings, ..Outcome::default() })
 }
 
-/// A line with the first of the findings.
-fn first(findings: &[Finding], of: &str) -> String {
-    findings.first().map_or_else(
-        || "no findings".to_owned(),
-        |finding| format!("{:.1}% of the {of}: {}", finding.percent, problem_text(&finding.problem).cause),
-    )
+/// A line with the first of the findings. `unit` says what the percentages are of: samples or cost.
+fn describe_first(findings: &[Finding], unit: &str) -> String {
+    match findings.first() {
+        Some(finding) => format!("{:.1}% of the {unit}: {}", finding.share.percent, finding.cause()),
+        None => "no findings".to_owned(),
+    }
 }
 
 /// The event with the most samples.
@@ -78,7 +78,8 @@ fn count(series: &Series) -> u64 {
     series.rows.iter().map(|row| row.count).sum()
 }
 
-fn samples(profile: &Profile) -> String {
+/// A line with the number of samples, or with the cost if the input doesn't count samples.
+fn describe_samples(profile: &Profile) -> String {
     let Some(series) = main_event(profile) else { return "no samples".to_owned() };
     let others = profile.series.len() - 1;
     let more = if others > 0 { format!(", {}", counted(others as u64, "more event")) } else { String::new() };
@@ -89,7 +90,8 @@ fn samples(profile: &Profile) -> String {
     }
 }
 
-fn shares(profile: &Profile) -> String {
+/// A line with the share of each kind of code.
+fn describe_shares(profile: &Profile) -> String {
     let shares = main_event(profile).map(|series| CodeShares::count(profile, series, Weight::Period));
     shares.map_or_else(|| "no code".to_owned(), |shares| shares.to_string())
 }

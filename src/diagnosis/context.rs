@@ -1,8 +1,10 @@
 //! What the rules of `doctor` look at: a recording, its counts, and questions about its processes.
 
+use super::finding::Share;
 use super::origin::Origin;
-use super::problem::{Finding, Problem, SourceFile, Who};
-use super::tally::{Spoilt, Tally};
+use super::process::ExaminedProcess;
+use super::source::SourceFile;
+use super::tally::{Spoilt, Tally, percent};
 use crate::model::perf_command::PerfCommand;
 use crate::model::process::MomentKind;
 use crate::model::programs::Programs;
@@ -72,25 +74,23 @@ impl<'a> DoctorContext<'a> {
         runtime.version_in(self.programs.mappings(pid).map(|mapping| &mapping.path[..]))
     }
 
-    pub(super) fn who(&self, pid: Pid) -> Who {
+    pub(super) fn process(&self, pid: Pid) -> ExaminedProcess {
         self.describe_process(pid, self.runtime(pid))
     }
 
     /// Describes a process, given the runtime that it runs.
-    pub(super) fn describe_process(&self, pid: Pid, runtime: Option<&'static Runtime>) -> Who {
+    pub(super) fn describe_process(&self, pid: Pid, runtime: Option<&'static Runtime>) -> ExaminedProcess {
         let comm = self.programs.name(pid).into_owned();
         let memory = self.memory(pid);
         let advice = runtime.and_then(|runtime| runtime.advice_for(self.facts(pid, runtime, &memory)));
         let too_old = runtime.and_then(|runtime| runtime.too_old(self.version(pid, runtime)));
-        Who { pid, comm, runtime, others: 0, advice, too_old }
+        ExaminedProcess { pid, comm, runtime, others: 0, advice, too_old }
     }
 
-    /// True if the process or its parent mapped a jitdump, or a file with a jitdump's name.
+    /// True if the process mapped a jitdump or a file with a jitdump's name, or inherited such a mapping.
     pub(super) fn has_mapped_dump(&self, pid: Pid) -> bool {
-        let processes = &self.examined.resolution.survey.processes;
-        let forked = processes.by_pid.get(&pid).and_then(|process| process.forked);
-        let parent = forked.map_or(pid, |(parent, _)| parent);
-        processes.markers.iter().any(|marker| marker.pid == pid || marker.pid == parent)
+        let lineage = self.lineage(pid);
+        self.examined.resolution.survey.processes.markers.iter().any(|marker| lineage.contains(&marker.pid))
     }
 
     /// The switch for this runtime in the recorded command, even if only another process received it. `None` if there
@@ -101,9 +101,16 @@ impl<'a> DoctorContext<'a> {
         runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command_line(perf.program)))
     }
 
-    /// Makes a finding about the frames that `spoilt` counts.
-    pub(super) fn finding(&self, problem: Problem, spoilt: Spoilt) -> Finding {
-        Finding::new(problem, spoilt.percent(self.tally.samples), spoilt.samples, spoilt.frames)
+    /// The share of the recording that `spoilt` counts.
+    pub(super) fn share(&self, spoilt: Spoilt) -> Share {
+        let percent = spoilt.percent(self.tally.samples);
+        Share { percent, samples: spoilt.samples, frames: spoilt.frames }
+    }
+
+    /// The share of the recording that these samples are. `weight` says how much of each sample is affected, from 0 to
+    /// 1.
+    pub(super) fn share_of_samples(&self, samples: u64, weight: f64) -> Share {
+        Share { percent: percent(samples as f64 * weight, self.tally.samples), samples, frames: 0 }
     }
 
     /// The runtimes of a process. A runtime that embeds others comes before them.
@@ -123,8 +130,12 @@ impl<'a> DoctorContext<'a> {
 
     fn find_runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         let has_jit = self.tally.processes.get(&pid).is_some_and(|tally| tally.named + tally.unnamed > 0);
-        let process = self.examined.resolution.survey.processes.by_pid.get(&pid);
-        let has_shared = process.is_some_and(|process| process.shared_jit_memory().is_some());
+        let processes = &self.examined.resolution.survey.processes.by_pid;
+        // Recordings list memory only for the process that mapped it, not for those that were forked from it.
+        let has_shared = self
+            .lineage(pid)
+            .iter()
+            .any(|pid| processes.get(pid).is_some_and(|process| process.shared_jit_memory().is_some()));
         // A runtime's unnamed code is recognized by its trampolines or by the name of the memory that it is in.
         if let Some(runtime) = self.tally.owner_of_unnamed(pid, self.runtimes_of(pid)).or(self.owner_of_memory(pid)) {
             return Some(runtime);
@@ -242,20 +253,35 @@ impl<'a> DoctorContext<'a> {
     /// process, or it was forked from one that perf started. `None` if it executed another program since then, because
     /// it then has other arguments.
     pub(super) fn command_of(&self, pid: Pid) -> Option<&'a [Vec<u8>]> {
+        let command = self.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
+        let executed_by = *self.lineage(pid).last()?;
+        self.is_started(executed_by, command).then_some(command.program)
+    }
+
+    /// The process and those of its ancestors whose memory and arguments it inherited, up to the one that executed the
+    /// program. Empty if the process isn't in the recording.
+    fn lineage(&self, pid: Pid) -> Vec<Pid> {
         /// A longer chain of parents can only come from a damaged recording.
         const GENERATIONS: usize = 1000;
-        let command = self.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
         let processes = &self.examined.resolution.survey.processes.by_pid;
-        let (mut pid, mut until) = (pid, Nanos(u64::MAX));
-        for _ in 0..GENERATIONS {
-            let process = processes.get(&pid)?;
-            let executes = process.execs.iter().any(|exec| *exec <= until);
-            match process.forked.filter(|_| !executes) {
-                Some((parent, at)) if parent != pid && processes.contains_key(&parent) => (pid, until) = (parent, at),
-                _ => return self.is_started(pid, command).then_some(command.program),
+        let mut lineage = Vec::new();
+        let mut next = Some(pid);
+        let mut until = Nanos(u64::MAX);
+        while let Some(pid) = next
+            && let Some(process) = processes.get(&pid)
+            && lineage.len() < GENERATIONS
+        {
+            lineage.push(pid);
+            next = None;
+            if let Some((parent, time)) = process.forked
+                && parent != pid
+                && !process.execs.iter().any(|exec| *exec <= until)
+            {
+                next = Some(parent);
+                until = time;
             }
         }
-        None
+        lineage
     }
 
     /// True if perf started the process, directly or through a wrapper that runs a command as it is, such as `timeout`.

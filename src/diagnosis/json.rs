@@ -2,13 +2,13 @@
 //! removed or changed.
 
 use super::bpf::BpfFrames;
+use super::callgrind::CountedDiagnosis;
 use super::context::RecordedStacks;
-use super::counted::CountedDiagnosis;
-use super::live::{LiveDiagnosis, LiveSource};
+use super::finding::Finding;
 use super::origin::Origin;
-use super::problem::{Finding, SourceFile};
-use super::problem_texts::{ProblemText, problem_text};
-use super::recorded::{Diagnosis, ProcessDiagnosis};
+use super::recording::{Diagnosis, ProcessDiagnosis};
+use super::running::{LiveDiagnosis, LiveSource};
+use super::source::SourceFile;
 use crate::analysis::code_shares::CodeShares;
 use crate::model::Nanos;
 use crate::model::abi::machine_name;
@@ -120,18 +120,17 @@ pub(super) fn findings(findings: &[Finding]) -> Vec<Value> {
 }
 
 fn finding(finding: &Finding) -> Value {
-    let ProblemText { key, about, cause, remedy, .. } = problem_text(&finding.problem);
-    let process = finding.problem.process();
+    let process = finding.process.as_ref();
     json!({
-        "problem": key,
-        "about": about,
-        "percent": (finding.percent * 100.0).round() / 100.0,
-        "samples": finding.samples,
-        "frames": finding.frames,
+        "problem": finding.kind.key(),
+        "about": finding.kind.about(),
+        "percent": (finding.share.percent * 100.0).round() / 100.0,
+        "samples": finding.share.samples,
+        "frames": finding.share.frames,
         "pid": process.map(|process| process.pid.0),
         "processes": process.map(|process| process.others + 1),
-        "cause": cause,
-        "remedy": remedy,
+        "cause": finding.cause(),
+        "remedy": finding.remedy,
         "command": finding.command,
     })
 }
@@ -164,7 +163,7 @@ fn source(account: &Account, named: u64, doubtful: u64) -> Value {
             let looked_at: Vec<_> = looked_at.iter().map(|path| path.to_string_lossy()).collect();
             json!({"state": "missing", "looked_at": looked_at})
         }
-        SourceState::Refused(why) => json!({"state": "refused", "why": why}),
+        SourceState::Refused { why, .. } => json!({"state": "refused", "why": why}),
         SourceState::Offered(why) => json!({"state": "offered", "why": why}),
         SourceState::Loaded { codes, skipped, clock, torn, times, lent } => {
             let seconds = |time: Nanos| time.0 as f64 / 1e9;

@@ -2,33 +2,38 @@
 //!
 //! | file | what it is for |
 //! |---|---|
-//! | `problem` | the possible problems, as data |
-//! | `problem_texts` | the texts about each problem; a problem without all of its texts does not compile |
+//! | `finding` | a finding: kind, share of the recording, cause, remedy |
+//! | `kind` | the kinds of findings, with their keys, lines of documentation and thresholds |
+//! | `rules` | find what is wrong; each finding is built where it is found. The same finding about many processes of a runtime becomes one |
+//! | `context` | what the rules look at |
 //! | `causes`, `places`, `tally` | count unnamed frames by cause, and stacks that end too soon |
 //! | `bpf` | counts frames in BPF programs |
 //! | `doubtful` | counts JIT frames that may have the wrong name because a log's times are inexact |
-//! | `origin` | the machine on which the recording was made |
-//! | `rules` | turn the counts into findings; the same finding about many processes of a runtime becomes one |
-//! | `corrected` | the recorded command, with the missing options added |
-//! | `recorded`, `live`, `counted` | the diagnosis of a recording, a running process, a callgrind file |
-//! | `text`, `json` | print a diagnosis; `docs/doctor.md` lists the problems and JSON keys |
+//! | `origin`, `process`, `source` | the recorded machine, a process, a file with names, and how they are described |
+//! | `wording` | phrases that several rules use |
+//! | `correction` | the recorded command, with the missing options added |
+//! | `recording`, `running`, `callgrind` | the diagnosis of a recording, a running process, a callgrind file |
+//! | `text`, `json` | print a diagnosis; `docs/doctor.md` lists the kinds and the JSON keys |
 
 mod bpf;
+mod callgrind;
 mod causes;
 mod context;
-mod corrected;
-mod counted;
+mod correction;
 mod doubtful;
+mod finding;
 pub(crate) mod json;
-mod live;
+mod kind;
 mod origin;
 mod places;
-mod problem;
-mod problem_texts;
-mod recorded;
+mod process;
+mod recording;
 mod rules;
+mod running;
+mod source;
 mod tally;
 pub(crate) mod text;
+mod wording;
 
 use crate::contract::format::{Format, Read};
 use crate::error::{Error, Result};
@@ -39,11 +44,11 @@ use crate::pipeline::open::{Input, shown};
 use crate::pipeline::recording::{Examined, Memory, RecordingOptions, Resolution, Streams, Survey};
 use crate::pipeline::{Job, Outcome};
 use crate::records::perf_data::{Form, Header, Recording};
-use counted::CountedDiagnosis;
-use live::LiveDiagnosis;
-pub use problem::{Finding, NamedFile, OfProcess, Problem, SourceFile, Who};
-pub(crate) use problem_texts::{ProblemText, problem_text};
-pub(crate) use recorded::Diagnosis;
+use callgrind::CountedDiagnosis;
+pub use finding::{Finding, Highlight};
+pub use kind::FindingKind;
+pub(crate) use recording::Diagnosis;
+use running::LiveDiagnosis;
 use std::path::Path;
 
 /// Callgrind's name in the table of formats.

@@ -1,11 +1,11 @@
 //! Prints a diagnosis as text.
 
+use super::callgrind::CountedDiagnosis;
 use super::context::RecordedStacks;
-use super::counted::CountedDiagnosis;
-use super::live::LiveDiagnosis;
-use super::problem::Finding;
-use super::problem_texts::{self, ProblemText, problem_text};
-use super::recorded::{Diagnosis, ProcessDiagnosis};
+use super::finding::Finding;
+use super::recording::{Diagnosis, ProcessDiagnosis};
+use super::running::LiveDiagnosis;
+use super::source::describe_source;
 use super::tally::percent;
 use crate::error::Result;
 use crate::model::printable::readable;
@@ -46,7 +46,7 @@ fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
         writeln!(out, "\nMinor or expected:")?;
     }
     for finding in minor {
-        writeln!(out, "  {:>5.2}%  {}", finding.percent, problem_text(&finding.problem).cause)?;
+        writeln!(out, "  {:>5.2}%  {}", finding.share.percent, finding.cause())?;
     }
     Ok(())
 }
@@ -66,8 +66,7 @@ fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
     let mut shown: Vec<&str> = Vec::new();
     for finding in findings {
         writeln!(out)?;
-        let ProblemText { cause, remedy, .. } = problem_text(&finding.problem);
-        write_wrapped(&format!("{:>6.1}%  {cause}", finding.percent), 9, out)?;
+        write_wrapped(&format!("{:>6.1}%  {}", finding.share.percent, finding.cause()), 9, out)?;
         match finding.command.as_deref() {
             Some(command) if shown.contains(&command) => writeln!(out, "         → record again as above")?,
             // Print the command on a single line, so that it can be copied.
@@ -76,7 +75,7 @@ fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
         }
         shown.extend(finding.command.as_deref());
         let arrow = if finding.command.is_some() { " " } else { "→" };
-        write_wrapped(&format!("         {arrow} {remedy}"), 11, out)?;
+        write_wrapped(&format!("         {arrow} {}", finding.remedy), 11, out)?;
     }
     Ok(())
 }
@@ -139,11 +138,11 @@ fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> 
     let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
     let runs_jit = process.named > 0 || process.process.runtime.is_some() || !process.sources.is_empty();
     let code = if runs_jit { "JIT code" } else { "unnamed code (no file)" };
-    let (pid, comm) = (problem_texts::number(process.process.pid), readable(process.process.comm.as_bytes()));
+    let (pid, comm) = (process.process.printable_pid(), readable(process.process.comm.as_bytes()));
     let (named, whole) = (process.named, process.named + process.unnamed);
     writeln!(out, "\nProcess {pid} ({comm}), {runtime}: {named} of {whole} frames of {code} have a name")?;
     for (account, source) in &process.sources {
-        writeln!(out, "  {}", problem_texts::source(account, Some(source.clone())))?;
+        writeln!(out, "  {}", describe_source(account, Some(source)))?;
         if let Some(remark) = &account.remark {
             write_wrapped(&format!("    {}", readable(remark.as_bytes())), 4, out)?;
         }
@@ -153,7 +152,7 @@ fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> 
 
 /// Prints the diagnosis of a running process.
 pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> Result<()> {
-    let who = problem_texts::who(&diagnosis.process);
+    let who = diagnosis.process.describe();
     let mib = diagnosis.jit_bytes as f64 / f64::from(1 << 20);
     writeln!(out, "{who} is running, with {mib:.1} MiB of memory for JIT code")?;
     if let Some(inner) = diagnosis.inner {
@@ -169,13 +168,12 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     write_count(&diagnosis.findings, "", out)?;
     for finding in &diagnosis.findings {
         let jcmd = format!("jcmd {}", diagnosis.process.pid);
-        let ProblemText { cause, remedy, .. } = problem_text(&finding.problem);
         writeln!(out)?;
-        write_wrapped(&format!("  {cause}"), 2, out)?;
+        write_wrapped(&format!("  {}", finding.cause()), 2, out)?;
         if let Some(command) = &finding.command {
             writeln!(out, "  → start it again:\n    {command}")?;
         }
-        write_wrapped(&format!("  → {}", remedy.replace("jcmd PID", &jcmd)), 4, out)?;
+        write_wrapped(&format!("  → {}", finding.remedy.replace("jcmd PID", &jcmd)), 4, out)?;
     }
     Ok(writeln!(out, "\nRecord it with {}", diagnosis.record)?)
 }
@@ -185,12 +183,12 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     let CountedDiagnosis { cost, nameable, unnameable, .. } = diagnosis;
     let file = readable(diagnosis.file.as_os_str().as_bytes());
     let (event, jit) = (readable(diagnosis.event.as_bytes()), percent((nameable + unnameable) as f64, *cost));
-    let who = problem_texts::who(&diagnosis.process);
+    let who = diagnosis.process.describe();
     writeln!(out, "{file}: {cost} {event} of {who}, {jit:.2}% of it in JIT code without a name")?;
     write_count(&diagnosis.findings, ", with the share of cost affected", out)?;
     write_list(&diagnosis.findings, out)?;
     for account in &diagnosis.accounts {
-        writeln!(out, "\n  {}", problem_texts::source(account, None))?;
+        writeln!(out, "\n  {}", describe_source(account, None))?;
     }
     write_minor(&diagnosis.minor, out)
 }

@@ -27,7 +27,7 @@ use super::archive::{self, Member};
 use super::opened;
 use super::spool::temporary;
 use super::{Bytes, copy, mapped, spool, unopened};
-use crate::error::{Error, Result};
+use crate::error::{Error, RefusalReason, Result};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
@@ -255,7 +255,8 @@ impl Door<'_> {
             return Ok(());
         }
         let us = rustix::process::geteuid().as_raw();
-        Err(Error::new(format!("belongs to user {owner}, not to root or to you ({us}); use -f to trust it")))
+        let message = format!("belongs to user {owner}, not to root or to you ({us}); use -f to trust it");
+        Err(Error::new(message).with_refusal(RefusalReason::Owner))
     }
 
     /// True if only root and the current user can truncate the file while it is mapped; other files are copied. Files

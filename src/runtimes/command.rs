@@ -355,8 +355,19 @@ impl Runtime {
     /// The command with everything added that is missing to turn on the switch. `None` if neither flags nor variables
     /// can turn it on. `DIR` in variables is replaced by `directory`.
     pub fn correct(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Option<CorrectedCommand> {
+        self.correct_with_flag(switch, None, command, directory)
+    }
+
+    /// Like [`correct`](Self::correct), but also adds a flag that isn't part of the switch.
+    pub fn correct_with_flag(
+        &self,
+        switch: &Switch,
+        flag: Option<Flag>,
+        command: CommandLine<'_>,
+        directory: &str,
+    ) -> Option<CorrectedCommand> {
         let Some(options) = OwnOptions::find(self, command.words) else {
-            return self.correct_by_variable(switch, command, directory);
+            return self.correct_by_variable(switch, flag, command, directory);
         };
         // Remove options that keep names out of the files that the switch writes.
         let mut kept = options.list().to_vec();
@@ -366,13 +377,13 @@ impl Runtime {
         let mut words = command.words.to_vec();
         words.splice(start..options.end, kept);
         let given = self.options_given(CommandLine { words: &words, ..command });
-        let missing: Vec<Flag> = switch.flags.iter().copied().filter(|flag| !has_flag(&given, *flag)).collect();
+        let missing = missing_flags(switch, flag, &given);
         let has_variables = !switch.variables.is_empty();
         // Prefer variables, because child processes inherit them.
         let uses_variables = has_variables && !self.ignores_variables(options.list());
         if switch.flags.is_empty() || uses_variables && !missing.is_empty() {
             let variables = self.missing_variables(switch, command, directory);
-            return Some(CorrectedCommand { variables, words });
+            return Some(CorrectedCommand { variables: assign(variables, &mut words), words });
         }
         let are_variables_set = switch.variables.iter().all(|(name, value)| is_set(name, value, command));
         if !has_variables || !are_variables_set {
@@ -381,27 +392,28 @@ impl Runtime {
         Some(CorrectedCommand { variables: Vec::new(), words })
     }
 
-    /// Like [`correct`](Self::correct), but only sets environment variables, so that it also affects programs that the
-    /// command starts. `None` if the runtime has no such variables.
+    /// Like [`correct_with_flag`](Self::correct_with_flag), but only sets environment variables, so that it also affects
+    /// programs that the command starts. `None` if the runtime has no such variables.
     pub fn correct_by_variable(
         &self,
         switch: &Switch,
+        flag: Option<Flag>,
         command: CommandLine<'_>,
         directory: &str,
     ) -> Option<CorrectedCommand> {
-        let words = command.words.to_vec();
+        let mut words = command.words.to_vec();
         if OwnOptions::find(self, command.words).is_some_and(|options| self.ignores_variables(options.list())) {
             return None;
         }
         if !switch.variables.is_empty() {
             let variables = self.missing_variables(switch, command, directory);
-            return Some(CorrectedCommand { variables, words });
+            return Some(CorrectedCommand { variables: assign(variables, &mut words), words });
         }
         let variable = self.flag_variables.first().filter(|_| !switch.flags.is_empty())?;
         // Ignore flags on the command line, because they only affect the program itself.
         let given = self.options_given(CommandLine { words: assignments(command.words), ..command });
         let mut value = String::new();
-        for flag in switch.flags.iter().filter(|flag| !has_flag(&given, **flag)) {
+        for flag in missing_flags(switch, flag, &given) {
             let between = if value.is_empty() { "" } else { variable.separator() };
             // Writing to a string can't fail.
             let _ = match (flag, variable.list_of) {
@@ -415,7 +427,7 @@ impl Runtime {
             let separator = variable.separator().chars().next();
             variables.push(Assignment { name: variable.name, value, separator, is_set });
         }
-        Some(CorrectedCommand { variables, words })
+        Some(CorrectedCommand { variables: assign(variables, &mut words), words })
     }
 
     /// The variables of a switch that aren't set yet.
@@ -433,6 +445,37 @@ impl Runtime {
         }
         missing
     }
+}
+
+/// The flags of a switch, and another flag if there is one, that aren't among these options.
+fn missing_flags(switch: &Switch, flag: Option<Flag>, given: &[Vec<u8>]) -> Vec<Flag> {
+    let mut missing: Vec<Flag> = switch.flags.iter().copied().filter(|flag| !has_flag(given, *flag)).collect();
+    if let Some(flag) = flag
+        && !has_flag(given, flag)
+        && !missing.contains(&flag)
+    {
+        missing.push(flag);
+    }
+    missing
+}
+
+/// Makes those assignments in the command line whose variables `env` already assigns there, because `env` would
+/// override others. Returns the rest.
+fn assign(variables: Vec<Assignment>, words: &mut [Vec<u8>]) -> Vec<Assignment> {
+    let mut rest = Vec::new();
+    let end = assignments(words).len();
+    for variable in variables {
+        let start = format!("{}=", variable.name);
+        // The last assignment counts.
+        match words[..end].iter_mut().rev().find(|word| word.starts_with(start.as_bytes())) {
+            Some(word) => {
+                let whole = variable.append_to(Some(&word[start.len()..]));
+                *word = [start.as_bytes(), &whole].concat();
+            }
+            None => rest.push(variable),
+        }
+    }
+    rest
 }
 
 /// The words of the command line up to the command that `env` runs: `env` itself and its assignments.
@@ -553,6 +596,18 @@ mod tests {
         assert_eq!(corrected("PHP", "composer test", &known(&[])), "cannot", "PHP reads no variable for it");
         let all = known(&[("NODE_OPTIONS", flags)]);
         assert_eq!(corrected("Node.js", "node a.js", &all), "node a.js");
+    }
+
+    #[test]
+    fn what_env_assigns_is_changed_in_place() {
+        let flags = "--perf-prof --interpreted-frames-native-stack";
+        for (name, line, wanted) in [
+            ("Node.js", "env A=b NODE_OPTIONS=-x npm test", format!("env A=b 'NODE_OPTIONS=-x {flags}' npm test")),
+            ("CPython", "env PYTHON_PERF_JIT_SUPPORT=0 make", "env PYTHON_PERF_JIT_SUPPORT=1 make".to_owned()),
+            ("Node.js", "env A=b npm test", format!("NODE_OPTIONS='{flags}' env A=b npm test")),
+        ] {
+            assert_eq!(corrected(name, line, &known(&[])), wanted, "{line}");
+        }
     }
 
     #[test]

@@ -177,6 +177,11 @@ impl Switch {
         !self.is_rare && has_any
     }
 
+    /// True if the runtime then writes a jitdump, perhaps among other files.
+    pub fn writes_dump(&self) -> bool {
+        self.leaves.iter().any(|file| file.ends_with(".dump"))
+    }
+
     /// True if the switch may have produced this file, judged by the file's extension.
     pub fn leaves_like(&self, path: &Path) -> bool {
         self.leaves.iter().any(|file| Path::new(file).extension() == path.extension())

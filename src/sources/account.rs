@@ -1,5 +1,6 @@
 //! What became of each source of names: loaded, missing, refused, or only offered to the user.
 
+use crate::error::RefusalReason;
 use crate::model::{Nanos, Pid};
 use crate::records::jit_logs::LogId;
 use crate::resolve::code_map::CodeList;
@@ -94,8 +95,13 @@ pub enum SourceState {
         /// The paths that were tried, in order.
         looked_at: Vec<PathBuf>,
     },
-    /// The file exists but wasn't used, for this reason.
-    Refused(String),
+    /// The file exists but wasn't used.
+    Refused {
+        /// A message about the reason.
+        why: String,
+        /// The reason, as far as it matters for what the user can do.
+        reason: RefusalReason,
+    },
     /// The file seems to belong to this process, but not with certainty, for this reason. It isn't used unless the user
     /// passes it with an option.
     Offered(String),
@@ -143,7 +149,7 @@ impl fmt::Display for SourceState {
                 let places: Vec<_> = looked_at.iter().map(|place| place.display().to_string()).collect();
                 write!(f, "not found (looked at {})", places.join(", "))
             }
-            Self::Refused(why) | Self::Offered(why) => write!(f, "not used: {why}"),
+            Self::Refused { why, .. } | Self::Offered(why) => write!(f, "not used: {why}"),
         }
     }
 }

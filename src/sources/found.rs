@@ -158,7 +158,7 @@ impl Found {
     /// For each file that exists but isn't used: the path and the reason.
     pub fn refused_files(&self) -> impl Iterator<Item = String> {
         self.failed.iter().filter_map(|account| match &account.state {
-            SourceState::Refused(why) => Some(format!("{}: {why}", account.path.display())),
+            SourceState::Refused { why, .. } => Some(format!("{}: {why}", account.path.display())),
             SourceState::Loaded { .. } | SourceState::Missing { .. } | SourceState::Offered(_) => None,
         })
     }

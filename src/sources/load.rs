@@ -143,8 +143,9 @@ fn read_source<'data>(
     let SourceEvents { list, state, machine } = match result {
         Ok(events) => events,
         Err(error) => {
+            let reason = error.refusal();
             let warning = error.in_file(&source.path).into_warning();
-            let state = SourceState::Refused(warning.message.clone());
+            let state = SourceState::Refused { why: warning.message.clone(), reason };
             warnings.push(warning);
             SourceEvents { list: CodeList::default(), state, machine: None }
         }

@@ -148,12 +148,16 @@ const PLAIN: &[(&str, &[&str])] = &[
     ("mono", &["mono", "Work.exe"]),
     ("luajit", &["luajit", "work.lua"]),
     ("QML", &["qmlscene", "--software", "work.qml"]),
+    ("erlang", &["erl", "-noshell", "-pa", ".", "-run", "work", "main"]),
+    ("lli", &["lli", "work.ll"]),
+    ("pypy", &["pypy3", "work.py"]),
+    ("jsc", &["jsc", "work.js"]),
 ];
 
 /// Of each runtime that Debian has: without its switch next to nothing has a name, and with the command that doctor
 /// prints, next to everything.
 #[test]
-#[ignore = "needs node, javac, php, mono-mcs, luajit and qmlscene: tests/run.sh --all"]
+#[ignore = "needs node, javac, php, mono-mcs, luajit, qmlscene, erlang, lli, pypy3 and jsc: tests/run.sh --all"]
 fn the_command_that_doctor_prints_brings_the_names() {
     let dir = tempfile::tempdir().unwrap();
     let dir = dir.path();
@@ -185,6 +189,23 @@ fn the_command_that_doctor_prints_brings_the_names() {
         "work.qml",
         "import QtQuick 2.0\nItem { function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }\n\
          Component.onCompleted: { var t = Date.now(); while (Date.now() - t < 3000) fib(18); Qt.quit() } }",
+    );
+    write(
+        "work.erl",
+        "-module(work).\n-export([main/0, fib/1]).\nfib(N) when N < 2 -> N; fib(N) -> fib(N - 1) + fib(N - 2).\n\
+         main() -> [fib(24) || _ <- lists:seq(1, 60)], init:stop().\n",
+    );
+    run("erlc", &["work.erl"], dir);
+    write(
+        "work.ll",
+        "define i32 @fib(i32 %n) {\n %c = icmp slt i32 %n, 2\n br i1 %c, label %a, label %b\na:\n ret i32 %n\nb:\n\
+         %x = sub i32 %n, 1\n %p = call i32 @fib(i32 %x)\n %y = sub i32 %n, 2\n %q = call i32 @fib(i32 %y)\n\
+         %r = add i32 %p, %q\n ret i32 %r\n}\ndefine i32 @main() {\n %r = call i32 @fib(i32 38)\n ret i32 0\n}\n",
+    );
+    write(
+        "work.py",
+        "import time\ndef fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)\n\
+         end = time.time() + 2\nwhile time.time() < end: fib(16)\n",
     );
     let perf = ["perf", "record", "-q", "-k", "mono", "-e", "cpu-clock:u", "-F", "999", "-g", "-o", "perf.data", "--"];
     for (what, command) in PLAIN {

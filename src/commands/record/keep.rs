@@ -22,12 +22,12 @@ use std::time::SystemTime;
 
 /// Copies the files that name the recording's code into its directory. A failure only gives a warning, because the
 /// recording itself is complete.
-pub(super) fn beside(options: &RecordOptions, left: &LeftFiles, job: &Job, outcome: &mut Outcome) {
+pub(super) fn copy_sources(options: &RecordOptions, left: &LeftFiles, job: &Job, outcome: &mut Outcome) {
     // Copy nothing if the recording is a directory or a pipe, or if it wasn't written.
     if !is_file(&options.output) {
         return;
     }
-    match kept(&options.output, left, job, &mut outcome.warnings) {
+    match copy_into_directory(&options.output, left, job, &mut outcome.warnings) {
         Ok(files) => outcome.summary.extend(files),
         Err(error) => outcome.warnings.push(error.in_file(&options.output).into_warning()),
     }
@@ -43,11 +43,11 @@ pub(super) struct LeftFiles {
 
 /// Copies the files with fixed names, and then all files that name code of the recorded processes. Returns one line for
 /// the summary per copied file.
-fn kept(recording: &Path, left: &LeftFiles, job: &Job, warnings: &mut Warnings) -> Result<Vec<String>> {
+fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: &mut Warnings) -> Result<Vec<String>> {
     let directory = recording.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut said = Vec::new();
+    let mut summary = Vec::new();
     let mut keep = |file: FoundFile<'_>, warnings: &mut Warnings| match copy(&file, directory) {
-        Ok(copied) => said.extend(copied),
+        Ok(copied) => summary.extend(copied),
         Err(error) => warnings.push(error.in_file(file.path).into_warning()),
     };
     for path in left.names.iter().map(Path::new) {
@@ -72,7 +72,7 @@ fn kept(recording: &Path, left: &LeftFiles, job: &Job, warnings: &mut Warnings) 
     let survey = Survey::new(&streams.recording, &streams.list(), recording, warnings);
     let memory = Memory::find(&survey, &SourceOptions::default(), warnings);
     memory.found.each_file().for_each(|file| keep(file, warnings));
-    Ok(said)
+    Ok(summary)
 }
 
 /// Copies a file unless the directory already has it. Returns a line for the summary; `None` if nothing was copied.

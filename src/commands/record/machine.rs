@@ -24,7 +24,7 @@ const LITTLE_ROOM: u64 = 1 << 30;
 
 impl Machine {
     /// Checks the machine. Fails if perf or the program is missing, or if nothing can be recorded.
-    pub(super) fn look(options: &RecordOptions) -> Result<Self> {
+    pub(super) fn examine(options: &RecordOptions) -> Result<Self> {
         if started::program_path(b"perf").is_none() {
             let remedy = "install linux-perf (Debian), linux-tools-generic (Ubuntu) or perf (Fedora, Arch)";
             return Err(Error::new("perf is not installed").with_remedy(Some(remedy.to_owned())));
@@ -39,14 +39,14 @@ impl Machine {
         let mut notes = Vec::new();
         let is_root = rustix::process::geteuid().is_root();
         let chosen = options.typed().has(&["e", "event"]);
-        let event = if chosen { None } else { Some(Self::event(is_root, &mut notes)?) };
-        notes.extend(kernel(is_root));
-        notes.extend(room(options)?);
+        let event = if chosen { None } else { Some(Self::find_event(is_root, &mut notes)?) };
+        notes.extend(kernel_note(is_root));
+        notes.extend(disk_space_note(options)?);
         Ok(Self { event, notes })
     }
 
     /// Runs `perf stat` briefly to see which event works.
-    fn event(is_root: bool, notes: &mut Vec<String>) -> Result<&'static str> {
+    fn find_event(is_root: bool, notes: &mut Vec<String>) -> Result<&'static str> {
         let words: [&[u8]; 8] = [b"perf", b"stat", b"-x,", b"-e", b"cycles:u", b"-e", b"cpu-clock:u", b"true"];
         let said = started::said_by(&words)?;
         if counts(&said, CYCLES) {
@@ -60,7 +60,7 @@ impl Machine {
             );
             return Ok(CPU_CLOCK);
         }
-        let paranoid = level("perf_event_paranoid");
+        let paranoid = kernel_setting("perf_event_paranoid");
         let remedy = match paranoid {
             Some(level @ 3..) if !is_root => {
                 format!(
@@ -87,13 +87,14 @@ fn counts(said: &str, event: &str) -> bool {
 }
 
 /// Reads a numeric setting from /proc/sys/kernel. `None` if it can't be read.
-fn level(name: &str) -> Option<i32> {
+fn kernel_setting(name: &str) -> Option<i32> {
     io::text_of_system(&Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok()
 }
 
 /// A note if the kernel's functions can't be recorded or named. `None` if they can.
-fn kernel(is_root: bool) -> Option<String> {
-    let (paranoid, hidden) = (level("perf_event_paranoid")?, level("kptr_restrict")?);
+fn kernel_note(is_root: bool) -> Option<String> {
+    let paranoid = kernel_setting("perf_event_paranoid")?;
+    let hidden = kernel_setting("kptr_restrict")?;
     if !is_root && paranoid >= 2 {
         return Some(format!(
             "kernel.perf_event_paranoid is {paranoid}, so kernel code is not recorded (to change it: sudo sysctl \
@@ -101,17 +102,18 @@ fn kernel(is_root: bool) -> Option<String> {
         ));
     }
     let is_hidden = if is_root { hidden >= 2 } else { hidden >= 1 };
-    is_hidden.then(|| {
-        format!(
-            "kernel.kptr_restrict is {hidden}, so kernel functions will be unnamed (to change it: sudo sysctl \
-                 kernel.kptr_restrict=0)"
-        )
-    })
+    if !is_hidden {
+        return None;
+    }
+    Some(format!(
+        "kernel.kptr_restrict is {hidden}, so kernel functions will be unnamed (to change it: sudo sysctl \
+         kernel.kptr_restrict=0)"
+    ))
 }
 
 /// Checks the free disk space where the recording is written. Returns a note if space is low, and fails if it is almost
 /// used up.
-fn room(options: &RecordOptions) -> Result<Option<String>> {
+fn disk_space_note(options: &RecordOptions) -> Result<Option<String>> {
     let directory = options.output.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if options.output.as_os_str() == "-" {
         return Ok(None);

@@ -19,15 +19,18 @@ use keep::LeftFiles;
 use machine::Machine;
 pub use options::RecordOptions;
 use plan::Plan;
+use std::os::unix::ffi::OsStringExt;
 use std::time::SystemTime;
 
 /// Records a program or a running process. `say` prints text before the program starts.
 pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Result<Outcome> {
-    let machine = Machine::look(options)?;
+    let machine = Machine::examine(options)?;
     let Plan { command, notes, leaves } = Plan::new(options, &machine)?;
     let mut outcome = Outcome::default();
     if !job.quiet {
-        notes.iter().chain(&machine.notes).for_each(|note| say(note));
+        for note in notes.iter().chain(&machine.notes) {
+            say(note);
+        }
     }
     if options.dry_run {
         crate::io::print(|out| Ok(writeln!(out, "{command}")?))?;
@@ -37,9 +40,12 @@ pub fn run(options: &RecordOptions, job: &Job, say: &mut dyn FnMut(&str)) -> Res
         say(&command.to_string());
     }
     let left = LeftFiles { names: leaves, since: SystemTime::now() };
-    let before = |name: &str| std::env::var_os(name).map(std::os::unix::ffi::OsStringExt::into_vec);
-    let variables = command.variables.iter().map(|set| (set.name, set.append_to(before(set.name).as_deref())));
-    outcome.ended = Some(started::run(&command.words(), &variables.collect::<Vec<_>>())?);
-    keep::beside(options, &left, job, &mut outcome);
+    let mut variables = Vec::new();
+    for set in &command.variables {
+        let before = std::env::var_os(set.name).map(OsStringExt::into_vec);
+        variables.push((set.name, set.append_to(before.as_deref())));
+    }
+    outcome.ended = Some(started::run(&command.words(), &variables)?);
+    keep::copy_sources(options, &left, job, &mut outcome);
     Ok(outcome)
 }

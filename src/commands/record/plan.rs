@@ -82,7 +82,7 @@ impl Plan {
                 // variable.
                 if corrected.variables.is_empty()
                     && !switch.variables.is_empty()
-                    && let Some(by_variable) = runtime.correct_by_variable(switch, command, &directory)
+                    && let Some(by_variable) = runtime.correct_by_variable(switch, None, command, &directory)
                 {
                     corrected.variables = by_variable.variables;
                 }

@@ -1,7 +1,7 @@
 //! Section `findings` of the page: what `doctor` reports, and which frames each finding concerns.
 
 use crate::analysis::start_functions::START_FUNCTIONS;
-use crate::diagnosis::{self, Finding, NamedFile, OfProcess, Problem, Who};
+use crate::diagnosis::{self, Finding, Highlight};
 use crate::model::printable::readable;
 use crate::model::stacks::TRUNCATED;
 use crate::pipeline::recording::Examined;
@@ -43,53 +43,24 @@ pub(super) fn section<'a>(findings: impl Iterator<Item = &'a Findings>) -> Optio
 ///   anywhere (`any`). `beginnings` lists the functions where threads do start.
 /// * `interpreters`: frames of the interpreter functions in `names`.
 fn frames(finding: &Finding) -> Value {
-    match &finding.problem {
-        Problem::OfProcess(process, problem) => frames_of(process, problem),
-        Problem::FilesGone { files, .. }
-        | Problem::OtherVersion { files }
-        | Problem::Stripped { files, .. }
-        | Problem::NotElf { files, .. }
-        | Problem::StrippedPackages { files }
-        | Problem::Symbolless { files } => json!({ "what": "unnamed", "modules": modules(files) }),
-        Problem::Nowhere { .. } => json!({ "what": "unnamed", "modules": [""] }),
-        Problem::Kernel { .. } => json!({ "what": "kernel" }),
-        _ => Value::Null,
-    }
-}
-
-/// The frames that a finding about one process concerns.
-fn frames_of(process: &Who, problem: &OfProcess) -> Value {
-    let pid = process.pid.0;
-    match problem {
-        OfProcess::Silent { .. }
-        | OfProcess::Missing { .. }
-        | OfProcess::OtherProcess { .. }
-        | OfProcess::Refused { .. }
-        | OfProcess::Empty { .. }
-        | OfProcess::OtherRun { .. }
-        | OfProcess::EndsEarly { .. }
-        | OfProcess::Torn { .. }
-        | OfProcess::Replaced { .. }
-        | OfProcess::Overwritten { .. }
-        | OfProcess::Incomplete { .. } => {
+    let pid = finding.process.as_ref().map(|process| process.pid.0);
+    match &finding.highlight {
+        Highlight::Nothing => Value::Null,
+        Highlight::UnnamedInFiles(files) => json!({ "what": "unnamed", "modules": printable(files) }),
+        Highlight::UnnamedNowhere => json!({ "what": "unnamed", "modules": [""] }),
+        Highlight::UnnamedJit => {
             // perf's name for anonymous executable memory.
-            json!({ "what": "unnamed", "modules": [format!("/tmp/perf-{pid}.map")], "pid": pid })
+            let module = format!("/tmp/perf-{}.map", pid.unwrap_or_default());
+            json!({ "what": "unnamed", "modules": [module], "pid": pid })
         }
-        OfProcess::Clock { .. } => json!({ "what": "jit", "pid": pid }),
-        OfProcess::ImagesGone { .. } => json!({ "what": "images", "pid": pid }),
-        OfProcess::Interpreted { .. } => {
-            let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
-            let names = interpreter.map_or(&[][..], |interpreter| interpreter.functions);
-            json!({ "what": "interpreters", "names": names, "pid": pid })
+        Highlight::UnnamedKernel => json!({ "what": "kernel" }),
+        Highlight::UnnamedImages => json!({ "what": "images", "pid": pid }),
+        Highlight::Jit => json!({ "what": "jit", "pid": pid }),
+        Highlight::Interpreter(functions) => json!({ "what": "interpreters", "names": functions, "pid": pid }),
+        Highlight::StackEnds { files, in_jit } => {
+            json!({ "what": "outermost", "jit": in_jit, "files": printable(files), "beginnings": beginnings() })
         }
-        OfProcess::JvmFramePointers { .. } => {
-            json!({ "what": "outermost", "any": true, "beginnings": beginnings(), "pid": pid })
-        }
-        OfProcess::FramePointers { files, in_jit, .. } | OfProcess::NotUnwound { files, in_jit, .. } => {
-            let files: Vec<String> = files.iter().map(|file| shown(file)).collect();
-            json!({ "what": "outermost", "jit": in_jit, "files": files, "beginnings": beginnings() })
-        }
-        _ => Value::Null,
+        Highlight::AllStackEnds => json!({ "what": "outermost", "any": true, "beginnings": beginnings(), "pid": pid }),
     }
 }
 
@@ -99,10 +70,6 @@ fn beginnings() -> Vec<String> {
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-fn modules(files: &[NamedFile]) -> Vec<String> {
-    files.iter().map(|file| shown(&file.path)).collect()
-}
-
-fn shown(path: &str) -> String {
-    readable(path.as_bytes()).into_owned()
+fn printable(files: &[String]) -> Vec<String> {
+    files.iter().map(|file| readable(file.as_bytes()).into_owned()).collect()
 }

@@ -2,17 +2,19 @@
 
 use super::super::causes::Cause;
 use super::super::context::DoctorContext;
-use super::super::problem::{Finding, NamedFile, OfProcess, Problem};
+use super::super::finding::{Finding, Highlight, PROCESS, Share};
+use super::super::kind::FindingKind;
 use super::super::tally::Spoilt;
-use super::jit;
+use super::super::wording::{list_with_verb, printable_path};
+use super::jit::UnnamedCode;
 use super::neighbours::Neighbours;
 use crate::model::backing::base_name;
 use crate::model::{Addr, Pid};
 use crate::resolve::Location;
-use crate::resolve::dso::{Dso, DsoId, DsoKind};
+use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::symbols::image::Image;
 use crate::resolve::symbols::no_elf::NoElf;
-use crate::runtimes::RuntimeSet;
+use crate::runtimes::{Runtime, RuntimeSet};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
@@ -42,14 +44,14 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut nowhere = Spoilt::default();
     for (&cause, &spoilt) in &context.tally.causes {
         match cause {
-            Cause::Missing(id) | Cause::OtherVersion(id) if context.dso(id).kind == DsoKind::Vdso => {
-                found.push(context.finding(Problem::Vdso { is_here: context.origin.is_here }, spoilt));
+            Cause::Missing(id) | Cause::OtherVersion(id) if context.dso(id).is_vdso() => {
+                found.push(report_vdso(context.dso(id).kind, context.share(spoilt), context));
             }
             // This is memory that a program shares with its forked children, so there is no file to look for.
             Cause::Missing(id) if is_memory(&context.dso(id).path) && mapped_by(&[id], context).is_some() => {
-                let process = context.who(mapped_by(&[id], context).unwrap_or_default());
-                let problem = jit::explain_unnamed(&process, context, &Neighbours::list(context));
-                found.push(context.finding(Problem::OfProcess(process, problem), spoilt));
+                let pid = mapped_by(&[id], context).unwrap_or_default();
+                let code = UnnamedCode::new(pid, context.share(spoilt), context);
+                found.push(code.explain(&Neighbours::list(context)));
             }
             Cause::Missing(id) => groups.entry(missing_group(id, context)).or_default().push((id, spoilt)),
             // If the recording is from another machine, it is normal that this one has other versions of the files.
@@ -60,20 +62,19 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
             Cause::NotElf(id, what) => groups.entry(FileGroup::NotElf(what)).or_default().push((id, spoilt)),
             Cause::Stripped(id) => groups.entry(stripped_group(id, context)).or_default().push((id, spoilt)),
             Cause::Gap(id) => groups.entry(FileGroup::Symbolless).or_default().push((id, spoilt)),
-            Cause::Kernel => {
-                // The kernel appears at address 0 to users who may not see where it is.
-                let reference = context.examined.resolution.spaces.kernel_reference();
-                let hidden = reference.is_none_or(|reference| reference.addr.0 == 0);
-                let is_given = context.examined.resolution.has_given_kernel();
-                found.push(context.finding(Problem::Kernel { hidden, is_given }, spoilt));
-            }
-            Cause::Guest => found.push(context.finding(Problem::Guest, spoilt)),
+            Cause::Kernel => found.push(report_kernel(context.share(spoilt), context)),
+            Cause::Guest => found.push(Finding::new(
+                FindingKind::Guest,
+                context.share(spoilt),
+                "samples are in the guest of a virtual machine",
+                "its symbols are inside the guest; record there",
+            )),
             Cause::Nowhere(_) => nowhere.merge(spoilt),
             Cause::Memory(_) => {}
         }
     }
     if nowhere.frames > 0 {
-        found.push(context.finding(Problem::Nowhere { example: nowhere_example(context) }, nowhere));
+        found.push(report_nowhere(context.share(nowhere), context));
     }
     found.extend(groups.into_iter().map(|(group, files)| group_finding(group, files, context)));
     found
@@ -88,41 +89,234 @@ fn group_finding(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: Doc
     }
     sum.samples = sum.samples.min(context.tally.samples);
     let ids: Vec<DsoId> = files.into_iter().map(|(id, _)| id).collect();
-    let mut files: Vec<NamedFile> = Vec::new();
-    // Containers may have copies of the same build, which are mapped as different inodes. List each only once.
+    let files = name_files(&ids, context);
+    let share = context.share(sum);
+    match group {
+        FileGroup::Image(pid) => report_images(pid, &ids, share, context),
+        FileGroup::Gone => {
+            let same_machine = context.origin.is_here && has_recorded_file(context);
+            files_missing(&files, share, same_machine, is_in_container(&ids, context))
+        }
+        FileGroup::OtherVersion => other_version(&files, share),
+        FileGroup::NotElf(what) => {
+            let runtime = mapped_by(&ids, context).and_then(|pid| context.process(pid).runtime);
+            not_elf(&files, share, what, runtime)
+        }
+        FileGroup::OwnBuild => stripped(&files, share),
+        FileGroup::Go => Finding::new(
+            FindingKind::Stripped,
+            share,
+            format!("{} built without symbols or stripped", list_files(&files, "was", "were")),
+            "build with plain go build (no -ldflags=-s, no strip) and record that. Go functions don't need symbols, \
+             but C code (cgo) and obfuscated or packed programs do",
+        )
+        .with_highlight(unnamed_in(&files)),
+        FileGroup::Packaged => stripped_packages(&files, share),
+        FileGroup::Symbolless => Finding::new(
+            FindingKind::NoSymbolThere,
+            share,
+            format!("{} no symbols at some addresses", list_files(&files, "has", "have")),
+            "it may be padding, or code without symbols; debugging information may name more (--debug-dir DIR)",
+        )
+        .with_highlight(unnamed_in(&files)),
+    }
+}
+
+/// A file of the recording.
+pub(in super::super) struct NamedFile {
+    /// The file's path as recorded.
+    pub(in super::super) path: String,
+    /// The file's build ID in hexadecimal digits; `None` if it wasn't recorded.
+    pub(in super::super) build_id: Option<String>,
+}
+
+/// Paths and build IDs of the files. Containers may have copies of the same build, which are mapped as different
+/// inodes; these are listed only once.
+fn name_files(ids: &[DsoId], context: DoctorContext<'_>) -> Vec<NamedFile> {
+    let mut files = Vec::new();
     let mut listed = BTreeSet::new();
     for dso in ids.iter().map(|id| context.dso(*id)) {
         if listed.insert((&dso.path, dso.build_id)) {
-            files.push(named_file(dso));
+            let path = String::from_utf8_lossy(dso.label()).into_owned();
+            let build_id = dso.build_id.map(|id| id.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect());
+            files.push(NamedFile { path, build_id });
         }
     }
-    let problem = match group {
-        FileGroup::Image(pid) => {
-            let path = ids.first().map(|id| PathBuf::from(OsStr::from_bytes(&context.dso(*id).path)));
-            let gone = OfProcess::ImagesGone { path: path.unwrap_or_default(), count: ids.len() };
-            Problem::OfProcess(context.who(pid), gone)
-        }
-        FileGroup::Gone => {
-            let same_machine = context.origin.is_here && has_recorded_file(context);
-            Problem::FilesGone { files, same_machine, container: container(&ids, context) }
-        }
-        FileGroup::OtherVersion => Problem::OtherVersion { files },
-        FileGroup::NotElf(what) => {
-            let process = mapped_by(&ids, context).map(|pid| context.who(pid));
-            Problem::NotElf { files, what, runtime: process.and_then(|process| process.runtime) }
-        }
-        FileGroup::OwnBuild => Problem::Stripped { files, by_go: false },
-        FileGroup::Go => Problem::Stripped { files, by_go: true },
-        FileGroup::Packaged => Problem::StrippedPackages { files },
-        FileGroup::Symbolless => Problem::Symbolless { files },
-    };
-    context.finding(problem, sum)
+    files
 }
 
-fn named_file(dso: &Dso) -> NamedFile {
-    let path = String::from_utf8_lossy(dso.label()).into_owned();
-    let build_id = dso.build_id.map(|id| id.as_bytes().iter().map(|byte| format!("{byte:02x}")).collect());
-    NamedFile { path, build_id }
+/// Lists the files, followed by a verb: `one` is its singular, `several` its plural.
+fn list_files(files: &[NamedFile], one: &str, several: &str) -> String {
+    list_with_verb(&paths(files), one, several)
+}
+
+fn paths(files: &[NamedFile]) -> Vec<String> {
+    files.iter().map(|file| file.path.clone()).collect()
+}
+
+fn unnamed_in(files: &[NamedFile]) -> Highlight {
+    Highlight::UnnamedInFiles(paths(files))
+}
+
+fn build_id(files: &[NamedFile]) -> Option<&str> {
+    files.iter().find_map(|file| file.build_id.as_deref())
+}
+
+fn report_vdso(kind: DsoKind, share: Share, context: DoctorContext<'_>) -> Finding {
+    let cause = "[vdso] is a page of the recorded kernel, not a file, and its symbols are not available here";
+    let remedy = if kind == DsoKind::Vdso32 {
+        "it is the page of 32-bit processes, whose symbols neither perf nor jitgraft keeps; the functions that call it \
+         have names"
+    } else if context.origin.is_here {
+        "record again: this is not the recorded kernel, or perf recorded no build IDs (-B, -z or a pipe)"
+    } else {
+        "run jitgraft pack perf.data on the recorded machine while that kernel is running; the archive keeps its \
+         symbols"
+    };
+    Finding::new(FindingKind::Vdso, share, cause, remedy)
+}
+
+fn report_kernel(share: Share, context: DoctorContext<'_>) -> Finding {
+    // The kernel appears at address 0 to users who may not see where it is.
+    let reference = context.examined.resolution.spaces.kernel_reference();
+    let is_hidden = reference.is_none_or(|reference| reference.addr.0 == 0);
+    let (cause, remedy) = if context.examined.resolution.has_given_kernel() {
+        (
+            "the kernel symbols you passed are not those of the recorded kernel",
+            "pass a copy of the recorded machine's /proc/kallsyms, made by root while the recorded kernel is running",
+        )
+    } else if is_hidden {
+        (
+            "kernel functions have no names: perf record was not allowed to see the kernel's addresses",
+            "record as root, or run sysctl kernel.kptr_restrict=0 first",
+        )
+    } else {
+        (
+            "the recorded kernel's symbols are not available here",
+            "pass a copy of the recorded machine's /proc/kallsyms with --kallsyms, made by root (kernel.kptr_restrict \
+             hides addresses from others)",
+        )
+    };
+    Finding::new(FindingKind::KernelSymbols, share, cause, remedy).with_highlight(Highlight::UnnamedKernel)
+}
+
+fn report_nowhere(share: Share, context: DoctorContext<'_>) -> Finding {
+    let example = nowhere_example(context).map_or_else(String::new, |addr| format!(" (such as {:#x})", addr.0));
+    Finding::new(
+        FindingKind::Nowhere,
+        share,
+        format!("frames have addresses where nothing was mapped{example}"),
+        "these are probably not return addresses, or their memory was never reported; nothing can name them",
+    )
+    .with_highlight(Highlight::UnnamedNowhere)
+}
+
+/// `perf inject` or `jitgraft inject` moved the names into ELF images, which are missing.
+fn report_images(pid: Pid, ids: &[DsoId], share: Share, context: DoctorContext<'_>) -> Finding {
+    let path = ids.first().map(|id| PathBuf::from(OsStr::from_bytes(&context.dso(*id).path))).unwrap_or_default();
+    let more = if ids.len() > 1 { format!(" and {} more", ids.len() - 1) } else { String::new() };
+    Finding::new(
+        FindingKind::InjectedImagesGone,
+        share,
+        format!("names were injected for {PROCESS}, but their images are gone: {}{more}", printable_path(&path)),
+        "run jitgraft inject again on the original recording, with its dumps: jitgraft inject -i perf.data -o \
+         new.data. Or restore the images to that path",
+    )
+    .with_process(&context.process(pid))
+    .with_highlight(Highlight::UnnamedImages)
+}
+
+/// Files whose code ran are missing on this machine. `same_machine` is true if other files of the recording exist here
+/// in the version that ran: this is then the recorded machine, and the missing files were deleted or moved.
+fn files_missing(files: &[NamedFile], share: Share, same_machine: bool, in_container: bool) -> Finding {
+    let is_deleted = files.iter().all(|file| file.path.ends_with(" (deleted)"));
+    let cause = match (is_deleted, same_machine) {
+        (true, _) => format!("{} deleted or replaced while running", list_files(files, "was", "were")),
+        (false, true) => format!("{} deleted or moved since the recording", list_files(files, "was", "were")),
+        (false, false) => format!("{} missing", list_files(files, "is", "are")),
+    };
+    let remedy = if in_container {
+        "they are in a container; pass its root with --symfs DIR (/proc/PID/root while it runs)"
+    } else if is_deleted {
+        "don't rebuild during a recording; start the new version and record that"
+    } else if same_machine {
+        "restore the files that ran, pass a directory that has them at the recorded paths (--symfs DIR), or record \
+         again"
+    } else {
+        "run jitgraft pack perf.data on the recorded machine and read the archive here, or pass that machine's root \
+         with --symfs DIR"
+    };
+    Finding::new(FindingKind::FilesMissing, share, cause, remedy).with_highlight(unnamed_in(files))
+}
+
+/// Files exist here, but in another version than the one that ran.
+fn other_version(files: &[NamedFile], share: Share) -> Finding {
+    let debuginfod = build_id(files).map_or_else(String::new, |id| format!(", or debuginfod-find executable {id}"));
+    Finding::new(
+        FindingKind::OtherVersion,
+        share,
+        format!("{} not the version that ran", list_files(files, "is", "are")),
+        format!(
+            "find the version that ran (perf archive on the recorded machine{debuginfod}) and put it into ~/.debug or \
+             pass its root with --symfs DIR, or record again"
+        ),
+    )
+    .with_highlight(unnamed_in(files))
+}
+
+/// Code is mapped from files that aren't ELF files and have no symbols that jitgraft could read. `runtime` is the
+/// runtime that generated them, if it is known.
+fn not_elf(files: &[NamedFile], share: Share, what: NoElf, runtime: Option<&Runtime>) -> Finding {
+    let (kind, each) = if files.len() == 1 { ("an ELF file", "") } else { ("ELF files", "each ") };
+    let remedy = match (runtime, what) {
+        (Some(runtime), _) if !runtime.unnamed.is_empty() => runtime.unnamed,
+        (_, NoElf::DotNet) => {
+            "run with DOTNET_PerfMapEnabled=1 DOTNET_ReadyToRun=0 in the environment (COMPlus_… before .NET 6), so that \
+             code is compiled at run time and reported to perf"
+        }
+        _ => "only the runtime that made them knows their names; it may be able to write a perf map or a jitdump",
+    };
+    Finding::new(
+        FindingKind::NotElf,
+        share,
+        format!(
+            "{} not {kind} but {each}{}, so it has no symbols to read",
+            list_files(files, "is", "are"),
+            what.name()
+        ),
+        remedy,
+    )
+    .with_highlight(unnamed_in(files))
+}
+
+/// Programs that the user has built have no symbols.
+pub(in super::super) fn stripped(files: &[NamedFile], share: Share) -> Finding {
+    Finding::new(
+        FindingKind::Stripped,
+        share,
+        format!("{} built without symbols or stripped", list_files(files, "was", "were")),
+        "build with -g (Rust: debug = true in the profile) and don't strip (no -s), and record that. Or keep the file \
+         with the symbols next to it (objcopy --add-gnu-debuglink), or pass its directory with --debug-dir",
+    )
+    .with_highlight(unnamed_in(files))
+}
+
+/// Programs and libraries from packages have no symbols.
+pub(in super::super) fn stripped_packages(files: &[NamedFile], share: Share) -> Finding {
+    let remedy = match build_id(files) {
+        Some(id) => format!(
+            "install their debugging symbols (on Debian, the -dbgsym packages), or fetch them by build ID \
+             (debuginfod-find debuginfo {id}) and pass the directory with --debug-dir"
+        ),
+        None => "install their debugging symbols (on Debian, the -dbgsym packages)".to_owned(),
+    };
+    Finding::new(
+        FindingKind::StrippedPackages,
+        share,
+        format!("{} stripped, so only exported functions have names", list_files(files, "is", "are")),
+        remedy,
+    )
+    .with_highlight(unnamed_in(files))
 }
 
 /// True if the path stands for memory that no file backs: shared memory (`shm_open`), or a file that never had a name
@@ -180,10 +374,9 @@ fn has_recorded_file(context: DoctorContext<'_>) -> bool {
     files.into_iter().any(|id| images.get(id).is_some())
 }
 
-/// The process ID inside its container of a process that mapped the first of these files. `None` if no containerized
-/// process did.
-fn container(files: &[DsoId], context: DoctorContext<'_>) -> Option<Pid> {
-    mapped_by(files, context).and_then(|pid| context.inner_pid(pid))
+/// True if the process that mapped the first of these files ran in a container.
+fn is_in_container(files: &[DsoId], context: DoctorContext<'_>) -> bool {
+    mapped_by(files, context).is_some_and(|pid| context.inner_pid(pid).is_some())
 }
 
 /// Any process that mapped the first of these files. `None` if there is none.

@@ -2,7 +2,7 @@
 //! processes.
 
 use super::super::context::DoctorContext;
-use super::super::problem::{OfProcess, Who};
+use super::super::process::ExaminedProcess;
 use crate::io;
 use crate::io::door::{Door, Named, Start};
 use crate::model::Pid;
@@ -18,6 +18,17 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(super) struct Neighbours {
     files: Vec<Neighbour>,
+}
+
+/// A dump or map of another process that may belong to a process without names.
+#[derive(Debug)]
+pub(super) struct ForeignFile {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+    /// The process that it belongs to, according to the file's name or header.
+    pub(super) pid: Pid,
+    /// The number of files that may belong to the process.
+    pub(super) fits: usize,
 }
 
 #[derive(Debug)]
@@ -48,12 +59,12 @@ impl Neighbours {
 
     /// The file that may belong to a process without names: it has code at addresses where the process ran unnamed
     /// code. `None` if there is no such file.
-    pub(super) fn find_for(&self, process: &Who, context: DoctorContext<'_>) -> Option<OfProcess> {
+    pub(super) fn find_for(&self, process: &ExaminedProcess, context: DoctorContext<'_>) -> Option<ForeignFile> {
         let addresses = unnamed_addresses(process.pid, context);
         // Files that have no code at these addresses are left over from other runs.
         let fitting: Vec<&Neighbour> = self.files.iter().filter(|file| file.covers_half_of(&addresses)).collect();
         let Neighbour { path, kind, pid, .. } = fitting.first()?;
-        Some(OfProcess::OtherProcess { path: path.clone(), kind: *kind, of: *pid, fits: fitting.len() })
+        Some(ForeignFile { path: path.clone(), kind: *kind, pid: *pid, fits: fitting.len() })
     }
 }
 

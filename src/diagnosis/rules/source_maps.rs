@@ -1,8 +1,9 @@
 //! Finds problems with the source maps of bundled JavaScript.
 
 use super::super::context::DoctorContext;
-use super::super::problem::{Finding, Problem};
-use super::super::tally::percent;
+use super::super::finding::{Finding, Share};
+use super::super::kind::FindingKind;
+use super::super::wording::printable;
 use crate::model::chains::PlaceId;
 use crate::pipeline::recording::Named;
 use crate::runtimes::script_name::ScriptName;
@@ -10,32 +11,44 @@ use crate::sources::MapAccount;
 use rustc_hash::FxHashMap;
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
-    let accounts = &context.examined.resolution.sources.maps.accounts;
-    let mut problems: Vec<(&MapAccount, Problem)> = Vec::new();
-    for account in accounts {
-        problems.extend(find_problem(account).map(|problem| (account, problem)));
-    }
-    if problems.is_empty() {
-        return Vec::new();
-    }
+    let mut accounts = context.examined.resolution.sources.maps.accounts.iter().filter(|account| lacks_map(account));
+    let Some(first) = accounts.next() else { return Vec::new() };
     let samples_by_script = count_samples(context);
     let mut found = Vec::new();
-    for (account, problem) in problems {
+    for account in std::iter::once(first).chain(accounts) {
         let samples = samples_by_script.get(&account.script).copied().unwrap_or_default();
-        found.push(Finding::new(problem, percent(samples as f64, context.tally.samples), samples, 0));
+        found.push(explain(account, context.share_of_samples(samples, 1.0)));
     }
     found
 }
 
-fn find_problem(account: &MapAccount) -> Option<Problem> {
-    let MapAccount { script, map, minified, trouble, .. } = account;
-    match (map, trouble) {
-        (Some(map), Some(why)) => {
-            Some(Problem::MapMisfit { script: script.clone(), map: map.clone(), why: why.clone() })
-        }
-        (None, _) if *minified => Some(Problem::MapMissing { script: script.clone() }),
-        _ => None,
+/// True if the script's map can't be used, or if the script is minified and has none.
+fn lacks_map(account: &MapAccount) -> bool {
+    match account.map {
+        Some(_) => account.trouble.is_some(),
+        None => account.minified,
     }
+}
+
+fn explain(account: &MapAccount, share: Share) -> Finding {
+    let script = printable(&account.script);
+    let Some(map) = &account.map else {
+        return Finding::new(
+            FindingKind::SourceMapMissing,
+            share,
+            format!("{script} is minified and has no source map, so its functions have generated names"),
+            "make the build write a source map (esbuild --sourcemap; webpack devtool: 'source-map'; rollup \
+             output.sourcemap; Vite build.sourcemap; tsc sourceMap; swc, Babel sourceMaps; terser --source-map), or \
+             pass it with --source-maps FILE=SCRIPT",
+        );
+    };
+    let why = printable(account.trouble.as_deref().unwrap_or_default());
+    Finding::new(
+        FindingKind::SourceMapMisfit,
+        share,
+        format!("the source map {} of {script} was not used: {why}", printable(map)),
+        "keep the script and map of the recorded build, and pass them with --source-maps FILE=SCRIPT and --symfs DIR",
+    )
 }
 
 /// The number of samples by script. A sample counts for the script of its innermost JavaScript function.

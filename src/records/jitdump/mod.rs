@@ -24,7 +24,7 @@ pub use lines::decode as decode_lines;
 pub use pieces::Piece;
 
 use crate::bytes::cursor::{Cursor, Endian};
-use crate::error::{Error, Result};
+use crate::error::{Error, RefusalReason, Result};
 use crate::model::code::Unwind;
 
 /// The message for an empty file, which doesn't even have a header.
@@ -90,7 +90,7 @@ impl<'data> JitDump<'data> {
             Some(b"JiTD") => Endian::Big,
             // The message doesn't quote the file's first bytes: they may be confidential.
             Some(_) => return Err(Error::new("is not a jitdump: it does not start with \"DTiJ\"").at(0)),
-            None if bytes.is_empty() => return Err(Error::new(EMPTY).at(0)),
+            None if bytes.is_empty() => return Err(Error::new(EMPTY).with_refusal(RefusalReason::Empty).at(0)),
             None => {
                 return Err(Error::new(format!(
                     "is not a jitdump: it has {} bytes, and the header alone has 40",

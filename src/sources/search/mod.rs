@@ -59,7 +59,7 @@ use super::found::{Found, Source};
 use super::options::SourceOptions;
 use super::site::Site;
 use super::trust::{Named, file_id};
-use crate::error::{Error, Warning, Warnings};
+use crate::error::{Error, RefusalReason, Warning, Warnings};
 use crate::io::door::Opened;
 use crate::model::Pid;
 use crate::model::process::{FileId, Marker, Process, Processes};
@@ -285,13 +285,14 @@ impl<'a> Search<'a> {
     }
 
     fn report_refused(&mut self, path: &Path, kind: Kind, pid: Pid, error: Error) {
+        let reason = error.refusal();
         let warning = error.in_file(path).into_warning();
         let why = warning.message.strip_prefix(NOT_USED).unwrap_or(&warning.message).to_owned();
         let file = self.scene.door(path, Named::Habit).look(path).map(|about| file_id(&about));
         if file.is_some_and(|file| !self.reported.insert((pid, file, why.clone()))) {
             return;
         }
-        let state = SourceState::Refused(why);
+        let state = SourceState::Refused { why, reason };
         self.failed.push(Account { path: path.to_owned(), kind, pid, state, remark: None });
         self.warnings.push(warning);
     }
@@ -377,7 +378,8 @@ const NOT_USED: &str = "not used: ";
 /// The account of a file that belongs to no process, for this reason.
 fn not_matched(path: PathBuf, kind: Kind, pid: Pid, why: String) -> Account {
     let remark = Some(not_matched_remark(&path, &why));
-    Account { path, kind, pid, state: SourceState::Refused(why), remark }
+    let state = SourceState::Refused { why, reason: RefusalReason::Content };
+    Account { path, kind, pid, state, remark }
 }
 
 fn not_matched_remark(path: &Path, why: &str) -> String {

@@ -202,6 +202,76 @@ fn an_option_that_leaves_code_out_is_named_and_taken_out() {
     assert!(!text(&found, "remedy").contains("copy it after"), "{found:#}");
 }
 
+/// The switch that was on names compiled functions only; the command adds what names interpreted ones.
+#[test]
+fn a_flag_for_interpreted_functions_is_added_to_the_switch_that_was_on() {
+    let flag = "--interpreted-frames-native-stack";
+    for (command, added) in [
+        (&["node", "--perf-basic-prof", "app.js"][..], format!("node {flag} --perf-basic-prof app.js")),
+        (&["node", "--perf-prof", "app.js"], format!("node {flag} --perf-prof app.js")),
+        // `env` would override a variable that is set before perf.
+        (
+            &["env", "NODE_OPTIONS=--perf-basic-prof", "node", "app.js"],
+            format!("-- env 'NODE_OPTIONS=--perf-basic-prof {flag}' node app.js"),
+        ),
+    ] {
+        let mut scene = Scene::of("/usr/bin/node");
+        scene.samples(SAMPLES, &[&[at(0), at(1)]]);
+        scene.data.command(&[&["perf", "record", "-k", "mono", "-g", "--"], command].concat());
+        scene.write(&format!("perf-{PID}.map"), map(JIT, &["Builtin:InterpreterEntryTrampoline", "start_thread"]));
+        let found = finding(&scene, "interpreted");
+        assert!(text(&found, "command").ends_with(&added), "{found:#}");
+    }
+}
+
+/// Memory that a process shares with those that it forks is only listed for the process that mapped it.
+#[test]
+fn code_of_a_forked_process_is_its_parents_runtimes() {
+    const CHILD: u32 = PID + 1;
+    let mut scene = Scene::of("/usr/bin/php8.2");
+    scene.map_file(0x7d00_0000_0000, "/usr/lib/x86_64-linux-gnu/libpcre2-8.so.0.11.2");
+    scene.map_file(0x7c00_0000_0000, "/dev/zero (deleted)");
+    scene.data.fork(Stamp::new(CHILD, START), PID);
+    for number in 0..SAMPLES {
+        let stamp = Stamp::new(CHILD, START + 10 + number * 1_000_000);
+        scene.data.sample(stamp, &[0x7c00_0000_0010, 0x7c00_0000_0110]);
+    }
+    let found = finding(&scene, "no-dump-or-map");
+    assert!(text(&found, "cause").contains(&format!("process {CHILD} (php8.2, PHP)")), "{found:#}");
+}
+
+/// A forked process has the mappings of all its ancestors, until it runs another program.
+#[test]
+fn a_dump_that_an_ancestor_mapped_was_written() {
+    let command = ["perf", "record", "-k", "mono", "-g", "--", "node", "--perf-prof", "app.js"];
+    let (child, grandchild) = (PID + 1, PID + 2);
+    let mut scene = Scene::of("/usr/bin/node");
+    scene.marker(&format!("jit-{PID}.dump"));
+    scene.samples(2, &[&[0x40_0010, 0x40_0020]]);
+    scene.data.fork(Stamp::new(child, START), PID);
+    scene.data.fork(Stamp::new(grandchild, START + 10), child);
+    for number in 0..SAMPLES {
+        scene.data.sample(Stamp::new(grandchild, START + 20 + number * 1_000_000), &[at(0), at(2)]);
+    }
+    scene.data.command(&command);
+    let found = finding(&scene, "no-dump-or-map");
+    assert!(text(&found, "cause").contains("it ran with --perf-prof, but"), "{found:#}");
+    assert!(!text(&found, "remedy").contains("noexec"), "{found:#}");
+}
+
+/// Nothing keeps the symbols of the page that 32-bit processes have, so another recording would lack them, too.
+#[test]
+fn no_other_recording_is_advised_for_the_vdso_of_32_bit_processes() {
+    let mut scene = Scene::of("/usr/bin/app");
+    scene.map_file(0xf7f0_0000, "[vdso]");
+    scene.samples(SAMPLES, &[&[0xf7f0_0100, 0xf7f0_0200]]);
+    let all = all_findings(&scene);
+    assert!(all.iter().all(|found| found["problem"] != "files-missing"), "{all:#?}");
+    let found = finding(&scene, "vdso");
+    assert!(text(&found, "remedy").contains("32-bit processes"), "{found:#}");
+    assert!(!text(&found, "remedy").contains("record again"), "{found:#}");
+}
+
 /// Recordings of applications that contain their runtime, each known by one sign.
 #[test]
 fn an_application_shows_the_runtime_that_it_contains() {

@@ -120,6 +120,26 @@ fn copies_of_stacks_lead_through_pythons_functions_only_with_a_dump() {
     }
 }
 
+/// Chains that break off in the interpreter: copies lead through it, and would not through the functions of a map.
+#[test]
+fn a_map_of_pythons_functions_is_not_advised_for_stacks_that_end_in_its_interpreter() {
+    let dir = tempfile::tempdir().unwrap();
+    let (source, python) = (dir.path().join("code.s"), dir.path().join("python3.12"));
+    let functions = ["_PyEval_EvalFrameDefault", "_PyFunction_Vectorcall"];
+    let code: String = functions.iter().map(|name| format!(".globl {name}\n{name}: .fill 256,1,0x90\n")).collect();
+    std::fs::write(&source, format!(".text\n{code}")).unwrap();
+    let mut gcc = std::process::Command::new("gcc");
+    gcc.args(["-shared", "-nostdlib", "-Wl,-Ttext=0x1000", "-o"]).arg(&python).arg(&source);
+    assert!(gcc.status().expect("gcc is needed: see tests/run.sh").success());
+    let mut scene = Scene::of(python.to_str().unwrap());
+    scene.samples(SAMPLES, &[&[0x40_1010, 0x40_1110]]);
+    scene.data.command(&["perf", "record", "-k", "mono", "-g", "--", "python3.12", "a.py"]);
+    let findings = scene.findings();
+    let found = findings.iter().find(|found| found["problem"] == "frame-pointers");
+    let command = found.unwrap_or_else(|| panic!("{findings:#?}"))["command"].as_str().unwrap();
+    assert!(command.contains("--call-graph dwarf") && !command.contains("PYTHONPERFSUPPORT"), "{command}");
+}
+
 /// An option that Go's compiler does not have is not advised.
 #[test]
 fn programs_made_by_go_keep_frame_pointers() {

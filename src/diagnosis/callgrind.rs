@@ -1,8 +1,13 @@
 //! Diagnoses a callgrind file: how much of its cost belongs to functions without a name, and why they have none.
 
-use super::problem::{Finding, NamedFile, OfProcess, Problem, SourceFile, Who};
-use super::rules::is_packaged;
+use super::finding::{Finding, PROCESS, Share};
+use super::kind::FindingKind;
+use super::process::ExaminedProcess;
+use super::rules::{NamedFile, is_packaged, no_dump_or_map, source_incomplete, source_of_other_run};
+use super::rules::{stripped, stripped_packages};
+use super::source::SourceFile;
 use super::tally::percent;
+use super::wording::printable_path;
 use crate::error::Result;
 use crate::io::InPath;
 use crate::model::Pid;
@@ -21,7 +26,7 @@ use std::path::{Path, PathBuf};
 #[derive(Debug)]
 pub(crate) struct CountedDiagnosis {
     pub(super) file: PathBuf,
-    pub(super) process: Who,
+    pub(super) process: ExaminedProcess,
     /// The name of the first event, and its total cost.
     pub(super) event: String,
     pub(super) cost: u64,
@@ -42,11 +47,17 @@ impl CountedDiagnosis {
         let (cost, unnamed) = costs(&profile);
         let comm = String::from_utf8_lossy(&coverage.program).into_owned();
         let runtime = RuntimeSet::from_program(&coverage.program).first();
-        let process =
-            Who { pid: coverage.pid.unwrap_or(Pid(-1)), comm, runtime, others: 0, advice: None, too_old: None };
+        let process = ExaminedProcess {
+            pid: coverage.pid.unwrap_or(Pid(-1)),
+            comm,
+            runtime,
+            others: 0,
+            advice: None,
+            too_old: None,
+        };
         let mut found: Vec<Finding> = find_unnamed_jit(&coverage, &process, &shown(path), cost);
         found.extend(find_unnamed_files(unnamed, cost));
-        found.sort_by(|one, other| other.percent.total_cmp(&one.percent));
+        found.sort_by(|one, other| other.share.percent.total_cmp(&one.share.percent));
         let (findings, minor) = found.into_iter().partition(Finding::is_significant);
         Ok(Self {
             file: shown(path),
@@ -80,16 +91,17 @@ fn costs(profile: &Profile) -> (u64, BTreeMap<Vec<u8>, u64>) {
 }
 
 /// Findings about JIT code without names. `path` is the callgrind file, and `cost` the total cost of its first event.
-fn find_unnamed_jit(coverage: &Coverage, process: &Who, path: &Path, cost: u64) -> Vec<Finding> {
-    let finding = |problem, part: u64| {
-        Finding::new(Problem::OfProcess(process.clone(), problem), percent(part as f64, cost), 0, 0)
-    };
+fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path, cost: u64) -> Vec<Finding> {
+    let share = |part: u64| Share::from_percent(percent(part as f64, cost));
     let Coverage { nameable, unnameable, .. } = *coverage;
     let loaded = coverage.accounts.iter().find(|account| matches!(account.state, SourceState::Loaded { .. }));
     let mut found = Vec::new();
     if unnameable > 0 {
-        let problem = match loaded {
-            None => OfProcess::SilentUnderValgrind { path: path.to_owned() },
+        found.push(match loaded {
+            None => report_silence(process, share(unnameable), path),
+            Some(account) if nameable == 0 => {
+                source_of_other_run(process, share(unnameable), &account.path, account.kind)
+            }
             Some(account) => {
                 let source = SourceFile {
                     path: account.path.clone(),
@@ -98,24 +110,42 @@ fn find_unnamed_jit(coverage: &Coverage, process: &Who, path: &Path, cost: u64) 
                     doubtful: 0,
                     frames: nameable + unnameable,
                 };
-                if nameable == 0 {
-                    OfProcess::OtherRun { source }
-                } else {
-                    OfProcess::Incomplete { source, given: None, spoiler: None }
-                }
+                source_incomplete(process, share(unnameable), &source, None)
             }
-        };
-        found.push(finding(problem, unnameable));
+        });
     }
     if nameable > 0 && loaded.is_some() {
-        found.push(finding(OfProcess::NotNamedYet { path: path.to_owned() }, nameable));
+        let finding = Finding::new(
+            FindingKind::NotNamedYet,
+            share(nameable),
+            format!("JIT code of {PROCESS} is unnamed here, but its names are available"),
+            format!("jitgraft callgrind {}", printable_path(path)),
+        );
+        found.push(finding.with_process(process));
     }
     if !coverage.has_instr && nameable + unnameable > 0 {
-        // Count only half: even without instruction addresses, most functions get the right name.
-        let part = (nameable + unnameable) / 2;
-        found.push(finding(OfProcess::NoInstructions, part));
+        let finding = Finding::new(
+            FindingKind::NoInstructionAddresses,
+            // Count only half: even without instruction addresses, most functions get the right name.
+            share((nameable + unnameable) / 2),
+            format!("it has no instruction addresses, so only the entry points of JIT code of {PROCESS} are known"),
+            "run it again with valgrind --tool=callgrind --dump-instr=yes",
+        );
+        found.push(finding.with_process(process));
     }
     found
+}
+
+/// Reports that the program's runtime wrote nothing that names its code.
+fn report_silence(process: &ExaminedProcess, share: Share, path: &Path) -> Finding {
+    let pid = process.printable_pid();
+    let why = format!("there is no perf-{pid}.map or jit-{pid}.dump next to the file or in /tmp");
+    let command = match process.runtime.and_then(|runtime| runtime.valgrind) {
+        Some(command) => format!("{command} …"),
+        None => "valgrind --tool=callgrind --dump-instr=yes PROGRAM with the runtime's switch for perf".to_owned(),
+    };
+    let remedy = format!("run it again with {command}, then jitgraft callgrind {}", printable_path(path));
+    no_dump_or_map(process, share, &why, remedy)
 }
 
 /// Findings about files whose functions have no names. `unnamed` has the cost of these functions by file, and `cost` is
@@ -135,14 +165,13 @@ fn find_unnamed_files(unnamed: BTreeMap<Vec<u8>, u64>, cost: u64) -> Vec<Finding
             own_cost += file_cost;
         }
     }
+    let share = |part: u64| Share::from_percent(percent(part as f64, cost));
     let mut found = Vec::new();
     if packaged_cost > 0 {
-        let problem = Problem::StrippedPackages { files: packaged };
-        found.push(Finding::new(problem, percent(packaged_cost as f64, cost), 0, 0));
+        found.push(stripped_packages(&packaged, share(packaged_cost)));
     }
     if own_cost > 0 {
-        let problem = Problem::Stripped { files: own, by_go: false };
-        found.push(Finding::new(problem, percent(own_cost as f64, cost), 0, 0));
+        found.push(stripped(&own, share(own_cost)));
     }
     found
 }

@@ -1,6 +1,11 @@
 //! Diagnoses a running process before anything is recorded: which files it writes for perf, and where.
 
-use super::problem::{Finding, OfProcess, Problem, SourceFile, Who};
+use super::finding::{Change, Finding, PROCESS, Share};
+use super::kind::FindingKind;
+use super::process::ExaminedProcess;
+use super::rules::{
+    Attempt, interpreted, jvm_frame_pointers, no_dump_or_map, report_missing_dump, source_of_other_run,
+};
 use crate::error::{Error, Result, Warnings};
 use crate::io::door::{Named, Opened};
 use crate::model::Pid;
@@ -16,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// The diagnosis of a running process.
 #[derive(Debug)]
 pub(crate) struct LiveDiagnosis {
-    pub(super) process: Who,
+    pub(super) process: ExaminedProcess,
     /// The process ID in the process's own PID namespace. `None` if it is the same number.
     pub(super) inner: Option<Pid>,
     /// The size of the process's executable memory that no file backs, in bytes.
@@ -54,9 +59,9 @@ impl LiveDiagnosis {
         let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
         let advice = runtime.and_then(|runtime| runtime.advice_for(facts));
         let too_old = runtime.and_then(|runtime| runtime.too_old(version));
-        let process = Who { pid, comm: running.comm.clone(), runtime, others: 0, advice, too_old };
+        let process = ExaminedProcess { pid, comm: running.comm.clone(), runtime, others: 0, advice, too_old };
         let mut sources = Vec::new();
-        let mut problems = Vec::new();
+        let mut findings = Vec::new();
         let mut refused = Vec::new();
         for path in running.markers() {
             let dump = match running.open(&path, Named::Marker, force) {
@@ -69,25 +74,27 @@ impl LiveDiagnosis {
             };
             match dump {
                 Some(dump) => sources.push(dump),
-                None => problems.push(OfProcess::Missing { path, inner: None }),
+                None => findings.push(report_missing_dump(&process, WHOLE, &path, None)),
             }
         }
         sources.extend(LiveSource::find_map(&running, force, &mut refused));
         let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
         let given = GivenSwitch::find(runtime, &running);
         // If a file could not be opened, it may have the names, so don't report that they are missing.
-        if problems.is_empty() && refused.is_empty() {
-            problems.extend(find_problem(&process, &sources, given, jit_bytes));
+        if findings.is_empty() && refused.is_empty() {
+            findings.extend(find_missing_names(&process, &sources, given, jit_bytes));
         }
         for error in refused {
             warnings.push(error.into_warning());
         }
-        problems.extend(find_missing_frame_pointers(&process, &running));
+        findings.extend(find_missing_frame_pointers(&process, &running));
         let at_end = given.filter(|given| given.switch.at_end && sources.is_empty()).map(|given| given.leaves);
         let stacks = runtime.map_or(Stacks::FramePointers, |runtime| runtime.stacks(facts));
         let record = format!("perf record -F 999 -k mono {} -p {pid} -- sleep 10", stacks.options().join(" "));
         let command = runtime.and_then(|runtime| correct_command(runtime, facts, &running));
-        let findings = problems.into_iter().map(|problem| finding(&process, problem, command.as_ref())).collect();
+        for finding in findings.iter_mut().filter(|finding| finding.change == Some(Change::Program)) {
+            finding.command = command.clone();
+        }
         let inner = Some(running.inner).filter(|inner| *inner != pid);
         Ok(Self { process, inner, jit_bytes, sources, at_end, findings, record })
     }
@@ -105,19 +112,8 @@ fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static R
     runtimes.iter().find(|runtime| runtime.memory.is_empty() && (has_jit || !runtime.is_library))
 }
 
-/// Makes a finding that affects 100%, because a running process has no samples. It includes `command` only if starting
-/// the process again with that command would help.
-fn finding(process: &Who, problem: OfProcess, command: Option<&String>) -> Finding {
-    let is_solved_by_restart = matches!(
-        problem,
-        OfProcess::Silent { .. }
-            | OfProcess::Interpreted { .. }
-            | OfProcess::JvmFramePointers { .. }
-            | OfProcess::OtherRun { .. }
-    );
-    let finding = Finding::new(Problem::OfProcess(process.clone(), problem), 100.0, 0, 0);
-    Finding { command: command.filter(|_| is_solved_by_restart).cloned(), ..finding }
-}
+/// The share of all findings, because a running process has no samples.
+const WHOLE: Share = Share { percent: 100.0, samples: 0, frames: 0 };
 
 /// The command that started the process, with the missing options added. `None` if no option is missing.
 fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {
@@ -147,43 +143,56 @@ impl GivenSwitch {
 }
 
 /// The problem with the process's jitdumps and perf maps. `None` if they are fine or will be written at exit.
-fn find_problem(
-    process: &Who,
+fn find_missing_names(
+    process: &ExaminedProcess,
     sources: &[LiveSource],
     given: Option<GivenSwitch>,
     jit_bytes: u64,
-) -> Option<OfProcess> {
+) -> Option<Finding> {
     for source in sources {
         if source.codes > 0 && source.inside == 0 && jit_bytes > 0 {
-            return Some(OfProcess::OtherRun { source: source.file() });
+            return Some(source_of_other_run(process, WHOLE, &source.path, source.kind));
         }
     }
     if !sources.is_empty() {
         return None;
     }
-    if let Some(GivenSwitch { switch, leaves }) = given {
-        return (!switch.at_end).then(|| OfProcess::NotWritten { word: switch.name(), leaves });
+    if let Some(given) = given {
+        return (!given.switch.at_end).then(|| report_not_written(process, given));
     }
     let runtime = process.runtime?;
     if jit_bytes > 0 {
-        return Some(OfProcess::Silent { inner: None, given: None, elsewhere: None, unmapped: false });
+        let why = "no jitdump, perf map or log was found";
+        let finding = no_dump_or_map(process, WHOLE, why, process.switch_advice());
+        return Some(finding.with_change(Some(Change::Program)));
     }
     let interpreter = runtime.interpreter.as_ref()?;
     if interpreter.frame_a_call {
         return None;
     }
-    Some(OfProcess::Interpreted { too_old: None, switched_on: None, elsewhere: None, by_chains: false })
+    Some(interpreted(process, WHOLE, &Attempt::default()))
+}
+
+/// Reports that the process was configured to write a jitdump or perf map, but didn't.
+fn report_not_written(process: &ExaminedProcess, given: GivenSwitch) -> Finding {
+    Finding::new(
+        FindingKind::NotWritten,
+        WHOLE,
+        format!("{PROCESS} was started with {}, but {} does not exist", given.switch.name(), given.leaves),
+        "it may lack permissions or disk space, or may not have compiled anything yet",
+    )
+    .with_process(process)
 }
 
 /// Reports a process whose runtime only keeps frame pointers with a certain flag, if it was started without that flag.
 /// Reports nothing if the environment can't be read, because the flag may be there.
-fn find_missing_frame_pointers(process: &Who, running: &RunningProcess) -> Option<OfProcess> {
+fn find_missing_frame_pointers(process: &ExaminedProcess, running: &RunningProcess) -> Option<Finding> {
     let runtime = process.runtime?;
     let flag = runtime.frame_pointers?;
     if running.environment == Environment::Unknown || runtime.is_given(flag, running.command()) {
         return None;
     }
-    Some(OfProcess::JvmFramePointers { is_known: true })
+    Some(jvm_frame_pointers(process, WHOLE, true))
 }
 
 impl LiveSource {
@@ -220,16 +229,11 @@ impl LiveSource {
         let inside = entries.iter().filter(|entry| is_inside(entry.start)).count();
         Self { kind: Kind::PerfMap, path, bytes: bytes.len() as u64, codes: entries.len(), inside }
     }
-
-    fn file(&self) -> SourceFile {
-        SourceFile { path: self.path.clone(), kind: self.kind, covered: 0, doubtful: 0, frames: 0 }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnosis::problem_texts::problem_text;
     use std::fs;
 
     /// Diagnoses an invented process of a temporary `/proc`. `words` is its command line, `jit` gives it memory for JIT
@@ -252,7 +256,7 @@ mod tests {
     }
 
     fn problems(diagnosis: &LiveDiagnosis) -> Vec<&'static str> {
-        diagnosis.findings.iter().map(|finding| problem_text(&finding.problem).key).collect()
+        diagnosis.findings.iter().map(|finding| finding.kind.key()).collect()
     }
 
     #[test]

@@ -3,10 +3,12 @@
 use super::bpf::BpfFrames;
 use super::causes::Cause;
 use super::context::{DoctorContext, RecordedStacks};
+use super::finding::Finding;
 use super::origin::Origin;
 use super::places;
-use super::problem::{Finding, SourceFile, Who};
+use super::process::ExaminedProcess;
 use super::rules;
+use super::source::SourceFile;
 use super::tally::Tally;
 use crate::analysis::code_shares::CodeShares;
 use crate::io;
@@ -45,7 +47,7 @@ pub(crate) struct Diagnosis {
 /// A process that has JIT code, a dump or a map, with its counts.
 #[derive(Debug)]
 pub(super) struct ProcessDiagnosis {
-    pub(super) process: Who,
+    pub(super) process: ExaminedProcess,
     /// Frames of JIT code with a name.
     pub(super) named: u64,
     /// Frames without a name in memory for JIT code.
@@ -120,7 +122,7 @@ fn describe_process(pid: Pid, context: DoctorContext<'_>) -> ProcessDiagnosis {
     let tally = context.tally.processes.get(&pid);
     let accounts = context.accounts(pid);
     ProcessDiagnosis {
-        process: context.who(pid),
+        process: context.process(pid),
         named: tally.map_or(0, |process| process.named),
         unnamed: tally.map_or(0, |process| process.unnamed),
         sources: accounts.map(|(number, account)| (account.clone(), context.source_file(number, account))).collect(),

@@ -1,0 +1,110 @@
+//! A process that a finding is about, and what its runtime can be told to do.
+
+use super::wording::{printable, printable_pid};
+use crate::model::Pid;
+use crate::runtimes::{Runtime, Switch};
+
+/// A process, with facts that help the user to recognize it.
+#[derive(Debug, Clone)]
+pub struct ExaminedProcess {
+    /// The process ID in the recording.
+    pub pid: Pid,
+    /// The process name.
+    pub comm: String,
+    /// The runtime of the process. `None` if it runs no runtime that jitgraft knows.
+    pub runtime: Option<&'static Runtime>,
+    /// The number of other processes of the same runtime for which the same problem is reported.
+    pub others: u64,
+    /// Instructions for making the runtime write names, without those that this process can't use. `None` if there are
+    /// none.
+    pub advice: Option<String>,
+    /// A message that the runtime's version is too old to write names; `None` if the version is new enough or unknown.
+    pub too_old: Option<String>,
+}
+
+impl ExaminedProcess {
+    /// Names the process and its runtime, for use in a sentence.
+    pub(super) fn describe(&self) -> String {
+        let runtime = self.runtime.map_or_else(String::new, |runtime| format!(", {}", runtime.name));
+        let comm = printable(&self.comm);
+        match self.others {
+            0 => format!("process {} ({comm}{runtime})", self.pid),
+            others => format!("process {} and {others} more ({comm}{runtime})", self.pid),
+        }
+    }
+
+    /// The process ID as shown in a message.
+    pub(super) fn printable_pid(&self) -> String {
+        printable_pid(self.pid)
+    }
+
+    /// Advice on how to make the process's runtime report its code.
+    pub(super) fn switch_advice(&self) -> String {
+        let Some(runtime) = self.runtime else {
+            return "if this is a JIT compiler, make it write a jitdump, a perf map or another log that jitgraft reads \
+                    (jitgraft formats), and pass it with --jitdump, --perf-map or --jit-log unless it is in a usual \
+                    place"
+                .to_owned();
+        };
+        match (&self.advice, &self.too_old) {
+            (Some(advice), _) => format!("{advice}; or pass the file with --jitdump, --perf-map or --jit-log"),
+            (None, Some(too_old)) => too_old.clone(),
+            (None, None) => runtime.unnamed.to_owned(),
+        }
+    }
+
+    /// Advice to use an environment variable for the switch: it also reaches processes that are started by other
+    /// processes. `None` if the switch has no variable.
+    pub(super) fn variable_advice(&self, switch: &Switch) -> Option<String> {
+        let name = switch.name();
+        let variable = match switch.variables {
+            [(name, value), ..] => format!("{name}={value}"),
+            [] => {
+                let variable = self.runtime?.flag_variables.first()?;
+                format!("{}, with {name},", variable.name)
+            }
+        };
+        Some(format!(
+            "set {variable} in the environment, which reaches every process; options such as {name} are not passed on \
+             to child processes (python's subprocess and multiprocessing with spawn or forkserver, child_process.spawn)"
+        ))
+    }
+
+    /// Advice for the case that the process could not map its jitdump. perf only finds jitdumps that are mapped.
+    pub(super) fn mapping_advice(&self, given: Option<&Switch>) -> String {
+        let name = given.map_or_else(String::new, |switch| format!(" ({})", switch.leaves.join(", ")));
+        let writes_only_maps = |switch: &Switch| switch.leaves.iter().all(|file| file.ends_with(".map"));
+        let mut by_map = String::new();
+        if !given.is_some_and(writes_only_maps)
+            && let Some(runtime) = self.runtime
+            && let Some(switch) = runtime.switches.iter().find(|switch| writes_only_maps(switch) && switch.can_be_set())
+        {
+            by_map = format!(", or use {}, whose map need not be mapped", switch.name());
+        }
+        format!(
+            "its directory{name} is probably mounted noexec (check with findmnt -T DIRECTORY) or not writable; let the \
+             runtime write elsewhere{by_map}"
+        )
+    }
+
+    /// True if the process's runtime can write a jitdump.
+    pub(super) fn can_write_dump(&self) -> bool {
+        self.runtime.is_none_or(|runtime| runtime.switches.iter().any(Switch::writes_dump))
+    }
+
+    /// A remark about code of the process's runtime that never gets a name, to be appended to a sentence.
+    pub(super) fn unnamed_remark(&self) -> String {
+        match self.runtime {
+            Some(runtime) if !runtime.unnamed.is_empty() => format!(" (it never names {})", runtime.unnamed),
+            _ => String::new(),
+        }
+    }
+}
+
+/// Why a switch in the recorded command line did not reach a process.
+pub(super) fn not_reached(switch: &Switch) -> String {
+    format!(
+        "{} only reached the process that perf started; this one was started by another process, without it",
+        switch.name()
+    )
+}

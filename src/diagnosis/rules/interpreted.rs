@@ -1,0 +1,167 @@
+//! Finds processes of which a profile only shows the interpreter, not the functions that it interprets.
+
+use super::super::causes::Cause;
+use super::super::context::{DoctorContext, RecordedStacks};
+use super::super::finding::{Change, Finding, Highlight, PROCESS, Share};
+use super::super::kind::FindingKind;
+use super::super::process::{ExaminedProcess, not_reached};
+use super::super::tally::{ProcessTally, Spoilt};
+use super::super::wording::DWARF;
+use crate::model::Pid;
+use crate::runtimes::{Callers, Interpreter, RUNTIMES, RunFacts, Runtime, RuntimeSet, Switch};
+
+pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for (&pid, tally) in &context.tally.processes {
+        found.extend(context.runtimes_of(pid).find_map(|runtime| find_interpreted(runtime, pid, tally, context)));
+    }
+    found
+}
+
+/// What was done to get names for interpreted functions, although they have none.
+#[derive(Debug, Default)]
+pub(in super::super) struct Attempt {
+    /// The version of the runtime, if it is too old to name interpreted functions.
+    too_old: Option<String>,
+    /// The option that makes the runtime name interpreted functions. `None` if the process didn't receive it.
+    switched_on: Option<String>,
+    /// A switch in the recorded command line that reached another process but not this one. `None` if there is none.
+    elsewhere: Option<&'static Switch>,
+    /// True if `switched_on` had no effect, because the code keeps no frame pointers and stacks were recorded as call
+    /// chains, which cannot get past such code.
+    by_chains: bool,
+}
+
+/// The process spent this share of the recording in its interpreter.
+pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, attempt: &Attempt) -> Finding {
+    let why = match attempt.elsewhere {
+        Some(switch) => not_reached(switch),
+        None => {
+            let name = process.runtime.map_or("its runtime", |runtime| runtime.name);
+            let version = attempt.too_old.as_ref().map_or_else(String::new, |version| format!(" {version}"));
+            format!("{name}{version} gave interpreted functions no names")
+        }
+    };
+    let cause = format!("{PROCESS} spent this time in its interpreter: {why}");
+    let change = match attempt {
+        Attempt { too_old: Some(_), .. } => None,
+        Attempt { switched_on: None, .. } => Some(Change::Program),
+        Attempt { by_chains: true, .. } => Some(Change::Stacks),
+        Attempt { .. } => None,
+    };
+    let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
+    let functions = interpreter.map_or(&[][..], |interpreter| interpreter.functions);
+    Finding::new(FindingKind::Interpreted, share, cause, remedy(process, attempt))
+        .with_process(process)
+        .with_change(change)
+        .with_highlight(Highlight::Interpreter(functions))
+        .with_lost_switch(attempt.elsewhere)
+}
+
+fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
+    if let Some(switch) = &attempt.switched_on {
+        return if attempt.by_chains {
+            format!("{switch} was on, but the code keeps no frame pointers; {DWARF}")
+        } else {
+            format!("{switch} was on; the engine still gives some functions no frame of their own")
+        };
+    }
+    if let Some(by_variable) = attempt.elsewhere.and_then(|switch| process.variable_advice(switch)) {
+        return by_variable;
+    }
+    let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
+    let own_remedy = interpreter.map_or("", |interpreter| interpreter.remedy);
+    // The interpreter's remedy assumes the runtime's first switch.
+    let can_use_first = process.advice.as_ref().is_none_or(|advice| {
+        let first = process.runtime.and_then(|runtime| runtime.switches.first()).map(Switch::name);
+        first.is_none_or(|first| advice.contains(&first))
+    });
+    if can_use_first { own_remedy.to_owned() } else { format!("{}; {own_remedy}", process.switch_advice()) }
+}
+
+fn find_interpreted(
+    runtime: &'static Runtime,
+    pid: Pid,
+    tally: &ProcessTally,
+    context: DoctorContext<'_>,
+) -> Option<Finding> {
+    let interpreter = runtime.interpreter.as_ref()?;
+    let Interpreter { frame_a_call, .. } = *interpreter;
+    let number = RUNTIMES.iter().position(|other| other.shares_interpreter(runtime))?;
+    let interpreted_samples = tally.interpreted.get(&number).copied().unwrap_or_default();
+    // Recognize the interpreter's functions by name. If the interpreter is stripped, take samples in the runtime's
+    // files, provided that they are most of the process's samples.
+    let visible = match interpreted_samples.all {
+        Spoilt { samples: 0, .. } if !frame_a_call => stripped_runtime_samples(pid, runtime, tally, context)?,
+        all => all,
+    };
+    if visible.samples == 0 {
+        return None;
+    }
+    // True if the program has JIT code of its own. A small amount doesn't count, because libraries compile regular
+    // expressions.
+    let has_jit = tally.named > 0 || tally.with_unnamed * 20 > visible.samples;
+    let samples = match (frame_a_call, has_jit) {
+        (true, _) => interpreted_samples.innermost,
+        (false, false) => visible.samples,
+        (false, true) => return None,
+    };
+    // Reduce the share, because the interpreter also calls functions of its own, which have names.
+    let share = Share { frames: visible.frames, ..context.share_of_samples(samples, 0.9) };
+    let version = context.version(pid, runtime);
+    let facts = RunFacts { version, ..RunFacts::default() };
+    let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(facts).is_none();
+    let given = context.given_switch(pid, runtime);
+    let switched_on = interpreter_flag(runtime, interpreter, pid, given, context);
+    let was_given = switched_on.is_some() || given.is_some();
+    // Without frame pointers, call chains skip all functions of the program, so stacks must be copied.
+    let wants_copies = runtime.callers == Callers::InDump;
+    let attempt = Attempt {
+        too_old: version.filter(|_| lacks_switch).map(|version| version.to_string()),
+        by_chains: wants_copies && switched_on.is_some() && context.stacks == RecordedStacks::Chains,
+        switched_on,
+        elsewhere: if was_given { None } else { context.given_elsewhere(Some(runtime)) },
+    };
+    let finding = interpreted(&context.describe_process(pid, Some(runtime)), share, &attempt);
+    // If the runtime has no switch for interpreted functions, and the one for compiled functions was on, no other
+    // command helps.
+    let can_name_functions = !frame_a_call || interpreter.flag.is_some();
+    let change = finding.change.filter(|_| can_name_functions || given.is_none());
+    Some(finding.with_change(change))
+}
+
+/// The flag that already made the runtime report its functions. `None` if the process didn't receive it.
+fn interpreter_flag(
+    runtime: &'static Runtime,
+    interpreter: &Interpreter,
+    pid: Pid,
+    given: Option<&Switch>,
+    context: DoctorContext<'_>,
+) -> Option<String> {
+    match interpreter.flag {
+        Some(flag) => context.has_received(pid, runtime, flag).then(|| flag.to_string()),
+        // The runtime's perf map or dump only names compiled functions.
+        None if interpreter.frame_a_call => None,
+        None => given.map(Switch::name),
+    }
+}
+
+/// Counts the frames in stripped files of a runtime. `None` unless most of the process's samples are in such files.
+fn stripped_runtime_samples(
+    pid: Pid,
+    runtime: &Runtime,
+    tally: &ProcessTally,
+    context: DoctorContext<'_>,
+) -> Option<Spoilt> {
+    let mut all = Spoilt::default();
+    for (cause, spoilt) in &context.tally.causes {
+        let Cause::Stripped(id) = cause else { continue };
+        let path = &context.dso(*id).path;
+        let is_of_runtime = RuntimeSet::from_files(std::iter::once(&path[..])).iter().any(|of| of.name == runtime.name);
+        if is_of_runtime && context.programs.mappings(pid).any(|mapping| mapping.path == *path) {
+            all.merge(*spoilt);
+        }
+    }
+    all.samples = all.samples.min(tally.samples);
+    (all.samples * 2 > tally.samples).then_some(all)
+}

@@ -1,0 +1,43 @@
+//! Phrases for causes and remedies. Names are escaped so that they are printable.
+
+use crate::model::Pid;
+use crate::model::printable::readable;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// Advice to build programs with frame pointers.
+pub(super) const BUILD: &str = "build with -fno-omit-frame-pointer (Rust: -C force-frame-pointers=yes)";
+
+/// Advice to copy stacks instead of following frame pointers.
+pub(super) const DWARF: &str = "record with perf record --call-graph dwarf";
+
+pub(super) fn printable(text: &str) -> String {
+    readable(text.as_bytes()).into_owned()
+}
+
+pub(super) fn printable_path(path: &Path) -> String {
+    readable(path.as_os_str().as_bytes()).into_owned()
+}
+
+/// The process ID as shown in a message. Negative IDs stand for no process.
+pub(super) fn printable_pid(pid: Pid) -> String {
+    if pid.0 < 0 { "none".to_owned() } else { pid.to_string() }
+}
+
+/// Lists names, such as `a, b and c`. Long lists are shortened.
+pub(super) fn list(names: &[String]) -> String {
+    /// Maximum number of names in the list. Further names are only counted.
+    const SHOWN: usize = 4;
+    let shown: Vec<String> = names.iter().take(SHOWN).map(|name| printable(name)).collect();
+    match (names.len(), &shown[..]) {
+        (0, _) => "code".to_owned(),
+        (1..=SHOWN, [one]) => one.clone(),
+        (1..=SHOWN, [first @ .., last]) => format!("{} and {last}", first.join(", ")),
+        (all, _) => format!("{} and {} more", shown.join(", "), all - SHOWN),
+    }
+}
+
+/// Lists names, followed by a verb: `one` is its singular, `several` its plural.
+pub(super) fn list_with_verb(names: &[String], one: &str, several: &str) -> String {
+    format!("{} {}", list(names), if names.len() == 1 { one } else { several })
+}
