@@ -264,3 +264,58 @@ fn keys_that_are_not_plain_words_keep_their_place_and_the_engines_name() {
     let (names, said) = shown(&inner);
     assert_eq!(names, expected, "{said}");
 }
+
+#[test]
+fn a_name_is_taken_only_for_the_value_of_its_word() {
+    const AUTHORED: &str = "const table = { key: (n) => n };\nconst made = ((n) => (m) => m + n)(38);\nconst curry = (k) => (l) => l, bound = curry(1);\nclass A {\n  async later(a) {}\n}\nconst plain: (x: { p: 1 }) => [] = (p) => p;\nconst wrapped = ((w) => w);\n";
+    // As minifiers inline objects and calls.
+    const SCRIPT: &str = "var D=n=>n,y=m=>m+38,b=l=>l;class A{async later(a){}}var q=p=>p,v=w=>w;";
+    let token = |generated, original, name| token(SCRIPT, generated, AUTHORED, original, name);
+    let segments = [
+        token("D=", "table", Some("table")),
+        token("n=>n", "(n) => n }", None),
+        token("y=", "made", Some("made")),
+        token("m=>m", "(m) =>", None),
+        token("b=", "bound", Some("bound")),
+        token("l=>l", "(l) =>", None),
+        token("later", "async later", Some("async")),
+        token("a){", "a) {}", None),
+        token("q=", "plain", Some("plain")),
+        token("p=>p", "(p) =>", None),
+        token("v=", "wrapped", Some("wrapped")),
+        token("w=>w", "(w) =>", None),
+    ];
+    let project = Project::new(SCRIPT, &map(&segments, AUTHORED));
+    let functions = [("D", "n=>n"), ("y", "m=>m"), ("b", "l=>l"), ("later", "(a)"), ("q", "p=>p"), ("v", "w=>w")];
+    let (names, said) = project.shown(SCRIPT, &functions, AUTO);
+    let shown: Vec<String> = names.iter().map(|name| name.rsplit_once(':').unwrap().0.replace("JS:*", "")).collect();
+    let expected = ["D 1", "y 2", "b 3", "later 5", "plain 7", "wrapped 8"];
+    assert_eq!(shown, expected.map(|name| name.replace(' ', " /src/app.ts:")), "{said}");
+}
+
+#[test]
+fn names_of_helpers_at_the_first_statement_are_no_reason_to_refuse_a_map() {
+    const AUTHORED: &str = "// First.\nconst unused = 1;\nexport function work(r, value) {\n  return r * value;\n}\n";
+    // As Babel writes its helpers: with their own names, all at the first statement.
+    const SCRIPT: &str =
+        "function h(r,value){var a=r,t=value;return r(value,t,r)}function work(r,value){return r*value}";
+    let own = SCRIPT.rfind("function work").unwrap();
+    let mut segments: Vec<Segment<'_>> = Vec::new();
+    for (column, _) in SCRIPT[..own].match_indices(|letter: char| letter.is_ascii_alphabetic()) {
+        let word = SCRIPT[column..].split(|letter: char| !letter.is_ascii_alphabetic()).next().unwrap();
+        let begins = !SCRIPT[..column].ends_with(|letter: char| letter.is_ascii_alphabetic());
+        if begins && ["r", "value"].contains(&word) {
+            segments.push((column, 1, 0, Some(word)));
+        }
+    }
+    assert!(segments.len() > 5);
+    segments.push((own, 2, 7, None));
+    segments.push((own + "function ".len(), 2, 16, Some("work")));
+    // The name once more at the parameters, before which it is.
+    segments.push((own + "function work".len(), 2, 20, Some("work")));
+    segments.push((own + "function work(".len(), 2, 21, Some("r")));
+    let project = Project::new(SCRIPT, &map(&segments, AUTHORED));
+    let (names, said) = project.shown(SCRIPT, &[("work", "(r,value){return")], AUTO);
+    assert_eq!(names, ["JS:*work /src/app.ts:3:21"], "{said}");
+    assert!(!said.contains("was not used"), "{said}");
+}

@@ -91,7 +91,8 @@ impl<'t> Declared<'t> {
         let mut whole = places.filter_map(|place| {
             let found = first_word(&text[place..]);
             let is_whole = !text[..place].ends_with(is_word) && role.is_spelling(word, found);
-            (is_whole && role.stands(text, place, found.len())).then_some((place, found))
+            let is_declared = is_whole && role.stands(text, place, found.len()) && !is_keyword_before_name(text, place);
+            is_declared.then_some((place, found))
         });
         whole.next().map(|(place, word)| Self { word, after: &text[place + word.len()..] })
     }
@@ -150,6 +151,38 @@ fn behind_keywords(text: &str) -> &str {
         }
         rest = &rest[word.len()..];
     }
+}
+
+/// True if the word at offset `at` is a keyword of the declaration that follows it, as in `async run() {}`. Some tools
+/// record the keyword as the name of the method.
+fn is_keyword_before_name(text: &str, at: usize) -> bool {
+    let word = first_word(&text[at..]);
+    let after = text[at + word.len()..].trim_start_matches([' ', '\t', '*']);
+    KEYWORDS.contains(&word) && (!first_word(after).is_empty() || after.starts_with(['[', '\'', '"']))
+}
+
+/// True if a function that follows `between` is the value of the word that `between` starts with: no bracket is open
+/// there, except for parentheses directly around the function.
+pub(super) fn leads_to_value(between: &str) -> bool {
+    let mut rest = between.trim_end();
+    for keyword in ["function", "class", "async"] {
+        let before = rest.trim_end_matches('*').trim_end();
+        rest = before.strip_suffix(keyword).filter(|before| !before.ends_with(is_word)).unwrap_or(rest).trim_end();
+    }
+    let outside = rest.trim_end_matches(['(', ' ', '\t', '\n', '\r']);
+    // A call: the function is an argument.
+    if outside.len() < rest.len() && outside.ends_with(|last| is_word(last) || last == ')') {
+        return false;
+    }
+    let mut open = 0i32;
+    for letter in outside.chars() {
+        match letter {
+            '(' | '[' | '{' => open += 1,
+            ')' | ']' | '}' => open -= 1,
+            _ => {}
+        }
+    }
+    open <= 0
 }
 
 /// The offset of the declared word, after the keywords (`async`, `function` and so on) at the start of a declaration.
@@ -220,6 +253,52 @@ mod tests {
         assert_eq!(found("|x['dyn' + 1] = f", "dyn1", Role::Property), None);
         assert_eq!(found("|dyn = f", "dyn1", Role::Key), None, "keys get no numbers");
         assert_eq!(found("|dyn1() {}", "dyn1", Role::Key), Some(("dyn1".to_owned(), None)));
+    }
+
+    #[test]
+    fn a_keyword_of_a_declaration_is_not_the_name_of_a_method() {
+        for (text, keyword) in [
+            ("|async later(n) {}", "async"),
+            ("|static async later(n) {}", "static"),
+            ("|get size() {}", "get"),
+            ("|async *several(n) {}", "async"),
+            ("|async ['later'](n) {}", "async"),
+        ] {
+            assert_eq!(found(text, keyword, Role::Key), None, "{text}");
+        }
+        for (text, key) in [("|async(n) {}", "async"), ("|get: (n) => n", "get"), ("|static = 1", "static")] {
+            assert_eq!(found(text, key, Role::Key).map(|(word, _)| word), Some(key.to_owned()), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_function_within_an_expression_is_not_the_value_of_the_word_before_it() {
+        for between in [
+            "f = ",
+            "f: (n: number) => string = ",
+            "f: Record<string, { a: [b] }> = ",
+            "f = async function* ",
+            "f = (",
+            "f = (async function",
+            "f: ",
+            "f = cond ? ",
+            "f = class ",
+            "",
+        ] {
+            assert!(leads_to_value(between), "{between}");
+        }
+        for between in [
+            "table = { key: ",
+            "made = ((n: number) => ",
+            "list = [",
+            "f = call(1, ",
+            "f = call(",
+            "f = g()(",
+            "f = { g: [(",
+            "f = { g: async ",
+        ] {
+            assert!(!leads_to_value(between), "{between}");
+        }
     }
 
     #[test]

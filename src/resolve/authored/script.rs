@@ -11,7 +11,7 @@
 //! * Around each position, the source map must fit the script (see [`Fit`]): segments start where words start, and
 //!   words that weren't renamed are equal on both sides.
 
-use super::declared::{Declared, Role, is_computed_key, own_name, string_key};
+use super::declared::{Declared, Role, is_computed_key, leads_to_value, own_name, string_key};
 use super::fit::Fit;
 use super::function::{FunctionText, begins_word};
 use super::text::Text;
@@ -307,7 +307,7 @@ impl AuthoredScript {
             let is_last = index + 1 == found.name.len();
             let role = if is_last { Role::Whole } else { Role::Object };
             let Some(word) = self.authored_word(word, role, found.is_key)? else { return Ok(None) };
-            if found.is_bound && is_last && !word.binds(found, segment) {
+            if found.is_bound && is_last && !(word.binds(found, segment) && self.is_value(&word, found, segment)) {
                 return Ok(None);
             }
             if let Some(function) = word.function
@@ -321,6 +321,24 @@ impl AuthoredScript {
             return Ok(None);
         }
         Ok(Some(format!("{}{}", found.prefix, words.join("."))))
+    }
+
+    /// False if the author wrote the function within an expression after the word, not as the word's value. Minifiers
+    /// simplify such expressions: they bind the function in `table = { key: (x) => x }` or in `made = ((y) => (x) =>
+    /// x)(1)` to the variable.
+    fn is_value(&self, word: &AuthoredWord<'_>, found: &FunctionText, function: &Segment) -> bool {
+        let is_class = found.name.last().is_some_and(|name| name.end < found.begin);
+        let Some(content) = self.content(function.source) else { return true };
+        let word_start = content.byte_offset(word.segment.authored);
+        let (Some(start), Some(end)) = (word_start, content.byte_offset(function.authored)) else { return true };
+        let content = content.as_str();
+        match (content.get(start..end), content.get(end..start)) {
+            _ if is_class => true,
+            (Some(between), _) => leads_to_value(between),
+            // Some tools map the function to the start of its statement.
+            (None, Some(keywords)) => !keywords.contains(['(', '{', '=', ';']),
+            (None, None) => false,
+        }
     }
 
     /// The authored counterpart of a word of a function's name in the script. `None` if no segment proves one. `is_key`
@@ -363,7 +381,8 @@ impl AuthoredScript {
         }
         let expected = recorded.as_deref().unwrap_or(generated);
         let mut declared = Declared::find(text, offset, expected, role);
-        if declared.is_none() && role == Role::Property {
+        // Tools may record another word for a key or property: its object, or a keyword before it.
+        if declared.is_none() && matches!(role, Role::Property | Role::Key) {
             declared = Declared::find(text, offset, generated, role);
         }
         if let Some(declared) = declared {
@@ -415,9 +434,10 @@ impl AuthoredScript {
     }
 
     /// Checks a segment against both texts. `Some(false)` if it can't be right: it starts past the end of a line or
-    /// inside a word; the authored file has no such position; or the authored line lacks the segment's name, while
-    /// other lines nearby have it. `Some(true)` if the authored line has the segment's name, or the script's word.
-    /// `None` if nothing is proven: bundlers map names that they invented to the start of a file.
+    /// inside a word, or the authored file has no such position. `Some(true)` if the authored line has the segment's
+    /// name, or the script's word. `None` if nothing is proven. A name that the authored line lacks is no proof: the
+    /// authored text is part of the map, so both are of the same build. Tools map names that they invented to the
+    /// start of the file (bundlers) or to the first statement (Babel).
     fn check(&self, segment: &Segment) -> Option<bool> {
         let text = self.text.as_str();
         let Some(offset) = self.text.byte_offset(segment.generated) else { return Some(false) };
@@ -436,7 +456,6 @@ impl AuthoredScript {
         let content = content.as_str();
         match name {
             Some(name) if is_on_line(content, offset, name) => Some(true),
-            Some(name) if offset > 0 && is_near(content, offset, name) => Some(false),
             Some(_) => None,
             None if generated_word.len() > 1 && is_on_line(content, offset, generated_word.as_bytes()) => Some(true),
             // Tools add and remove keywords, so a word that is missing in the authored line proves nothing.

@@ -201,7 +201,7 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
         );
         return Step::Refuse { path, kind, pid, error: Error::new(why) };
     }
-    Step::Use(Source { inner, ..Source::new(path, kind, pid, opened) })
+    Step::Use(Box::new(Source { inner, ..Source::new(path, kind, pid, opened) }))
 }
 
 /// The ELF objects that the user placed at an address (`--elf`), for every process with JIT memory. If no process has
@@ -218,7 +218,9 @@ pub(super) fn placed_objects<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
             let kind = Kind::PlacedElf;
             let opened = scene.door(path, Named::User).open(path, ELF);
             steps.push(match opened.unwrap_or_else(|| Err(Error::new("does not exist"))) {
-                Ok(opened) => Step::Use(Source { addr: *addr, ..Source::new(path.clone(), kind, pid, opened) }),
+                Ok(opened) => {
+                    Step::Use(Box::new(Source { addr: *addr, ..Source::new(path.clone(), kind, pid, opened) }))
+                }
                 Err(error) => Step::Refuse { path: path.clone(), kind, pid, error },
             });
         }

@@ -121,7 +121,7 @@ enum Step<'a> {
     /// Look for a source.
     Look(Candidate<'a>),
     /// Use a source whose contents are known already.
-    Use(Source),
+    Use(Box<Source>),
     /// Report that a file isn't used: it can't be opened, or isn't what the user said.
     Refuse { path: PathBuf, kind: Kind, pid: Pid, error: Error },
     /// Report that a file may belong to a process but isn't used, or that it belongs to none. The warning is for files
@@ -188,7 +188,7 @@ impl<'a> Search<'a> {
     fn carry_out(&mut self, step: Step<'a>) {
         match step {
             Step::Look(candidate) => self.look_for(&candidate),
-            Step::Use(source) => self.add(source),
+            Step::Use(source) => self.add(*source),
             Step::Refuse { path, kind, pid, error } => self.report_refused(&path, kind, pid, error),
             Step::NotMatched { account, warning } => {
                 self.failed.push(account);

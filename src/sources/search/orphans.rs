@@ -150,7 +150,7 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
             let opened = scene.open(&Place::new(path, *named))?.ok()?;
             let remark = sign.map(|sign| unasked_use_remark(path, *pid, sign.reason()));
             let source = Source::new(path.clone(), *kind, *pid, opened);
-            Some(Step::Use(Source { inner: inner_pid(path), remark, ..source }))
+            Some(Step::Use(Box::new(Source { inner: inner_pid(path), remark, ..source })))
         }
         Verdict::Offered(fit) => Some(offer(fit, file, scene)),
         Verdict::Refused(fit) => {

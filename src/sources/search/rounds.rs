@@ -94,7 +94,7 @@ pub(super) fn maps_of_shared_memory<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
             let why = format!("which shares its JIT memory with process {}", map.pid);
             let remark = Some(unasked_use_remark(&map.path, pid, &why));
             let shared = Source::new(map.path.clone(), map.kind, pid, map.contents());
-            steps.push(Step::Use(Source { inner: map.inner, remark, ..shared }));
+            steps.push(Step::Use(Box::new(Source { inner: map.inner, remark, ..shared })));
         }
     }
     steps
@@ -160,7 +160,7 @@ pub(super) fn registered_objects<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
             Some(Ok(CopiedObjects { path, core })) => {
                 let why = "which is still running and has registered its code with GDB's JIT interface";
                 let remark = Some(unasked_use_remark(&path, pid, why));
-                steps.push(Step::Use(Source { remark, ..Source::new(path, kind, pid, core) }));
+                steps.push(Step::Use(Box::new(Source { remark, ..Source::new(path, kind, pid, core) })));
             }
             // The error is the same for every process, so report it only once.
             Some(Err(error)) => {
