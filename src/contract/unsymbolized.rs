@@ -126,6 +126,11 @@ impl<'a> LocationNames<'a> {
         names
     }
 
+    /// True if the profile stays as it is.
+    pub fn is_empty(&self) -> bool {
+        self.named.is_empty() && self.copies.is_empty()
+    }
+
     /// The index in `copies` of the copy that a use gets; `None` if it keeps the location.
     pub fn copy_of(&self, location_use: &LocationUse) -> Option<usize> {
         // Most profiles have no copies, so most look-ups are avoided.

@@ -27,14 +27,13 @@ use crate::model::about::{TimeExtent, ValueTypes};
 use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId, Weight};
 use flate2::{Compression, write::GzEncoder};
 use messages::{
-    LabelMessage, PprofFunction, PprofLine, PprofLocation, PprofMapping, PprofProfile, PprofSample, SAMPLE,
-    StringTable, VALUE_TYPE, ValueType,
+    LabelMessage, PprofFunction, PprofLine, PprofLocation, PprofMapping, PprofProfile, PprofSample, StringTable,
+    ValueType, write_file,
 };
 use prost::Message;
 use prost::encoding::encode_varint;
-use prost::encoding::message::encoded_len_repeated;
 use rustc_hash::FxHashMap;
-use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Writes all events of a profile.
@@ -58,30 +57,6 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     write_file(&file, samples, &mut gzip)?;
     gzip.finish()?;
     Ok(())
-}
-
-/// How many bytes are written at a time.
-const PIECE: usize = 1 << 20;
-
-/// Writes a file with these encoded samples. They follow the value types, as in files of other tools: readers, ours
-/// too, recognize a profile by its first fields.
-fn write_file<'s>(
-    file: &PprofProfile,
-    samples: impl Iterator<Item = Cow<'s, [u8]>>,
-    out: &mut dyn Write,
-) -> Result<()> {
-    let tables = file.encode_to_vec();
-    let (value_types, tables) = tables.split_at(encoded_len_repeated(VALUE_TYPE, &file.sample_type));
-    let mut piece = value_types.to_vec();
-    for sample in samples {
-        put_field(SAMPLE, &[&sample], &mut piece);
-        if piece.len() >= PIECE {
-            out.write_all(&piece)?;
-            piece.clear();
-        }
-    }
-    piece.extend_from_slice(tables);
-    Ok(out.write_all(&piece)?)
 }
 
 /// Upper limit for the number of values in all samples together. Each sample has a value for every type, most of them
@@ -114,15 +89,19 @@ impl SampleSum {
     /// Encodes the sample as a [`PprofSample`]. `types` is the number of values that it must have. With thousands of
     /// events, nearly all of them are 0, so they are not encoded one by one.
     fn encode(&self, profile: &Profile, labels: &[LabelMessage], types: usize) -> Vec<u8> {
-        let mut values = self.values.clone();
-        values.sort_unstable();
+        let mut values: BTreeMap<usize, i64> = BTreeMap::new();
+        for &(index, number) in &self.values {
+            let value = values.entry(index).or_default();
+            *value = value.saturating_add(number);
+        }
+        let zeros = vec![0; types];
         let (mut encoded_values, mut next) = (Vec::with_capacity(types + 16), 0);
         for (index, value) in values {
-            encoded_values.resize(encoded_values.len() + index - next, 0);
+            encoded_values.extend_from_slice(&zeros[next..index]);
             encode_varint(value as u64, &mut encoded_values);
             next = index + 1;
         }
-        encoded_values.resize(encoded_values.len() + types - next, 0);
+        encoded_values.extend_from_slice(&zeros[next..]);
         let locations: Vec<u64> = profile.frames_up(self.stack).map(location_id).collect();
         let mut sample = PprofSample { location_id: locations, ..PprofSample::default() }.encode_to_vec();
         put_field(PprofSample::VALUE, &[&encoded_values], &mut sample);
@@ -130,8 +109,7 @@ impl SampleSum {
         sample
     }
 
-    /// Adds to the value with this index. No other event's values may have been added since the first call for this
-    /// index.
+    /// Adds to the value with this index. Events are added one after the other.
     fn add(&mut self, index: usize, number: i64) {
         // An event has two values: the sample count and the weight.
         match self.values.iter_mut().rev().take(2).find(|(other, _)| *other == index) {

@@ -3,13 +3,17 @@
 //! Samples are not decoded together with the rest of the file. Decoded, a sample takes about 300 bytes and often more
 //! than ten times its encoded size.
 
-use crate::bytes::protobuf::MessageSchema;
+use crate::bytes::protobuf::{MessageSchema, put_field};
+use crate::error::Result;
 use crate::model::interner::Interner;
 use prost::Message;
 use prost::bytes::Bytes;
+use prost::encoding::message::encoded_len_repeated;
+use std::borrow::Cow;
+use std::io::Write;
 
 /// Field numbers of `Profile`.
-pub(super) const VALUE_TYPE: u32 = 1;
+const VALUE_TYPE: u32 = 1;
 pub(super) const SAMPLE: u32 = 2;
 
 /// pprof's `Profile`, the whole file, except its samples.
@@ -173,6 +177,30 @@ static MAPPING: MessageSchema = MessageSchema { name: "Mapping", last_field: 10,
 static LOCATION: MessageSchema = MessageSchema { name: "Location", last_field: 5, messages: &[(4, &LINE)] };
 static LINE: MessageSchema = MessageSchema { name: "Line", last_field: 3, messages: &[] };
 static FUNCTION: MessageSchema = MessageSchema { name: "Function", last_field: 5, messages: &[] };
+
+/// How many bytes are written at a time.
+const PIECE: usize = 1 << 20;
+
+/// Writes a file with these encoded samples. They follow the value types, as in files of other tools: readers, ours
+/// too, recognize a profile by its first fields.
+pub(super) fn write_file<'s>(
+    file: &PprofProfile,
+    samples: impl Iterator<Item = Cow<'s, [u8]>>,
+    out: &mut dyn Write,
+) -> Result<()> {
+    let tables = file.encode_to_vec();
+    let (value_types, tables) = tables.split_at(encoded_len_repeated(VALUE_TYPE, &file.sample_type));
+    let mut piece = value_types.to_vec();
+    for sample in samples {
+        put_field(SAMPLE, &[&sample], &mut piece);
+        if piece.len() >= PIECE {
+            out.write_all(&piece)?;
+            piece.clear();
+        }
+    }
+    piece.extend_from_slice(tables);
+    Ok(out.write_all(&piece)?)
+}
 
 /// Collects distinct strings. Index 0 is the empty string.
 pub(super) struct StringTable(Interner<String, i64>);

@@ -18,15 +18,14 @@
 //! * Locations don't belong to processes; samples do, through their labels. Where a location is different functions
 //!   ([`LocationNames`]), samples refer to copies of it, which are appended to the locations.
 //! * The flags of mappings stay as they are, since other locations may still lack names.
-//! * A file without locations to name is copied byte for byte. In others, all known fields keep their values. Unknown
-//!   fields can't be kept; they are counted and reported.
+//! * A file in which nothing gets a name is copied byte for byte. In others, all known fields keep their values. Unknown
+//!   fields can't be kept; if there are locations to name, they are counted and reported.
 //!
 //! Memory: less than twenty times the size of the unpacked input, in the worst case of an input that consists only of
 //! unnamed locations with one sample each (`tests/end_to_end/inject_profiles/memory.rs`).
 
-use super::messages::{PprofFunction, PprofLine, PprofLocation, PprofProfile, PprofSample, SCHEMA};
+use super::messages::{PprofFunction, PprofLine, PprofLocation, PprofProfile, PprofSample, SCHEMA, write_file};
 use super::tables::{Tables, is_pid};
-use super::write_file;
 use crate::contract::unsymbolized::{
     Ask, BareAddress, LocationNames, LocationUse, NamedCall, Unsymbolized, may_hold_jit_code,
 };
@@ -89,15 +88,15 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
     }
 
     fn write(&mut self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
-        if self.uses.is_empty() {
-            return Ok(out.write_all(self.bytes)?);
-        }
         let names = LocationNames::new(&self.uses, |one| {
             match self.addresses.binary_search(&bare_address(one, &self.tables)) {
                 Ok(index) => ask(index),
                 Err(_) => Vec::new(),
             }
         });
+        if names.is_empty() {
+            return Ok(out.write_all(self.bytes)?);
+        }
         let first_copy = add_names(&names, &mut self.tables)?;
         let Self { tables, unnamed, .. } = &*self;
         let samples = tables.samples.iter().map(|bytes| {

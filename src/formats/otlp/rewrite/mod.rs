@@ -15,7 +15,7 @@
 //! * All processes share the dictionary. The same location can mean different functions in different processes, or as a
 //!   caller and as the innermost frame. The first meaning keeps the location; each other one gets a copy at the end of
 //!   the table, and its samples get copies of their stacks.
-//! * Messages without locations to name pass through byte for byte. In others, all known fields keep their values, and
+//! * Messages in which nothing gets a name pass through byte for byte. In others, all known fields keep their values, and
 //!   resources, scopes, mappings, links and attributes all their fields. Unknown fields elsewhere can't be kept; they
 //!   are counted and reported.
 //! * Messages are handled one at a time, so memory depends on the largest message and the number of distinct addresses.
@@ -25,13 +25,14 @@ mod names;
 mod uses;
 
 use crate::analysis::quantity::counted;
-use crate::contract::unsymbolized::{Ask, BareAddress, CodeFile, NamedCall, Unsymbolized};
+use crate::contract::unsymbolized::{Ask, BareAddress, CodeFile, Unsymbolized};
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::formats::otlp::message::Message;
 use crate::formats::otlp::messages::{ProfilesData, SCHEMA};
 use crate::formats::otlp::version::Notation;
 use crate::model::interner::Interner;
 use framed::{Framed, Opened, frames};
+use names::LookUp;
 use prost::Message as _;
 use prost::bytes::Bytes;
 use std::io::Write;
@@ -130,7 +131,7 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
     }
 }
 
-/// The message with names added; `None` if it has no locations to name or is damaged.
+/// The message with names added; `None` if no location gets a name or the message is damaged.
 fn named_message(
     opened: &Opened<'_>,
     files: &mut Interner<CodeFile, u32>,
@@ -143,9 +144,6 @@ fn named_message(
     }
     let mut data = ProfilesData::decode(Bytes::copy_from_slice(&opened.message))
         .map_err(|error| Error::new("has a damaged message").because(error))?;
-    names::add_names(&mut data, &message, &uses, look_up)?;
-    Ok(Some(data.encode_to_vec()))
+    let is_changed = names::add_names(&mut data, &message, &uses, look_up)?;
+    Ok(is_changed.then(|| data.encode_to_vec()))
 }
-
-/// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
-type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;

@@ -1,9 +1,8 @@
 //! Adds names to a decoded message: lines of locations, and the functions, strings, copied locations and copied stacks
 //! that they need. These are appended to their tables.
 
-use super::LookUp;
 use super::uses::{LocationUses, SampleStack};
-use crate::contract::unsymbolized::{LocationNames, NamedCall};
+use crate::contract::unsymbolized::{BareAddress, LocationNames, NamedCall};
 use crate::error::{Error, Result};
 use crate::formats::otlp::message::Message;
 use crate::formats::otlp::messages::{
@@ -14,18 +13,24 @@ use prost::Message as _;
 use prost::bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-/// Adds all names that are found. `data` is the decoded form of `message`.
+/// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
+pub(super) type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
+
+/// Adds all names that are found. `data` is the decoded form of `message`. Returns whether it changed.
 pub(super) fn add_names(
     data: &mut ProfilesData,
     message: &Message<'_>,
     uses: &LocationUses,
     look_up: &LookUp<'_>,
-) -> Result<()> {
-    let Some(dictionary) = &mut data.dictionary else { return Ok(()) };
+) -> Result<bool> {
+    let Some(dictionary) = &mut data.dictionary else { return Ok(false) };
     let names = LocationNames::new(&uses.list, |one| match uses.address(one) {
         Some(address) => look_up(&address),
         None => Vec::new(),
     });
+    if names.is_empty() {
+        return Ok(false);
+    }
     let first_copy = dictionary.location_table.len();
     let mut functions = NewFunctions::new(dictionary);
     for (location, calls) in &names.named {
@@ -45,7 +50,7 @@ pub(super) fn add_names(
     for (resource, encoded) in data.resource_profiles.iter_mut().zip(&message.resources) {
         stacks.move_samples(resource, encoded)?;
     }
-    Ok(())
+    Ok(true)
 }
 
 /// Appends an element to a table and returns its index. Fails if the index doesn't fit into `int32`.
