@@ -95,8 +95,17 @@ impl Names {
     pub(super) fn hottest(&self, functions: &[Function]) -> Vec<Vec<u8>> {
         /// How many names a hint lists.
         const HINTED: usize = 5;
-        let names = self.list.iter().take(HINTED).filter_map(|name| name.codes.first());
-        names.map(|&at| functions[at].name.clone()).collect()
+        let mut hottest: Vec<Vec<u8>> = Vec::new();
+        for name in &self.list {
+            // Functions of several modules may have the same name.
+            if let Some(&first) = name.codes.first()
+                && hottest.len() < HINTED
+                && !hottest.contains(&functions[first].name)
+            {
+                hottest.push(functions[first].name.clone());
+            }
+        }
+        hottest
     }
 
     /// Summaries of the names of the functions with the indexes `picked`, hottest first.

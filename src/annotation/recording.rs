@@ -24,7 +24,8 @@ use crate::resolve::symbols::SymbolOptions;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// Reads a recording, of which only the innermost frame of each stack is needed, and annotates the functions that the options request.
+/// Reads a recording and annotates the functions that the options request. Only the innermost frame of each stack is
+/// needed.
 pub(crate) fn annotate(
     input: &Input,
     path: &Path,

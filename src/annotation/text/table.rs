@@ -1,9 +1,10 @@
 //! Writes the instructions of a function as rows: costs, address, jumps, disassembly, source line.
 
 use super::super::listing::{self, Code, Instruction, Listing, SourceFile, TargetOwner};
-use super::arrows::{Jump, draw};
+use super::arrows::{Drawing, Jump, draw};
 use super::row::{Paint, Row};
 use super::sheet::{Sheet, base_name};
+use crate::analysis::quantity::counted;
 use crate::error::Result;
 use crate::model::printable::printable;
 use crate::resolve::disasm::TargetKind;
@@ -17,7 +18,11 @@ pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     let Code::Instructions { addr, bytes } = &listing.code else { return Ok(()) };
     let rows = &listing.rows;
     let shown = shown(rows, text.options.context);
-    let arrows = draw(shown.len(), &jumps(listing, &shown));
+    let Drawing { rows: arrows, left_out } = draw(shown.len(), &jumps(listing, &shown));
+    if left_out > 0 {
+        let jumps = counted(left_out, "jump");
+        text.row(Row::default().with(format!("   {jumps} not drawn, because too many overlap"), Paint::Dim))?;
+    }
     let instructions: Vec<String> = shown.iter().map(|&index| instruction_text(&rows[index])).collect();
     let column = instructions.iter().map(|text| text.chars().count()).max().unwrap_or(0).min(SOURCE_COLUMN);
     let last_offset = rows.last().and_then(|row| row.instruction.as_ref()).map_or(0, |last| last.offset);
