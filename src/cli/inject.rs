@@ -165,7 +165,7 @@ impl InjectArgs {
         // `--kallsyms` is dropped here.
         (sources.search, _) = self.files.into_options(sources.force);
         let output = OutPath::from(self.output);
-        check_name(&output, "inject", &["gz", "json", "pb"])?;
+        check_name(&output, "inject", &["gz", "json", "pb", "txt"])?;
         let image_root = sources.search.symfs.first().cloned();
         let options = InjectOptions {
             input: self.input.or(self.recording).map_or_else(default_input, InPath::from),

@@ -386,9 +386,10 @@ fn rows_are_grouped_with_by_and_its_former_name_works_with_a_hint() {
 fn every_row_of_json_states_its_version_and_event() {
     let dir = Dir::new();
     dir.write("stacks", "main;parse 5\nmain;eval 2\n");
+    dir.write("before", "main;parse 4\nmain;eval 4\n");
     dir.write("events", EVENTS);
     for words in
-        ["stacks", "events", "--by kind stacks", "--tree stacks", "--callers eval stacks", "--diff stacks stacks"]
+        ["stacks", "events", "--by kind stacks", "--tree stacks", "--callers eval stacks", "--diff before stacks"]
     {
         let json: serde_json::Value =
             serde_json::from_str(&dir.text(&format!("report -q --format json {words}"))).unwrap();
