@@ -3,11 +3,11 @@
 //! There may be millions of instructions, and building a JSON tree of all of them takes twenty times as much memory as
 //! the text. So each instruction is serialized and written before the next one.
 
-use super::annotated::{
-    Annotation, BpfSource, Calls, Code, EventTotal, Inclusive, Line, Listing, NameSummary, Precision, SourceFile,
-    SourceLine, SourceLineCosts, TargetPlace, Version,
-};
 use super::costs::Costs;
+use super::listing::{
+    BpfSource, Calls, Code, Inclusive, Instruction, Listing, Row, SourceFile, SourceLine, Target, TargetOwner, Version,
+};
+use super::overview::{Annotation, EventTotal, NameSummary, Precision};
 use crate::model::code::ExpandedCall;
 use crate::model::each::Each;
 use crate::resolve::disasm::TargetKind;
@@ -29,10 +29,11 @@ struct AnnotationJson<'a>(&'a Annotation);
 
 impl Serialize for AnnotationJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let (of, annotation) = (*self, self.0);
+        let annotation = self.0;
+        let of = *self;
         let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("all_codes", &annotation.all.1)?;
-        object.serialize_entry("all_functions", &annotation.all.0)?;
+        object.serialize_entry("all_codes", &annotation.all_codes)?;
+        object.serialize_entry("all_functions", &annotation.all_names)?;
         object.serialize_entry("events", &Each(|| annotation.events.iter().map(event)))?;
         object.serialize_entry("functions", &Each(|| annotation.names.iter().map(|name| NameJson { of, name })))?;
         object.serialize_entry(
@@ -45,16 +46,16 @@ impl Serialize for AnnotationJson<'_> {
 }
 
 fn event(event: &EventTotal) -> Value {
-    let mut told = json!({
+    let mut object = json!({
         "name": event.name,
         "unit": event.unit.name(),
         "weight": event.total.weight,
         "precision": event.precision.name(),
     });
-    if let Some(told) = told.as_object_mut().filter(|_| event.precision != Precision::Exact) {
-        told.insert("samples".into(), json!(event.total.count));
+    if event.precision != Precision::Exact {
+        object["samples"] = json!(event.total.count);
     }
-    told
+    object
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -93,37 +94,29 @@ impl Serialize for ListingJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { of, listing } = *self;
         let mut object = serializer.serialize_map(None)?;
-        if let Code::Listed { addr, .. } = &listing.code {
-            object.serialize_entry("address", &hex(*addr))?;
+        if let Code::Instructions { addr, .. } = listing.code {
+            object.serialize_entry("address", &hex(addr))?;
         }
         object.serialize_entry("all_versions", &listing.all_versions)?;
         object.serialize_entry("costs", &of.costs(&listing.costs))?;
-        match &listing.code {
-            Code::SourceLines { files, .. } | Code::Listed { files, .. } => {
-                object.serialize_entry("files", &files.iter().map(|file| text(&file.name)).collect::<Vec<_>>())?
-            }
-            Code::Missing(_) => {}
+        if !matches!(listing.code, Code::Missing(_)) {
+            object.serialize_entry("files", &listing.files.iter().map(|file| text(&file.name)).collect::<Vec<_>>())?;
         }
         if !listing.inclusive.is_empty() {
-            let each = || listing.inclusive.iter().map(|inclusive| of.inclusive(inclusive));
-            object.serialize_entry("inclusive", &Each(each))?;
+            let inclusive = || listing.inclusive.iter().map(|inclusive| of.inclusive(inclusive));
+            object.serialize_entry("inclusive", &Each(inclusive))?;
         }
+        let rows = Each(|| listing.rows.iter().map(|row| of.row(row, listing)));
         match &listing.code {
-            Code::SourceLines { .. } => {}
-            Code::Listed { addr, bytes, lines, files } => {
-                let each = || lines.iter().map(|line| of.line(line, *addr, bytes, listing, files));
-                object.serialize_entry("instructions", &Each(each))?;
-            }
+            Code::Instructions { .. } => object.serialize_entry("instructions", &rows)?,
+            Code::SourceLines => {}
             Code::Missing(why) => object.serialize_entry("missing", why)?,
         }
         object.serialize_entry("module", &listing.module.as_deref().map(text))?;
         object.serialize_entry("name", &text(&listing.name))?;
         match &listing.code {
-            Code::SourceLines { files, lines } => {
-                let each = || lines.iter().map(|line| of.source_line(line, files));
-                object.serialize_entry("source_lines", &Each(each))?;
-            }
-            Code::Listed { bytes, .. } => object.serialize_entry("size", &bytes.len())?,
+            Code::Instructions { bytes, .. } => object.serialize_entry("size", &bytes.len())?,
+            Code::SourceLines => object.serialize_entry("source_lines", &rows)?,
             Code::Missing(_) => {}
         }
         object.serialize_entry("versions", &Each(|| listing.versions.iter().map(|version| of.version(version))))?;
@@ -154,18 +147,11 @@ impl AnnotationJson<'_> {
         json!({ "name": text(&inclusive.name), "file": file, "costs": self.costs(&inclusive.costs) })
     }
 
-    /// Adds the calls of an instruction or line, if there are any.
-    fn put_calls(&self, object: &mut Map<String, Value>, calls: &[Calls]) {
-        if !calls.is_empty() {
-            object.insert("calls".into(), calls.iter().map(|calls| self.calls(calls)).collect());
-        }
-    }
-
     fn calls(&self, calls: &Calls) -> Value {
         json!({
-            "function": text(&calls.callee),
-            "file": calls.file.as_deref().map(text),
-            "module": calls.module.as_deref().map(text),
+            "function": text(&calls.callee.name),
+            "file": calls.callee.file.as_deref().map(text),
+            "module": calls.callee.module.as_deref().map(text),
             "count": calls.count,
             "costs": self.costs(&calls.costs),
         })
@@ -181,61 +167,68 @@ impl AnnotationJson<'_> {
             "loaded": version.loaded.map(|time| time.0),
             "costs": self.costs(&version.costs),
         });
-        if let (Some(fields), Some(bpf)) = (object.as_object_mut(), &version.bpf) {
-            let BpfSource { program, program_name, function } = bpf;
-            let bpf = json!({
+        if let Some(BpfSource { program, program_name, function }) = &version.bpf {
+            object["bpf"] = json!({
                 "program": program,
                 "program_name": text(program_name),
                 "function": function.as_deref().map(text),
             });
-            fields.insert("bpf".into(), bpf);
         }
-        if !version.expanded.is_empty()
-            && let Some(fields) = object.as_object_mut()
-        {
-            fields.insert("inlined_calls".into(), version.expanded.iter().map(expanded_call).collect());
+        if !version.expanded.is_empty() {
+            object["inlined_calls"] = version.expanded.iter().map(expanded_call).collect();
         }
         object
     }
 
-    fn source_line(&self, line: &SourceLineCosts, files: &[SourceFile]) -> Value {
-        let mut told = Map::new();
-        told.insert("costs".into(), self.costs(&line.costs));
-        put_source(&mut told, line.source, files);
-        self.put_calls(&mut told, &line.calls);
-        Value::Object(told)
-    }
-
-    fn line(&self, line: &Line, base: u64, bytes: &[u8], listing: &Listing, files: &[SourceFile]) -> Value {
-        let mut object = Map::new();
-        object.insert("address".into(), json!(hex(base.wrapping_add(line.offset))));
-        let own = usize::try_from(line.offset).ok().and_then(|start| bytes.get(start..start + line.len as usize));
-        let own: String = own.unwrap_or_default().iter().map(|byte| format!("{byte:02x}")).collect();
-        object.insert("bytes".into(), json!(own));
-        object.insert("text".into(), json!(line.text));
-        if let Some(costs) = &line.costs {
+    /// An instruction or a source line.
+    fn row(&self, row: &Row, listing: &Listing) -> Value {
+        let mut object = match &row.instruction {
+            Some(instruction) => instruction_object(instruction, listing),
+            None => Map::new(),
+        };
+        if let Some(costs) = &row.costs {
             object.insert("costs".into(), self.costs(costs));
         }
-        if let Some(target) = &line.target {
-            let kind = match target.kind {
-                TargetKind::Jump => "jump",
-                TargetKind::Call => "call",
-                TargetKind::Memory => "memory",
-                TargetKind::Immediate => "immediate",
-            };
-            let (function, offset) = match &target.place {
-                TargetPlace::Inside(offset) => (Some(text(&listing.name)), Some(*offset)),
-                TargetPlace::Function(name, offset) => (Some(text(name)), Some(*offset)),
-                TargetPlace::Unknown => (None, None),
-            };
-            let address = hex(target.addr);
-            let to = json!({ "kind": kind, "address": address, "function": function, "offset": offset });
-            object.insert("target".into(), to);
+        if let Some(source) = row.source {
+            put_source(&mut object, source, &listing.files);
         }
-        put_source(&mut object, line.source, files);
-        self.put_calls(&mut object, &line.calls);
+        if !row.calls.is_empty() {
+            object.insert("calls".into(), row.calls.iter().map(|calls| self.calls(calls)).collect());
+        }
         Value::Object(object)
     }
+}
+
+/// The address, bytes, text and target of an instruction.
+fn instruction_object(instruction: &Instruction, listing: &Listing) -> Map<String, Value> {
+    let mut object = Map::new();
+    if let Code::Instructions { addr, bytes } = &listing.code {
+        let start = usize::try_from(instruction.offset).unwrap_or(usize::MAX);
+        let own = bytes.get(start..start.saturating_add(instruction.len as usize)).unwrap_or_default();
+        let own: String = own.iter().map(|byte| format!("{byte:02x}")).collect();
+        object.insert("address".into(), json!(hex(addr.wrapping_add(instruction.offset))));
+        object.insert("bytes".into(), json!(own));
+    }
+    object.insert("text".into(), json!(instruction.text));
+    if let Some(target) = &instruction.target {
+        object.insert("target".into(), target_value(target, listing));
+    }
+    object
+}
+
+fn target_value(target: &Target, listing: &Listing) -> Value {
+    let kind = match target.kind {
+        TargetKind::Jump => "jump",
+        TargetKind::Call => "call",
+        TargetKind::Memory => "memory",
+        TargetKind::Immediate => "immediate",
+    };
+    let (function, offset) = match &target.owner {
+        TargetOwner::Inside(offset) => (Some(text(&listing.name)), Some(*offset)),
+        TargetOwner::Function(name, offset) => (Some(text(name)), Some(*offset)),
+        TargetOwner::Unknown => (None, None),
+    };
+    json!({ "kind": kind, "address": hex(target.addr), "function": function, "offset": offset })
 }
 
 fn expanded_call(call: &ExpandedCall) -> Value {
@@ -243,8 +236,7 @@ fn expanded_call(call: &ExpandedCall) -> Value {
 }
 
 /// Adds a source line to an object: the file's index, the line number, and the line's text if available.
-fn put_source(object: &mut Map<String, Value>, source: Option<SourceLine>, files: &[SourceFile]) {
-    let Some(source) = source else { return };
+fn put_source(object: &mut Map<String, Value>, source: SourceLine, files: &[SourceFile]) {
     object.insert("file".into(), json!(source.file));
     object.insert("line".into(), json!(source.line));
     if let Some(text) = files.get(source.file).and_then(|file| file.line(source.line)) {

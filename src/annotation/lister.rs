@@ -1,277 +1,345 @@
-//! Converts functions to listings: finds their machine code, disassembles it, and names jump targets.
+//! Converts functions with costs to listings: finds their machine code, disassembles it, and names jump targets. The
+//! same for samples and for the exact costs of callgrind.
 
-use super::annotated::{BpfSource, Code, Line, LineTarget, Listing, TargetPlace, Version};
 use super::costs::Costs;
-use super::functions::{CodePlace, Function, Places};
+use super::functions::{Function, FunctionCode};
+use super::listing::{BpfSource, Calls, Code, Instruction, Listing, Row, Target, TargetOwner, Version};
 use super::names::Names;
-use super::sources::Sources;
+use super::source_lines::SourceLines;
 use crate::error::{Warning, Warnings};
+use crate::model::Nanos;
 use crate::model::abi::machine_name;
 use crate::model::bpf::{BpfFunction, BpfFunctionId};
-use crate::model::chains::PlaceId;
-use crate::model::{Addr, Nanos};
+use crate::model::process::Processes;
 use crate::pipeline::Job;
-use crate::pipeline::recording::Resolution;
 use crate::resolve::code_map::CodeId;
-use crate::resolve::disasm::{Disassembler, Instruction, Syntax, Target, TargetKind};
-use crate::resolve::dso::DsoKind;
+use crate::resolve::disasm::{self, Disassembler, Syntax, TargetKind};
+use crate::resolve::dso::{DsoKind, Dsos};
 use crate::resolve::symbols::SymbolOptions;
 use crate::resolve::symbols::image::Image;
+use crate::resolve::symbols::images::Images;
+use crate::sources::Loaded;
+use object::{Object, ObjectSection};
 use rustc_hash::FxHashMap;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
-/// For each piece of JIT code, when it was first loaded.
-fn loads(resolution: &Resolution<'_>) -> FxHashMap<CodeId, Nanos> {
-    let mut loads = FxHashMap::default();
-    for segment in resolution.sources.map.segments().iter().filter(|segment| segment.from.0 > 0) {
-        let first = loads.entry(segment.code).or_insert(segment.from);
-        *first = segment.from.min(*first);
-    }
-    loads
+/// The files with the code and the source lines of functions.
+pub(super) struct CodeFiles<'a> {
+    /// JIT code, and the source maps of its scripts.
+    pub(super) sources: &'a Loaded<'a>,
+    pub(super) images: &'a Images<'a>,
+    pub(super) dsos: &'a Dsos,
+    pub(super) processes: &'a Processes,
+    /// The machine code of JIT functions that a runtime wrote to separate files, next to its perf map.
+    pub(super) raw: &'a FxHashMap<CodeId, &'a [u8]>,
+    /// The machine (`e_machine`) of JIT code if its source states none.
+    pub(super) machine: u16,
+    /// When pieces of JIT code were first loaded, on the clock of the samples.
+    pub(super) load_times: &'a FxHashMap<CodeId, Nanos>,
+    /// The source files that [`Stated::lines`](super::functions::Stated::lines) refer to. Empty for samples.
+    pub(super) source_names: &'a [Vec<u8>],
+    pub(super) symbols: &'a SymbolOptions,
 }
 
-/// Makes listings of sampled functions.
+/// Names the addresses outside of a function to which its instructions refer. How depends on the input: a recording
+/// knows what was where at a time, a callgrind file only knows files.
+pub(super) trait TargetNames {
+    /// Sets the owners of the targets, as far as they are known.
+    fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings);
+}
+
+/// An address outside of the function that refers to it.
+pub(super) struct UnknownTarget<'a> {
+    pub(super) function: &'a Function,
+    /// The listed address of the function's code.
+    pub(super) code_addr: u64,
+    pub(super) kind: TargetKind,
+    /// The address, at run time or as linked like `code_addr`.
+    pub(super) addr: u64,
+    pub(super) owner: &'a mut TargetOwner,
+}
+
+/// Makes listings of functions.
 pub(super) struct Lister<'a> {
-    resolution: &'a Resolution<'a>,
-    syntax: Syntax,
-    symbols: &'a SymbolOptions,
-    names: &'a Names,
-    loads: FxHashMap<CodeId, Nanos>,
+    pub(super) code: &'a CodeFiles<'a>,
+    pub(super) names: &'a Names,
+    pub(super) targets: &'a dyn TargetNames,
+    pub(super) syntax: Syntax,
 }
 
-impl<'a> Lister<'a> {
-    pub(super) fn new(
-        resolution: &'a Resolution<'a>,
-        syntax: Syntax,
-        symbols: &'a SymbolOptions,
-        names: &'a Names,
-    ) -> Self {
-        Self { resolution, syntax, symbols, names, loads: loads(resolution) }
+/// The machine code of a function.
+struct MachineCode<'a> {
+    bytes: &'a [u8],
+    addr: u64,
+    decoder: Decoder<'a>,
+}
+
+/// What says how to decode machine code: a machine type (`e_machine`), or the ELF file that contains the code.
+enum Decoder<'a> {
+    Machine(u16),
+    File(&'a Image),
+}
+
+impl<'a> CodeFiles<'a> {
+    /// The machine code of a JIT function; `None` if unknown.
+    pub(super) fn jit_bytes(&self, id: CodeId) -> Option<&'a [u8]> {
+        self.sources.map.code(id).bytes.or_else(|| self.raw.get(&id).copied())
     }
 
+    pub(super) fn bpf_function(&self, id: BpfFunctionId) -> Option<&'a BpfFunction> {
+        self.processes.bpf_functions.get(id.0 as usize)
+    }
+
+    /// The machine type of JIT code, as its source states it. It may differ from the recording's.
+    fn jit_machine(&self, id: CodeId) -> u16 {
+        let origin = self.sources.map.code(id).origin;
+        self.sources.machines.get(origin.0 as usize).copied().flatten().unwrap_or(self.machine)
+    }
+
+    /// Finds the machine code of a function. The error says why there is none.
+    fn machine_code(&self, function: &Function) -> Result<MachineCode<'a>, &'static str> {
+        let base = function.last.base;
+        let (found, missing) = match &function.code {
+            FunctionCode::Jit(id) => {
+                let decoder = Decoder::Machine(self.jit_machine(*id));
+                let code = self.jit_bytes(*id).map(|bytes| MachineCode { bytes, addr: base, decoder });
+                (code, "a log has names but no code; record with a jitdump")
+            }
+            FunctionCode::File(dso, extent) => {
+                let image = self.images.get(*dso);
+                let code = image.and_then(|image| {
+                    let bytes = linked_bytes(image, extent.clone())?;
+                    Some(MachineCode { bytes, addr: extent.start, decoder: Decoder::File(image) })
+                });
+                (code, "the function has no bytes")
+            }
+            FunctionCode::Bpf(id) => {
+                let decoder = Decoder::Machine(self.machine);
+                let function = self.bpf_function(*id);
+                let code = function.map(|function| MachineCode { bytes: &function.bytes, addr: base, decoder });
+                (code, "the function has no bytes")
+            }
+            FunctionCode::Unknown(why) => return Err(why),
+        };
+        found.filter(|code| !code.bytes.is_empty()).ok_or(missing)
+    }
+}
+
+/// The machine code at an address range as linked. Objects that `jitgraft callgrind` wrote have only sections and no
+/// segments, so both are tried.
+pub(super) fn linked_bytes(image: &Image, extent: Range<u64>) -> Option<&[u8]> {
+    if let Some(bytes) = image.loaded(extent.clone()) {
+        return Some(bytes);
+    }
+    let len = extent.end.checked_sub(extent.start)?;
+    let object = image.object().ok()?;
+    for section in object.sections().filter(|section| section.address() > 0) {
+        if let Ok(Some(bytes)) = section.data_range(extent.start, len) {
+            return Some(bytes);
+        }
+    }
+    None
+}
+
+impl Lister<'_> {
     /// Makes the listings of the functions with the indexes `picked`, in this order.
-    pub(super) fn listings(
+    pub(super) fn list(
         &self,
         picked: &[usize],
         functions: &[Function],
         job: &Job,
         warnings: &mut Warnings,
     ) -> Vec<Listing> {
-        let mut machines: BTreeSet<u16> = picked.iter().filter_map(|&index| self.machine(&functions[index])).collect();
-        machines.retain(|&machine| !Disassembler::new(machine, self.syntax).is_known());
-        for machine in machines {
-            warnings.push(Warning::new(format!(
-                "{} code is shown as bytes; jitgraft disassembles only x86, AArch64 and 32-bit Arm",
-                machine_name(machine)
-            )));
+        let listed: Vec<&Function> = picked.iter().map(|&index| &functions[index]).collect();
+        self.warn_about_code(&listed, warnings);
+        let mut listings = Vec::with_capacity(picked.len());
+        for (&index, function) in picked.iter().zip(&listed) {
+            let (number, all_versions) = self.names.version(index);
+            listings.push(self.listing(function, number, all_versions));
         }
-        if picked.iter().any(|&index| self.is_in_kernel(&functions[index])) {
-            warnings.push(Warning::new(
-                "kernel code is shown as linked; a running kernel patches itself (alternatives, static branches, \
-                 tracing)",
-            ));
-        }
-        let mut listings: Vec<Listing> = picked.iter().map(|&index| self.listing(index, &functions[index])).collect();
-        self.name_targets(picked, functions, &mut listings, job, warnings);
-        let mut listed: Vec<(&Function, &mut Listing)> =
-            picked.iter().map(|&index| &functions[index]).zip(&mut listings).collect();
-        let mut sources = Sources::new(self.resolution, self.symbols, &listed, job, warnings);
-        for (function, listing) in &mut listed {
+        self.targets.name_targets(unknown_targets(&listed, &mut listings), job, warnings);
+        let mut sources = SourceLines::new(self.code, &listed, &listings, job, warnings);
+        for (function, listing) in listed.iter().zip(&mut listings) {
             sources.add_to(function, listing);
         }
         warnings.append(sources.into_warnings());
         listings
     }
 
-    fn is_in_kernel(&self, function: &Function) -> bool {
-        matches!(function.place, CodePlace::File(dso, _) if self.resolution.spaces.dsos().get(dso).kind == DsoKind::Kernel)
-    }
-
-    /// The machine type of a function's code (ELF's `e_machine`), as stated by its file or source. It may differ from
-    /// the recording's.
-    fn machine(&self, function: &Function) -> Option<u16> {
-        match &function.place {
-            CodePlace::Jit(code) => {
-                let sources = &self.resolution.sources;
-                let origin = sources.map.code(*code).origin;
-                let own = sources.machines.get(origin.0 as usize).copied().flatten();
-                Some(own.unwrap_or_else(|| self.resolution.machine()))
+    /// Warns about code that can't be disassembled, or that isn't what ran.
+    fn warn_about_code(&self, listed: &[&Function], warnings: &mut Warnings) {
+        let mut machines: BTreeSet<u16> = BTreeSet::new();
+        for function in listed {
+            machines.extend(self.code.machine_code(function).ok().map(|code| code.decoder.machine()));
+        }
+        for machine in machines {
+            if !Disassembler::new(machine, self.syntax).is_known() {
+                warnings.push(Warning::new(format!(
+                    "{} code is shown as bytes; jitgraft disassembles only x86, AArch64 and 32-bit Arm",
+                    machine_name(machine)
+                )));
             }
-            CodePlace::File(dso, _) => self.resolution.images.get(*dso).map(Image::machine),
-            CodePlace::Bpf(_) => Some(self.resolution.machine()),
-            CodePlace::Unknown(_) => None,
+        }
+        let is_kernel = |function: &&Function| match &function.code {
+            FunctionCode::File(dso, _) => self.code.dsos.get(*dso).kind == DsoKind::Kernel,
+            _ => false,
+        };
+        if listed.iter().any(is_kernel) {
+            warnings.push(Warning::new(
+                "kernel code is shown as linked; a running kernel patches itself (alternatives, static branches, \
+                 tracing)",
+            ));
         }
     }
 
-    /// The listing of one function, in which targets have no names and instructions no source lines yet.
-    fn listing(&self, at: usize, function: &Function) -> Listing {
-        let loaded = match function.place {
-            CodePlace::Jit(code) => self.loads.get(&code).copied(),
-            CodePlace::Bpf(id) => self.resolution.survey.processes.bpf_loaded(id),
-            _ => None,
+    /// The listing of one function, in which targets have no names and instructions no source lines yet. `number` is
+    /// its rank by cost among the `all_versions` versions of the function.
+    fn listing(&self, function: &Function, number: usize, all_versions: usize) -> Listing {
+        let (code, rows) = match self.disassemble(function) {
+            Ok((code, rows)) => (code, rows),
+            Err(why) => (Code::Missing(why), Vec::new()),
         };
-        let (number, all_versions) = self.names.version(at);
-        let mut listing = new_listing(function, number, all_versions, self.code(function), loaded);
-        match (&function.place, listing.versions.first_mut()) {
-            (CodePlace::Jit(code), Some(version)) => {
-                let code = self.resolution.sources.map.code(*code);
+        let mut version = Version {
+            number,
+            category: function.category,
+            pid: function.last.pid,
+            extent: None,
+            loaded: None,
+            costs: function.costs.clone(),
+            expanded: Vec::new(),
+            bpf: None,
+        };
+        if let Code::Instructions { addr, bytes } = &code {
+            version.extent = Some((*addr, bytes.len() as u64));
+        }
+        match function.code {
+            FunctionCode::Jit(id) => {
+                let code = self.code.sources.map.code(id);
+                version.loaded = self.code.load_times.get(&id).copied();
                 version.expanded = code.lines.expanded();
                 version.extent = version.extent.or(Some((function.last.base, code.size)));
             }
-            (CodePlace::Bpf(id), Some(version)) => {
-                version.bpf = self.bpf(*id).map(|function| BpfSource {
+            FunctionCode::Bpf(id) => {
+                version.loaded = self.code.processes.bpf_loaded(id);
+                version.bpf = self.code.bpf_function(id).map(|function| BpfSource {
                     program: function.program.id,
                     program_name: function.program.name.clone(),
                     function: function.source_name().map(<[u8]>::to_vec),
                 });
             }
-            _ => {}
+            FunctionCode::File(..) | FunctionCode::Unknown(_) => {}
         }
-        listing
+        Listing {
+            name: function.name.clone(),
+            module: function.module.clone(),
+            versions: vec![version],
+            all_versions,
+            costs: function.costs.clone(),
+            inclusive: function.stated.inclusive.clone(),
+            code,
+            rows,
+            files: Vec::new(),
+        }
     }
 
-    fn bpf(&self, id: BpfFunctionId) -> Option<&'a BpfFunction> {
-        self.resolution.survey.processes.bpf_functions.get(id.0 as usize)
-    }
-
-    /// Disassembles a function, or says why its code is missing.
-    fn code(&self, function: &Function) -> Code {
-        let (bytes, addr) = match &function.place {
-            CodePlace::Jit(code) => (self.resolution.sources.map.code(*code).bytes, function.last.base),
-            CodePlace::File(dso, extent) => {
-                let image = self.resolution.images.get(*dso);
-                (image.and_then(|image| image.loaded(extent.clone())), extent.start)
-            }
-            CodePlace::Bpf(id) => (self.bpf(*id).map(|function| &function.bytes[..]), function.last.base),
-            CodePlace::Unknown(why) => return Code::Missing((*why).to_owned()),
+    /// Disassembles a function. The error says why that isn't possible.
+    fn disassemble(&self, function: &Function) -> Result<(Code, Vec<Row>), String> {
+        let MachineCode { bytes, addr, decoder } = self.code.machine_code(function)?;
+        let instructions = match decoder {
+            Decoder::Machine(machine) => Disassembler::new(machine, self.syntax).decode(bytes, addr),
+            Decoder::File(image) => Disassembler::decode_file(image, self.syntax, bytes, addr),
         };
-        let Some(bytes) = bytes.filter(|bytes| !bytes.is_empty()) else {
-            let why = match function.place {
-                CodePlace::Jit(_) => "a log has names but no code; record with a jitdump",
-                _ => "the function has no bytes",
-            };
-            return Code::Missing(why.to_owned());
-        };
-        let image = match &function.place {
-            CodePlace::File(dso, _) => self.resolution.images.get(*dso),
-            _ => None,
-        };
-        let instructions = match image {
-            Some(image) => Disassembler::decode_file(image, self.syntax, bytes, addr),
-            None => {
-                let machine = self.machine(function).unwrap_or_else(|| self.resolution.machine());
-                Disassembler::new(machine, self.syntax).decode(bytes, addr)
-            }
-        };
-        let lines = lines(instructions, bytes.len(), addr, &function.at);
-        Code::Listed { addr, bytes: bytes.to_vec(), lines, files: Vec::new() }
-    }
-
-    /// Sets the names of addresses outside of a function to which its instructions refer. They are looked up in the
-    /// process of the function's last sample, and at its time.
-    fn name_targets(
-        &self,
-        picked: &[usize],
-        functions: &[Function],
-        listings: &mut [Listing],
-        job: &Job,
-        warnings: &mut Warnings,
-    ) {
-        let mut places = Places::default();
-        let mut wanted: Vec<PlaceId> = Vec::new();
-        each_unknown_target(picked, functions, listings, |function, shift, target_addr, _| {
-            let (addr, last) = (Addr(target_addr.wrapping_add(shift)), function.last);
-            wanted.push(self.resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));
-        });
-        let named = self.resolution.name(&places, job, warnings);
-        let mut wanted = wanted.into_iter();
-        each_unknown_target(picked, functions, listings, |_, _, _, place| {
-            let Some(at) = wanted.next() else { return };
-            named.each(at, |frame| {
-                if let Some(name) = frame.name {
-                    *place = TargetPlace::Function(name.to_vec(), frame.offset);
-                }
-            });
-        });
+        let mut rows = rows(instructions, bytes.len(), addr, &function.costs_at);
+        if function.stated.is_exact {
+            check_starts(&rows, &function.costs_at)?;
+        }
+        add_calls(&mut rows, &function.stated.calls);
+        Ok((Code::Instructions { addr, bytes: bytes.to_vec() }, rows))
     }
 }
 
-/// Calls `each` for every target outside of its own function. Arguments: the function, the difference between the
-/// run-time address and the listed one, the listed address, and where to store the target's name.
-fn each_unknown_target(
-    picked: &[usize],
-    functions: &[Function],
-    listings: &mut [Listing],
-    mut each: impl FnMut(&Function, u64, u64, &mut TargetPlace),
-) {
-    for (&at, listing) in picked.iter().zip(listings) {
-        let Code::Listed { addr, lines, .. } = &mut listing.code else { continue };
-        let shift = functions[at].last.base.wrapping_sub(*addr);
-        for target in lines.iter_mut().filter_map(|line: &mut Line| line.target.as_mut()) {
-            // An immediate value may not be an address, so it is taken as it is.
-            let shift = if target.kind == TargetKind::Immediate { 0 } else { shift };
-            if !matches!(target.place, TargetPlace::Inside(_)) {
-                each(&functions[at], shift, target.addr, &mut target.place);
-            }
+impl Decoder<'_> {
+    fn machine(&self) -> u16 {
+        match self {
+            Self::Machine(machine) => *machine,
+            Self::File(image) => image.machine(),
         }
     }
 }
 
-/// Creates the listing of one version of a function. `number` is its rank by cost among the function's `all_versions`
-/// versions, and `loaded` is when its code was written.
-pub(super) fn new_listing(
-    function: &Function,
-    number: usize,
-    all_versions: usize,
-    code: Code,
-    loaded: Option<Nanos>,
-) -> Listing {
-    let Function { category, ref costs, last, .. } = *function;
-    let extent = match &code {
-        Code::Listed { addr, bytes, .. } => Some((*addr, bytes.len() as u64)),
-        _ => None,
-    };
-    let (pid, costs) = (last.pid, costs.clone());
-    let version = Version { number, category, pid, extent, loaded, costs, expanded: Vec::new(), bpf: None };
-    Listing {
-        name: function.name.clone(),
-        module: function.module.clone(),
-        costs: version.costs.clone(),
-        versions: vec![version],
-        all_versions,
-        inclusive: Vec::new(),
-        code,
+/// Fails if the instructions can't be those that were executed, because too many exact costs are at addresses inside
+/// an instruction. A few are normal: code may jump over a `lock` prefix.
+fn check_starts(rows: &[Row], costs_at: &BTreeMap<u64, Costs>) -> Result<(), String> {
+    let starts: BTreeSet<u64> = rows.iter().filter_map(|row| Some(row.instruction.as_ref()?.offset)).collect();
+    let inside = costs_at.keys().filter(|offset| !starts.contains(offset)).count();
+    let all = costs_at.len();
+    if inside > all / 16 {
+        return Err(format!(
+            "this is not the code that ran: {inside} of {all} addresses with costs are not at the start of an \
+             instruction"
+        ));
     }
+    Ok(())
 }
 
-/// Converts `instructions`, which are `len` bytes of code at `addr`, to lines with costs. `at` has the costs by offset;
-/// costs at an offset inside an instruction count for that instruction.
-pub(super) fn lines(instructions: Vec<Instruction>, len: usize, addr: u64, at: &BTreeMap<u64, Costs>) -> Vec<Line> {
-    let code_len = len as u64;
-    let mut lines = Vec::with_capacity(instructions.len());
-    for Instruction { offset, len, text, target } in instructions {
+/// Converts `instructions`, which are `code_len` bytes of code at `code_addr`, to rows with costs. Costs at an offset
+/// inside an instruction count for that instruction.
+fn rows(
+    instructions: Vec<disasm::Instruction>,
+    code_len: usize,
+    code_addr: u64,
+    costs_at: &BTreeMap<u64, Costs>,
+) -> Vec<Row> {
+    let mut rows = Vec::with_capacity(instructions.len());
+    for disasm::Instruction { offset, len, text, target } in instructions {
         let mut sum: Option<Costs> = None;
-        for (_, costs) in at.range(offset..offset + len) {
+        for (_, costs) in costs_at.range(offset..offset + len) {
             sum.get_or_insert_default().join(costs);
         }
-        let target = target.map(|target| line_target(target, addr, code_len));
-        lines.push(Line { offset, len, text, costs: sum, target, source: None, calls: Vec::new() });
+        let target = target.map(|disasm::Target { addr, kind }| {
+            let offset = addr.wrapping_sub(code_addr);
+            let is_inside = offset < code_len as u64;
+            let owner = if is_inside { TargetOwner::Inside(offset) } else { TargetOwner::Unknown };
+            Target { addr, kind, owner }
+        });
+        let instruction = Some(Instruction { offset, len, text, target });
+        rows.push(Row { instruction, source: None, costs: sum, calls: Vec::new() });
     }
-    lines
+    rows
 }
 
-/// Classifies what an instruction refers to: an offset in its own function, or an address that is still unknown.
-fn line_target(target: Target, code_addr: u64, code_len: u64) -> LineTarget {
-    let offset = target.addr.wrapping_sub(code_addr);
-    let place = if offset < code_len { TargetPlace::Inside(offset) } else { TargetPlace::Unknown };
-    LineTarget { addr: target.addr, kind: target.kind, place }
+/// Adds the calls that the input states, by their offset in the function.
+fn add_calls(rows: &mut [Row], calls_at: &BTreeMap<u64, Vec<Calls>>) {
+    for row in rows {
+        let Some(Instruction { offset, len, .. }) = row.instruction else { continue };
+        for (_, calls) in calls_at.range(offset..offset + len) {
+            Calls::join(&mut row.calls, calls);
+        }
+    }
+}
+
+/// All targets outside of their own functions.
+fn unknown_targets<'a>(listed: &[&'a Function], listings: &'a mut [Listing]) -> Vec<UnknownTarget<'a>> {
+    let mut unknown = Vec::new();
+    for (&function, listing) in listed.iter().zip(listings) {
+        let Code::Instructions { addr: code_addr, .. } = listing.code else { continue };
+        for row in &mut listing.rows {
+            let Some(instruction) = &mut row.instruction else { continue };
+            if let Some(Target { addr, kind, owner }) = &mut instruction.target
+                && *owner == TargetOwner::Unknown
+            {
+                unknown.push(UnknownTarget { function, code_addr, kind: *kind, addr: *addr, owner });
+            }
+        }
+    }
+    unknown
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::annotation::costs::Cost;
-    use crate::resolve::disasm::{Disassembler, Syntax};
 
     #[test]
     fn samples_are_at_the_instruction_that_they_are_in() {
@@ -279,13 +347,17 @@ mod tests {
         let code = [0x55, 0x48, 0x89, 0xe5, 0xeb, 0xfa, 0xe8, 0, 0, 1, 0];
         let mut costs = Costs::default();
         costs.add(0, Cost { weight: 7, count: 1 });
-        let at = BTreeMap::from([(0, costs.clone()), (1, costs.clone()), (3, costs.clone())]);
+        let costs_at = BTreeMap::from([(0, costs.clone()), (1, costs.clone()), (3, costs.clone())]);
         let instructions = Disassembler::new(62, Syntax::Att).decode(&code, 0x4000);
-        let lines = lines(instructions, code.len(), 0x4000, &at);
-        let counts: Vec<_> = lines.iter().map(|line| line.costs.as_ref().map_or(0, Costs::samples)).collect();
+        let rows = rows(instructions, code.len(), 0x4000, &costs_at);
+        let counts: Vec<_> = rows.iter().map(|row| row.costs.as_ref().map_or(0, Costs::samples)).collect();
         assert_eq!(counts, [1, 2, 0, 0]);
-        assert_eq!(lines[2].target.as_ref().unwrap().place, TargetPlace::Inside(0));
-        let call = lines[3].target.as_ref().unwrap();
-        assert_eq!((call.addr, &call.place), (0x1400b, &TargetPlace::Unknown));
+        let target = |row: &Row| row.instruction.as_ref().and_then(|instruction| instruction.target.clone()).unwrap();
+        assert_eq!(target(&rows[2]).owner, TargetOwner::Inside(0));
+        let call = target(&rows[3]);
+        assert_eq!((call.addr, call.owner), (0x1400b, TargetOwner::Unknown));
+        assert!(check_starts(&rows, &BTreeMap::from([(0, costs.clone()), (4, costs.clone())])).is_ok());
+        let message = check_starts(&rows, &costs_at).unwrap_err();
+        assert!(message.contains("1 of 3 addresses"), "{message}");
     }
 }

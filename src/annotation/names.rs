@@ -1,8 +1,11 @@
-//! Groups code ranges by function name, because a runtime may compile a function many times.
+//! Groups code ranges by function name, because a runtime may compile a function many times, and selects the functions
+//! to list.
 
-use super::annotated::NameSummary;
 use super::costs::Costs;
-use super::functions::{CodePlace, Function};
+use super::functions::{Function, FunctionCode};
+use super::options::{CodeOptions, FunctionPattern};
+use super::overview::NameSummary;
+use crate::model::printable::printable;
 use crate::model::stacks::Weight;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -30,7 +33,7 @@ impl Names {
         let mut list = Vec::<Name>::new();
         let mut numbers = FxHashMap::default();
         for (at, function) in functions.iter().enumerate() {
-            let module = function.module.as_deref().filter(|_| !matches!(function.place, CodePlace::Jit(_)));
+            let module = function.module.as_deref().filter(|_| !matches!(function.code, FunctionCode::Jit(_)));
             let number = *numbers.entry((&function.name[..], module)).or_insert(list.len());
             if number == list.len() {
                 list.push(Name::default());
@@ -46,9 +49,35 @@ impl Names {
         Self { list, of }
     }
 
-    /// For each name, the indexes of its functions, hottest first.
-    pub(super) fn codes(&self) -> impl Iterator<Item = &[usize]> {
-        self.list.iter().map(|name| &name.codes[..])
+    /// Selects the functions to list: single code ranges or, with `by_name`, all code ranges of a name. Functions whose
+    /// code isn't available are included with the reason, but don't count toward the limit.
+    pub(super) fn pick(&self, functions: &[Function], options: &CodeOptions) -> Vec<usize> {
+        let wanted = WantedFunctions::new(options.function.as_ref(), functions);
+        let every: Vec<usize> = (0..functions.len()).collect();
+        let groups: Vec<&[usize]> = if options.by_name {
+            self.list.iter().map(|name| &name.codes[..]).collect()
+        } else {
+            every.chunks(1).collect()
+        };
+        let limit = options.limit.unwrap_or(usize::MAX);
+        let mut picked = Vec::new();
+        let mut picked_groups = 0;
+        let mut available_groups = 0;
+        for group in groups {
+            let Some(&first) = group.first() else { continue };
+            if !wanted.contains(&functions[first]) {
+                continue;
+            }
+            if available_groups == limit || picked_groups == limit.saturating_mul(2) {
+                break;
+            }
+            picked.extend(group.iter().take(options.codes));
+            picked_groups += 1;
+            if group.iter().any(|&index| !matches!(functions[index].code, FunctionCode::Unknown(_))) {
+                available_groups += 1;
+            }
+        }
+        picked
     }
 
     /// The number of names.
@@ -66,8 +95,17 @@ impl Names {
     pub(super) fn hottest(&self, functions: &[Function]) -> Vec<Vec<u8>> {
         /// How many names a hint lists.
         const HINTED: usize = 5;
-        let names = self.list.iter().take(HINTED).filter_map(|name| name.codes.first());
-        names.map(|&at| functions[at].name.clone()).collect()
+        let mut hottest: Vec<Vec<u8>> = Vec::new();
+        for name in &self.list {
+            // Functions of several modules may have the same name.
+            if let Some(&first) = name.codes.first()
+                && hottest.len() < HINTED
+                && !hottest.contains(&functions[first].name)
+            {
+                hottest.push(functions[first].name.clone());
+            }
+        }
+        hottest
     }
 
     /// Summaries of the names of the functions with the indexes `picked`, hottest first.
@@ -82,5 +120,31 @@ impl Name {
         let codes: Vec<Costs> = self.codes.iter().map(|&at| functions[at].costs.clone()).collect();
         let hottest = &functions[self.codes[0]];
         NameSummary { name: hottest.name.clone(), module: hottest.module.clone(), costs: self.costs.clone(), codes }
+    }
+}
+
+/// Which functions the user asked for with a name or a pattern.
+enum WantedFunctions<'a> {
+    All,
+    /// Only functions with exactly this name.
+    Name(&'a str),
+    Regex(&'a FunctionPattern),
+}
+
+impl<'a> WantedFunctions<'a> {
+    /// If a function has exactly this name, only it is selected, even if the text is also a regular expression: the
+    /// user may have copied the name from some output.
+    fn new(pattern: Option<&'a FunctionPattern>, functions: &[Function]) -> Self {
+        let Some(pattern) = pattern else { return Self::All };
+        let is_name = functions.iter().any(|function| printable(&function.name) == pattern.text.as_str());
+        if is_name { Self::Name(&pattern.text) } else { Self::Regex(pattern) }
+    }
+
+    fn contains(&self, function: &Function) -> bool {
+        match self {
+            Self::All => true,
+            Self::Name(name) => printable(&function.name) == *name,
+            Self::Regex(pattern) => pattern.regex.is_match(&printable(&function.name)),
+        }
     }
 }

@@ -19,7 +19,7 @@ pub struct AnnotateOptions {
     /// needed.
     pub recording: RecordingOptions,
     /// Whether to merge versions of a function, or instructions of a line.
-    pub told: CodeGrouping,
+    pub grouping: CodeGrouping,
     /// Text or JSON.
     pub format: AnnotateFormat,
 }

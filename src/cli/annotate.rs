@@ -126,7 +126,7 @@ impl AnnotateArgs {
             return Err(Error::usage(refusal));
         }
         if self.format.is_none() {
-            check_name(&output, "annotate", &["json"])?;
+            check_name(&output, "annotate", &["json", "txt"])?;
         }
         let format = match self.format.unwrap_or_else(|| FormatName::from_output(&output)) {
             FormatName::Json => AnnotateFormat::Json,
@@ -156,7 +156,7 @@ impl AnnotateArgs {
                 syntax: self.syntax,
             },
             recording,
-            told: CodeGrouping { merge: self.merge, by_line: self.by_line },
+            grouping: CodeGrouping { merge: self.merge, by_line: self.by_line },
             format,
         };
         annotate::run(&options, job)

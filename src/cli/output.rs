@@ -20,6 +20,7 @@ const ENDINGS: &[(&str, &str)] = &[
     ("pdf", PICTURES),
     ("png", PICTURES),
     ("svg", "jitgraft flamegraph"),
+    ("txt", "jitgraft report"),
     ("webp", PICTURES),
     ("zip", "jitgraft pack, as .tar.zst"),
 ];
@@ -49,10 +50,11 @@ mod tests {
 
     #[test]
     fn names_of_other_kinds_of_files_are_refused() {
-        let check = |name: &str, own: &[&str]| check_name(&OutPath::Path(name.into()), "report", own).is_ok();
+        let check = |name: &str, own: &[&str]| check_name(&OutPath::Path(name.into()), "view", own).is_ok();
         for (name, is_taken) in [
             ("out", true),
-            ("out.txt", true),
+            ("out.log", true),
+            ("perf.data", true),
             ("out.json", true),
             ("OUT.JSON", true),
             ("out.svg", false),
@@ -62,6 +64,7 @@ mod tests {
         ] {
             assert_eq!(check(name, &["csv", "json"]), is_taken, "{name}");
         }
+        assert!(check("out.txt", &["txt"]) && !check("out.txt", &["html"]));
         assert!(!check("out.json", &[]) && check_name(&OutPath::Stdout, "report", &[]).is_ok());
         assert!(ENDINGS.is_sorted());
     }

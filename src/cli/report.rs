@@ -3,6 +3,7 @@
 use super::common::one_of;
 use super::input::{CompareArgs, InputArgs, OutputArgs, WeightArgs, check_comparison};
 use super::output::{check_name, extension};
+use super::stderr;
 use crate::analysis::groups::{Key, Unnamed};
 use crate::commands::report::{self, Limit, Order, Reader, ReportOptions, Rows, Selection};
 use crate::contract::format::Detail;
@@ -13,7 +14,7 @@ use crate::pipeline::table::{Layout, TextStyle};
 use crate::pipeline::{Job, Outcome};
 use crate::runtimes::jit_names::JitNames;
 use clap::Args;
-use clap::builder::PossibleValue;
+use clap::builder::{NonEmptyStringValueParser, PossibleValue};
 use regex::Regex;
 use std::path::PathBuf;
 
@@ -92,7 +93,7 @@ pub(super) struct ReportArgs {
 struct RowArgs {
     /// Sort by self, total, samples or name
     ///
-    /// Keys of perf report, such as comm or dso, group samples like --group-by.
+    /// Keys of perf report, such as comm or dso, group samples like --by.
     #[arg(short, long, value_parser = one_of(sort_keys()), value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(help_heading = "Rows")]
     sort: Vec<SortKey>,
@@ -108,6 +109,10 @@ struct RowArgs {
     /// functions.
     #[arg(long, value_parser = one_of(group_keys()), value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(conflicts_with_all = ["diff", "tree_of_calls"], help_heading = "Rows")]
+    by: Vec<Key>,
+    /// The former name of --by
+    #[arg(long, value_parser = one_of(group_keys()), value_delimiter = ',', value_name = "WHAT,…", hide = true)]
+    #[arg(conflicts_with_all = ["diff", "tree_of_calls"])]
     group_by: Vec<Key>,
     /// Compare with this profile [default: perf.data.old]
     ///
@@ -130,10 +135,10 @@ struct TreeArgs {
     #[arg(long, help_heading = "Rows")]
     tree: bool,
     /// Show what called a function (name or part of it)
-    #[arg(long, value_name = "FUNCTION", help_heading = "Rows")]
+    #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new(), help_heading = "Rows")]
     callers: Option<String>,
     /// Show what a function called
-    #[arg(long, value_name = "FUNCTION", help_heading = "Rows")]
+    #[arg(long, value_name = "FUNCTION", value_parser = NonEmptyStringValueParser::new(), help_heading = "Rows")]
     callees: Option<String>,
     /// List functions that call each other in cycles (callgrind input)
     #[arg(long, help_heading = "Rows", hide_short_help = true)]
@@ -184,7 +189,7 @@ pub(super) fn layout_of(command: &str, asked: Option<Layout>, output: &OutPath) 
     if let Some(asked) = asked {
         return Ok(asked);
     }
-    check_name(output, command, &["csv", "json"])?;
+    check_name(output, command, &["csv", "json", "txt"])?;
     Ok(match extension(output).as_deref() {
         Some("csv") => Layout::Csv,
         Some("json") => Layout::Json,
@@ -213,7 +218,7 @@ impl RowArgs {
             SortKey::Group(key) => Some(*key),
         });
         let mut keys: Vec<Key> = Vec::new();
-        for key in self.group_by.iter().copied().chain(of_sort) {
+        for key in self.by.iter().chain(&self.group_by).copied().chain(of_sort) {
             if !keys.contains(&key) {
                 keys.push(key);
             }
@@ -280,6 +285,9 @@ impl ReportArgs {
         let layout = layout_of("report", self.format, &output)?;
         let terminal = Terminal::of(&output).filter(|_| layout == Layout::Text);
         let (order, keys) = (self.rows.order(), self.rows.keys());
+        if !self.rows.group_by.is_empty() && !job.quiet {
+            stderr::say(format_args!("hint: --group-by is now called --by, as in the other commands"));
+        }
         let compare = self.rows.compare.options();
         check_selection(self.symbol.is_some() || !self.symbols.is_empty(), Key::Function, &keys)?;
         check_selection(!self.dso.is_empty(), Key::Module, &keys)?;

@@ -60,7 +60,7 @@ impl ScriptArgs {
         let fields = Fields { ns: self.ns, srcline: self.srcline || self.fields.srcline, ..self.fields };
         let detail = if fields.srcline { Detail::Lines } else { Detail::Names };
         let output = self.output.into();
-        check_name(&output, "script", &[])?;
+        check_name(&output, "script", &["txt"])?;
         let (mut inputs, load) = self.input.into_options(detail, false);
         let input = inputs.pop().filter(|_| inputs.is_empty());
         let input = input.ok_or_else(|| Error::usage("script prints one recording at a time; pass a single input"))?;

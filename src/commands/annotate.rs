@@ -2,7 +2,7 @@
 //! callgrind.out file.
 
 use crate::analysis::filter::Filter;
-use crate::annotation::{AnnotateFormat, AnnotateOptions, counted, json, recorded, text};
+use crate::annotation::{AnnotateFormat, AnnotateOptions, callgrind, json, recording, text};
 use crate::contract::format::Read;
 use crate::error::{Error, Result, Warning};
 use crate::io::{Output, Run};
@@ -11,7 +11,7 @@ use crate::pipeline::any::explain_no_samples;
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
-use crate::records::callgrind;
+use crate::records::callgrind::sniff;
 
 /// Annotates the hottest functions. Fails if no function with samples has the requested name.
 pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
@@ -19,8 +19,8 @@ pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
     let mut output = Output::create(&options.output, &run)?;
     let path = shown(&options.input);
     let annotated = Input::open(&options.input).and_then(|input| match input.format.read {
-        Read::Addresses => recorded::annotate(&input, &path, options, job, &mut outcome.warnings),
-        _ if callgrind::sniff(&input.bytes) => counted::annotate(&input.bytes, options, job, &mut outcome.warnings),
+        Read::Addresses => recording::annotate(&input, &path, options, job, &mut outcome.warnings),
+        _ if sniff(&input.bytes) => callgrind::annotate(&input.bytes, options, job, &mut outcome.warnings),
         _ => Err(Error::new(format!(
             "is a {} file, which has no addresses; annotate reads perf.data and callgrind.out",
             input.format.name

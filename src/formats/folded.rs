@@ -13,7 +13,9 @@ use crate::bytes::lines::without_mark;
 use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::model::Tid;
-use crate::model::stacks::{Counting, Frame, FrameId, FrameKind, Profile, Row, StackId, Track, UNKNOWN, Unit, Weight};
+use crate::model::stacks::{
+    Counting, Frame, FrameId, FrameKind, MILLION, MILLIONTHS, Profile, Row, StackId, Track, UNKNOWN, Unit, Weight,
+};
 use crate::model::tier::Tier;
 use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
@@ -126,11 +128,6 @@ impl Scale {
         }
     }
 }
-
-/// The unit name for fractional weights.
-const MILLIONTHS: &str = "millionths";
-
-const MILLION: u64 = 1_000_000;
 
 const MILLION_DIGITS: usize = 6;
 

@@ -188,6 +188,12 @@ pub struct Track {
     pub input: Option<u32>,
 }
 
+/// The unit name of weights with fractions, which are counted in millionths.
+pub const MILLIONTHS: &str = "millionths";
+
+/// How many [`MILLIONTHS`] a whole weight has.
+pub const MILLION: u64 = 1_000_000;
+
 /// The unit of a [`Series`]' weights.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Unit {
@@ -358,6 +364,15 @@ impl Series {
     /// The sum of all weights, including negative ones.
     pub fn signed_total(&self, weight: Weight) -> i64 {
         self.signed_rows(weight).fold(0, |sum, (_, weight)| sum.saturating_add(weight))
+    }
+
+    /// True if no sum of weights becomes too large when they are multiplied by this factor.
+    fn can_be_scaled(&self, factor: u64) -> bool {
+        let mut sum = 0u64;
+        for row in self.rows.iter().chain(&self.negative) {
+            sum = sum.saturating_add(row.weight);
+        }
+        sum.checked_mul(factor).is_some()
     }
 
     /// Name and unit. Weights of two series may only be added up if both are equal.
@@ -656,6 +671,28 @@ impl Profile {
         self.series_named(&name, unit.clone())
     }
 
+    /// The index of the series to which the rows of `other` are added, and the factor by which to multiply their
+    /// weights. Usually the series with the same name and unit, and 1. But folded stacks state no unit, so whole weights
+    /// and weights with fractions, which are counted in millionths, are the same measure: both become millionths.
+    fn series_to_join(&mut self, other: &Series) -> (usize, u64) {
+        let millionths = Unit::Named(MILLIONTHS.to_owned());
+        let is_whole = |series: &Series| series.unit == Unit::Samples && series.counting == Counting::Unknown;
+        if let Some(index) = self.find_series(&other.name) {
+            let own = &mut self.series[index];
+            if own.unit == millionths && is_whole(other) && other.can_be_scaled(MILLION) {
+                return (index, MILLION);
+            }
+            if other.unit == millionths && is_whole(own) && own.can_be_scaled(MILLION) {
+                for row in own.rows.iter_mut().chain(&mut own.negative) {
+                    row.weight *= MILLION;
+                }
+                own.unit = millionths;
+                return (index, 1);
+            }
+        }
+        (self.series_of(other.identity()), 1)
+    }
+
     /// Switches to [`Keep::Sums`]: adds up existing rows and future ones.
     pub fn aggregate(&mut self) {
         self.keep = Keep::Sums;
@@ -676,12 +713,12 @@ impl Profile {
 
     /// Adds another profile's rows. `stacks` and `tracks` translate the other profile's IDs.
     fn add_rows(&mut self, series: &[Series], stacks: &[StackId], tracks: &[TrackId]) {
-        let translate = |row: &Row| {
-            let stack = row.stack.map(|stack| stacks[stack.index()]);
-            Row { track: tracks[row.track.index()], stack, ..*row }
-        };
         for other in series {
-            let index = self.series_of(other.identity());
+            let (index, factor) = self.series_to_join(other);
+            let translate = |row: &Row| {
+                let stack = row.stack.map(|stack| stacks[stack.index()]);
+                Row { track: tracks[row.track.index()], stack, weight: row.weight * factor, ..*row }
+            };
             let series = &mut self.series[index];
             if series.rows.is_empty() {
                 series.counting = other.counting;

@@ -75,8 +75,10 @@ pub(crate) fn load_merged(
     profile.check()?;
     keep_events(&mut profile, &options.event)?;
     let is_filtered = !options.event.is_empty() || options.filter != Filter::default();
-    if is_filtered && outcome.failed.is_empty() && profile.series.iter().all(Series::is_empty) {
-        report_no_samples(inputs, options, job, &mut outcome)?;
+    if is_filtered && profile.series.iter().all(Series::is_empty) {
+        // Inputs that were skipped can't be read to say what the filters could select, either.
+        let readable = if outcome.failed.is_empty() { inputs } else { &[] };
+        report_no_samples(readable, options, job, &mut outcome)?;
     }
     Ok((profile, outcome))
 }

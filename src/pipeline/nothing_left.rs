@@ -54,7 +54,9 @@ fn list_alternatives(profile: &Profile, filter: &Filter) -> Vec<String> {
 fn list_values(profile: &Profile, value_of: impl Fn(&Track) -> Option<String>) -> Option<String> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
     for row in profile.series.iter().flat_map(|series| &series.rows) {
-        if let Some(value) = value_of(profile.track_of(row.track)) {
+        if let Some(value) = value_of(profile.track_of(row.track))
+            && !value.is_empty()
+        {
             *counts.entry(value).or_default() += row.count;
         }
     }

@@ -265,3 +265,35 @@ fn source_maps_beside_folded_stacks_apply_to_one_input_and_to_many() {
         assert_eq!(apart, "r0;JS:*w /srv/app/dist/app.min.js:1:1669 1\n".to_owned() + &once, "{command}");
     }
 }
+
+#[test]
+fn filters_that_leave_nothing_fail_even_if_an_input_was_skipped() {
+    let dir = Dir::new();
+    let good = dir.write("good.folded", "main;f 3\n");
+    let bad = dir.write("bad.pb.gz", b"\x1f\x8b\x08 damaged");
+    for inputs in [&[&*good][..], &[&good, &bad], &[&bad, &good]] {
+        let out = dir.path("out.folded");
+        let output = merge(&["--comm", "nobody", "-o", out.to_str().unwrap()], inputs);
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("no samples") && !out.exists(), "{said}");
+    }
+}
+
+#[test]
+fn whole_weights_and_weights_with_fractions_are_one_event() {
+    let dir = Dir::new();
+    let whole = dir.write("whole.folded", "main;a 3\nmain;b 5\n");
+    let fractions = dir.write("fractions.folded", "main;a 1.5\nmain;c 2.25\n");
+    let sum = "main;a 4.5\nmain;b 5\nmain;c 2.25\n";
+    for inputs in [[&*whole, &*fractions], [&fractions, &whole]] {
+        for threads in ["1", "2"] {
+            assert_eq!(stdout(&merge(&["-q", "--threads", threads], &inputs)), sum);
+            assert_eq!(stdout(&run(&["collapse", "-q", "--threads", threads], &inputs, b"")), sum);
+        }
+    }
+    // Too large to count in millionths, so the two stay separate.
+    let large = dir.write("large.folded", "main;a 18446744073709551615\n");
+    let csv = stdout(&run(&["report", "-q", "--format", "csv"], &[&large, &fractions], b""));
+    assert!(csv.contains("\nsamples,") && csv.contains("\nsamples (millionths),"), "{csv}");
+}

@@ -85,8 +85,8 @@ fn the_name_of_a_table_shows_its_layout() {
 #[test]
 fn tables_are_written_as_their_output_is_called() {
     for (command, file, begins) in [
-        ("report", "a.json", "[{\"self%\":"),
-        ("report", "A.JSON", "[{\"self%\":"),
+        ("report", "a.json", "[{\"version\":1,\"event\":\"samples\",\"self%\":"),
+        ("report", "A.JSON", "[{\"version\":1,\"event\":\"samples\",\"self%\":"),
         ("report", "a.csv", "self%,total%,"),
         ("report", "a.txt", "# 7 samples"),
         ("report", "a", "# 7 samples"),
@@ -104,14 +104,14 @@ fn a_name_of_another_kind_of_file_is_refused_and_nothing_is_written() {
         ("stats", &["a.svg", "a.html"]),
         ("doctor", &["a.svg", "a.png"]),
         ("annotate", &["a.csv", "a.svg"]),
-        ("view", &["a.svg", "a.json", "a.png"]),
+        ("view", &["a.svg", "a.json", "a.png", "a.txt"]),
         ("flamegraph", &["a.png", "a.html", "a.pdf"]),
         ("collapse", &["a.png", "a.html"]),
         ("merge", &["a.png", "a.html"]),
         ("script", &["a.json", "a.svg"]),
         ("inject", &["a.svg", "a.html", "a.folded"]),
         ("callgrind", &["a.svg", "a.csv"]),
-        ("pack", &["a.zip", "a.svg"]),
+        ("pack", &["a.zip", "a.svg", "a.txt"]),
     ] {
         for file in files {
             let output = jitgraft(&[command, "in.folded", "-o", file], dir.path());

@@ -41,8 +41,14 @@ impl Dir {
     }
 
     fn refused(&self, words: &str) -> String {
+        self.said_with_status(words, 2)
+    }
+
+    /// What the program says on stderr. It must exit with this status, and write nothing to stdout.
+    fn said_with_status(&self, words: &str, status: i32) -> String {
         let output = self.run(words);
-        assert_eq!(output.status.code(), Some(2), "{words}: {}", String::from_utf8_lossy(&output.stderr));
+        assert!(output.stdout.is_empty(), "{words}");
+        assert_eq!(output.status.code(), Some(status), "{words}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stderr).unwrap()
     }
 
@@ -344,8 +350,71 @@ fn a_function_is_found_by_its_name_or_a_part_of_it() {
     dir.write("stacks", "main;push list.js:3:5 5\nmain;pushAll;x 3\nmain;y 2\n");
     assert_eq!(drawn(&dir.text("report --callers push stacks")), ["50.00% push list.js:3:5", "50.00% main"]);
     assert_eq!(drawn(&dir.text("report --callers ushA stacks")), ["30.00% pushAll", "30.00% main"]);
-    let said = dir.refused("report --callers PUSH stacks");
+    let said = dir.said_with_status("report --callers PUSH stacks", 1);
     assert!(said.contains("no function named PUSH; did you mean: push list.js:3:5, pushAll"), "{said}");
+}
+
+#[test]
+fn callers_of_an_unknown_function_list_what_there_is() {
+    let dir = Dir::new();
+    dir.write("stacks", "main;parse 5\nmain;\"a, b\" 3\nmain;eval 2\n");
+    dir.write("calls", "events: Ir\nfn=main\n1 5\ncfn=parse\ncalls=2 1\n1 9\nfn=parse\n1 9\n");
+    for option in ["--callers", "--callees"] {
+        for format in ["text", "csv", "json"] {
+            let said = dir.said_with_status(&format!("report -q --format {format} {option} nothing stacks"), 1);
+            let expected = "no function named nothing; functions in this input: parse, '\"a, b\"', eval, main";
+            assert!(said.contains(expected), "{said}");
+            let said = dir.said_with_status(&format!("report -q --format {format} {option} nothing calls"), 1);
+            assert!(said.contains("no function named nothing; functions in this input: parse, main"), "{said}");
+        }
+    }
+    dir.write("events", EVENTS);
+    assert!(dir.text("report -q --callers hot events").contains("hot"), "another event has no such function");
+}
+
+#[test]
+fn rows_are_grouped_with_by_and_its_former_name_works_with_a_hint() {
+    let dir = Dir::new();
+    dir.write("stacks", "main;parse 5\n");
+    let (now, before) = (dir.run("report --by sym stacks"), dir.run("report --group-by sym stacks"));
+    assert!(now.status.success() && now.stdout == before.stdout);
+    assert!(!String::from_utf8_lossy(&now.stderr).contains("hint:"));
+    assert!(String::from_utf8_lossy(&before.stderr).contains("hint: --group-by is now called --by"));
+}
+
+#[test]
+fn every_row_of_json_states_its_version_and_event() {
+    let dir = Dir::new();
+    dir.write("stacks", "main;parse 5\nmain;eval 2\n");
+    dir.write("before", "main;parse 4\nmain;eval 4\n");
+    dir.write("events", EVENTS);
+    for words in
+        ["stacks", "events", "--by kind stacks", "--tree stacks", "--callers eval stacks", "--diff before stacks"]
+    {
+        let json: serde_json::Value =
+            serde_json::from_str(&dir.text(&format!("report -q --format json {words}"))).unwrap();
+        let rows = json.as_array().unwrap();
+        assert!(!rows.is_empty(), "{words}");
+        assert!(rows.iter().all(|row| row["version"] == 1 && row["event"].is_string()), "{words}: {json}");
+    }
+}
+
+#[test]
+fn spans_are_called_spans_and_exact_costs_have_no_samples() {
+    let dir = Dir::new();
+    dir.write("trace.json", r#"[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1,"dur":5}]"#);
+    dir.write("costs", "events: Ir\nfn=main\n1 5\n");
+    dir.write("stacks", "main;parse 5\n");
+    for (input, heading) in [("trace.json", Some("spans")), ("costs", None), ("stacks", Some("samples"))] {
+        for option in ["", "--by dso"] {
+            let text = dir.text(&format!("report -q {option} {input}"));
+            let head = text.lines().find(|line| line.contains("self%")).unwrap();
+            let found = ["spans", "samples"].into_iter().find(|word| head.contains(word));
+            assert_eq!(found, heading, "{option} {input}: {head}");
+            let csv = dir.text(&format!("report -q --format csv {option} {input}"));
+            assert!(csv.lines().next().unwrap().contains(",samples,"), "{csv}");
+        }
+    }
 }
 
 #[test]
@@ -458,7 +527,9 @@ fn a_width_cuts_names_in_the_middle_in_pipes_too() {
     let whole = crate::support::runner::stdout(&["report", "-q"], &input);
     assert!(whole.contains(&long), "{whole}");
     assert!(whole.lines().all(|line| line.len() < 200 || line.contains(&long)), "{whole}");
-    for width in [90, 100, 120] {
+    for width in [80, 90, 100, 120] {
+        let head = crate::support::runner::stdout(&["report", "--width", &width.to_string()], &input);
+        assert!(head.lines().all(|line| line.chars().count() <= width), "{head}");
         let cut = crate::support::runner::stdout(&["report", "-q", "--width", &width.to_string()], &input);
         assert!(cut.lines().filter(|line| !line.starts_with('#')).all(|line| line.chars().count() <= width), "{cut}");
         assert!(cut.contains("begin") && cut.contains('…') && cut.contains("_end"), "{cut}");

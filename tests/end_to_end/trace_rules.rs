@@ -354,3 +354,48 @@ fn samples_come_first_where_spans_take_no_time() {
     let (_dir, path) = file(text);
     assert_eq!(stdout(&["collapse"], &path), "samples;f 2\n");
 }
+
+#[test]
+fn a_gap_is_a_time_in_which_no_track_has_a_span() {
+    let span = |name: &str, tid: u32, start: u32, duration: u32| {
+        format!(r#"{{"name":"{name}","ph":"X","pid":1,"tid":{tid},"ts":{start},"dur":{duration}}}"#)
+    };
+    let text =
+        format!("[{},{},{},{}]", span("a", 1, 0, 10), span("b", 2, 2, 3), span("c", 1, 14, 2), span("d", 2, 15, 5));
+    let (_dir, path) = file(&text);
+    let gaps = |arguments: &[&str]| stdout(&[&["stats", "-q", "--gaps", "--format", "csv"], arguments].concat(), &path);
+    assert_eq!(gaps(&[]), "ts,dur,thread,after,before\n10000,4000,1,a,c\n");
+    let compat = gaps(&["--perfetto-compat"]);
+    assert!(compat.contains("\n10000,-8000,1,a,b\n") && compat.contains("\n5000,9000,2,b,c\n"), "{compat}");
+}
+
+#[test]
+fn limits_of_time_that_select_no_span_say_which_times_there_are() {
+    let (_dir, path) = file(r#"[{"name":"a","ph":"X","pid":1,"tid":1,"ts":1,"dur":2}]"#);
+    for limits in [&["--from", "5s"][..], &["--to", "1us"], &["--all", "--from", "4us", "--to", "9us"]] {
+        let output = jitgraft(&[&["stats", "-q"], limits].concat(), &path);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(output.stdout.is_empty() && said.contains("0.000001000s to 0.000003000s"), "{said}");
+    }
+    assert!(stdout(&["stats", "-q", "--from", "2us"], &path).contains("\na "), "the span ends after 2 µs");
+}
+
+#[test]
+fn threads_whose_ids_have_many_bits_stay_distinct() {
+    let span = |pid: &str, tid: &str, duration: u32| {
+        format!(r#"{{"name":"f","ph":"X","pid":{pid},"tid":{tid},"ts":0,"dur":{duration}}}"#)
+    };
+    let spans = [span("1", "1", 1), span("4294967297", "1", 2), span("1", "4294967297", 4), span("\"p\"", "\"t\"", 8)];
+    let (_dir, path) = file(&format!("[{}]", spans.join(",")));
+    let csv = stdout(&["report", "-q", "--format", "csv", "--by", "pid,tid,comm"], &path);
+    let rows: Vec<String> =
+        csv.lines().skip(1).map(|row| row.splitn(6, ',').skip(2).collect::<Vec<_>>().join(",")).collect();
+    let expected = [
+        "8000,8000,1,,,t (p)",
+        "4000,4000,1,1,,thread (tid 4294967297)",
+        "2000,2000,1,,1,thread (pid 4294967297)",
+        "1000,1000,1,1,1,thread",
+    ];
+    assert_eq!(rows, expected);
+}

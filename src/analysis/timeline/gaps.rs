@@ -33,7 +33,7 @@ impl Selection {
 pub struct Gap {
     /// The time at which the earlier span ended.
     pub start: i64,
-    /// The time from there to the start of the later span; negative if they overlap.
+    /// The time from there to the start of the later span. Only negative with [`GapRule::Perfetto`], if they overlap.
     pub duration: i64,
     /// The index of the slice before the gap.
     pub after: usize,
@@ -41,18 +41,36 @@ pub struct Gap {
     pub before: usize,
 }
 
+/// What counts as a gap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GapRule {
+    /// A time in which no track has a span.
+    AllTracks,
+    /// The time from the end of each span to the start of the next one, in the order of their starts. Negative if they
+    /// overlap on different tracks. This is the query in Miri's documentation, as Perfetto answers it.
+    Perfetto,
+}
+
 impl Timeline {
-    /// The gaps between consecutive outermost spans that are selected, over all tracks, longest first. Where spans on
-    /// different tracks overlap, a gap is negative.
-    pub fn gaps(&self, selection: &Selection) -> Vec<Gap> {
+    /// The gaps between outermost spans that are selected, over all tracks, longest first.
+    pub fn gaps(&self, selection: &Selection, rule: GapRule) -> Vec<Gap> {
         let mut spans: Vec<(usize, &Slice)> = self.slices.iter().enumerate().collect();
         spans.retain(|(_, slice)| slice.duration > 0 && selection.is_outermost(slice));
         spans.sort_by_key(|(_, slice)| slice.start);
         let mut gaps = Vec::new();
-        for pair in spans.windows(2) {
-            let [(after, last), (before, next)] = [pair[0], pair[1]];
-            let start = last.end();
-            gaps.push(Gap { start, duration: next.start.saturating_sub(start), after, before });
+        // The span before the gap: the one that ends last so far or, for Perfetto, the one that started last.
+        let mut previous: Option<(usize, &Slice)> = None;
+        for (index, slice) in spans {
+            if let Some((after, last)) = previous {
+                let duration = slice.start.saturating_sub(last.end());
+                if duration > 0 || rule == GapRule::Perfetto {
+                    gaps.push(Gap { start: last.end(), duration, after, before: index });
+                }
+                if rule == GapRule::AllTracks && slice.end() < last.end() {
+                    continue;
+                }
+            }
+            previous = Some((index, slice));
         }
         gaps.sort_by_key(|gap| Reverse(gap.duration));
         gaps
@@ -80,11 +98,22 @@ mod tests {
         let slices =
             vec![slice(9, 6, 2, 0), slice(0, 100, 7, 0), slice(1, 4, 1, 0), slice(2, 1, 1, 1), slice(12, 9, 1, 0)];
         let timeline = Timeline { slices, ..Timeline::default() };
-        let found =
-            |selection| timeline.gaps(&selection).iter().map(|gap| (gap.start, gap.duration)).collect::<Vec<_>>();
+        let perfetto = |selection| {
+            timeline.gaps(&selection, GapRule::Perfetto).iter().map(|gap| (gap.start, gap.duration)).collect::<Vec<_>>()
+        };
         let selection = Selection { exclude: vec![7], ..Selection::default() };
-        assert_eq!(found(selection.clone()), [(5, 4), (15, -3)]);
-        assert_eq!(found(Selection { from: Some(5), ..selection.clone() }), [(15, -3)]);
-        assert_eq!(found(Selection { to: Some(12), ..selection }), [(5, 4)]);
+        assert_eq!(perfetto(selection.clone()), [(5, 4), (15, -3)]);
+        assert_eq!(perfetto(Selection { from: Some(5), ..selection.clone() }), [(15, -3)]);
+        assert_eq!(perfetto(Selection { to: Some(12), ..selection.clone() }), [(5, 4)]);
+        let all_tracks = |selection| {
+            timeline
+                .gaps(&selection, GapRule::AllTracks)
+                .iter()
+                .map(|gap| (gap.start, gap.duration))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(all_tracks(selection.clone()), [(5, 4)]);
+        assert_eq!(all_tracks(Selection { from: Some(5), ..selection }), []);
+        assert_eq!(all_tracks(Selection::default()), []);
     }
 }

@@ -14,7 +14,7 @@ mod span_sink;
 mod tally;
 
 pub use calls::{CallSums, Label};
-pub use gaps::{Gap, Selection};
+pub use gaps::{Gap, GapRule, Selection};
 pub use lanes::{Lanes, Span};
 pub use sampling::Sampling;
 pub use slices::{

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// The maximum number of lanes (columns for vertical lines). Jumps that don't fit are not drawn.
+/// The maximum number of lanes (columns for vertical lines). Jumps that don't fit are counted.
 const LANES: usize = 6;
 
 /// A jump between two of the shown rows, given by their indexes.
@@ -18,14 +18,24 @@ impl Jump {
     }
 }
 
-/// Draws all jumps between this many rows. Returns one string per row; all have the same width.
-pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Vec<String> {
+/// Jumps as text.
+#[derive(Debug)]
+pub(super) struct Drawing {
+    /// One string per row; all have the same width.
+    pub(super) rows: Vec<String>,
+    /// The number of jumps that aren't drawn because they overlap too many others.
+    pub(super) left_out: u64,
+}
+
+/// Draws the jumps between this many rows.
+pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Drawing {
     let mut sorted = jumps.to_vec();
     sorted.sort_by_key(|jump| {
         let (top, bottom) = jump.span();
         (bottom - top, top)
     });
     let mut lanes: Vec<Lane> = Vec::new();
+    let mut left_out = 0;
     for jump in sorted {
         let free = lanes.iter().position(|lane| lane.is_free(jump));
         match free {
@@ -35,7 +45,7 @@ pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Vec<String> {
                 lane.add(jump);
                 lanes.push(lane);
             }
-            None => {}
+            None => left_out += 1,
         }
     }
     let width = if lanes.is_empty() { 0 } else { lanes.len() + 1 };
@@ -45,7 +55,7 @@ pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Vec<String> {
         let column = lanes.len() - 1 - at;
         lane.jumps.values().for_each(|jump| put(&mut grid, *jump, column));
     }
-    grid.into_iter().map(String::from_iter).collect()
+    Drawing { rows: grid.into_iter().map(String::from_iter).collect(), left_out }
 }
 
 /// The jumps in one lane, by their first row. They share no rows. A function may have a hundred thousand jumps.
@@ -102,20 +112,21 @@ mod tests {
     #[test]
     fn shorter_jumps_are_nearer_to_the_code() {
         let jumps = [Jump { from: 0, to: 4 }, Jump { from: 3, to: 1 }];
-        assert_eq!(draw(6, &jumps), ["╭──", "│╭▶", "││ ", "│╰─", "╰─▶", "   "]);
+        assert_eq!(draw(6, &jumps).rows, ["╭──", "│╭▶", "││ ", "│╰─", "╰─▶", "   "]);
     }
 
     #[test]
     fn jumps_that_do_not_meet_share_a_lane() {
         let jumps = [Jump { from: 0, to: 1 }, Jump { from: 2, to: 3 }];
-        assert_eq!(draw(4, &jumps), ["╭─", "╰▶", "╭─", "╰▶"]);
-        assert_eq!(draw(2, &[]), ["", ""]);
+        assert_eq!(draw(4, &jumps).rows, ["╭─", "╰▶", "╭─", "╰▶"]);
+        assert_eq!(draw(2, &[]).rows, ["", ""]);
     }
 
     #[test]
-    fn there_are_only_this_many_lanes() {
+    fn jumps_that_need_more_lanes_are_counted() {
         let jumps: Vec<Jump> = (0..20).map(|at| Jump { from: at, to: 40 - at }).collect();
-        let rows = draw(41, &jumps);
+        let Drawing { rows, left_out } = draw(41, &jumps);
+        assert_eq!(left_out, 20 - LANES as u64);
         assert!(rows.iter().all(|row| row.chars().count() == LANES + 1));
     }
 }

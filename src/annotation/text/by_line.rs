@@ -1,27 +1,27 @@
 //! Writes a function as source lines with the cost of each, without instructions.
 
-use super::super::annotated::{Listing, SourceFile, SourceLineCosts};
+use super::super::listing::{self, Listing, SourceFile};
 use super::row::{Paint, Row};
 use super::sheet::{Sheet, base_name};
 use crate::error::Result;
 use crate::model::printable::printable;
 
 /// Writes the source lines that have costs and, if the file is available, the lines around them.
-pub(super) fn write(
-    sheet: &mut Sheet<'_>,
-    listing: &Listing,
-    files: &[SourceFile],
-    lines: &[SourceLineCosts],
-) -> Result<()> {
-    for unknown in lines.iter().filter(|line| line.source.is_none()) {
-        let row = sheet.costs(listing, Some(&unknown.costs)).with(" (no line is known)".to_owned(), Paint::Dim);
+pub(super) fn write(sheet: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
+    for unknown in listing.rows.iter().filter(|row| row.source.is_none()) {
+        let row = sheet.costs(listing, unknown.costs.as_ref()).with(" (no line is known)".to_owned(), Paint::Dim);
         sheet.row(row)?;
         sheet.calls(&unknown.calls)?;
     }
-    for (number, file) in files.iter().enumerate() {
-        let of_file =
-            lines.iter().filter_map(|line| line.source.filter(|source| source.file == number).zip(Some(line)));
-        let hot: Vec<(u32, &SourceLineCosts)> = of_file.map(|(source, line)| (source.line, line)).collect();
+    for (number, file) in listing.files.iter().enumerate() {
+        let mut hot: Vec<(u32, &listing::Row)> = Vec::new();
+        for row in &listing.rows {
+            if let Some(source) = row.source
+                && source.file == number
+            {
+                hot.push((source.line, row));
+            }
+        }
         if !hot.is_empty() {
             sheet.row(Row::default().with(format!("   {}", printable(&file.name)), Paint::Title))?;
             write_file(sheet, listing, file, &hot)?;
@@ -30,12 +30,7 @@ pub(super) fn write(
     Ok(())
 }
 
-fn write_file(
-    sheet: &mut Sheet<'_>,
-    listing: &Listing,
-    file: &SourceFile,
-    hot: &[(u32, &SourceLineCosts)],
-) -> Result<()> {
+fn write_file(sheet: &mut Sheet<'_>, listing: &Listing, file: &SourceFile, hot: &[(u32, &listing::Row)]) -> Result<()> {
     let shown = shown(hot.iter().map(|(line, _)| *line), file, sheet.options.context);
     let digits = shown.last().map_or(1, |line| line.to_string().len());
     let mut next = None;
@@ -44,13 +39,13 @@ fn write_file(
             let blank = " ".repeat(sheet.annotation.events.len() * sheet.cost_width());
             sheet.row(Row::default().with(format!("{blank} {:>digits$}", "⋮"), Paint::Dim))?;
         }
-        let line_costs = hot.iter().find(|(hot, _)| *hot == line).map(|(_, line)| *line);
-        let row =
-            sheet.costs(listing, line_costs.map(|line| &line.costs)).with(format!(" {line:>digits$}  "), Paint::Dim);
+        let hot_row = hot.iter().find(|(hot, _)| *hot == line).map(|(_, row)| *row);
+        let costs = hot_row.and_then(|row| row.costs.as_ref());
+        let row = sheet.costs(listing, costs).with(format!(" {line:>digits$}  "), Paint::Dim);
         let text = file.line(line).map(|text| printable(text.replace('\t', "    ").as_bytes()).into_owned());
         let text = text.unwrap_or_else(|| format!("{}:{line}", base_name(&printable(&file.name))));
         sheet.row(row.with(text, Paint::Plain))?;
-        sheet.calls(line_costs.map_or(&[], |line| &line.calls))?;
+        sheet.calls(hot_row.map_or(&[], |row| &row.calls))?;
         next = Some(line + 1);
     }
     Ok(())

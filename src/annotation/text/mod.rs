@@ -6,9 +6,10 @@ mod row;
 mod sheet;
 mod table;
 
-use super::annotated::{Annotation, Calls, Code, Listing, NameSummary, Precision, Version};
 use super::costs::Costs;
+use super::listing::{Calls, Code, Listing, Version};
 use super::options::TextOptions;
+use super::overview::{Annotation, NameSummary, Precision};
 use crate::analysis::quantity::{counted, grouped};
 use crate::error::Result;
 use crate::model::printable::printable;
@@ -40,7 +41,7 @@ impl Sheet<'_> {
             self.plain(format!("   {codes} compiled versions merged · {}", self.shares(&listing.costs).join(" · ")))?;
         }
         for version in &listing.versions {
-            self.plain(format!("   {}", self.about(listing, version)))?;
+            self.plain(format!("   {}", self.describe(listing, version)))?;
             self.expansion(version)?;
         }
         for inclusive in &listing.inclusive {
@@ -49,8 +50,8 @@ impl Sheet<'_> {
         }
         match &listing.code {
             Code::Missing(why) => self.plain(format!("   no listing: {why}")),
-            Code::Listed { .. } => table::write(self, listing),
-            Code::SourceLines { files, lines } => by_line::write(self, listing, files, lines),
+            Code::Instructions { .. } => table::write(self, listing),
+            Code::SourceLines => by_line::write(self, listing),
         }
     }
 
@@ -74,8 +75,8 @@ impl Sheet<'_> {
     }
 
     /// The description of a version, with its cost.
-    fn about(&self, listing: &Listing, version: &Version) -> String {
-        let mut parts = listing.about(version, self.annotation.first);
+    fn describe(&self, listing: &Listing, version: &Version) -> String {
+        let mut parts = listing.describe_version(version, self.annotation.first);
         parts.extend(self.shares(&version.costs));
         parts.join(" · ")
     }
@@ -115,12 +116,11 @@ impl Sheet<'_> {
                 _ => format!("{}: {} samples, {total}. {said}", event.name, grouped(event.total.count)),
             })?;
         }
-        let (names, codes) = self.annotation.all;
         let shown = self.annotation.listings.len();
         self.plain(format!(
             "{} functions in {} code ranges have self {}; {} listed below",
-            grouped(names as u64),
-            grouped(codes as u64),
+            grouped(self.annotation.all_names as u64),
+            grouped(self.annotation.all_codes as u64),
             self.annotation.words().any,
             grouped(shown as u64)
         ))?;

@@ -1,8 +1,9 @@
 //! What all parts of the text output need: writing lines, formatting columns of costs, and formatting amounts.
 
-use super::super::annotated::{Annotation, EventTotal, Listing};
 use super::super::costs::Costs;
+use super::super::listing::Listing;
 use super::super::options::TextOptions;
+use super::super::overview::{Annotation, EventTotal};
 use super::row::{Paint, Row};
 use crate::analysis::quantity::grouped;
 use crate::error::Result;

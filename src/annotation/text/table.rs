@@ -1,9 +1,10 @@
 //! Writes the instructions of a function as rows: costs, address, jumps, disassembly, source line.
 
-use super::super::annotated::{Code, Line, Listing, SourceFile, TargetPlace};
-use super::arrows::{Jump, draw};
+use super::super::listing::{self, Code, Instruction, Listing, SourceFile, TargetOwner};
+use super::arrows::{Drawing, Jump, draw};
 use super::row::{Paint, Row};
 use super::sheet::{Sheet, base_name};
+use crate::analysis::quantity::counted;
 use crate::error::Result;
 use crate::model::printable::printable;
 use crate::resolve::disasm::TargetKind;
@@ -14,31 +15,42 @@ const SOURCE_COLUMN: usize = 64;
 
 /// Writes the shown instructions as rows, and a marker for each gap between them.
 pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
-    let Code::Listed { addr, lines, files, .. } = &listing.code else { return Ok(()) };
-    let shown = shown(lines, text.options.context);
-    let arrows = draw(shown.len(), &jumps(lines, &shown));
-    let column = shown.iter().map(|&at| instruction(&lines[at]).chars().count()).max().unwrap_or(0).min(SOURCE_COLUMN);
-    let digits = format!("{:x}", addr.wrapping_add(lines.last().map_or(0, |line| line.offset))).len();
-    let (mut next, mut before) = (0, None);
-    for (&at, arrows) in shown.iter().zip(&arrows) {
-        if at > next {
-            gap(text, at - next, digits)?;
-            before = None;
-        }
-        let line = &lines[at];
-        let mut row = text.costs(listing, line.costs.as_ref());
-        row = row.with(format!(" {:>digits$x}  ", addr.wrapping_add(line.offset)), Paint::Dim);
-        row = row.with(format!("{arrows}{:<column$}", instruction(line)), Paint::Plain);
-        if let Some(source) = line.source.filter(|source| before != Some(*source)) {
-            row = row.with(format!("  {}", source_text(&files[source.file], source.line)), Paint::Dim);
-        }
-        before = line.source;
-        text.row(row)?;
-        text.calls(&line.calls)?;
-        next = at + 1;
+    let Code::Instructions { addr, bytes } = &listing.code else { return Ok(()) };
+    let rows = &listing.rows;
+    let shown = shown(rows, text.options.context);
+    let Drawing { rows: arrows, left_out } = draw(shown.len(), &jumps(listing, &shown));
+    if left_out > 0 {
+        let jumps = counted(left_out, "jump");
+        text.row(Row::default().with(format!("   {jumps} not drawn, because too many overlap"), Paint::Dim))?;
     }
-    if next < lines.len() {
-        gap(text, lines.len() - next, digits)?;
+    let instructions: Vec<String> = shown.iter().map(|&index| instruction_text(&rows[index])).collect();
+    let column = instructions.iter().map(|text| text.chars().count()).max().unwrap_or(0).min(SOURCE_COLUMN);
+    let last_offset = rows.last().and_then(|row| row.instruction.as_ref()).map_or(0, |last| last.offset);
+    let digits = format!("{:x}", addr.wrapping_add(last_offset)).len();
+    let mut next = 0;
+    let mut source_before = None;
+    for ((&index, arrows), instruction) in shown.iter().zip(&arrows).zip(&instructions) {
+        if index > next {
+            gap(text, index - next, digits)?;
+            source_before = None;
+        }
+        let shown_row = &rows[index];
+        let offset = shown_row.instruction.as_ref().map_or(bytes.len() as u64, |instruction| instruction.offset);
+        let mut row = text.costs(listing, shown_row.costs.as_ref());
+        row = row.with(format!(" {:>digits$x}  ", addr.wrapping_add(offset)), Paint::Dim);
+        row = row.with(format!("{arrows}{instruction:<column$}"), Paint::Plain);
+        if let Some(source) = shown_row.source
+            && source_before != Some(source)
+        {
+            row = row.with(format!("  {}", source_text(&listing.files[source.file], source.line)), Paint::Dim);
+        }
+        source_before = shown_row.source;
+        text.row(row)?;
+        text.calls(&shown_row.calls)?;
+        next = index + 1;
+    }
+    if next < rows.len() {
+        gap(text, rows.len() - next, digits)?;
     }
     Ok(())
 }
@@ -52,16 +64,16 @@ fn gap(text: &mut Sheet<'_>, count: usize, digits: usize) -> Result<()> {
 
 /// The indexes of the instructions to show: those with costs, and up to `context` before and after each. All if
 /// `context` is `None`.
-fn shown(lines: &[Line], context: Option<usize>) -> Vec<usize> {
-    let Some(context) = context else { return (0..lines.len()).collect() };
+fn shown(rows: &[listing::Row], context: Option<usize>) -> Vec<usize> {
+    let Some(context) = context else { return (0..rows.len()).collect() };
     let mut shown = Vec::new();
     let mut next = 0;
-    for (index, line) in lines.iter().enumerate() {
-        if line.costs.is_none() {
+    for (index, row) in rows.iter().enumerate() {
+        if row.costs.is_none() {
             continue;
         }
         let from = index.saturating_sub(context).max(next);
-        let end = (index + context + 1).min(lines.len());
+        let end = (index + context + 1).min(rows.len());
         shown.extend(from..end);
         next = end;
     }
@@ -69,14 +81,14 @@ fn shown(lines: &[Line], context: Option<usize>) -> Vec<usize> {
 }
 
 /// The jumps whose both ends are among the shown instructions.
-fn jumps(lines: &[Line], shown: &[usize]) -> Vec<Jump> {
+fn jumps(listing: &Listing, shown: &[usize]) -> Vec<Jump> {
     let mut jumps = Vec::new();
-    for (from, &line) in shown.iter().enumerate() {
-        if let Some(target) = &lines[line].target
+    for (from, &row) in shown.iter().enumerate() {
+        if let Some(Instruction { target: Some(target), .. }) = &listing.rows[row].instruction
             && target.kind == TargetKind::Jump
-            && let TargetPlace::Inside(offset) = target.place
-            && let Ok(target_line) = lines.binary_search_by_key(&offset, |line| line.offset)
-            && let Ok(to) = shown.binary_search(&target_line)
+            && let TargetOwner::Inside(offset) = target.owner
+            && let Some(target_row) = listing.find_start(offset)
+            && let Ok(to) = shown.binary_search(&target_row)
         {
             jumps.push(Jump { from, to });
         }
@@ -85,18 +97,19 @@ fn jumps(lines: &[Line], shown: &[usize]) -> Vec<Jump> {
 }
 
 /// The instruction as assembly text, with the name of what it refers to.
-fn instruction(line: &Line) -> String {
-    let Some(target) = &line.target else { return line.text.clone() };
+fn instruction_text(row: &listing::Row) -> String {
+    let Some(Instruction { offset: own_offset, text, target, .. }) = &row.instruction else { return String::new() };
+    let Some(target) = target else { return text.clone() };
     let is_branch = matches!(target.kind, TargetKind::Jump | TargetKind::Call);
     let mark = if is_branch || target.kind == TargetKind::Immediate { "" } else { &format!("  # {:x}", target.addr) };
-    match &target.place {
-        TargetPlace::Inside(offset) if is_branch => {
-            let way = if *offset > line.offset { '↓' } else { '↑' };
-            format!("{} {way}", line.text)
+    match &target.owner {
+        TargetOwner::Inside(offset) if is_branch => {
+            let way = if offset > own_offset { '↓' } else { '↑' };
+            format!("{text} {way}")
         }
-        TargetPlace::Function(name, 0) => format!("{}{mark} <{}>", line.text, printable(name)),
-        TargetPlace::Function(name, offset) => format!("{}{mark} <{}+{offset:#x}>", line.text, printable(name)),
-        TargetPlace::Inside(_) | TargetPlace::Unknown => format!("{}{mark}", line.text),
+        TargetOwner::Function(name, 0) => format!("{text}{mark} <{}>", printable(name)),
+        TargetOwner::Function(name, offset) => format!("{text}{mark} <{}+{offset:#x}>", printable(name)),
+        TargetOwner::Inside(_) | TargetOwner::Unknown => format!("{text}{mark}"),
     }
 }
 
@@ -113,16 +126,16 @@ mod tests {
     use super::super::super::costs::Costs;
     use super::*;
 
-    fn line(offset: u64, hot: bool) -> Line {
-        let costs = hot.then(Costs::default);
-        Line { offset, len: 1, text: "nop".into(), costs, target: None, source: None, calls: Vec::new() }
+    fn row(offset: u64, is_hot: bool) -> listing::Row {
+        let instruction = Some(Instruction { offset, len: 1, text: "nop".into(), target: None });
+        listing::Row { instruction, costs: is_hot.then(Costs::default), source: None, calls: Vec::new() }
     }
 
     #[test]
     fn hot_lines_are_shown_with_what_is_around_them() {
-        let lines: Vec<Line> = (0..12).map(|at| line(at, matches!(at, 1 | 3 | 9))).collect();
-        assert_eq!(shown(&lines, Some(0)), [1, 3, 9]);
-        assert_eq!(shown(&lines, Some(2)), [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11]);
-        assert_eq!(shown(&lines, None).len(), 12);
+        let rows: Vec<listing::Row> = (0..12).map(|at| row(at, matches!(at, 1 | 3 | 9))).collect();
+        assert_eq!(shown(&rows, Some(0)), [1, 3, 9]);
+        assert_eq!(shown(&rows, Some(2)), [0, 1, 2, 3, 4, 5, 7, 8, 9, 10, 11]);
+        assert_eq!(shown(&rows, None).len(), 12);
     }
 }

@@ -37,7 +37,7 @@ struct CallLine {
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let part = |function: &GraphFunction| grouping.of_frames()[function.frame.index()];
-    let wanted = find_functions(grouping, graph.functions().iter().map(part), name)?;
+    let wanted = find_functions(scene, grouping, graph.functions().iter().map(part), name)?;
     let callers = matches!(scene.options.rows, Rows::Callers(_));
     let report = CallReport { scene, graph, grouping, callers };
     let mut functions: Vec<&GraphFunction> = graph.functions().iter().collect();

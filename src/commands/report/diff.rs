@@ -122,11 +122,21 @@ fn columns(scene: &Scene<'_>, evidence: Evidence) -> Vec<&'static str> {
         _ => columns.push("delta"),
     }
     columns.push("change");
-    if !scene.is_on_terminal() {
-        columns.extend(["samples before", "samples after"]);
+    if let Some(counts) = count_columns(scene) {
+        columns.extend(counts);
     }
     columns.extend(["module", "symbol"]);
     columns
+}
+
+/// The headings of the columns with numbers of samples; `None` if there are no such columns.
+fn count_columns(scene: &Scene<'_>) -> Option<[&'static str; 2]> {
+    match scene.count_column() {
+        _ if scene.is_fitted() => None,
+        Some("spans") => Some(["spans before", "spans after"]),
+        Some(_) => Some(["samples before", "samples after"]),
+        None => None,
+    }
 }
 
 fn cells(scene: &Scene<'_>, change: &ChangedFunction, kind: Change, comparison: &Comparison) -> Vec<Cell> {
@@ -143,7 +153,7 @@ fn cells(scene: &Scene<'_>, change: &ChangedFunction, kind: Change, comparison: 
         Change::Unjudged => Cell::None,
         kind => Cell::Word(kind.word()),
     });
-    if !scene.is_on_terminal() {
+    if count_columns(scene).is_some() {
         cells.extend([change.before.count, change.after.count].map(Cell::Count));
     }
     cells.extend([&change.module, &change.function].map(cell));

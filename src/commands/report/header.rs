@@ -6,9 +6,9 @@ use crate::analysis::quantity::{counted, grouped, quantity, row_word};
 use crate::error::Result;
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Sampling, Series, Unit, Weight};
-use crate::pipeline::table::{TextStyle, cut_middle};
-use std::borrow::Cow;
+use crate::pipeline::table::cut_middle;
 use std::io::Write;
+use unicode_width::UnicodeWidthStr;
 
 /// The header lines for one event of a profile, without comment marks.
 pub(super) fn about(profile: &Profile, series: &Series, weight: Weight) -> Vec<String> {
@@ -54,12 +54,55 @@ pub(super) fn percent(part: i64, whole: i64) -> f64 {
     if whole == 0 || part == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 }
 }
 
-/// Writes the header lines as comments, followed by a blank line.
-pub(super) fn write(lines: &[String], style: TextStyle, out: &mut dyn Write) -> Result<()> {
+/// Breaks header lines that don't fit the width (in terminal columns, with the comment mark) between words.
+pub(super) fn wrap(lines: Vec<String>, width: Option<usize>) -> Vec<String> {
+    let Some(width) = width else { return lines };
+    let room = width.saturating_sub(MARK.len());
+    let mut wrapped = Vec::new();
     for line in lines {
-        let line = format!("# {line}");
-        let line = style.width.map_or(Cow::Borrowed(line.as_str()), |width| cut_middle(&line, width));
-        writeln!(out, "{}", line.trim_end())?;
+        let mut current = String::new();
+        for word in line.split(' ') {
+            if !current.is_empty() && current.width() + 1 + word.width() > room {
+                wrapped.push(std::mem::replace(&mut current, INDENT.to_owned()));
+            } else if !current.is_empty() {
+                current.push(' ');
+            }
+            current.push_str(word);
+        }
+        wrapped.push(current);
+    }
+    // A single word may still be too long, such as a path.
+    wrapped.into_iter().map(|line| cut_middle(&line, room).into_owned()).collect()
+}
+
+/// What header lines start with.
+const MARK: &str = "# ";
+
+/// The indent of the continuation of a broken line.
+const INDENT: &str = "  ";
+
+/// Writes the header lines as comments, followed by a blank line.
+pub(super) fn write(lines: &[String], out: &mut dyn Write) -> Result<()> {
+    for line in lines {
+        writeln!(out, "{}", format!("{MARK}{line}").trim_end())?;
     }
     Ok(writeln!(out)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn header_lines_break_between_words() {
+        let wrapped = |line: &str, width| wrap(vec![line.to_owned()], width);
+        assert_eq!(
+            wrapped("12.50% in JIT code; 3% in the kernel", Some(22)),
+            ["12.50% in JIT code;", "  3% in the kernel"]
+        );
+        assert_eq!(wrapped("short", Some(22)), ["short"]);
+        assert_eq!(wrapped("any length", None), ["any length"]);
+        assert_eq!(wrapped("/a/very/long/path/of/a/program", Some(12)), ["/a/ve…gram"]);
+        assert_eq!(wrapped("函数 函数名", Some(10)), ["函数", "  函数名"]);
+    }
 }

@@ -15,7 +15,7 @@ use std::cmp::Reverse;
 /// The keys that group samples by function.
 pub(super) const FUNCTION: &[Key] = &[Key::Module, Key::Function];
 
-/// A terminal with at least this many columns has room for source locations.
+/// Lines with at least this many columns have room for source locations.
 const WIDE: usize = 120;
 
 /// Which columns a list of functions has.
@@ -23,8 +23,8 @@ const WIDE: usize = 120;
 enum FunctionColumns {
     /// All columns.
     All,
-    /// The columns that fit a terminal, optionally with sample counts and source locations.
-    Terminal { samples: bool, source: bool },
+    /// The columns that fit a width, optionally with sample counts and source locations.
+    Fitted { samples: bool, source: bool },
 }
 
 /// Lists the groups of samples that agree in `keys`. Without keys, lists the functions with their kind, tier and
@@ -56,12 +56,11 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
         sum.weight.unsigned_abs() as f64 >= least
     });
     groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
-    let whole = scene.whole;
     let table = match keys {
         Some(keys) => {
             let is_text = options.layout == Layout::Text;
             let places = if is_text { grouping.places_of_namesakes(scene.profile) } else { Vec::new() };
-            group_table(&groups, &grouping, keys, &places, whole, scene.is_on_terminal())
+            group_table(&groups, &grouping, keys, &places, scene)
         }
         None => function_table(&groups, &grouping, scene),
     };
@@ -70,41 +69,51 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
 
 /// The error if the filters match nothing. For each filter it lists some values that would match.
 fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Group, Key) -> Option<&'t str>) -> Error {
-    /// Maximum number of values to list per filter.
-    const LISTED: usize = 5;
     let Selection { symbol, symbols, modules, kinds, tiers, .. } = selection;
-    let mut alternatives = Vec::new();
-    let mut list = |what: &str, names: &mut dyn Iterator<Item = String>| {
-        let mut listed: Vec<String> = Vec::new();
-        for name in names {
-            let name = if name.contains(", ") { format!("'{name}'") } else { name };
-            if listed.len() < LISTED && !listed.contains(&name) {
-                listed.push(name);
-            }
-        }
-        let listed = if listed.is_empty() { "none".to_owned() } else { listed.join(", ") };
-        alternatives.push(format!("{what} in this input: {listed}"));
-    };
     let text = &text;
     let names = |key| groups.iter().filter_map(move |group| text(group, key)).map(str::to_owned);
-    if symbol.is_some() {
-        list("functions", &mut names(Key::Function));
-    }
-    if !symbols.is_empty() {
-        list("functions", &mut names(Key::Function));
+    let categories = || groups.iter().flat_map(|group| group.categories.iter().map(|(category, _)| category));
+    let mut alternatives = Vec::new();
+    if symbol.is_some() || !symbols.is_empty() {
+        alternatives.push(format!("functions in this input: {}", list_values(names(Key::Function))));
     }
     if !modules.is_empty() {
-        list("modules", &mut names(Key::Module));
+        alternatives.push(format!("modules in this input: {}", list_values(names(Key::Module))));
     }
-    let categories = || groups.iter().flat_map(|group| group.categories.iter().map(|(category, _)| category));
     if !kinds.is_empty() {
-        list("kinds of code", &mut categories().map(|category| category.of_any_tier().name().to_owned()));
+        let kinds = categories().map(|category| category.of_any_tier().name().to_owned());
+        alternatives.push(format!("kinds of code in this input: {}", list_values(kinds)));
     }
     if !tiers.is_empty() {
         let jit = categories().filter(|category| matches!(category, Category::Jit(_)));
-        list("tiers", &mut jit.map(|category| category.name().to_owned()));
+        let tiers = jit.map(|category| category.name().to_owned());
+        alternatives.push(format!("tiers in this input: {}", list_values(tiers)));
     }
     Error::new(format!("no rows match the filters; {}", alternatives.join("; ")))
+}
+
+/// The first few distinct values of which a filter could have selected one, or `none`.
+pub(super) fn list_values(values: impl Iterator<Item = String>) -> String {
+    /// Maximum number of values to list.
+    const LISTED: usize = 5;
+    let mut listed: Vec<String> = Vec::new();
+    for value in values {
+        let value = if value.contains(", ") { format!("'{value}'") } else { value };
+        if listed.len() < LISTED && !value.is_empty() && !listed.contains(&value) {
+            listed.push(value);
+        }
+    }
+    if listed.is_empty() { "none".to_owned() } else { listed.join(", ") }
+}
+
+/// The names of all functions, those with the most self weight first.
+pub(super) fn hottest_functions(scene: &Scene<'_>, grouping: &Grouping) -> Vec<String> {
+    let mut groups = match scene.graph {
+        Some(graph) => functions(scene.profile, graph, grouping),
+        None => groups(scene.profile, scene.series, scene.options.weight, grouping),
+    };
+    groups.sort_by(|a, b| compare(a, b, Order::Own, grouping));
+    groups.iter().filter_map(|group| Some(group.values(grouping).next_back()?.text().to_owned())).collect()
 }
 
 /// The functions of a call graph that have any cost.
@@ -116,11 +125,7 @@ pub(super) fn functions(profile: &Profile, graph: &CallGraph, grouping: &Groupin
 fn columns(scene: &Scene<'_>) -> FunctionColumns {
     let reader = scene.options.reader;
     let source = reader.style.width.is_none_or(|width| width >= WIDE);
-    if scene.is_on_terminal() {
-        FunctionColumns::Terminal { samples: reader.samples, source }
-    } else {
-        FunctionColumns::All
-    }
+    if scene.is_fitted() { FunctionColumns::Fitted { samples: reader.samples, source } } else { FunctionColumns::All }
 }
 
 fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp::Ordering {
@@ -140,10 +145,12 @@ fn function_table(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> T
     let mut names = vec!["self%", "total%"];
     match columns {
         FunctionColumns::All => {
-            names.extend(["self", "total", "samples", "kind", "tier", "module", "symbol", "source"])
+            names.extend(["self", "total"]);
+            names.extend(scene.count_column());
+            names.extend(["kind", "tier", "module", "symbol", "source"]);
         }
-        FunctionColumns::Terminal { samples, source } => {
-            names.extend(samples.then_some("samples"));
+        FunctionColumns::Fitted { samples, source } => {
+            names.extend(scene.count_column().filter(|_| samples));
             names.extend(["kind", "module", "symbol"]);
             names.extend(source.then_some("source"));
         }
@@ -161,12 +168,12 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
     let source_cell = || group.source(scene.profile).map_or(Cell::None, Cell::text);
     match columns {
         FunctionColumns::All => {
-            cells.extend(sums(group));
+            cells.extend(sums(group, scene));
             cells.extend([Cell::Word(kind(heaviest(group))), tiers(group), cell(module), cell(function)]);
             cells.push(source_cell());
         }
-        FunctionColumns::Terminal { samples, source } => {
-            if samples {
+        FunctionColumns::Fitted { samples, source } => {
+            if samples && scene.count_column().is_some() {
                 cells.push(Cell::Count(group.own.count));
             }
             let kinds = short_kinds(group, if source { usize::MAX } else { 1 });
@@ -186,25 +193,28 @@ fn group_table(
     grouping: &Grouping,
     keys: &[Key],
     places: &[Option<String>],
-    whole: i64,
-    on_terminal: bool,
+    scene: &Scene<'_>,
 ) -> Table {
+    let is_fitted = scene.is_fitted();
     let mut columns = vec!["self%", "total%"];
-    columns.extend(if on_terminal { &["samples"][..] } else { &["self", "total", "samples"] });
+    if !is_fitted {
+        columns.extend(["self", "total"]);
+    }
+    columns.extend(scene.count_column());
     columns.extend(keys.iter().map(|key| column(*key)));
     let mut table = Table::new(&columns);
     for group in groups {
         let mut cells = Vec::with_capacity(columns.len());
-        cells.extend(shares(group, whole));
-        if on_terminal {
+        cells.extend(shares(group, scene.whole));
+        if !is_fitted {
+            cells.extend(sums(group, scene));
+        } else if scene.count_column().is_some() {
             cells.push(Cell::Count(group.own.count));
-        } else {
-            cells.extend(sums(group));
         }
         let place = group.frame.and_then(|part| places.get(part as usize)?.as_ref());
         for (key, value) in keys.iter().zip(group.values(grouping)) {
             cells.push(match (key, place) {
-                (Key::Module, _) if on_terminal => Cell::text(base_name(value.text())),
+                (Key::Module, _) if is_fitted => Cell::text(base_name(value.text())),
                 (Key::Function, Some(place)) => Cell::text(format!("{} ({place})", value.text())),
                 _ => cell(value),
             });
@@ -233,8 +243,11 @@ fn shares(group: &Group, whole: i64) -> [Cell; 2] {
     [group.own, group.total].map(|sum| Cell::Percent(percent(sum.weight, whole)))
 }
 
-fn sums(group: &Group) -> [Cell; 3] {
-    [Cell::Signed(group.own.weight), Cell::Signed(group.total.weight), Cell::Count(group.own.count)]
+/// The cells for the self weight, the total weight, and the number of samples if there is a column for it.
+fn sums(group: &Group, scene: &Scene<'_>) -> Vec<Cell> {
+    let mut cells = vec![Cell::Signed(group.own.weight), Cell::Signed(group.total.weight)];
+    cells.extend(scene.count_column().map(|_| Cell::Count(group.own.count)));
+    cells
 }
 
 pub(super) fn cell(value: &Value) -> Cell {

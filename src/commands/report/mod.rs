@@ -19,7 +19,7 @@ use crate::io::{Output, Run};
 use crate::model::stacks::{Keep, Profile, Series};
 use crate::pipeline::any::load;
 use crate::pipeline::outputs::each_event_named;
-use crate::pipeline::table::{Layout, Table};
+use crate::pipeline::table::{Cell, Layout, Table};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use scene::{Report, Scene, whole};
@@ -50,8 +50,8 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
         }
         each_event_named(events, &options.output, &run, &mut outcome, |at, out| {
             let part = asked.part(at)?;
-            let parts = [if sampled.len() > 1 { part.with_event(&profile, at, options) } else { part }];
-            write_parts(&parts, options, out)
+            let part = part.with_event(&profile, at, sampled.len() > 1, options.layout);
+            write_parts(&[part], options, out)
         })?;
     }
     let shows_stacks = asked.shows_stacks;
@@ -93,7 +93,7 @@ impl Asked<'_> {
             (Rows::Cycles, _) => match &graph {
                 Some(graph) => cycles::report(&scene, graph),
                 None => {
-                    return Err(Error::new("has no calls to find cycles in; only callgrind profiles do"));
+                    return Err(Error::new("the input states no calls to find cycles in; only callgrind profiles do"));
                 }
             },
             (Rows::Changes(_), Some(before)) => diff::report(&scene, before)?,
@@ -101,7 +101,7 @@ impl Asked<'_> {
             (Rows::Groups(keys), _) => list::report(&scene, Some(keys))?,
             _ => list::report(&scene, None)?,
         };
-        Ok(part.fitted(options))
+        Ok(part.fitted(&scene))
     }
 
     /// Writes the reports of all events to the output. In text, there is one table per event; in CSV and JSON, a single
@@ -110,7 +110,7 @@ impl Asked<'_> {
         let (mut parts, mut empty) = (Vec::new(), None);
         for &at in events {
             match self.part(at) {
-                Ok(part) => parts.push(part.with_event(self.profile, at, self.options)),
+                Ok(part) => parts.push(part.with_event(self.profile, at, true, self.options.layout)),
                 Err(error) if error.is_usage() => return Err(error),
                 Err(error) => empty = empty.or(Some(error)),
             }
@@ -125,11 +125,17 @@ impl Asked<'_> {
     }
 }
 
+/// The version of the JSON format, which each row states. It increases when a key is removed or changes its meaning.
+const VERSION: u64 = 1;
+
 /// Writes the reports of several events. In formats for programs (CSV, JSON) they form a single table.
 fn write_parts(parts: &[Report], options: &ReportOptions, out: &mut Output) -> Result<()> {
     if options.layout != Layout::Text {
         let mut all = Table { columns: parts[0].table.columns.clone(), ..Table::default() };
         all.rows = parts.iter().flat_map(|part| part.table.rows.iter().cloned()).collect();
+        if options.layout == Layout::Json {
+            all.insert_column(0, "version", &Cell::Count(VERSION));
+        }
         return write_text(out, |out| all.write(options.layout, out));
     }
     for (at, part) in parts.iter().enumerate() {

@@ -4,7 +4,7 @@
 use super::header;
 use super::options::{Limit, ReportOptions};
 use crate::analysis::call_graph::CallGraph;
-use crate::analysis::quantity::grouped;
+use crate::analysis::quantity::{grouped, row_word};
 use crate::error::{Error, Result};
 use crate::model::stacks::{FrameId, Profile, Series, Weight};
 use crate::pipeline::table::{Cell, Layout, Table};
@@ -46,6 +46,12 @@ impl Scene<'_> {
         self.options.layout == Layout::Text && self.options.reader.height.is_some()
     }
 
+    /// True if the table is fitted to a width, of a terminal or with `--width`: then it only has the columns that people
+    /// need, and short module names.
+    pub(super) fn is_fitted(&self) -> bool {
+        self.is_on_terminal() || self.options.layout == Layout::Text && self.options.reader.style.width.is_some()
+    }
+
     /// The number of table rows that fit the terminal if there are `head` lines above the table.
     pub(super) fn room(&self, head: usize) -> usize {
         // Other lines on the screen: a blank line, the column names, the line about omitted rows, and the shell's next
@@ -65,6 +71,17 @@ impl Scene<'_> {
     /// small.
     pub(super) fn tells_what_is_left_out(&self) -> bool {
         self.is_on_terminal() && self.options.selection.limit == Limit::Fitting
+    }
+
+    /// The heading of the column with the number of samples. Text calls spans what they are, and has no such column for
+    /// exact costs, which aren't samples. Formats for programs always have the same columns.
+    pub(super) fn count_column(&self) -> Option<&'static str> {
+        match row_word(self.profile) {
+            _ if self.options.layout != Layout::Text => Some("samples"),
+            Some("span") => Some("spans"),
+            Some(_) => Some("samples"),
+            None => None,
+        }
     }
 
     /// A weight as a percentage of the event's total.
@@ -93,24 +110,25 @@ impl Scene<'_> {
 impl Report {
     /// Makes a report. Cuts the table to the rows that fit the terminal.
     pub(super) fn new(scene: &Scene<'_>, head: Vec<String>, mut table: Table) -> Self {
+        let head = header::wrap(head, scene.options.reader.style.width);
         let left_out = table.rows.len().saturating_sub(scene.room(head.len()));
         table.rows.truncate(table.rows.len() - left_out);
         Self { head, table, left_out: if scene.tells_what_is_left_out() { left_out } else { 0 } }
     }
 
-    /// In CSV and JSON, inserts a first column with the name of the event. Text stays as it is.
-    pub(super) fn with_event(mut self, profile: &Profile, at: usize, options: &ReportOptions) -> Self {
-        if options.layout != Layout::Text {
-            self.table.columns.insert(0, "event");
-            let name = Cell::text(&profile.series[at].name[..]);
-            self.table.rows.iter_mut().for_each(|row| row.insert(0, name.clone()));
+    /// Inserts a first column with the name of the event: in JSON always, in CSV if the profile has several events.
+    /// Text has the name above the table.
+    pub(super) fn with_event(mut self, profile: &Profile, at: usize, has_several: bool, layout: Layout) -> Self {
+        if layout == Layout::Json || layout == Layout::Csv && has_several {
+            let name = profile.series.get(at).map_or("", |series| &series.name);
+            self.table.insert_column(0, "event", &Cell::text(name));
         }
         self
     }
 
-    /// On a terminal, drops empty columns. Files and pipes always get all columns.
-    pub(super) fn fitted(mut self, options: &ReportOptions) -> Self {
-        if options.layout == Layout::Text && options.reader.height.is_some() && !self.table.rows.is_empty() {
+    /// If the table is fitted to a width, drops empty columns. Others always have all columns.
+    pub(super) fn fitted(mut self, scene: &Scene<'_>) -> Self {
+        if scene.is_fitted() && !self.table.rows.is_empty() {
             self.table.drop_empty_columns();
         }
         self
@@ -120,7 +138,7 @@ impl Report {
         if options.layout != Layout::Text {
             return self.table.write(options.layout, out);
         }
-        header::write(&self.head, options.reader.style, out)?;
+        header::write(&self.head, out)?;
         self.table.write_text(options.reader.style, out)?;
         if self.left_out > 0 {
             writeln!(out, "{} more rows (show all with --limit 0)", grouped(self.left_out as u64))?;

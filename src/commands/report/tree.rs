@@ -3,8 +3,8 @@
 //! In text, a function that is its parent's only child is printed below the parent without indentation. Branches are
 //! drawn only where a parent has several children.
 
-use super::header::percent;
-use super::list::{FUNCTION, cell};
+use super::header::{percent, wrap};
+use super::list::{FUNCTION, cell, hottest_functions, list_values};
 use super::options::{Limit, Rows};
 use super::scene::{Report, Scene, base_name};
 use crate::analysis::groups::{GroupTree, Grouping, Roots, Value};
@@ -53,7 +53,9 @@ enum TreeLine {
 pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let groups = match &scene.options.rows {
-        Rows::Callers(name) | Rows::Callees(name) => find_functions(grouping, 0..grouping.frame_parts() as u32, name)?,
+        Rows::Callers(name) | Rows::Callees(name) => {
+            find_functions(scene, grouping, 0..grouping.frame_parts() as u32, name)?
+        }
         _ => FxHashSet::default(),
     };
     let roots = match &scene.options.rows {
@@ -89,8 +91,10 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
 }
 
 /// Finds functions by name among these groups. Takes those with exactly this name. If there are none, takes those that
-/// contain it as a whole word, and failing that, those that contain it anywhere. Fails if no name contains it.
+/// contain it as a whole word, and failing that, those that contain it anywhere. If no name contains it, fails and lists
+/// similar names, or the costliest functions.
 pub(super) fn find_functions(
+    scene: &Scene<'_>,
     grouping: &Grouping,
     groups: impl Iterator<Item = u32> + Clone,
     wanted: &str,
@@ -107,10 +111,12 @@ pub(super) fn find_functions(
     let lower = wanted.to_lowercase();
     let mut similar: Vec<&str> = groups.map(name).filter(|name| name.to_lowercase().contains(&lower)).collect();
     similar.sort_unstable();
-    similar.dedup();
-    similar.truncate(5);
-    let similar = if similar.is_empty() { String::new() } else { format!("; did you mean: {}", similar.join(", ")) };
-    Err(Error::usage(format!("no function named {wanted}{similar} (jitgraft report lists all)")))
+    let alternatives = if similar.is_empty() {
+        format!("functions in this input: {}", list_values(hottest_functions(scene, grouping).into_iter()))
+    } else {
+        format!("did you mean: {}", list_values(similar.into_iter().map(str::to_owned)))
+    };
+    Err(Error::new(format!("no function named {wanted}; {alternatives}")))
 }
 
 /// True if `wanted` is in the name as a whole word.
@@ -171,6 +177,7 @@ impl<'a> TreeReport<'a> {
     /// Builds a table that fits the terminal. It raises the minimum weight until enough rows are left out.
     fn fit(&self, head: Vec<String>) -> Report {
         let scene = self.scene;
+        let head = wrap(head, scene.options.reader.style.width);
         let least = self.least(USUAL_PERCENT);
         let room = scene.room(head.len());
         let fold = scene.is_on_terminal() && scene.options.selection.limit == Limit::Fitting;

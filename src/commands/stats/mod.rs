@@ -10,7 +10,7 @@ mod tables;
 pub use options::{Compare, StatsOptions};
 pub use preset::{CLANG, MIRI, Preset, Question};
 
-use crate::analysis::timeline::Timeline;
+use crate::analysis::timeline::{GapRule, Timeline};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Warnings};
 use crate::io::{Output, Run};
@@ -62,7 +62,8 @@ fn spans_of(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Titled> {
-    let mut answers = Answers::new(preset, options.inputs.len() > 1);
+    let gap_rule = if options.perfetto_compat { GapRule::Perfetto } else { GapRule::AllTracks };
+    let mut answers = Answers::new(preset, options.inputs.len() > 1, gap_rule);
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let read = opened.and_then(|opened| timeline(opened, options, job));
@@ -70,6 +71,7 @@ fn spans_of(
         outcome.warnings.append(warnings.in_file(&shown(path)));
         answers.add(&shown(path), &timeline);
     }
+    answers.check_selection()?;
     outcome.summary.extend(answers.left_out());
     outcome.summary.extend(answers.unanswered());
     Ok(answers.into_tables())

@@ -7,7 +7,8 @@
 use super::preset::{Preset, Question};
 use super::tables::{Titled, input_name};
 use crate::analysis::quantity::grouped;
-use crate::analysis::timeline::{MIRI_FRAMES, NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
+use crate::analysis::timeline::{GapRule, MIRI_FRAMES, NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
+use crate::error::{Error, Result};
 use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -18,6 +19,11 @@ pub(super) struct Answers<'p> {
     preset: &'p Preset,
     answers: Vec<QuestionAnswer>,
     several: bool,
+    gap_rule: GapRule,
+    /// The time range of all spans, in nanoseconds. `None` if there are none.
+    extent: Option<(i64, i64)>,
+    /// True if any span is in the time range that the user asked for.
+    has_selected: bool,
     left_out: LeftOut,
 }
 
@@ -59,9 +65,9 @@ struct GapRow {
 
 impl<'p> Answers<'p> {
     /// Starts with no traces. If there are `several`, the table of gaps has a column for the input.
-    pub(super) fn new(preset: &'p Preset, several: bool) -> Self {
+    pub(super) fn new(preset: &'p Preset, several: bool, gap_rule: GapRule) -> Self {
         let answers = preset.questions.iter().map(QuestionAnswer::new).collect();
-        Self { preset, answers, several, left_out: LeftOut::default() }
+        Self { preset, answers, several, gap_rule, extent: None, has_selected: false, left_out: LeftOut::default() }
     }
 
     /// Adds the spans of one more trace.
@@ -74,6 +80,12 @@ impl<'p> Answers<'p> {
             None => Vec::new(),
         };
         let selection = Selection { exclude, from: *from, to: *to };
+        if !timeline.slices.is_empty() {
+            let (own_first, own_last) = timeline.bounds();
+            let (first, last) = self.extent.unwrap_or((own_first, own_last));
+            self.extent = Some((first.min(own_first), last.max(own_last)));
+        }
+        self.has_selected |= timeline.slices.iter().any(|slice| selection.overlaps(slice));
         if self.preset.questions.contains(&Question::All) {
             self.left_out.add(timeline, &selection);
         }
@@ -86,7 +98,7 @@ impl<'p> Answers<'p> {
                         sum_by_arg(timeline, values, &selection, sums);
                     }
                 }
-                (_, QuestionAnswer::Gaps(rows)) => rows.extend(gaps(path, timeline, &selection)),
+                (_, QuestionAnswer::Gaps(rows)) => rows.extend(gaps(path, timeline, &selection, self.gap_rule)),
                 (Question::Sub(name), QuestionAnswer::ByName(tallies)) => {
                     let Some(name) = find_name(name) else { continue };
                     let mut by_number = ByNumber::new(timeline);
@@ -108,6 +120,16 @@ impl<'p> Answers<'p> {
                 }
             }
         }
+    }
+
+    /// Fails if the limits of time select no span, and says which times there are.
+    pub(super) fn check_selection(&self) -> Result<()> {
+        if self.has_selected || self.preset.from.is_none() && self.preset.to.is_none() {
+            return Ok(());
+        }
+        let Some((first, last)) = self.extent else { return Ok(()) };
+        let [first, last] = [first, last].map(|nanos| nanos as f64 / 1e9);
+        Err(Error::new(format!("no spans match --from and --to; times in this input: {first:.9}s to {last:.9}s")))
     }
 
     /// A line about the slices that the table of all spans leaves out. `None` if there are none.
@@ -278,7 +300,7 @@ impl TopLevel {
         let mut table = Table::new(&["name", "count", "sum", "%", "min", "max", "avg", "stddev"]);
         let (time, percent) = match self.slices {
             0 => (Cell::None, Cell::None),
-            _ => (signed_cell(self.time), Cell::Count(100)),
+            _ => (signed_cell(self.time), Cell::Number(100.0, 1)),
         };
         table.rows.push(vec![
             Cell::Word("TOTAL PROGRAM DURATION"),
@@ -338,11 +360,11 @@ fn name_table<K: Ord>(tallies: &BTreeMap<Vec<u8>, Tally>, key: impl Fn(&Tally) -
 }
 
 /// The gaps between the top-level spans of a trace.
-fn gaps(path: &Path, timeline: &Timeline, selection: &Selection) -> Vec<GapRow> {
+fn gaps(path: &Path, timeline: &Timeline, selection: &Selection, rule: GapRule) -> Vec<GapRow> {
     let name = |slice: &Slice| String::from_utf8_lossy(timeline.names.text(slice.name)).into_owned();
     let input = input_name(path);
     let mut rows = Vec::new();
-    for gap in timeline.gaps(selection) {
+    for gap in timeline.gaps(selection, rule) {
         let after = &timeline.slices[gap.after];
         let before = &timeline.slices[gap.before];
         rows.push(GapRow {

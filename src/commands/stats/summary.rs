@@ -33,7 +33,7 @@ pub(super) fn merged(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut 
 /// Compares the inputs. If their difference was requested, fails unless there are two inputs.
 pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<Titled> {
     if compare == Compare::Diff && inputs.len() != 2 {
-        return Err(Error::usage(format!("--diff compares two inputs, but {} were given", inputs.len())));
+        return Err(Error::usage(format!("--diff compares two inputs, not {}", inputs.len())));
     }
     let summaries: Vec<_> = inputs.iter().map(|path| one(path, None, job, outcome)).collect::<Result<_>>()?;
     match &summaries[..] {

@@ -4,7 +4,7 @@
 //! has only one time axis. So the times of each recording are shifted: all recordings then start when the one with the
 //! latest start does, which is time zero of the page.
 
-use super::recorded::Recorded;
+use super::recording::Recorded;
 use crate::io::InPath;
 use crate::model::Nanos;
 use crate::model::about::TimeExtent;

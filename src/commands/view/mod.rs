@@ -2,13 +2,13 @@
 //!
 //! The profile is the first section of the page. Each other section has its own file here.
 
+mod callgrind;
 mod clocks;
 mod code;
-mod counted;
 mod findings;
 mod jit;
 mod names;
-mod recorded;
+mod recording;
 
 use crate::analysis::comparison::CompareOptions;
 use crate::analysis::pairing::align;
@@ -25,7 +25,7 @@ use crate::render::viewer;
 use crate::render::viewer::Page;
 use code::NamedCode;
 use names::PageNames;
-use recorded::Recorded;
+use recording::Recorded;
 use std::path::Path;
 
 /// The options of `view`: what to show, and where to write the page.
@@ -69,15 +69,15 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     let recordings = clocks::align(inputs, &mut profile, &mut recorded);
     profile.about.notes.extend(clocks::note(&recordings, &profile));
     let title = options.title.clone().unwrap_or_else(|| title(&profile, &options.inputs));
-    let counted = counted::code(&options.inputs, options.code, &options.load, job);
+    let exact = callgrind::code(&options.inputs, options.code, &options.load, job);
     let plain = PageNames::plain();
     let mut codes: Vec<NamedCode<'_>> = Vec::new();
     for Recorded { names, code, .. } in &recorded {
         codes.extend(code.iter().map(|code| NamedCode { names, code }));
     }
-    codes.extend(counted.iter().map(|code| NamedCode { names: &plain, code }));
-    let (code, spots) = code::section(&codes, &profile, options.code);
-    let mut sections = viewer::sections(&profile, &recordings, &spots, before.as_ref(), options.compare);
+    codes.extend(exact.iter().map(|code| NamedCode { names: &plain, code }));
+    let (code, instructions) = code::section(&codes, &profile, options.code);
+    let mut sections = viewer::sections(&profile, &recordings, &instructions, before.as_ref(), options.compare);
     sections.extend(code);
     sections.extend(jit::section(recorded.iter().map(|recorded| &recorded.compiled), &profile));
     sections.extend(findings::section(recorded.iter().map(|recorded| &recorded.findings)));

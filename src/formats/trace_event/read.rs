@@ -11,8 +11,7 @@ use crate::contract::format::ReadOptions;
 use crate::contract::spans::{SpanInput, stacks as stacks_of};
 use crate::error::{Result, Warning, Warnings};
 use crate::formats::cpuprofile::ProfileChunks;
-use crate::model::stacks::{Profile, Track};
-use crate::model::{Pid, Tid};
+use crate::model::stacks::Profile;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
@@ -46,16 +45,12 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     let takes_time = spans.series.iter().flat_map(|series| &series.rows).any(|row| row.weight > 0);
     let mut profile = if takes_time { std::mem::take(&mut spans) } else { Profile::keeping(options.keep) };
     for ((pid, _), SampledThread { tid, chunks }) in sampled {
-        let track = Track {
-            comm: trace.thread_name(pid, tid).unwrap_or_else(|| b"JavaScript".to_vec()),
-            pid: Some(Pid(pid as i32)),
-            tid: Some(Tid(tid as i32)),
-            ..Track::default()
-        };
-        chunks.push_to(&mut profile, track, warnings);
+        chunks.push_to(&mut profile, trace.track(Some(pid), Some(tid), b"JavaScript"), warnings);
     }
-    trace.samples.push_to(&mut profile, |pid, tid| trace.thread_name(pid, tid), warnings);
+    trace.samples.push_to(&mut profile, |pid, tid| trace.track(pid, tid, b"samples"), warnings);
     if !takes_time {
+        // These spans have no times that could have been cut, and the samples may still be filtered by time.
+        spans.cut_to_time = false;
         profile.merge(&spans);
     }
     Ok(profile)

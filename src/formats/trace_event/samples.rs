@@ -5,8 +5,8 @@ use super::event::nanoseconds;
 use crate::analysis::quantity::counted;
 use crate::analysis::timeline::UNNAMED;
 use crate::error::{Error, Skipped, Warning, Warnings};
+use crate::model::Nanos;
 use crate::model::stacks::{Counting, Frame, FrameKind, FunctionStart, Profile, Row, StackId, Track, Unit};
-use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashMap;
 use serde::Deserialize;
 use serde_json::Value;
@@ -46,6 +46,12 @@ pub(super) struct TraceSamples {
     frames: FxHashMap<String, StackFrameRecord>,
     /// The numbers of event names and frame IDs.
     texts: FxHashMap<String, u32>,
+    /// How many weights had fractions and were rounded.
+    rounded: u64,
+    /// How many weights were too large and became the largest one.
+    capped: u64,
+    /// How many weights weren't numbers and count as 1.
+    invalid: u64,
 }
 
 #[derive(Debug)]
@@ -68,15 +74,39 @@ impl TraceSamples {
     }
 
     pub(super) fn add(&mut self, record: &SampleRecord) {
+        let weight = self.weight(&text(&record.weight));
         let sample = Sample {
             event: self.intern(text(&record.name)),
             frame: self.intern(text(&record.sf)),
             pid: text(&record.pid).parse().ok(),
             tid: text(&record.tid).parse().ok(),
             time: nanoseconds(&text(&record.ts)),
-            weight: text(&record.weight).parse::<f64>().map_or(1, |weight| weight.round() as i64),
+            weight,
         };
         self.samples.push(sample);
+    }
+
+    /// Parses a sample's weight: 1 if it is missing. Counts weights that can't be kept as they are.
+    fn weight(&mut self, text: &str) -> i64 {
+        if text.is_empty() {
+            return 1;
+        }
+        let weight = if let Ok(whole) = text.parse::<i128>() {
+            whole
+        } else if let Ok(number) = text.parse::<f64>()
+            && !number.is_nan()
+        {
+            self.rounded += u64::from(number.is_finite() && number.fract() != 0.0);
+            // Numbers beyond the range of the type become its limits.
+            number.round() as i128
+        } else {
+            self.invalid += 1;
+            return 1;
+        };
+        // Tables have signed weights of 64 bits.
+        let kept = weight.clamp(-i128::from(i64::MAX), i128::from(i64::MAX));
+        self.capped += u64::from(kept != weight);
+        kept as i64
     }
 
     pub(super) fn add_frame(&mut self, id: String, frame: StackFrameRecord) {
@@ -88,11 +118,11 @@ impl TraceSamples {
         *self.texts.entry(text).or_insert(next)
     }
 
-    /// Adds the samples to a profile. `thread_name` returns the name of a thread, given its process and thread ID.
+    /// Adds the samples to a profile. `thread_track` returns the track of a thread, given its process and thread ID.
     pub(super) fn push_to(
         &self,
         profile: &mut Profile,
-        thread_name: impl Fn(i64, i64) -> Option<Vec<u8>>,
+        thread_track: impl Fn(Option<i64>, Option<i64>) -> Track,
         warnings: &mut Warnings,
     ) {
         let texts: BTreeMap<u32, &str> = self.texts.iter().map(|(text, number)| (*number, text.as_str())).collect();
@@ -113,7 +143,8 @@ impl TraceSamples {
             };
             let series = profile.series_named(event, unit);
             profile.series[series].counting = Counting::Sampled;
-            let track = profile.track(sample.track(&thread_name));
+            // Without a thread ID, it is the thread whose ID is the process ID.
+            let track = profile.track(thread_track(sample.pid, sample.tid.or(sample.pid)));
             let time = sample.time.and_then(|time| u64::try_from(time).ok()).map(Nanos);
             let row = Row { track, stack: Some(stack), weight: sample.weight.unsigned_abs(), count: 1, time };
             if sample.weight < 0 {
@@ -123,6 +154,15 @@ impl TraceSamples {
             }
         }
         warnings.extend(skipped.into_warning());
+        for (count, fate) in [
+            (self.rounded, "with a fraction, rounded to whole numbers"),
+            (self.capped, "too large, counted as 9223372036854775807"),
+            (self.invalid, "not a number, counted as 1"),
+        ] {
+            if count > 0 {
+                warnings.push(Warning::new(format!("{} {fate}", counted(count, "sample weight"))));
+            }
+        }
         let orphans = self.frames.values().filter(|frame| !self.has_caller_in_file(frame)).count() as u64;
         if orphans > 0 {
             let orphans = counted(orphans, "stack frame");
@@ -207,20 +247,6 @@ impl<'n> HermesName<'n> {
     }
 }
 
-impl Sample {
-    /// The thread of the sample. If its ID is missing, the thread whose ID is the process ID.
-    fn track(&self, thread_name: impl Fn(i64, i64) -> Option<Vec<u8>>) -> Track {
-        let tid = self.tid.or(self.pid);
-        let comm = tid.and_then(|tid| thread_name(self.pid.unwrap_or(0), tid));
-        Track {
-            comm: comm.unwrap_or_else(|| b"samples".to_vec()),
-            pid: self.pid.map(|pid| Pid(pid as i32)),
-            tid: tid.map(|tid| Tid(tid as i32)),
-            ..Track::default()
-        }
-    }
-}
-
 /// The contents of a string, or the digits of a number; empty for other values.
 fn text(value: &Value) -> String {
     match value {
@@ -248,7 +274,11 @@ mod tests {
             samples.add_frame(id.to_owned(), serde_json::from_str(json).unwrap());
         }
         let (mut profile, mut warnings) = (Profile::new(), Warnings::new());
-        samples.push_to(&mut profile, |pid, tid| Some(format!("{pid}/{tid}").into_bytes()), &mut warnings);
+        let thread = |pid: Option<i64>, tid: Option<i64>| Track {
+            comm: format!("{}/{}", pid.unwrap(), tid.unwrap()).into_bytes(),
+            ..Track::default()
+        };
+        samples.push_to(&mut profile, thread, &mut warnings);
         let name = |id| profile.name_of(profile.frame_of(id).name);
         let rows = profile.series[0].rows.iter();
         let shown: Vec<_> =
@@ -295,7 +325,7 @@ mod tests {
             samples.add_frame(id.to_string(), serde_json::from_str(frame).unwrap());
         }
         let mut profile = Profile::new();
-        samples.push_to(&mut profile, |_, _| None, &mut Warnings::new());
+        samples.push_to(&mut profile, |_, _| Track::default(), &mut Warnings::new());
         let mut shown = Vec::new();
         for row in &profile.series[0].rows {
             let frame = profile.frame_of(profile.frames_up(row.stack).next().unwrap());
@@ -311,13 +341,33 @@ mod tests {
     }
 
     #[test]
+    fn weights_that_are_changed_are_counted() {
+        let mut samples = TraceSamples::default();
+        samples.add_frame("5".to_owned(), serde_json::from_str(r#"{"name":"a"}"#).unwrap());
+        for weight in
+            ["1.5", "2.0", "9223372036854775809", r#""18446744073709551616""#, "1e300", r#""x""#, "-3", "null"]
+        {
+            samples.add(&serde_json::from_str(&format!(r#"{{"sf":5,"weight":{weight}}}"#)).unwrap());
+        }
+        let (mut profile, mut warnings) = (Profile::new(), Warnings::new());
+        samples.push_to(&mut profile, |_, _| Track::default(), &mut warnings);
+        let weights: Vec<u64> = profile.series[0].rows.iter().map(|row| row.weight).collect();
+        let largest = i64::MAX as u64;
+        assert_eq!(weights, [2, 2, largest, largest, largest, 1, 1]);
+        assert_eq!(profile.series[0].negative[0].weight, 3);
+        let said: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+        let counts = ["1 sample weight with a fraction", "3 sample weights too large", "1 sample weight not a number"];
+        assert!(said.len() == 3 && said.iter().zip(counts).all(|(said, count)| said.starts_with(count)), "{said:?}");
+    }
+
+    #[test]
     fn frames_whose_caller_is_missing_are_counted() {
         for (parent, count) in [("", 0), (r#","parent":6"#, 1), (r#","parent":"x""#, 1), (r#","parent":5"#, 0)] {
             let mut samples = TraceSamples::default();
             samples.add(&serde_json::from_str(r#"{"sf":5}"#).unwrap());
             samples.add_frame("5".to_owned(), serde_json::from_str(&format!(r#"{{"name":"a"{parent}}}"#)).unwrap());
             let (mut profile, mut warnings) = (Profile::new(), Warnings::new());
-            samples.push_to(&mut profile, |_, _| None, &mut warnings);
+            samples.push_to(&mut profile, |_, _| Track::default(), &mut warnings);
             assert_eq!((profile.series[0].rows.len(), warnings.iter().count()), (1, count), "{parent}");
         }
     }
@@ -328,7 +378,7 @@ mod tests {
         samples.add(&serde_json::from_str(r#"{"sf":1}"#).unwrap());
         samples.add_frame("1".to_owned(), serde_json::from_str(r#"{"name":"a","parent":1}"#).unwrap());
         let mut profile = Profile::new();
-        samples.push_to(&mut profile, |_, _| None, &mut Warnings::new());
+        samples.push_to(&mut profile, |_, _| Track::default(), &mut Warnings::new());
         assert_eq!(profile.series[0].rows.len(), 1);
     }
 }

@@ -9,7 +9,7 @@ use super::event::{Owner, TraceEvent, is_span};
 use super::reader::{DocumentRest, EventReader};
 use super::samples::TraceSamples;
 use super::stack::{Open, Stack};
-use crate::analysis::timeline::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINISHED, UNNAMED};
+use crate::analysis::timeline::{NO_NAME, NameNo, Slice, SliceKind, SliceNames, Timeline, UNFINISHED, UNNAMED};
 use crate::contract::format::ReadOptions;
 use crate::error::{Result, Skipped};
 use crate::model::stacks::Track;
@@ -48,9 +48,15 @@ pub(super) struct Trace {
 
 impl Trace {
     /// The name of a thread, or of its process; `None` if the trace states neither.
-    pub(super) fn thread_name(&self, pid: i64, tid: i64) -> Option<Vec<u8>> {
+    fn thread_name(&self, pid: i64, tid: i64) -> Option<Vec<u8>> {
         let name = self.names.get(&ThreadKey { pid, tid }).or_else(|| self.process_names.get(&pid));
         name.map(|name| name.to_vec())
+    }
+
+    /// The track of a thread. `unnamed` is its name if the trace states none.
+    pub(super) fn track(&self, pid: Option<i64>, tid: Option<i64>, unnamed: &[u8]) -> Track {
+        let name = tid.and_then(|tid| self.thread_name(pid.unwrap_or(0), tid));
+        thread_track(name.as_deref(), pid, tid, &self.timeline.names, unnamed)
     }
 
     /// Notes for readers of the profile; `None` if there are none.
@@ -466,25 +472,38 @@ impl<'o> SpanBuilder<'o> {
     }
 
     fn track(&self, key: ThreadKey) -> Track {
-        let ThreadKey { pid, tid } = key;
-        let comm = if let Some(name) = self.thread_names.get(&key).or_else(|| self.process_names.get(&pid)) {
-            &**name
-        } else if let Some(name) = self.owner_name(tid).or_else(|| self.owner_name(pid)) {
-            name
-        } else {
-            &b"thread"[..]
-        };
-        Track { comm: comm.to_vec(), pid: Some(Pid(pid as i32)), tid: Some(Tid(tid as i32)), ..Track::default() }
+        let name = self.thread_names.get(&key).or_else(|| self.process_names.get(&key.pid));
+        thread_track(name.map(|name| &**name), Some(key.pid), Some(key.tid), &self.timeline.names, b"thread")
     }
+}
 
-    /// The name that [`Self::owner_number`] turned into this number; `None` if it is an ID.
-    fn owner_name(&self, number: i64) -> Option<&[u8]> {
-        if number >= 0 {
-            return None;
-        }
-        let name = NameNo::try_from(number.wrapping_sub(i64::MIN)).ok()?;
-        Some(self.timeline.names.text(name))
+/// The name that [`SpanBuilder::owner_number`] turned into this number; `None` if it is an ID.
+fn owner_name(number: i64, names: &SliceNames) -> Option<&[u8]> {
+    if number >= 0 {
+        return None;
     }
+    let name = NameNo::try_from(number.wrapping_sub(i64::MIN)).ok()?;
+    Some(names.text(name))
+}
+
+/// The track of a thread, whose `name` is the one that the trace states. Without a name, it is called after its thread
+/// or process if these have names instead of IDs, otherwise `unnamed`. An ID that doesn't fit the 32 bits of a system's
+/// becomes a part of the name, so that threads stay distinct and none gets an ID that the trace doesn't state.
+fn thread_track(name: Option<&[u8]>, pid: Option<i64>, tid: Option<i64>, names: &SliceNames, unnamed: &[u8]) -> Track {
+    let owner = tid.and_then(|tid| owner_name(tid, names)).or_else(|| owner_name(pid?, names));
+    let base = name.or(owner).unwrap_or(unnamed);
+    let mut comm = base.to_vec();
+    for (word, number) in [("pid", pid), ("tid", tid)] {
+        let Some(number) = number else { continue };
+        match owner_name(number, names) {
+            Some(owner) if base != owner => comm.extend([b" (", owner, b")"].concat()),
+            Some(_) => {}
+            None if i32::try_from(number).is_err() => comm.extend(format!(" ({word} {number})").bytes()),
+            None => {}
+        }
+    }
+    let small = |number: Option<i64>| number.and_then(|number| i32::try_from(number).ok());
+    Track { comm, pid: small(pid).map(Pid), tid: small(tid).map(Tid), ..Track::default() }
 }
 
 /// True for a sum that clang writes in the form of a span, after the real spans.
@@ -578,6 +597,26 @@ mod tests {
         );
         let expected = [("a", 0, 5, 1), ("b", 1, 3, 2), ("c", 2, 1, 1), ("d", 6, 1, 3)];
         assert_eq!(found, expected.map(|(name, start, duration, lane)| (name.to_owned(), start, duration, lane)));
+    }
+
+    #[test]
+    fn ids_that_are_too_large_or_names_are_no_ids_of_other_threads() {
+        let json = r#"[{"ph":"X","name":"a","pid":4294967297,"tid":1,"ts":0,"dur":5},
+            {"ph":"X","name":"a","pid":1,"tid":1,"ts":0,"dur":5},{"ph":"X","name":"a","pid":1,"tid":8589934593,"ts":0,"dur":5},
+            {"ph":"X","name":"a","pid":"P","tid":"T","ts":0,"dur":5},{"ph":"X","name":"a","pid":-7,"tid":2,"ts":0,"dur":5}]"#;
+        let mut tracks = Vec::new();
+        for track in trace(json).timeline.tracks {
+            let comm = String::from_utf8(track.comm).unwrap();
+            tracks.push((comm, track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0)));
+        }
+        let expected = [
+            ("thread (pid 4294967297)", None, Some(1)),
+            ("thread", Some(1), Some(1)),
+            ("thread (tid 8589934593)", Some(1), None),
+            ("T (P)", None, None),
+            ("thread", Some(-7), Some(2)),
+        ];
+        assert_eq!(tracks, expected.map(|(comm, pid, tid)| (comm.to_owned(), pid, tid)));
     }
 
     #[test]

@@ -82,7 +82,6 @@ impl Profile {
             frames.push(copy.frame(replaced));
         }
         copy.merge_translated(self, &frames);
-        copy.cut_to_time = self.cut_to_time;
         copy
     }
 
@@ -99,6 +98,7 @@ impl Profile {
     fn merge_translated(&mut self, other: &Self, frames: &[FrameId]) {
         self.perf_names |= other.perf_names;
         self.rows_last |= other.rows_last;
+        self.cut_to_time |= other.cut_to_time;
         self.about.merge(&other.about);
         let mut stacks: Vec<StackId> = Vec::with_capacity(other.stack_count());
         for (parent, frame) in other.stacks.iter() {
@@ -179,6 +179,7 @@ impl Profile {
 mod tests {
     use super::super::profile_of;
     use super::*;
+    use crate::model::stacks::{Counting, MILLION, MILLIONTHS, Row, Unit};
     use proptest::prelude::*;
 
     /// All tables and rows.
@@ -209,6 +210,50 @@ mod tests {
                 profile.merge_renamed(&left, lower);
             }
             prop_assert_eq!(describe(&profile), describe(&merged));
+        }
+    }
+
+    #[test]
+    fn a_merged_profile_still_knows_that_its_rows_are_cut_to_a_time() {
+        let cut = Profile { cut_to_time: true, ..Profile::new() };
+        let mut merged = Profile::new();
+        merged.merge(&cut);
+        assert!(merged.cut_to_time && cut.with_frames(|_, _, frame| *frame).cut_to_time);
+        merged.merge(&Profile::new());
+        assert!(merged.cut_to_time);
+    }
+
+    /// A profile of one row without a stack.
+    fn profile_of_row(unit: Unit, counting: Counting, weight: u64) -> Profile {
+        let mut profile = Profile::new();
+        let series = profile.series_named("samples", unit);
+        profile.series[series].counting = counting;
+        let track = profile.track(Track::default());
+        profile.push(series, Row { track, stack: None, weight, count: 1, time: None });
+        profile
+    }
+
+    #[test]
+    fn whole_weights_become_millionths_unless_they_are_samples_or_too_large() {
+        let millionths = profile_of_row(Unit::Named(MILLIONTHS.to_owned()), Counting::Unknown, 500_000);
+        for (counting, weight, are_one) in [
+            (Counting::Unknown, 3, true),
+            (Counting::Sampled, 3, false),
+            (Counting::Unknown, u64::MAX / MILLION, true),
+            (Counting::Unknown, u64::MAX / MILLION + 1, false),
+        ] {
+            let whole = profile_of_row(Unit::Samples, counting, weight);
+            for (first, second) in [(&whole, &millionths), (&millionths, &whole)] {
+                let mut merged = Profile::new();
+                merged.merge(first);
+                merged.merge(second);
+                assert_eq!(merged.series.len(), if are_one { 1 } else { 2 }, "{counting:?} {weight}");
+                if are_one {
+                    let mut weights: Vec<u64> = merged.series[0].rows.iter().map(|row| row.weight).collect();
+                    weights.sort_unstable();
+                    assert_eq!(weights, [500_000, weight * MILLION]);
+                }
+            }
         }
     }
 }

@@ -33,6 +33,14 @@ impl Table {
         Self { columns: columns.to_vec(), ..Self::default() }
     }
 
+    /// Inserts a column that has the same cell in all rows.
+    pub fn insert_column(&mut self, at: usize, name: &'static str, cell: &Cell) {
+        self.columns.insert(at, name);
+        for row in &mut self.rows {
+            row.insert(at, cell.clone());
+        }
+    }
+
     /// Removes columns in which all cells are empty.
     pub fn drop_empty_columns(&mut self) {
         let is_empty = |at: usize| self.rows.iter().all(|row| row.get(at).is_none_or(Cell::is_empty));

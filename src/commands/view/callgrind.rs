@@ -1,13 +1,14 @@
 //! Lists the instructions of a callgrind file with their costs, like `annotate` does.
 
-use super::recorded::hottest;
-use crate::annotation::{AnnotateFormat, AnnotateOptions, Code, CodeGrouping, HotCode, counted};
+use super::recording::hottest;
+use crate::annotation::callgrind::annotate;
+use crate::annotation::{AnnotateFormat, AnnotateOptions, Code, CodeGrouping, HotCode};
 use crate::error::Warnings;
 use crate::io::{InPath, OutPath};
 use crate::pipeline::Job;
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::Input;
-use crate::records::callgrind;
+use crate::records::callgrind::sniff;
 
 /// The `code` hottest listings, if the only input is a callgrind file with instructions. Code that can't be listed is
 /// omitted from the page without an error.
@@ -17,7 +18,7 @@ pub(super) fn code(inputs: &[InPath], code: usize, load: &LoadOptions, job: &Job
         return None;
     }
     let input = Input::open(path).ok()?;
-    if !callgrind::sniff(&input.bytes) {
+    if !sniff(&input.bytes) {
         return None;
     }
     let asked = AnnotateOptions {
@@ -25,12 +26,11 @@ pub(super) fn code(inputs: &[InPath], code: usize, load: &LoadOptions, job: &Job
         output: OutPath::Stdout,
         code: hottest(code),
         recording: load.recording(),
-        told: CodeGrouping::default(),
+        grouping: CodeGrouping::default(),
         format: AnnotateFormat::Json,
     };
     // The file was already read for the profile, so its warnings have been reported.
-    let mut annotation = counted::annotate(&input.bytes, &asked, job, &mut Warnings::new()).ok()?;
-    annotation.listings.retain(|listing| !matches!(listing.code, Code::SourceLines { .. }));
-    let is_listed = annotation.listings.iter().any(|listing| matches!(listing.code, Code::Listed { .. }));
-    is_listed.then(|| HotCode { annotation, spots: Vec::new() })
+    let annotation = annotate(&input.bytes, &asked, job, &mut Warnings::new()).ok()?;
+    let is_listed = annotation.listings.iter().any(|listing| matches!(listing.code, Code::Instructions { .. }));
+    is_listed.then(|| HotCode { annotation, instructions: Vec::new() })
 }

@@ -1,18 +1,19 @@
 //! Combines listings: merges the versions of a function, or reduces listings to costs by source line.
 
-use super::annotated::{Calls, Code, Line, Listing, SourceFile, SourceLine, SourceLineCosts};
 use super::costs::Costs;
+use super::listing::{Calls, Code, Listing, Row, SourceFile, SourceLine};
 use super::options::CodeGrouping;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
 /// Combines listings as the user asked for. Listings with the same function name must be adjacent.
-pub(super) fn regroup(listings: Vec<Listing>, how: CodeGrouping) -> Vec<Listing> {
-    let mut listings = if how.merge { merge_versions(listings) } else { listings };
-    if how.by_line {
+pub(super) fn regroup(listings: Vec<Listing>, grouping: CodeGrouping) -> Vec<Listing> {
+    let mut listings = if grouping.merge { merge_versions(listings) } else { listings };
+    if grouping.by_line {
         for listing in &mut listings {
-            if matches!(listing.code, Code::Listed { .. }) {
-                listing.code = sum_by_line(&[&*listing]);
+            if matches!(listing.code, Code::Instructions { .. }) {
+                let LineSums { rows, files } = sum_by_line(std::slice::from_ref(listing));
+                (listing.code, listing.rows, listing.files) = (Code::SourceLines, rows, files);
             }
         }
     }
@@ -33,101 +34,95 @@ fn merge_versions(listings: Vec<Listing>) -> Vec<Listing> {
 }
 
 /// Merges the versions of a function into one listing: by instruction if all have the same machine code, otherwise by
-/// source line. If no line is known, the listing says so instead of showing code. `None` if `codes` is empty.
-fn merge(codes: Vec<Listing>) -> Option<Listing> {
-    let mut versions = Vec::new();
-    let mut inclusive = Vec::new();
-    let mut costs = Costs::default();
-    for code in &codes {
-        versions.extend(code.versions.iter().cloned());
-        inclusive.extend(code.inclusive.iter().cloned());
-        costs.join(&code.costs);
-    }
-    if !are_same(&codes) {
-        let mut code = sum_by_line(&codes.iter().collect::<Vec<_>>());
-        if let Code::SourceLines { lines, .. } = &code
-            && lines.iter().all(|line| line.source.is_none())
-        {
-            code = Code::Missing(NO_LINES_TO_MERGE_BY.into());
+/// source line. If no line is known, the listing says so instead of showing code. `None` if there are no versions.
+fn merge(versions: Vec<Listing>) -> Option<Listing> {
+    let by_line = if are_same(&versions) { None } else { Some(sum_by_line(&versions)) };
+    let mut versions = versions.into_iter();
+    let mut merged = versions.next()?;
+    for other in versions {
+        merged.costs.join(&other.costs);
+        if by_line.is_none() {
+            join_rows(&mut merged.rows, &other.rows);
         }
-        let first = codes.into_iter().next()?;
-        return Some(Listing { versions, costs, inclusive, code, ..first });
+        merged.versions.extend(other.versions);
+        merged.inclusive.extend(other.inclusive);
     }
-    let mut codes = codes.into_iter();
-    let mut first = codes.next()?;
-    for other in codes {
-        join_lines(&mut first.code, &other.code);
+    if let Some(LineSums { rows, files }) = by_line {
+        let is_any_known = rows.iter().any(|row| row.source.is_some());
+        if is_any_known {
+            (merged.code, merged.rows, merged.files) = (Code::SourceLines, rows, files);
+        } else {
+            let code = Code::Missing(NO_LINES_TO_MERGE_BY.into());
+            (merged.code, merged.rows, merged.files) = (code, Vec::new(), Vec::new());
+        }
     }
-    Some(Listing { versions, costs, inclusive, ..first })
+    Some(merged)
 }
 
 const NO_LINES_TO_MERGE_BY: &str =
     "its compiled versions differ and have no source lines to merge by; leave out --merge to list each one";
 
 /// True if all versions have the same machine code.
-fn are_same(codes: &[Listing]) -> bool {
-    let [first, others @ ..] = codes else { return true };
-    others.is_empty()
-        || (machine_code(first).is_some() && others.iter().all(|code| machine_code(code) == machine_code(first)))
-}
-
-fn machine_code(listing: &Listing) -> Option<&[u8]> {
-    match &listing.code {
-        Code::Listed { bytes, .. } => Some(bytes),
-        _ => None,
-    }
+fn are_same(versions: &[Listing]) -> bool {
+    let [first, others @ ..] = versions else { return true };
+    others.is_empty() || (!first.bytes().is_empty() && others.iter().all(|other| other.bytes() == first.bytes()))
 }
 
 /// Adds the costs of a version with the same machine code, instruction by instruction.
-fn join_lines(code: &mut Code, other: &Code) {
-    let (Code::Listed { lines, .. }, Code::Listed { lines: others, .. }) = (code, other) else { return };
-    for (line, other) in lines.iter_mut().zip(others) {
+fn join_rows(rows: &mut [Row], others: &[Row]) {
+    for (row, other) in rows.iter_mut().zip(others) {
         if let Some(costs) = &other.costs {
-            line.costs.get_or_insert_default().join(costs);
+            row.costs.get_or_insert_default().join(costs);
         }
-        Calls::join(&mut line.calls, &other.calls);
+        Calls::join(&mut row.calls, &other.calls);
     }
 }
 
-/// Sums costs by source line over several listings. Listings without code count for an unknown line.
-fn sum_by_line(codes: &[&Listing]) -> Code {
+/// Rows for source lines, and the files that they refer to.
+struct LineSums {
+    rows: Vec<Row>,
+    files: Vec<SourceFile>,
+}
+
+/// Sums costs by source line over several listings. Listings without instructions count for an unknown line.
+fn sum_by_line(listings: &[Listing]) -> LineSums {
     let mut files: Vec<SourceFile> = Vec::new();
     let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
     let mut sums: BTreeMap<Option<SourceLine>, (Costs, Vec<Calls>)> = BTreeMap::new();
-    for listing in codes {
-        let Code::Listed { lines, files: own, .. } = &listing.code else {
+    for listing in listings {
+        if !matches!(listing.code, Code::Instructions { .. }) {
             sums.entry(None).or_default().0.join(&listing.costs);
             continue;
-        };
-        for Line { source, costs, calls, .. } in
-            lines.iter().filter(|line| line.costs.is_some() || !line.calls.is_empty())
-        {
-            let source = source.map(|source| {
-                let file = &own[source.file];
+        }
+        for row in listing.rows.iter().filter(|row| row.has_data()) {
+            let source = row.source.map(|source| {
+                let file = &listing.files[source.file];
                 let number = *numbers.entry(&file.name).or_insert(files.len());
                 if number == files.len() {
                     files.push(file.clone());
                 }
                 SourceLine { file: number, ..source }
             });
-            let sums = sums.entry(source).or_default();
-            costs.iter().for_each(|costs| sums.0.join(costs));
-            sums.1.extend_from_slice(calls);
+            let (costs, calls) = sums.entry(source).or_default();
+            if let Some(own) = &row.costs {
+                costs.join(own);
+            }
+            calls.extend_from_slice(&row.calls);
         }
     }
-    let lines = sums.into_iter().map(|(source, (costs, all))| {
+    let mut rows = Vec::with_capacity(sums.len());
+    for (source, (costs, all_calls)) in sums {
         let mut calls = Vec::new();
-        Calls::join(&mut calls, &all);
-        SourceLineCosts { source, costs, calls }
-    });
-    let lines = lines.collect();
-    Code::SourceLines { files, lines }
+        Calls::join(&mut calls, &all_calls);
+        rows.push(Row { instruction: None, source, costs: Some(costs), calls });
+    }
+    LineSums { rows, files }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::annotated::Version;
     use super::super::costs::Cost;
+    use super::super::listing::{Instruction, Version};
     use super::*;
     use crate::analysis::category::Category;
     use crate::model::Pid;
@@ -140,16 +135,13 @@ mod tests {
 
     /// Creates code with two instructions: the first in source line `first` (`None`: unknown), the second in line 8.
     fn code(number: usize, bytes: [u8; 2], first: Option<u32>, counts: [u64; 2]) -> Listing {
-        let line = |offset: u64, line: Option<u32>, count: u64| Line {
-            offset,
-            len: 1,
-            text: "nop".into(),
+        let row = |offset: u64, line: Option<u32>, count: u64| Row {
+            instruction: Some(Instruction { offset, len: 1, text: "nop".into(), target: None }),
             costs: (count > 0).then(|| costs(count)),
-            target: None,
             source: line.map(|line| SourceLine { file: 0, line }),
             calls: Vec::new(),
         };
-        let lines = vec![line(0, first, counts[0]), line(1, first.map(|_| 8), counts[1])];
+        let rows = vec![row(0, first, counts[0]), row(1, first.map(|_| 8), counts[1])];
         let files = vec![SourceFile::new(b"a.js", None)];
         let own = costs(counts[0] + counts[1]);
         let (category, pid, extent, loaded) = (Category::Jit(None), Pid(1), Some((0, 2)), None);
@@ -169,13 +161,16 @@ mod tests {
             all_versions: 2,
             costs: own,
             inclusive: Vec::new(),
-            code: Code::Listed { addr: 0, bytes: bytes.to_vec(), lines, files },
+            code: Code::Instructions { addr: 0, bytes: bytes.to_vec() },
+            rows,
+            files,
         }
     }
 
-    fn samples_by_line(code: &Code) -> Vec<(Option<u32>, u64)> {
-        let Code::SourceLines { lines, .. } = code else { panic!("{code:?}") };
-        lines.iter().map(|line| (line.source.map(|source| source.line), line.costs.samples())).collect()
+    fn samples_by_line(listing: &Listing) -> Vec<(Option<u32>, u64)> {
+        assert!(matches!(listing.code, Code::SourceLines), "{listing:?}");
+        let samples = |row: &Row| row.costs.as_ref().map_or(0, Costs::samples);
+        listing.rows.iter().map(|row| (row.source.map(|source| source.line), samples(row))).collect()
     }
 
     const MERGE: CodeGrouping = CodeGrouping { merge: true, by_line: false };
@@ -185,8 +180,8 @@ mod tests {
         let listings = regroup(vec![code(1, [1, 2], Some(7), [3, 0]), code(2, [1, 2], Some(7), [1, 1])], MERGE);
         let [listing] = &listings[..] else { panic!("{listings:?}") };
         assert_eq!((listing.versions.len(), listing.costs.samples()), (2, 5));
-        let Code::Listed { lines, .. } = &listing.code else { panic!("{listing:?}") };
-        let counts: Vec<_> = lines.iter().map(|line| line.costs.as_ref().map(Costs::samples)).collect();
+        assert!(matches!(listing.code, Code::Instructions { .. }), "{listing:?}");
+        let counts: Vec<_> = listing.rows.iter().map(|line| line.costs.as_ref().map(Costs::samples)).collect();
         assert_eq!(counts, [Some(4), Some(1)]);
     }
 
@@ -194,7 +189,7 @@ mod tests {
     fn versions_that_differ_are_summed_by_source_line() {
         let listings = regroup(vec![code(1, [1, 2], Some(7), [3, 1]), code(2, [1, 3], Some(7), [1, 1])], MERGE);
         assert_eq!(listings.len(), 1);
-        assert_eq!(samples_by_line(&listings[0].code), [(Some(7), 4), (Some(8), 2)]);
+        assert_eq!(samples_by_line(&listings[0]), [(Some(7), 4), (Some(8), 2)]);
         let without = regroup(vec![code(1, [1, 2], None, [3, 1]), code(2, [1, 3], None, [1, 1])], MERGE);
         assert!(
             matches!(&without[0].code, Code::Missing(why) if why.contains("compiled versions differ")),
@@ -206,8 +201,8 @@ mod tests {
     #[test]
     fn lines_can_be_reported_alone_and_other_names_stay_apart() {
         let listings = vec![code(1, [1, 2], Some(7), [3, 1]), code(1, [1, 2], None, [2, 0])];
-        let told = regroup(listings, CodeGrouping { merge: true, by_line: true });
-        let all: Vec<_> = told.iter().map(|listing| samples_by_line(&listing.code)).collect();
+        let by_line = regroup(listings, CodeGrouping { merge: true, by_line: true });
+        let all: Vec<_> = by_line.iter().map(samples_by_line).collect();
         assert_eq!(all, [vec![(Some(7), 3), (Some(8), 1)], vec![(None, 2)]]);
     }
 }

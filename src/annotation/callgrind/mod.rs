@@ -6,18 +6,18 @@
 //! jitdump. Calls and their inclusive costs are shown as callgrind states them.
 
 mod functions;
-mod lister;
 
-use super::annotated::{Annotation, EventTotal, Precision};
 use super::costs::Costs;
 use super::functions::Function;
-use super::hot::pick;
+use super::grouping::regroup;
+use super::lister::{CodeFiles, Lister};
 use super::names::Names;
 use super::options::AnnotateOptions;
-use super::together;
+use super::overview::{Annotation, EventTotal, Precision};
 use crate::analysis::filter::Filter;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::model::Pid;
+use crate::model::abi::HOST_MACHINE;
 use crate::model::stacks::{Unit, Weight};
 use crate::pipeline::Job;
 use crate::pipeline::callgrind::{directory, pid_in_name, processes};
@@ -26,8 +26,8 @@ use crate::records::callgrind::{InstructionCosts, instruction_costs};
 use crate::resolve::symbols::images::Images;
 use crate::sources::find;
 use crate::sources::raw_code::RawCode;
-use functions::{Booked, Objects};
-use lister::CountedLister;
+use functions::{CallgrindCosts, Objects};
+use rustc_hash::FxHashMap;
 
 /// Annotates the functions that the options select. Fails if the file doesn't have costs per instruction.
 pub(crate) fn annotate(
@@ -36,38 +36,52 @@ pub(crate) fn annotate(
     job: &Job,
     warnings: &mut Warnings,
 ) -> Result<Annotation> {
-    let costs = checked(instruction_costs(bytes, warnings), options, warnings)?;
+    let costs = instruction_costs(bytes, warnings);
+    check(&costs, options, warnings)?;
     let path = options.input.path();
-    let beside = path.and_then(directory);
+    let directory = path.and_then(directory);
     let pid = Pid(costs.pid.or_else(|| pid_in_name(path?)).unwrap_or(0));
     let processes = processes(pid);
-    let found = find(&processes, &options.recording.sources, beside, warnings);
-    let loaded = found.load(&processes, &job.pool, warnings);
+    let found = find(&processes, &options.recording.sources, directory, warnings);
+    let sources = found.load(&processes, &job.pool, warnings);
     let raw = RawCode::find_usual(path, pid, options.recording.sources.force, warnings);
-    let raw = raw.as_ref().map(|raw| raw.match_first_map(&loaded, warnings)).unwrap_or_default();
-    let objects = Objects::new(&costs, beside);
-    let images = Images::new(objects.dsos.iter(), options.recording.symbols.search.clone());
-    let booked = Booked { costs: &costs, loaded: &loaded, raw: &raw, objects: &objects, images: &images, pid };
-    let (functions, stated) = booked.functions(options, job, warnings);
+    let raw = raw.as_ref().map(|raw| raw.match_first_map(&sources, warnings)).unwrap_or_default();
+    let objects = Objects::new(&costs, directory);
+    let symbols = &options.recording.symbols;
+    let images = Images::new(objects.dsos.iter(), symbols.search.clone());
+    let code = CodeFiles {
+        sources: &sources,
+        images: &images,
+        dsos: &objects.dsos,
+        processes: &processes,
+        raw: &raw,
+        machine: sources.machine.unwrap_or(HOST_MACHINE),
+        load_times: &FxHashMap::default(),
+        source_names: &costs.files,
+        symbols,
+    };
+    let callgrind = CallgrindCosts { costs: &costs, code: &code, objects: &objects, pid };
+    let functions = callgrind.functions(job, warnings);
     let names = Names::new(&functions, Weight::Period);
-    let picked = pick(&functions, &names, &options.code);
-    let lister = CountedLister { booked: &booked, options, names: &names };
-    let listings = lister.listings(&picked, &functions, &stated, job, warnings);
+    let picked = names.pick(&functions, &options.code);
+    let lister = Lister { code: &code, names: &names, targets: &callgrind, syntax: options.code.syntax };
+    let listings = lister.list(&picked, &functions, job, warnings);
     let annotation = Annotation {
         weight: Weight::Period,
         events: events(&costs, &functions, &options.recording.event),
         first: None,
         names: names.summaries(&picked, &functions),
-        all: (names.len(), functions.len()),
+        all_names: names.len(),
+        all_codes: functions.len(),
         hottest: names.hottest(&functions),
-        listings: together::regroup(listings, options.told),
+        listings: regroup(listings, options.grouping),
     };
     warnings.append(images.into_warnings());
     Ok(annotation)
 }
 
 /// Checks that the request can be answered, and warns if the costs don't add up to the stated totals.
-fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Warnings) -> Result<InstructionCosts> {
+fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut Warnings) -> Result<()> {
     if !costs.has_addresses {
         let remedy = "run the program again with valgrind --tool=callgrind --dump-instr=yes".to_owned();
         return Err(Error::new("has costs per line, not per instruction").with_remedy(Some(remedy)));
@@ -90,7 +104,7 @@ fn checked(costs: InstructionCosts, options: &AnnotateOptions, warnings: &mut Wa
             )));
         }
     }
-    Ok(costs)
+    Ok(())
 }
 
 /// The events that the user wants and that have any costs.

@@ -1,7 +1,7 @@
 //! The columns of section `code` for instructions, their targets and their source lines. Each text is stored once.
 
 use super::super::names::PageNames;
-use crate::annotation::{Code, Line, LineTarget, Listing, SourceFile, TargetPlace};
+use crate::annotation::{Instruction, Listing, Target, TargetOwner};
 use crate::model::printable::readable;
 use crate::render::viewer::Section;
 use crate::resolve::disasm::TargetKind;
@@ -17,7 +17,7 @@ const BETWEEN: u32 = 6;
 
 /// The instructions of all listings in order.
 #[derive(Debug, Default)]
-pub(super) struct Spelled {
+pub(super) struct InstructionColumns {
     instructions: Vec<u32>,
     texts: NumberedValues<InstructionText>,
     targets: Vec<BranchTarget>,
@@ -95,43 +95,42 @@ impl<T: Clone + Eq + std::hash::Hash> NumberedValues<T> {
     }
 }
 
-impl Spelled {
+impl InstructionColumns {
     /// Appends the instructions of a listing.
     pub(super) fn add(&mut self, listing: &Listing, names: &PageNames) {
-        let Code::Listed { lines, files, .. } = &listing.code else { return };
-        let mut before = SourceStart { at: 0, file: 0, line: 0 };
-        // Each listing starts with a new entry for its source line.
-        let mut is_first = true;
-        for (number, line) in lines.iter().enumerate() {
+        let mut before = None;
+        for (number, row) in listing.rows.iter().enumerate() {
+            let Some(instruction) = &row.instruction else { continue };
             let at = self.instructions.len() as u64;
-            let text = self.texts.number(InstructionText { text: spelling(line), len: line.len });
-            self.instructions.push(text);
-            self.add_target(at, number, line, lines, names);
-            let (file, line) = line
-                .source
-                .map_or((0, 0), |source| (self.files.number(files[source.file].name.clone()) + 1, source.line));
-            if is_first || (file, line) != (before.file, before.line) {
-                before = SourceStart { at, file, line };
-                self.sources.push(SourceStart { ..before });
+            let text = InstructionText { text: text_without_target(instruction), len: instruction.len };
+            self.instructions.push(self.texts.number(text));
+            self.add_target(at, number, instruction, listing, names);
+            let (file, line) = match row.source {
+                Some(source) => (self.files.number(listing.files[source.file].name.clone()) + 1, source.line),
+                None => (0, 0),
+            };
+            // Each listing starts with a new entry for its source line.
+            if before != Some((file, line)) {
+                before = Some((file, line));
+                self.sources.push(SourceStart { at, file, line });
             }
-            is_first = false;
         }
-        self.add_lines(lines, files);
+        self.add_lines(listing);
     }
 
     /// Adds the address that an instruction refers to, if there is one and it is worth showing.
-    fn add_target(&mut self, at: u64, number: usize, line: &Line, lines: &[Line], names: &PageNames) {
-        let Some(LineTarget { addr, kind, place }) = &line.target else { return };
-        let to = match place {
-            TargetPlace::Inside(offset) => match lines.binary_search_by_key(offset, |line| line.offset) {
-                Ok(to) => TargetTo::Inside(to as i64 - number as i64),
+    fn add_target(&mut self, at: u64, number: usize, instruction: &Instruction, listing: &Listing, names: &PageNames) {
+        let Some(Target { addr, kind, owner }) = &instruction.target else { return };
+        let to = match owner {
+            TargetOwner::Inside(offset) => match listing.find_start(*offset) {
+                Some(to) => TargetTo::Inside(to as i64 - number as i64),
                 // The target is in the middle of an instruction, so it has no number.
-                Err(_) => self.out(String::new(), 0, *addr),
+                None => self.out(String::new(), 0, *addr),
             },
-            TargetPlace::Function(name, offset) => self.out(names.target(name), *offset, *addr),
+            TargetOwner::Function(name, offset) => self.out(names.target(name), *offset, *addr),
             // The instruction's text already contains the number.
-            TargetPlace::Unknown if *kind == TargetKind::Immediate => return,
-            TargetPlace::Unknown => self.out(String::new(), 0, *addr),
+            TargetOwner::Unknown if *kind == TargetKind::Immediate => return,
+            TargetOwner::Unknown => self.out(String::new(), 0, *addr),
         };
         self.targets.push(BranchTarget { at, kind: *kind, to });
     }
@@ -141,9 +140,12 @@ impl Spelled {
     }
 
     /// Adds the source lines that have instructions, and short gaps between them.
-    fn add_lines(&mut self, lines: &[Line], files: &[SourceFile]) {
-        for (number, file) in files.iter().enumerate().filter(|(_, file)| file.text.is_some()) {
-            let own = lines.iter().filter_map(|line| line.source).filter(|source| source.file == number);
+    fn add_lines(&mut self, listing: &Listing) {
+        for (number, file) in listing.files.iter().enumerate() {
+            if file.text.is_none() {
+                continue;
+            }
+            let own = listing.rows.iter().filter_map(|row| row.source).filter(|source| source.file == number);
             let mut wanted: Vec<u32> = own.map(|source| source.line).collect();
             wanted.sort_unstable();
             wanted.dedup();
@@ -159,7 +161,7 @@ impl Spelled {
     }
 
     /// Writes all columns.
-    pub(super) fn columns(&self, section: Section) -> Section {
+    pub(super) fn write(&self, section: Section) -> Section {
         // Renumber the texts so that the most frequent ones have the smallest numbers, which take less space.
         let mut uses = vec![0u64; self.texts.list.len()];
         self.instructions.iter().for_each(|&text| uses[text as usize] += 1);
@@ -224,10 +226,13 @@ fn gaps(numbers: impl Iterator<Item = u64>) -> impl Iterator<Item = u64> {
 }
 
 /// An instruction's text without the address of a branch target, which the page adds itself.
-fn spelling(line: &Line) -> String {
-    let branch = line.target.as_ref().filter(|target| matches!(target.kind, TargetKind::Jump | TargetKind::Call));
-    let address = branch.map(|target| format!("{:x}", target.addr));
-    let text = address.and_then(|address| line.text.strip_suffix(&address)).unwrap_or(&line.text);
+fn text_without_target(instruction: &Instruction) -> String {
+    let mut text = instruction.text.as_str();
+    if let Some(target) = &instruction.target
+        && matches!(target.kind, TargetKind::Jump | TargetKind::Call)
+    {
+        text = text.strip_suffix(&format!("{:x}", target.addr)).unwrap_or(text);
+    }
     text.trim_end().trim_end_matches(" 0x").trim_end().to_owned()
 }
 

@@ -4,7 +4,7 @@
 use super::findings::{self, Findings};
 use super::jit::Compiled;
 use super::names::PageNames;
-use crate::annotation::hot::hot_code;
+use crate::annotation::recording::hot_code;
 use crate::annotation::{CodeOptions, HotCode};
 use crate::error::Warnings;
 use crate::model::Nanos;

@@ -1,18 +1,20 @@
-//! Adds source lines to instructions. They come from jitdumps for JIT code, from DWARF for native code, and from BTF
-//! for BPF programs. Their text is read from the source file if it is on this machine; for BPF programs, BTF has it.
+//! Adds source lines to instructions. They are what the input states (callgrind), otherwise they come from jitdumps for
+//! JIT code, from DWARF for native code, and from BTF for BPF programs. Their text is read from the source file if it is
+//! on this machine; for BPF programs, BTF has it.
 
-use super::annotated::{Code, Line, Listing, SourceFile, SourceLine, SourceText};
-use super::functions::{CodePlace, Function};
+use super::functions::{Function, FunctionCode};
+use super::lister::CodeFiles;
+use super::listing::{Code, Listing, Row, SourceFile, SourceLine, SourceText};
 use crate::analysis::quantity::grouped;
 use crate::error::{Error, Warning, Warnings};
 use crate::io::door::{Holes, Kind, Named};
 use crate::model::bpf::BpfFunctionId;
 use crate::pipeline::Job;
-use crate::pipeline::recording::Resolution;
 use crate::resolve::code_map::CodeId;
 use crate::resolve::dso::DsoId;
 use crate::resolve::frames::Frame;
 use crate::resolve::symbols::files::SearchOptions;
+use crate::resolve::symbols::images::Images;
 use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
@@ -22,8 +24,8 @@ use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 
 /// Finds source lines and their text. Reads each file only once.
-pub(super) struct Sources<'a> {
-    resolution: &'a Resolution<'a>,
+pub(super) struct SourceLines<'a> {
+    code: &'a CodeFiles<'a>,
     /// The source lines of the native code of all listings, sorted by address for each file. They are looked up
     /// together, because opening a file with its DWARF is slow.
     native: FxHashMap<DsoId, Vec<CodeOrigin>>,
@@ -38,89 +40,108 @@ struct CodeOrigin {
     line: u32,
 }
 
+/// callgrind's placeholder for an unknown file, and for memory that no file backs.
+pub(super) const UNKNOWN_FILE: &[u8] = b"???";
+
 /// Maximum size of a source file in bytes. Larger ones are not read.
 const LONGEST: u64 = 64 << 20;
 
-impl<'a> Sources<'a> {
-    /// Looks up the source lines of all native code in the listings.
+impl<'a> SourceLines<'a> {
+    /// Looks up the source lines of all native code in the listings for which the input states none.
     pub(super) fn new(
-        resolution: &'a Resolution<'a>,
-        symbols: &SymbolOptions,
-        listed: &[(&Function, &mut Listing)],
+        code: &'a CodeFiles<'a>,
+        listed: &[&Function],
+        listings: &[Listing],
         job: &Job,
         warnings: &mut Warnings,
     ) -> Self {
         let mut addresses: BTreeMap<DsoId, Vec<u64>> = BTreeMap::new();
-        for (function, listing) in listed {
-            if let (CodePlace::File(dso, _), Code::Listed { addr, lines, .. }) = (&function.place, &listing.code) {
-                addresses.entry(*dso).or_default().extend(lines.iter().map(|line| addr + line.offset));
+        for (function, listing) in listed.iter().zip(listings) {
+            if let (FunctionCode::File(dso, _), Code::Instructions { addr, .. }) = (&function.code, &listing.code)
+                && !function.stated.is_exact
+            {
+                let offsets = listing.rows.iter().filter_map(|row| Some(row.instruction.as_ref()?.offset));
+                addresses.entry(*dso).or_default().extend(offsets.map(|offset| addr + offset));
             }
         }
-        let options = SymbolOptions { lines: true, inlines: true, ..symbols.clone() };
+        let options = SymbolOptions { lines: true, inlines: true, ..code.symbols.clone() };
         let mut native = FxHashMap::default();
         for (dso, mut offsets) in addresses {
             offsets.sort_unstable();
             offsets.dedup();
             let request = Request { dso, offsets, base: Base::Linked(0) };
-            native.insert(dso, find_lines(&request, resolution, &options, job, warnings));
+            native.insert(dso, find_lines(&request, code.images, &options, job, warnings));
         }
-        Self { resolution, native, texts: Texts::new(&symbols.search) }
+        Self { code, native, texts: Texts::new(&code.symbols.search) }
     }
 
     /// Adds source lines to the instructions of a listing.
     pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
-        let Code::Listed { addr, lines, files, .. } = &mut listing.code else { return };
+        let Code::Instructions { addr, .. } = listing.code else { return };
         let jit_origins;
-        let (origins, start) = match function.place {
-            CodePlace::Jit(code) => {
+        let (origins, start): (&[CodeOrigin], u64) = match function.code {
+            FunctionCode::Jit(code) => {
                 jit_origins = self.jit_origins(code);
                 (&jit_origins, 0)
             }
-            CodePlace::File(dso, _) => match self.native.get(&dso) {
-                Some(origins) => (origins, *addr),
-                None => return,
-            },
-            CodePlace::Bpf(id) => return self.add_bpf_lines(id, lines, files),
-            CodePlace::Unknown(_) => return,
+            FunctionCode::File(dso, _) => (self.native.get(&dso).map_or(&[], Vec::as_slice), addr),
+            FunctionCode::Bpf(id) => return self.add_bpf_lines(id, &mut listing.rows, &mut listing.files),
+            FunctionCode::Unknown(_) => return,
         };
         let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
-        for line in lines {
-            let after = origins.partition_point(|origin| origin.at <= start + line.offset);
-            let Some(origin) = origins[..after].last() else { continue };
-            if origin.line == 0 {
+        for row in &mut listing.rows {
+            let Some(instruction) = &row.instruction else { continue };
+            let stated = function.stated.lines.get(&instruction.offset);
+            let (name, line): (&[u8], u32) = match stated.and_then(|line| self.stated_line(*line)) {
+                Some(stated) => stated,
+                None => {
+                    let after = origins.partition_point(|origin| origin.at <= start + instruction.offset);
+                    let Some(origin) = origins[..after].last() else { continue };
+                    (&origin.file, origin.line)
+                }
+            };
+            if line == 0 {
                 continue;
             }
-            let number = *numbers.entry(&origin.file).or_insert(files.len());
-            if number == files.len() {
-                let text = match self.resolution.sources.maps.source_text(&origin.file) {
+            let number = *numbers.entry(name).or_insert(listing.files.len());
+            if number == listing.files.len() {
+                let text = match self.code.sources.maps.source_text(name) {
                     // A source map has this file's text. If it hasn't, the file isn't read from disk either, because a
                     // source map can name any file.
-                    Some(authored) => self.texts.add_authored(&origin.file, authored),
-                    None => self.texts.read(&origin.file),
+                    Some(authored) => self.texts.add_authored(name, authored),
+                    None => self.texts.read(name),
                 };
-                files.push(SourceFile::new(&origin.file, text));
+                listing.files.push(SourceFile::new(name, text));
             }
-            line.source = Some(SourceLine { file: number, line: origin.line });
+            row.source = Some(SourceLine { file: number, line });
         }
     }
 
+    /// The file and number of a source line that the input states; `None` if its file is unknown.
+    fn stated_line(&self, source: SourceLine) -> Option<(&'a [u8], u32)> {
+        let name = self.code.source_names.get(source.file)?;
+        (name != UNKNOWN_FILE).then_some((name, source.line))
+    }
+
     /// Takes lines and their texts from the recording's BTF, because the source file may have changed.
-    fn add_bpf_lines(&self, id: BpfFunctionId, lines: &mut [Line], files: &mut Vec<SourceFile>) {
-        let Some(function) = self.resolution.survey.processes.bpf_functions.get(id.0 as usize) else { return };
+    fn add_bpf_lines(&self, id: BpfFunctionId, rows: &mut [Row], files: &mut Vec<SourceFile>) {
+        let Some(function) = self.code.bpf_function(id) else { return };
         let mut numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
         let mut texts: Vec<BTreeMap<u32, String>> = Vec::new();
-        for line in lines {
-            let Some(known) = function.line_at(line.offset).filter(|known| known.line > 0) else { continue };
+        for row in rows {
+            let Some(instruction) = &row.instruction else { continue };
+            let known = function.line_at(instruction.offset);
+            let Some(known) = known.filter(|known| known.line > 0) else { continue };
             let file = function.text(known.file);
-            let number = *numbers.entry(file).or_insert_with(|| {
+            let number = *numbers.entry(file).or_insert(texts.len());
+            if number == texts.len() {
                 texts.push(BTreeMap::new());
                 files.push(SourceFile::new(file, None));
-                texts.len() - 1
-            });
+            }
             texts[number]
                 .entry(known.line)
                 .or_insert_with(|| String::from_utf8_lossy(function.text(known.text)).trim_end().to_owned());
-            line.source = Some(SourceLine { file: number, line: known.line });
+            row.source = Some(SourceLine { file: number, line: known.line });
         }
         for (file, mut text) in files.iter_mut().zip(texts) {
             text.retain(|_, text| !text.is_empty());
@@ -135,7 +156,7 @@ impl<'a> Sources<'a> {
 
     fn jit_origins(&self, code: CodeId) -> Vec<CodeOrigin> {
         let mut origins = Vec::new();
-        for line in self.resolution.sources.map.code(code).lines.entries() {
+        for line in self.code.sources.map.code(code).lines.entries() {
             origins.push(CodeOrigin { at: line.offset, file: line.file.to_vec(), line: line.line });
         }
         origins
@@ -145,12 +166,12 @@ impl<'a> Sources<'a> {
 /// Finds the source line at each address. If calls are inlined there, it is that of the innermost one.
 fn find_lines(
     request: &Request,
-    resolution: &Resolution<'_>,
+    images: &Images<'_>,
     options: &SymbolOptions,
     job: &Job,
     warnings: &mut Warnings,
 ) -> Vec<CodeOrigin> {
-    let parts = symbols::resolve(std::slice::from_ref(request), &resolution.images, options, &job.pool, warnings);
+    let parts = symbols::resolve(std::slice::from_ref(request), images, options, &job.pool, warnings);
     let answers = parts.iter().flat_map(|part| (0..part.len()).map(move |index| (part, index)));
     let mut origins = Vec::with_capacity(request.offsets.len());
     for ((part, index), &addr) in answers.zip(&request.offsets) {
@@ -164,7 +185,7 @@ fn find_lines(
 
 /// The texts of source files. Each file is read once.
 #[derive(Debug)]
-pub(super) struct Texts {
+struct Texts {
     known: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
     search: SearchOptions,
     /// Warnings about source files that exist but couldn't be read.
@@ -181,12 +202,12 @@ enum Unshown {
 }
 
 impl Texts {
-    pub(super) fn new(search: &SearchOptions) -> Self {
+    fn new(search: &SearchOptions) -> Self {
         Self { known: FxHashMap::default(), search: search.clone(), warnings: Warnings::new(), hidden: BTreeMap::new() }
     }
 
     /// The lines of a source file; `None` if it doesn't exist or may not be shown.
-    pub(super) fn read(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
+    fn read(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
         if let Some(known) = self.known.get(name) {
             return known.clone();
         }
@@ -211,7 +232,7 @@ impl Texts {
         known.or_insert_with(|| text.map(|text| text.lines().map(str::to_owned).collect())).clone()
     }
 
-    pub(super) fn into_warnings(mut self) -> Warnings {
+    fn into_warnings(mut self) -> Warnings {
         for (why, (path, count)) in self.hidden {
             let more = if count > 1 { format!(" (nor for {} more files)", grouped(count - 1)) } else { String::new() };
             let message = format!("source not shown{more}: {why} (show it with --trust-sources)");
