@@ -198,7 +198,7 @@ fn line_end(text: &[u8], start: usize) -> usize {
 /// look like this, so they are recognized without parsing.
 fn is_usual_frame(line: &[u8]) -> bool {
     let Some((indent, rest)) = line.split_first_chunk::<{ 1 + ADDRESS_WIDTH }>() else { return false };
-    if indent[0] != b'\t' || !rest.first().is_none_or(|byte| *byte == b' ') {
+    if indent[0] != b'\t' || rest.first().is_some_and(|byte| *byte != b' ') {
         return false;
     }
     let blanks = indent[1..].iter().take_while(|byte| **byte == b' ').count();
@@ -261,11 +261,13 @@ pub fn cut_without_source_lines(buffer: &[u8], layout: &Layout) -> usize {
     if is_one_line_sample { end + 1 } else { cut(buffer, layout) }
 }
 
-/// Offset of the last header in the buffer that is a complete line; 0 if there is none.
+/// Offset of the last header in the buffer that is a complete line; 0 if there is none near the end.
 fn last_header(buffer: &[u8], layout: &Layout) -> usize {
+    /// Stacks are shorter. The limit bounds the time for texts without samples.
+    const NEAR: usize = 1 << 17;
     let mut end = memchr::memrchr(b'\n', buffer).unwrap_or(0);
     let mut below: &[u8] = b"";
-    while end > 0 {
+    while end > buffer.len().saturating_sub(NEAR) {
         let start = line_start(buffer, end);
         let line = &buffer[line_range(buffer, start, layout)];
         if is_header(line, below, line_above(buffer, start, layout)) {
