@@ -5,6 +5,7 @@
 //! recording    samples    functions with the cost of each address: a code range of JIT code, or a symbol in a file
 //! callgrind               the same from exact costs; the file also states source lines and calls
 //! → names                 the code ranges of one name (a runtime may compile a function many times); which to list
+//! → machine_code          where the bytes of a function are read from
 //! → lister                machine code, disassembled; names of what it refers to
 //! → source_lines          from the input, the jitdump or DWARF; their text if the source file is available
 //! → grouping              versions of a function merged, or costs by source line only
@@ -21,6 +22,7 @@ mod grouping;
 pub(crate) mod json;
 mod lister;
 mod listing;
+mod machine_code;
 mod names;
 mod options;
 mod overview;

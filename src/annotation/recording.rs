@@ -4,8 +4,9 @@
 use super::costs::Cost;
 use super::functions::FunctionOffset;
 use super::grouping::regroup;
-use super::lister::{CodeFiles, Lister};
+use super::lister::Lister;
 use super::listing::Listing;
+use super::machine_code::CodeFiles;
 use super::names::Names;
 use super::options::{AnnotateOptions, CodeOptions};
 use super::overview::{Annotation, EventTotal, Precision};

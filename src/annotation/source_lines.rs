@@ -3,8 +3,8 @@
 //! on this machine; for BPF programs, BTF has it.
 
 use super::functions::{Function, FunctionCode};
-use super::lister::CodeFiles;
 use super::listing::{Code, Listing, Row, SourceFile, SourceLine, SourceText};
+use super::machine_code::CodeFiles;
 use crate::analysis::quantity::grouped;
 use crate::error::{Error, Warning, Warnings};
 use crate::io::door::{Holes, Kind, Named};

@@ -3,8 +3,9 @@
 
 use super::super::costs::{Cost, Costs};
 use super::super::functions::{Function, FunctionCode, FunctionList, Moment, Stated, without_code};
-use super::super::lister::{CodeFiles, TargetNames, UnknownTarget, linked_bytes};
+use super::super::lister::{TargetNames, UnknownTarget};
 use super::super::listing::{Callee, Calls, Inclusive, SourceLine, TargetOwner};
+use super::super::machine_code::{CodeFiles, linked_bytes};
 use super::super::source_lines::UNKNOWN_FILE;
 use crate::analysis::category::Category;
 use crate::error::Warnings;
