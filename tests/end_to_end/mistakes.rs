@@ -94,8 +94,12 @@ const MISTAKES: &[Mistake] = &[
     ("perf.data stacks", 2, &["the summary is for one file"]),
     // Words.
     ("inject --kallsyms stacks perf.data -o new.data", 0, &["--kallsyms was ignored: jitgraft inject does not name"]),
-    ("callgrind --kallsyms stacks callgrind.out -o new.out", 0, &["--kallsyms was ignored"]),
-    ("callgrind -k stacks callgrind.out -o new.out", 0, &["--vmlinux was ignored: jitgraft callgrind does not name"]),
+    ("callgrind --perf-map callgrind.map --kallsyms stacks callgrind.out -o new.out", 0, &["--kallsyms was ignored"]),
+    (
+        "callgrind --perf-map callgrind.map -k stacks callgrind.out -o new.out",
+        0,
+        &["--vmlinux was ignored: jitgraft callgrind does not name"],
+    ),
     ("report --jitdump callgrind.map perf.data", 0, &["callgrind.map: is a perf map", "pass it with --perf-map"]),
     ("report --perf-map other.dump perf.data", 0, &["other.dump: is a jitdump", "pass it with --jitdump"]),
     ("report --map-pid 12 perf.data", 2, &["expected INNER=OUTER", "such as 1=4711"]),

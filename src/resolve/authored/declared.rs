@@ -82,7 +82,10 @@ impl<'t> Declared<'t> {
         let rest = &text[at..];
         let begin = at + declared_at(rest);
         let first = first_word(&text[begin..]);
-        if role.is_spelling(word, first) && role.stands(text, begin, first.len()) {
+        if role.is_spelling(word, first)
+            && role.stands(text, begin, first.len())
+            && !is_keyword_before_name(text, begin)
+        {
             return Some(Self { word: first, after: &text[begin + first.len()..] });
         }
         let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];

@@ -4,9 +4,10 @@
 //! A core dump states which process it is from and what that process had mapped. Therefore its name needn't contain the
 //! process ID (`core`), and mappings that contradict the recording rule it out.
 
-use super::places::Place;
+use super::logs;
+use super::progress::Search;
 use super::scene::Scene;
-use super::{Candidate, Clue, Search, Step, logs};
+use super::steps::{Candidate, Clue, Place, Step};
 use crate::model::Pid;
 use crate::model::backing::base_name;
 use crate::model::process::Process;

@@ -1,9 +1,10 @@
-//! The files and directories that the user named: which process each file belongs to, and which of them may be a
-//! certain process's. There may be one file for each of thousands of processes: an archive of a recording adds them.
+//! The files that the user named: which process each belongs to, and which of them may be a certain process's.
 
-use super::places::Place;
+use super::logs;
+use super::markers::inner_pid;
+use super::progress::Search;
 use super::scene::Scene;
-use super::{NOT_USED, Search, Step, inner_pid, logs};
+use super::steps::{NOT_USED, Place, Step};
 use crate::error::{Error, Warning};
 use crate::io::door::Opened;
 use crate::io::is_directory;
@@ -16,76 +17,9 @@ use crate::sources::account::Kind;
 use crate::sources::found::Source;
 use crate::sources::options::{GivenFile, SourceOptions, outer_pid};
 use crate::sources::trust::Named;
-use rustc_hash::{FxHashMap, FxHashSet};
-use std::cell::RefCell;
+use rustc_hash::FxHashSet;
 use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-
-/// Lookup tables for the jitdumps, perf maps and logs that the user named.
-#[derive(Debug)]
-pub(super) struct GivenFiles<'a> {
-    paths: FxHashSet<&'a Path>,
-    pub(super) dumps: GivenList<'a>,
-    pub(super) maps: GivenList<'a>,
-    /// The process IDs in the headers of jitdumps that have been read so far; `None` for unreadable files.
-    pids_in_dumps: RefCell<FxHashMap<PathBuf, Option<Pid>>>,
-}
-
-/// The files and directories passed with one option.
-#[derive(Debug)]
-pub(super) struct GivenList<'a> {
-    files: &'a [GivenFile],
-    /// For each process that the user named files for, the indices of these files in `files`.
-    by_pid: FxHashMap<Pid, Vec<usize>>,
-    /// The indices in `files` of the files that the user named for no particular process.
-    for_any: Vec<usize>,
-}
-
-impl<'a> GivenFiles<'a> {
-    pub(super) fn new(options: &'a SourceOptions) -> Self {
-        Self {
-            paths: options.given_files().map(|given| given.path.as_path()).collect(),
-            dumps: GivenList::new(&options.jitdump),
-            maps: GivenList::new(&options.perf_map),
-            pids_in_dumps: RefCell::default(),
-        }
-    }
-
-    /// The longest path from the user that `path` equals or is inside of; `None` if there is none.
-    pub(super) fn typed_part<'p>(&self, path: &'p Path) -> Option<&'p Path> {
-        path.ancestors().find(|part| self.paths.contains(part))
-    }
-}
-
-impl<'a> GivenList<'a> {
-    fn new(files: &'a [GivenFile]) -> Self {
-        let mut list = Self { files, by_pid: FxHashMap::default(), for_any: Vec::new() };
-        for (index, given) in files.iter().enumerate() {
-            match given.pid {
-                Some(pid) => list.by_pid.entry(pid).or_default().push(index),
-                None => list.for_any.push(index),
-            }
-        }
-        list
-    }
-
-    /// The files that may belong to a process, in the order of the options. If `is_shared`, several processes have this
-    /// ID in their namespaces; then only files that the user named for this process.
-    fn files_for(&self, pid: Pid, is_shared: bool) -> Vec<&'a GivenFile> {
-        let mut indices: Vec<usize> = self.by_pid.get(&pid).cloned().unwrap_or_default();
-        if !is_shared {
-            indices.extend(&self.for_any);
-        }
-        indices.sort_unstable();
-        indices.into_iter().map(|index| &self.files[index]).collect()
-    }
-
-    /// The directories among [`files_for`](Self::files_for).
-    pub(super) fn directories_for(&self, pid: Pid, is_shared: bool) -> impl Iterator<Item = &'a Path> {
-        let given = self.files_for(pid, is_shared).into_iter();
-        given.map(|given| given.path.as_path()).filter(|path| is_directory(path))
-    }
-}
+use std::path::Path;
 
 impl Scene<'_> {
     /// The jitdumps from the user that may belong to a process. Directories: the file called `name` in them. Files:

@@ -1,17 +1,15 @@
-//! Runtimes' logs: recognizing them, listing those that are named after a process, and what dating them needs.
+//! Runtimes' logs: recognizing them and listing those that are named after a process.
 //!
 //! Logs are looked for even if a process has a jitdump or perf map (see `log_pairing`). A log with a process ID in its
 //! name is used like a jitdump. A process may have several (V8 writes one per isolate). Logs without a process ID
 //! (`v8.log`) are matched by their contents (see `orphans`).
 
-use super::Search;
-use super::places::Place;
 use super::scene::Scene;
+use super::steps::Place;
 use crate::model::Pid;
 use crate::records::jit_logs::{LogEventKind, LogId, LogProcess};
 use crate::sources::account::Kind;
 use rustc_hash::FxHashSet;
-use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
 /// How many bytes at the start of a file are needed to recognize a log.
@@ -92,24 +90,4 @@ pub(super) fn named_logs(scene: &Scene<'_>) -> Vec<NamedLog> {
 fn parse_log_name(name: &OsStr) -> Option<(LogId, Pid)> {
     let (id, pid) = LogId::find_by_name(name.to_str()?).next()?;
     Some((id, Pid(pid?)))
-}
-
-impl Search<'_> {
-    /// For logs whose times aren't on the recording's clock: stores in each log when each address of its process was
-    /// first sampled. If a process has several such logs, each gets a copy.
-    pub(super) fn date_logs(&mut self) {
-        let Some(samples) = self.scene.site.samples else { return };
-        // A log of a process that also has a jitdump is dated by comparing the two, which needs no samples.
-        let dumps = self.files.iter().filter(|source| source.kind == Kind::JitDump);
-        let with_dump: BTreeSet<Pid> = dumps.map(|source| source.pid).collect();
-        let logs = self.files.iter_mut().filter(|source| matches!(source.kind, Kind::Log(_)));
-        let mut logs = logs.filter(|source| !with_dump.contains(&source.pid)).peekable();
-        if logs.peek().is_none() {
-            return;
-        }
-        let sampled = samples();
-        for log in logs {
-            log.seen = sampled.first.get(&log.pid).cloned().unwrap_or_default();
-        }
-    }
 }

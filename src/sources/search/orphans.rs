@@ -1,9 +1,11 @@
 //! Matches files named after an unknown process ID, such as `perf-1.map` next to a recording of a container, to
 //! processes by their contents. `evidence` decides.
 
-use super::places::Place;
+use super::markers::inner_pid;
+use super::progress::Search;
 use super::scene::Scene;
-use super::{Search, Step, inner_pid, logs, not_matched, not_matched_remark, stale, unasked_use_remark};
+use super::steps::{Place, Step, not_matched, not_matched_remark, unasked_use_remark};
+use super::{logs, stale};
 use crate::error::Warning;
 use crate::io::door::Door;
 use crate::model::about::TimeExtent;

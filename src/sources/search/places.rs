@@ -1,7 +1,8 @@
 //! Where sources may be: the places of a file that is named after its process, and the directories that are listed.
 
+use super::markers::inner_pid;
 use super::scene::Scene;
-use super::{Candidate, Clue, inner_pid};
+use super::steps::{Candidate, Clue, Place};
 use crate::io;
 use crate::io::door;
 use crate::model::Pid;
@@ -10,19 +11,6 @@ use crate::sources::account::Kind;
 use crate::sources::trust::{Named, file_id};
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
-
-/// The path of a file that may be a source, and who named it. The latter decides how it is opened.
-#[derive(Debug, Clone)]
-pub(super) struct Place {
-    pub(super) path: PathBuf,
-    pub(super) named: Named,
-}
-
-impl Place {
-    pub(super) fn new(path: impl Into<PathBuf>, named: Named) -> Self {
-        Self { path: path.into(), named }
-    }
-}
 
 impl<'a> Scene<'a> {
     /// Where a candidate may be, in order of precedence.

@@ -3,7 +3,7 @@
 //! Such an ID doesn't identify a process: each of two containers has its process 1, and both wrote `/tmp/jit-1.dump`.
 //! The name of such a file doesn't say which of them it belongs to; only its location or contents do.
 
-use super::inner_pid;
+use super::markers::inner_pid;
 use super::scene::Scene;
 use crate::model::Pid;
 use crate::model::process::FileId;

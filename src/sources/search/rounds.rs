@@ -1,8 +1,9 @@
 //! The rounds that look for files named after a process, or mapped by it, and those that need no file.
 
 use super::logs::named_logs;
-use super::places::Place;
-use super::{Candidate, Clue, Search, Step, inner_pid, unasked_use_remark};
+use super::markers::inner_pid;
+use super::progress::Search;
+use super::steps::{Candidate, Clue, Place, Step, unasked_use_remark};
 use crate::error::Error;
 use crate::model::Pid;
 use crate::model::process::{Marker, Process, SharedMemory};

@@ -1,9 +1,9 @@
 //! What a search knows before it begins: the recorded processes, which of them are still running, and the files that
 //! the user named.
 
-use super::given::GivenFiles;
+use super::given_files::GivenFiles;
 use super::markers::Markers;
-use super::places::Place;
+use super::steps::Place;
 use crate::error::Result;
 use crate::io;
 use crate::io::door::{Door, Opened, Start};
