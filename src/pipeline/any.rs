@@ -223,12 +223,16 @@ pub(super) fn run_one(
         opened => {
             // Filtering by time requires single rows, because sums have no times.
             let keep = if options.filter.asks_time() { Keep::EachRow } else { sink.keep() };
+            let is_script_text = matches!(opened.format().read, Read::Script(_));
             let mut profile = read_stacks(opened, path, keep, options, job, outcome)?;
             profile.check()?;
             if options.symbols.demangle {
                 demangled::apply(&mut profile);
             }
-            authored::apply(&mut profile, &options.sources, directory(path), outcome);
+            // perf script's text has authored names already: its reader knows which names come from a code map.
+            if !is_script_text {
+                authored::apply(&mut profile, &options.sources, directory(path), outcome);
+            }
             options.filter.apply(&mut profile);
             if let Some(note) = estimate::note(&profile) {
                 outcome.estimates.push(format!("{}: {note}", shown(path).display()));

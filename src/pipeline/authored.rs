@@ -18,13 +18,44 @@ const ANONYMOUS: &str = "(anonymous";
 /// Applies source maps to the profile's frames, if the user wants that. `beside` is the directory of the input, where
 /// source maps may be.
 pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Option<&Path>, outcome: &mut Outcome) {
+    apply_to(Functions::All, profile, options, beside, outcome);
+}
+
+/// Like [`apply`], but native code of WebAssembly keeps its names. For inputs whose native code was named from a code
+/// map, which knows what these names don't show: code that was compiled twice may be that of two modules.
+pub(super) fn apply_to_scripts(
+    profile: &mut Profile,
+    options: &SourceOptions,
+    beside: Option<&Path>,
+    outcome: &mut Outcome,
+) {
+    apply_to(Functions::OfScripts, profile, options, beside, outcome);
+}
+
+/// The functions that get authored names.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Functions {
+    OfScripts,
+    /// Those of scripts, and native code of WebAssembly.
+    All,
+}
+
+fn apply_to(
+    which: Functions,
+    profile: &mut Profile,
+    options: &SourceOptions,
+    beside: Option<&Path>,
+    outcome: &mut Outcome,
+) {
     if !options.source_maps.is_on() {
         return;
     }
     let functions = profile.frames().filter_map(|(_, frame)| script_function(profile, frame));
     let mut native = NativeFunctions::default();
-    let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
-    native.add(names.into_iter());
+    if which == Functions::All {
+        let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
+        native.add(names.into_iter());
+    }
     let maps = SourceMaps::find(functions, &native, &options.map_search(beside), &mut outcome.warnings);
     outcome.summary.extend(maps.remarks());
     // Columns are only kept for looking them up in source maps. Without columns, frames that are otherwise equal can be

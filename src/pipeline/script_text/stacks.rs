@@ -6,6 +6,7 @@ use super::{images_directory, input_directory, report_frameless, report_nameless
 use crate::error::{Result, Warnings};
 use crate::io::{InPath, OutPath, Stream};
 use crate::model::stacks::{Keep, Profile};
+use crate::pipeline::authored;
 use crate::pipeline::lines::BLOCK;
 use crate::pipeline::open::shown;
 use crate::pipeline::readers::{AddedParts, HasProfile, PartRead, Readers};
@@ -33,11 +34,17 @@ pub(crate) fn read_stacks(
     let readers = Readers::new(&new_reader, job);
     let read_block = |block: &NamedBlock| readers.read(block.at, |reader| reader.read(&block.bytes, &block.facts));
     let text = ScriptText { input, layout: &layout, path, sources };
-    each_block(text, job, outcome, &read_block, &mut |part: PartRead| parts.add(part))?;
+    let named = each_block(text, job, outcome, &read_block, &mut |part: PartRead| parts.add(part))?;
     let mut warnings = Warnings::new();
     let mut profile = readers.into_profile(parts, &mut warnings);
     profile.perf_names = true;
     outcome.warnings.append(warnings.in_file(&shown(path)));
+    let directory = input_directory(path);
+    if named > 0 {
+        authored::apply_to_scripts(&mut profile, sources, directory.as_deref(), outcome);
+    } else {
+        authored::apply(&mut profile, sources, directory.as_deref(), outcome);
+    }
     Ok(profile)
 }
 
@@ -51,14 +58,14 @@ struct ScriptText<'a> {
 }
 
 /// Names the frames of JIT code in each block of a text. Calls `make` with each block, in parallel, and `take` with the
-/// results, in order.
+/// results, in order. Returns the number of frames that got a name.
 fn each_block<T: Send>(
     text: ScriptText<'_>,
     job: &Job,
     outcome: &mut Outcome,
     make: &(dyn Fn(&NamedBlock) -> T + Sync),
     take: &mut dyn FnMut(T),
-) -> Result<()> {
+) -> Result<u64> {
     let filter = TextFilter {
         style: Style::default(),
         sources: text.sources,
@@ -89,7 +96,7 @@ fn each_block<T: Send>(
         outcome.summary.extend(report_nameless(&counts, &nameless));
     }
     outcome.summary.extend(report_frameless(&counts));
-    Ok(())
+    Ok(counts.named)
 }
 
 impl HasProfile for PartReader {

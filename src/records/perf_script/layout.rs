@@ -30,11 +30,18 @@ impl Layout {
     /// Detects the layout of a text that begins with `head`.
     pub fn detect(head: &[u8]) -> Self {
         let lines = || first_lines(complete_lines(head));
-        let below = lines().skip(1).chain([&b""[..]]);
-        let indent = lines().zip(below).find_map(|(line, below)| document_indent(line, below)).unwrap_or_default();
+        let below = || lines().skip(1).chain([&b""[..]]);
+        let indent = lines().zip(below()).find_map(|(line, below)| document_indent(line, below)).unwrap_or_default();
         let mut frames: usize = 0;
         let mut is_each_alone = true;
-        for line in lines().map(|line| line.strip_prefix(indent).unwrap_or(line)) {
+        for (line, below) in lines().zip(below()) {
+            let line = line.strip_prefix(indent).unwrap_or(line);
+            let below = below.strip_prefix(indent).unwrap_or(below);
+            // A header may begin with digits, as an address does: ` 4711 250000 cycles:`.
+            if is_header_above_frame(line, below) {
+                frames = 0;
+                break;
+            }
             if parse_frame(line).is_some() {
                 frames += 1;
                 is_each_alone &= is_frame_of_one_line(line);
@@ -227,6 +234,12 @@ mod tests {
             "            shop cpu-clock:      7fe72345862a handle_amd (/lib/ld.so.2)\n",
         ] {
             assert!(sniff(text.as_bytes()), "{text}");
+        }
+        for header in [" 4711     250000 cycles: ", " 4711 cycles:u: ", " 4711 1.000001: "] {
+            for frame in ["\t          401136 pack", "                  401136 pack", "\t401136 pack (/bin/shop)"] {
+                let text = format!("{header}\n{frame}\n\n");
+                assert_eq!(Layout::detect(text.as_bytes()).sample_start, SampleStart::Header, "{text}");
+            }
         }
         assert!(is_headerless(b"\n\t          401136 pack\n\n\n\t     401136 pack (inlined)\n  x.c:3\n"));
         assert!(!is_headerless(b"shop 1\n\t          401136 pack\n") && !is_headerless(b"") && !is_headerless(b"a\n"));
