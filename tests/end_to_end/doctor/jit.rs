@@ -312,9 +312,11 @@ fn a_program_that_was_replaced_by_another_lost_its_map_to_that_one() {
 
 #[test]
 fn a_problem_of_many_processes_of_a_runtime_is_one_finding() {
+    /// Above all process IDs that Linux gives out, so that none of these processes is running.
+    const FIRST: u32 = 5_000_000;
     let mut scene = Scene::of("/usr/bin/node");
     scene.samples(SAMPLES, &[&[0x40_0010, 0x40_0020]]);
-    for pid in 5000..5150 {
+    for pid in FIRST..FIRST + 150 {
         let stamp = Stamp::new(pid, START + u64::from(pid));
         scene.data.comm(stamp, "node", true);
         scene.data.mmap2(stamp, Mmap { addr: 0x40_0000, len: 0x10_0000, pgoff: 0, path: "/usr/bin/node" });
