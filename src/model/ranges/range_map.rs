@@ -24,7 +24,7 @@ pub struct RangeMap<V> {
     starts: Vec<u64>,
 }
 
-/// A range in the map with its value, or the part of it that was removed.
+/// An address range with its value. [`RangeMap::clear`] also describes each part that it removes as an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<V> {
     /// First address.

@@ -348,7 +348,7 @@ impl Drawing {
 }
 
 impl PageBox {
-    /// A box that begins at the left edge, of which no more is known.
+    /// A box that starts at 0 and has no self weight, tiers or comparison. Callers set the fields that they know.
     fn plain(row: u32, end: u64, name: u32, swatch: Swatch) -> Self {
         Self { row, start: 0, end, own: None, name, swatch, shares: Vec::new(), before: None }
     }

@@ -44,7 +44,7 @@ impl Counts {
         counts
     }
 
-    /// Both counts as one number, which is never 0.
+    /// Packs both counts into one number. It is never 0, because 0 marks a block that hasn't been checked.
     fn pack(self) -> u16 {
         (1 + self.right + self.wrong * (BLOCK_LEN + 1)) as u16
     }

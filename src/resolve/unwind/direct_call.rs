@@ -269,7 +269,8 @@ fn decode_aarch64(code: &[u8], end: u64) -> Option<Branch> {
     }
 }
 
-/// Like [`decode_arm`], for RISC-V: the calls `jal ra` and `auipc ra; jalr ra, ra`.
+/// Decodes `jal ra` or `auipc ra; jalr ra, ra`, if the RISC-V code `code` ends with it. `end` is the address
+/// after the code. `None` if the code ends with another instruction.
 fn decode_riscv64(code: &[u8], end: u64) -> Option<Branch> {
     // The opcodes with `ra` (register 1) as the destination; in `jalr`, `ra` is also the base.
     const JAL_RA: u32 = 0x6f | 1 << 7;

@@ -14,7 +14,7 @@ pub(in super::super) enum Line<'a> {
     },
     /// `fn=`, `cob=` or another statement whose value is a name.
     Name(Keyword, &'a [u8]),
-    /// A line of self cost.
+    /// The self cost of a position: the position, then a cost for each event.
     SelfCost(CostLine<'a>),
     Call(CallLine<'a>),
     Jump(JumpLine<'a>),
