@@ -162,17 +162,6 @@ pub fn inner(message: &[u8]) -> impl Iterator<Item = (u32, FieldValue<'_>)> {
     Fields::of(message).map_while(Result::ok)
 }
 
-/// The values of fields 1 to `N` of a message whose fields are numbers; 0 for a field that is missing or not a number.
-pub fn numbers<const N: usize>(message: &[u8]) -> [u64; N] {
-    let mut numbers = [0; N];
-    for (tag, value) in inner(message) {
-        if let Some(number) = (tag as usize).checked_sub(1).and_then(|at| numbers.get_mut(at)) {
-            *number = value.number();
-        }
-    }
-    numbers
-}
-
 /// Appends a length-delimited field with the number `tag`. Its content is `parts`, joined.
 pub fn put_field(tag: u32, parts: &[&[u8]], out: &mut Vec<u8>) {
     let len: usize = parts.iter().map(|part| part.len()).sum();

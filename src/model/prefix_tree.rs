@@ -1,16 +1,16 @@
 //! A prefix tree for sequences with common beginnings, such as call chains. Each sequence is a node with an ID.
 //!
 //! A node's children are a linked list, newest first. Nearly all nodes have one or two children, and the nodes of a
-//! sequence are close together in memory, which makes this several times faster than one hash table for everything. In
-//! nodes with many children, all but the newest are found by hash.
+//! sequence are close together in memory, which makes this several times faster than one hash table for everything. The
+//! children of a node with many children are found by hash.
 
 use super::interner::MOST;
 use rustc_hash::FxHashMap;
 use std::hash::Hash;
 
-/// The number of newest children of a node that are compared one by one; the others are found by hash. A smaller number
-/// makes nodes with many children faster and all other nodes slower.
-const LISTED: usize = 8;
+/// The maximum number of children that are compared one by one. In a node with more, children are found by hash. Each
+/// comparison may have to wait for memory, hashing always has to.
+const LISTED: usize = 4;
 
 /// Means "no node".
 const NONE: u32 = MOST;
@@ -21,8 +21,10 @@ pub struct PrefixTree<K> {
     nodes: Vec<TreeNode<K>>,
     /// The newest sequence with a single key; [`NONE`] if there is none.
     first: u32,
-    /// Finds the older children of nodes with more than [`LISTED`] children, by parent and key.
-    others: FxHashMap<(u32, K), u32>,
+    /// True if there are more than [`LISTED`] sequences with a single key.
+    wide: bool,
+    /// The children of nodes with more than [`LISTED`] children, by parent and key.
+    by_key: FxHashMap<(u32, K), u32>,
     /// The maximum number of nodes.
     most: u32,
     full: bool,
@@ -36,11 +38,13 @@ struct TreeNode<K> {
     first: u32,
     /// The next older child of the same parent; [`NONE`] if there is none.
     next: u32,
+    /// True if there are more than [`LISTED`] children.
+    wide: bool,
 }
 
 impl<K> Default for PrefixTree<K> {
     fn default() -> Self {
-        Self { nodes: Vec::new(), first: NONE, others: FxHashMap::default(), most: MOST, full: false }
+        Self { nodes: Vec::new(), first: NONE, wide: false, by_key: FxHashMap::default(), most: MOST, full: false }
     }
 }
 
@@ -49,21 +53,12 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
     /// it is new. If IDs ran out, returns the ID of `parent` or of any other sequence.
     pub fn child(&mut self, parent: Option<u32>, key: K) -> u32 {
         let parent = parent.unwrap_or(NONE);
-        let first = self.first_child(parent);
-        let (mut at, mut last) = (first, NONE);
-        for _ in 0..LISTED {
-            let Some(node) = self.nodes.get(at as usize) else { return self.push(parent, key, first) };
-            if node.key == key {
-                return at;
-            }
-            (last, at) = (at, node.next);
-        }
-        if let Some(&found) = self.others.get(&(parent, key)) {
-            return found;
-        }
-        // The new child is now the newest, so this one is no longer among the first [`LISTED`].
-        self.others.insert((parent, self.nodes[last as usize].key), last);
-        self.push(parent, key, first)
+        let found = if self.is_wide(parent) {
+            self.by_key.get(&(parent, key)).copied()
+        } else {
+            self.siblings(self.first_child(parent)).find(|&(_, known)| known == key).map(|(child, _)| child)
+        };
+        found.unwrap_or_else(|| self.push(parent, key))
     }
 
     /// The newest sequences that extend `parent` by one key, each with that key. Returns at most `LISTED`.
@@ -89,25 +84,51 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         if parent == NONE { self.first } else { self.nodes[parent as usize].first }
     }
 
-    fn push(&mut self, parent: u32, key: K, next: u32) -> u32 {
+    fn is_wide(&self, parent: u32) -> bool {
+        if parent == NONE { self.wide } else { self.nodes[parent as usize].wide }
+    }
+
+    /// Adds a child that `parent` doesn't have yet.
+    fn push(&mut self, parent: u32, key: K) -> u32 {
         let Some(new) = u32::try_from(self.nodes.len()).ok().filter(|new| *new < self.most) else {
             self.full = true;
             return if parent == NONE { self.first } else { parent };
         };
-        self.nodes.push(TreeNode { parent, key, first: NONE, next });
-        if parent == NONE {
-            self.first = new;
-        } else {
-            self.nodes[parent as usize].first = new;
+        let next = self.first_child(parent);
+        self.nodes.push(TreeNode { parent, key, first: NONE, next, wide: false });
+        let (first, wide) = match self.nodes.get_mut(parent as usize) {
+            Some(node) => (&mut node.first, &mut node.wide),
+            None => (&mut self.first, &mut self.wide),
+        };
+        *first = new;
+        if *wide {
+            self.by_key.insert((parent, key), new);
+        } else if self.siblings(new).nth(LISTED).is_some() {
+            self.make_wide(parent);
         }
         new
+    }
+
+    /// From now on, the children of `parent` are found by hash.
+    fn make_wide(&mut self, parent: u32) {
+        let mut child = self.first_child(parent);
+        while let Some(node) = self.nodes.get(child as usize) {
+            self.by_key.insert((parent, node.key), child);
+            child = node.next;
+        }
+        match self.nodes.get_mut(parent as usize) {
+            Some(node) => node.wide = true,
+            None => self.wide = true,
+        }
     }
 
     /// Removes all sequences but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.nodes.clear();
-        self.others.clear();
-        (self.first, self.full) = (NONE, false);
+        self.by_key.clear();
+        self.first = NONE;
+        self.wide = false;
+        self.full = false;
     }
 
     /// The number of sequences. Their IDs are 0 up to, but not including, this number.

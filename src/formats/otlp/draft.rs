@@ -2,13 +2,14 @@
 //! table is empty.
 
 use super::messages::{
-    AttributeMessage, CLOCK_KEY, COUNTS, KeyValueMessage, LOST_KEY, LinkMessage, NAMES_KEY, OWN_CLOCK, PERF_NAMES,
-    ProfileMessage, SampleMessage, ScopeMessage, ValueMessage, ValueType, attribute, number, text,
+    AnyValue, AttributeMessage, CLOCK_KEY, COUNTS, KeyValue, LOST_KEY, LinkMessage, NAMES_KEY, OWN_CLOCK, PERF_NAMES,
+    ProfileMessage, SampleMessage, Scope, ValueType, attribute, number, text,
 };
 use crate::bytes::protobuf::put_field;
 use crate::contract::rows::clamp;
 use crate::model::stacks::{Profile, Series};
 use prost::Message;
+use prost::bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 /// Samples with the same identity are merged. All fields are dictionary indices.
@@ -92,7 +93,7 @@ impl Draft {
     }
 
     /// Adds a resource and returns its index.
-    pub(super) fn add_resource(&mut self, resource: &impl Message, scope: &ScopeMessage) -> usize {
+    pub(super) fn add_resource(&mut self, resource: &impl Message, scope: &Scope) -> usize {
         let (resource, scope) = (resource.encode_to_vec(), scope.encode_to_vec());
         self.len += resource.len() + scope.len() + 8 * LONGEST_VARINT;
         self.resources.push(ResourceDraft { resource, scope, profiles: Vec::new() });
@@ -230,7 +231,7 @@ impl ProfileDraft {
 
 /// The instrumentation scope of a profile, with our own attributes about the recording. `lost` is the number of samples
 /// that the recorder lost; pass it for one scope of a recording only, so that it is not counted twice.
-pub(super) fn scope(profile: &Profile, has_epoch: bool, lost: u64) -> ScopeMessage {
+pub(super) fn scope(profile: &Profile, has_epoch: bool, lost: u64) -> Scope {
     let mut attributes = Vec::new();
     if profile.perf_names {
         attributes.push(scope_attribute(NAMES_KEY, text(String::from_utf8_lossy(PERF_NAMES))));
@@ -241,11 +242,12 @@ pub(super) fn scope(profile: &Profile, has_epoch: bool, lost: u64) -> ScopeMessa
     if lost > 0 {
         attributes.push(scope_attribute(LOST_KEY, number(clamp(lost))));
     }
-    ScopeMessage { name: "jitgraft".to_owned(), version: env!("CARGO_PKG_VERSION").to_owned(), attributes }
+    let version = Bytes::from(env!("CARGO_PKG_VERSION"));
+    Scope { name: Bytes::from("jitgraft"), version, attributes, dropped_attributes_count: 0 }
 }
 
-fn scope_attribute(key: &[u8], value: ValueMessage) -> KeyValueMessage {
-    attribute(&String::from_utf8_lossy(key), value)
+fn scope_attribute(key: &[u8], value: AnyValue) -> KeyValue {
+    attribute(&String::from_utf8_lossy(key), &value)
 }
 
 /// A dictionary table, already encoded as the dictionary's fields.
@@ -296,7 +298,7 @@ impl Tables {
             }
         }
         // Some decoders require trace and span IDs of full length, even in the empty link.
-        let no_link = LinkMessage { trace_id: vec![0; 16], span_id: vec![0; 8] };
+        let no_link = LinkMessage { trace_id: Bytes::from_static(&[0; 16]), span_id: Bytes::from_static(&[0; 8]) };
         tables.message(TableKind::Links, &no_link);
         tables
     }
@@ -315,9 +317,10 @@ impl Tables {
     }
 
     /// Adds an attribute and returns its index.
-    pub(super) fn attribute(&mut self, key: &str, value: ValueMessage) -> i32 {
+    pub(super) fn attribute(&mut self, key: &str, value: AnyValue) -> i32 {
         let key_strindex = self.text(key.as_bytes());
-        self.message(TableKind::Attributes, &AttributeMessage { key_strindex, value: Some(value) })
+        let value = Some(Bytes::from(value.encode_to_vec()));
+        self.message(TableKind::Attributes, &AttributeMessage { key_strindex, value, unit_strindex: 0 })
     }
 
     /// Size of all tables, in bytes.

@@ -8,11 +8,10 @@
 //!
 //! The exporter: <https://github.com/open-telemetry/opentelemetry-collector-contrib>, `exporter/fileexporter`.
 
-use super::json::Transcoded;
-use super::schema::{Field, Kind, PROFILES_DATA, Schema, is_dictionary, is_profile, is_table};
-use super::version::Notation;
+use super::messages::ProfilesData;
 use crate::bytes::protobuf::{FieldValue, Fields};
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
+use prost::bytes::Bytes;
 use std::io::{BufRead, BufReader, Cursor, Read, Write};
 
 /// Upper limit for a message, in bytes: no protocol buffer may be longer.
@@ -49,11 +48,19 @@ fn first_key(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&key[..end], value))
 }
 
-/// Whether these bytes start a `ProfilesData` message: they match the schema, and at least one field identifies it.
+/// Whether a table of the dictionary has this name in JSON.
+fn is_table(name: &[u8]) -> bool {
+    const TABLES: &[&str] = &["mapping", "location", "function", "link", "string", "attribute", "stack"];
+    let table = name.strip_suffix(b"Table").or_else(|| name.strip_suffix(b"_table"));
+    table.is_some_and(|table| TABLES.iter().any(|known| known.as_bytes() == table))
+}
+
+/// Whether these bytes start a `ProfilesData` message: they don't contradict the messages' fields, and at least one field
+/// identifies it.
 pub(super) fn is_message(head: &[u8]) -> bool {
     // The first field must be a known one; otherwise lines of text would pass as a message.
-    let Some(first) = first_tag(head) else { return false };
-    PROFILES_DATA.iter().any(|field| field.tag == first) && fits(head, PROFILES_DATA, DEEPEST) == Some(true)
+    let is_known = matches!(first_tag(head), Some(1 | 2));
+    is_known && examine(head, examine_data_field) == Evidence::Proof
 }
 
 /// The number of a message's first field, which may be cut off; `None` if the message is empty or damaged.
@@ -65,52 +72,107 @@ fn first_tag(message: &[u8]) -> Option<u32> {
     Some(tag)
 }
 
-/// How deeply nested messages are checked: an `AnyValue` can contain other values. Protocol buffer libraries have the
-/// same limit.
-const DEEPEST: usize = 100;
+/// What a field or a message says about being part of a `ProfilesData` message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Evidence {
+    /// It could be anything.
+    Nothing,
+    /// Other inputs hardly have this.
+    Proof,
+    /// It can't be one.
+    Contradiction,
+}
 
-/// Checks a message, which may be cut off, against the schema. `None` means that it contradicts the schema; otherwise
-/// returns whether it holds anything that identifies it. Table elements and samples are not checked, because their
-/// fields changed from version to version. Neither is anything nested more than `depth` messages deep.
-fn fits(message: &[u8], schema: Schema, depth: usize) -> Option<bool> {
-    let (mut fields, mut is_identified) = (Fields::of(message), false);
+impl Evidence {
+    fn proof_if(is_proof: bool) -> Self {
+        if is_proof { Self::Proof } else { Self::Nothing }
+    }
+}
+
+/// The evidence of all fields of a message, which may be cut off. A contradiction counts more than proof.
+fn examine(message: &[u8], examine_field: fn(u32, FieldValue<'_>) -> Evidence) -> Evidence {
+    let (mut fields, mut evidence) = (Fields::of(message), Evidence::Nothing);
     loop {
         let cut = fields.cut();
         let (tag, value) = match (cut, fields.next()) {
             (Some((tag, rest)), _) => (tag, FieldValue::Bytes(rest)),
             (None, Some(Ok(field))) => field,
             // The bytes may also end within a field's tag.
-            (None, Some(Err(_)) | None) => return Some(is_identified),
+            (None, Some(Err(_)) | None) => return evidence,
         };
-        // Skip fields added by later versions, as every protocol buffer reader does.
-        if let Some(field) = schema.iter().find(|field| field.tag == tag) {
-            is_identified |= field_fits(field, schema, value, depth)?;
-        }
-        if cut.is_some() {
-            return Some(is_identified);
+        evidence = evidence.max(examine_field(tag, value));
+        if cut.is_some() || evidence == Evidence::Contradiction {
+            return evidence;
         }
     }
 }
 
-/// Like [`fits`], for one field.
-fn field_fits(field: &Field, schema: Schema, value: FieldValue<'_>, depth: usize) -> Option<bool> {
-    match (field.kind, value) {
-        (Kind::Text | Kind::Message(_), FieldValue::Number(_)) => None,
-        (Kind::Message(inner), FieldValue::Bytes(bytes)) if is_profile(inner) => is_profile_head(bytes),
-        // An empty first element of the mapping table identifies a dictionary. Other elements prove nothing.
-        (Kind::Message(_), FieldValue::Bytes(bytes)) if is_dictionary(schema) => {
-            Some(field.tag == 1 && bytes.is_empty())
-        }
-        (Kind::Message(_), FieldValue::Bytes(_)) if depth == 0 => Some(false),
-        (Kind::Message(inner), FieldValue::Bytes(bytes)) => fits(bytes, inner, depth - 1),
-        // A key has no control characters. Without this rule, long runs of one letter would pass as a message.
-        (Kind::Text, FieldValue::Bytes(key)) if field.name == "key" => {
-            (is_text(key) && key.iter().all(|byte| *byte >= b' ')).then_some(!key.is_empty())
-        }
-        // Text values identify nothing: programs and services may have any name.
-        (Kind::Text, FieldValue::Bytes(text)) => is_text(text).then_some(false),
-        _ => Some(false),
+/// A field of `ProfilesData`. Here and below, fields of later versions are skipped, as every reader does.
+fn examine_data_field(tag: u32, value: FieldValue<'_>) -> Evidence {
+    match (tag, value) {
+        (1, FieldValue::Bytes(resource)) => examine(resource, examine_resource_profiles_field),
+        // The dictionary's tables. Their elements' fields changed from version to version, but an empty first element
+        // of the mapping table identifies a dictionary.
+        (2, FieldValue::Bytes(dictionary)) => examine(dictionary, |tag, value| match (tag, value) {
+            (1, FieldValue::Bytes(mapping)) => Evidence::proof_if(mapping.is_empty()),
+            (5, FieldValue::Bytes(text)) => examine_text(text),
+            (1..=7, FieldValue::Number(_)) => Evidence::Contradiction,
+            _ => Evidence::Nothing,
+        }),
+        (1 | 2, FieldValue::Number(_)) => Evidence::Contradiction,
+        _ => Evidence::Nothing,
     }
+}
+
+fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
+    match (tag, value) {
+        (1, FieldValue::Bytes(resource)) => examine(resource, |tag, value| examine_attribute(tag == 1, value)),
+        (2, FieldValue::Bytes(scope)) => examine(scope, examine_scope_profiles_field),
+        (3, FieldValue::Bytes(url)) => examine_text(url),
+        (1..=3, FieldValue::Number(_)) => Evidence::Contradiction,
+        _ => Evidence::Nothing,
+    }
+}
+
+fn examine_scope_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
+    match (tag, value) {
+        (1, FieldValue::Bytes(scope)) => examine(scope, |tag, value| match (tag, value) {
+            (1 | 2, FieldValue::Bytes(text)) => examine_text(text),
+            (1 | 2, FieldValue::Number(_)) => Evidence::Contradiction,
+            _ => examine_attribute(tag == 3, value),
+        }),
+        (2, FieldValue::Bytes(profile)) => examine_profile(profile),
+        (3, FieldValue::Bytes(url)) => examine_text(url),
+        (1..=3, FieldValue::Number(_)) => Evidence::Contradiction,
+        _ => Evidence::Nothing,
+    }
+}
+
+/// A field of a resource or scope, which may be an attribute.
+fn examine_attribute(is_attribute: bool, value: FieldValue<'_>) -> Evidence {
+    match value {
+        _ if !is_attribute => Evidence::Nothing,
+        FieldValue::Number(_) => Evidence::Contradiction,
+        FieldValue::Bytes(attribute) => examine(attribute, |tag, value| match (tag, value) {
+            // A key has no control characters. Without this rule, long runs of one letter would pass as a message.
+            (1, FieldValue::Bytes(key)) if !is_text(key) || key.iter().any(|byte| *byte < b' ') => {
+                Evidence::Contradiction
+            }
+            (1, FieldValue::Bytes(key)) => Evidence::proof_if(!key.is_empty()),
+            (2, FieldValue::Bytes(any_value)) => examine(any_value, |tag, value| match (tag, value) {
+                (1, FieldValue::Bytes(text)) => examine_text(text),
+                (1, FieldValue::Number(_)) => Evidence::Contradiction,
+                _ => Evidence::Nothing,
+            }),
+            (1 | 2, FieldValue::Number(_)) => Evidence::Contradiction,
+            _ => Evidence::Nothing,
+        }),
+    }
+}
+
+/// Text identifies nothing: programs and services may have any name.
+fn examine_text(text: &[u8]) -> Evidence {
+    if is_text(text) { Evidence::Nothing } else { Evidence::Contradiction }
 }
 
 /// Whether this is UTF-8, except that the last character may be cut off.
@@ -121,18 +183,16 @@ fn is_text(bytes: &[u8]) -> bool {
     }
 }
 
-/// Checks the start of a profile, with the same results as [`fits`]. A profile begins with its value type, a pair of
-/// string indices; nothing else identifies it.
-fn is_profile_head(profile: &[u8]) -> Option<bool> {
+/// The start of a profile: its value type, which is a pair of string indices. Nothing else identifies it.
+fn examine_profile(profile: &[u8]) -> Evidence {
     match Fields::of(profile).next() {
-        None => Some(false),
         Some(Ok((1, FieldValue::Bytes(value_type)))) => {
             let mut fields = Fields::of(value_type);
             let is_value_type = fields.all(|field| matches!(field, Ok((..=3, FieldValue::Number(_)))));
-            if is_value_type { Some(!value_type.is_empty()) } else { None }
+            if is_value_type { Evidence::proof_if(!value_type.is_empty()) } else { Evidence::Contradiction }
         }
-        Some(Ok((tag, _))) => (tag > 1).then_some(false),
-        Some(Err(_)) => Some(false),
+        Some(Ok((..=1, _))) => Evidence::Contradiction,
+        None | Some(Ok(_) | Err(_)) => Evidence::Nothing,
     }
 }
 
@@ -144,8 +204,8 @@ pub(super) fn has_lengths(head: &[u8]) -> bool {
     len > 1 && (message.starts_with(ZSTD) || is_json(message) || is_message(message))
 }
 
-/// Called with each message, as a protocol buffer, and the notation that it had in the input.
-pub(super) type Take<'t> = dyn FnMut(&[u8], Notation) -> Result<()> + 't;
+/// Called with each message.
+pub(super) type Take<'t> = dyn FnMut(ProfilesData) -> Result<()> + 't;
 
 /// Calls `take` with each message of an input. Unreadable messages are skipped; if none is readable, that is an error.
 pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: &mut Take<'_>) -> Result<()> {
@@ -162,7 +222,7 @@ pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: 
     } else {
         let mut message = Vec::new();
         read_up_to(&mut input, LONGEST, &mut message)?;
-        messages.add(|take| take(&message, Notation::Protobuf));
+        messages.add_binary(message);
     }
     messages.finish(warnings)
 }
@@ -222,7 +282,7 @@ impl<'t> Messages<'_, 't> {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            match serde_json::from_slice::<Transcoded>(&line) {
+            match serde_json::from_slice::<ProfilesData>(&line) {
                 Err(error) if error.is_eof() => {
                     self.read_pretty_json(Cursor::new(line).chain(input));
                     return Ok(());
@@ -234,13 +294,17 @@ impl<'t> Messages<'_, 't> {
 
     /// Reads a sequence of JSON objects. Each is a message and may span several lines.
     fn read_pretty_json(&mut self, input: impl Read) {
-        for message in serde_json::Deserializer::from_reader(input).into_iter::<Transcoded>() {
+        for message in serde_json::Deserializer::from_reader(input).into_iter::<ProfilesData>() {
             self.add_json(message);
         }
     }
 
-    fn add_json(&mut self, message: serde_json::Result<Transcoded>) {
-        self.add(|take| take(&message.map_err(not_a_profile)?.0, Notation::Json));
+    fn add_json(&mut self, message: serde_json::Result<ProfilesData>) {
+        self.add(|take| take(message.map_err(not_a_profile)?.checked()?));
+    }
+
+    fn add_binary(&mut self, message: Vec<u8>) {
+        self.add(|take| take(ProfilesData::from_bytes(Bytes::from(message))?));
     }
 
     fn read_length_prefixed(&mut self, input: &mut impl Read, warnings: &mut Warnings) -> Result<()> {
@@ -260,24 +324,23 @@ impl<'t> Messages<'_, 't> {
                 self.add(|_| Err(Error::new(format!("is truncated: its last message has only {have} of {len} bytes"))));
                 return Ok(());
             }
-            self.add_packed(&message);
+            self.add_packed(message);
         }
     }
 
     /// Adds a message that may be compressed.
-    fn add_packed(&mut self, message: &[u8]) {
-        let mut unpacked = Vec::new();
-        let mut message = message;
+    fn add_packed(&mut self, mut message: Vec<u8>) {
         if message.starts_with(ZSTD) {
-            if let Err(error) = unpack(message, &mut unpacked) {
+            let mut unpacked = Vec::new();
+            if let Err(error) = unpack(&message, &mut unpacked) {
                 return self.add(|_| Err(error));
             }
-            message = &unpacked;
+            message = unpacked;
         }
-        if is_json(message) {
-            self.add_json(serde_json::from_slice(message));
+        if is_json(&message) {
+            self.add_json(serde_json::from_slice(&message));
         } else {
-            self.add(|take| take(message, Notation::Protobuf));
+            self.add_binary(message);
         }
     }
 }

@@ -1,287 +1,352 @@
-//! Converts JSON to protocol buffers and back, driven by the schema.
+//! The JSON form of fields, for serde.
 //!
 //! This is the standard JSON mapping of protocol buffers (<https://protobuf.dev/programming-guides/json/>) with OTLP's
-//! exceptions: trace and span IDs are hexadecimal instead of base64, and unknown fields are ignored. The reader is
-//! lenient: it accepts numbers as strings and strings as numbers, and field names in camel case or with underscores.
+//! exceptions: trace and span IDs are hexadecimal instead of base64, and unknown fields are ignored. 64-bit integers are
+//! written as strings; numbers and strings are both read. `null` means that a field isn't set.
 
-use super::schema::{Field, Kind, PROFILES_DATA, Schema};
+use super::messages::{AnyValue, ProfilesData, SampleMessage, ValueType};
 use crate::bytes::digits::hex_bytes;
-use crate::bytes::protobuf::{FieldValue, Fields, put_field};
 use crate::error::{Error, Result};
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD, URL_SAFE};
-use prost::encoding;
-use serde::de::{self, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use prost::Message;
+use prost::bytes::Bytes;
+use serde::de::{self, Deserializer, IgnoredAny, Visitor};
+use serde::ser::Serializer;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::io::Write;
+use std::marker::PhantomData;
 
-/// A `ProfilesData` message converted from JSON to a protocol buffer. Its repeated numbers are not packed.
-#[derive(Debug)]
-pub(super) struct Transcoded(pub(super) Vec<u8>);
-
-impl<'de> de::Deserialize<'de> for Transcoded {
-    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
-        let mut bytes = Vec::new();
-        json.deserialize_map(MessageVisitor { schema: PROFILES_DATA, out: &mut bytes })?;
-        Ok(Self(bytes))
-    }
-}
-
-/// Converts a JSON object to the fields of a message.
-struct MessageVisitor<'o> {
-    schema: Schema,
-    out: &'o mut Vec<u8>,
-}
-
-impl<'de> Visitor<'de> for MessageVisitor<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        while let Some(field) = map.next_key_seed(KeySeed(self.schema))? {
-            match field {
-                Some(field) => map.next_value_seed(FieldSeed { field, out: self.out })?,
-                None => _ = map.next_value::<IgnoredAny>()?,
-            }
-        }
-        Ok(())
-    }
-}
-
-/// Finds a field by its name; `None` if the schema has no such field.
-struct KeySeed(Schema);
-
-impl<'de> DeserializeSeed<'de> for KeySeed {
-    type Value = Option<&'static Field>;
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
-        json.deserialize_identifier(self)
-    }
-}
-
-impl Visitor<'_> for KeySeed {
-    type Value = Option<&'static Field>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the name of a field")
-    }
-
-    fn visit_str<E: de::Error>(self, name: &str) -> Result<Self::Value, E> {
-        // A name with underscores: compare it without them, ignoring case.
-        if name.contains('_') {
-            let letters = name.replace('_', "");
-            return Ok(self.0.iter().find(|field| field.name.eq_ignore_ascii_case(&letters)));
-        }
-        Ok(self.0.iter().find(|field| field.name == name))
-    }
-}
-
-/// Converts the value of a field, or each value of its list.
-struct FieldSeed<'o> {
-    field: &'static Field,
-    out: &'o mut Vec<u8>,
-}
-
-impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_any(self)
-    }
-}
-
-impl FieldSeed<'_> {
-    /// Encodes a number. Negative numbers come as their two's complement.
-    fn number<E: de::Error>(self, number: u64) -> Result<(), E> {
-        let tag = self.field.tag;
-        match self.field.kind {
-            Kind::Fixed => encoding::fixed64::encode(tag, &number, self.out),
-            Kind::Double => encoding::double::encode(tag, &(number as f64), self.out),
-            Kind::Small | Kind::Flag | Kind::Signed | Kind::Unsigned => {
-                encoding::uint64::encode(tag, &number, self.out)
-            }
-            Kind::Text | Kind::Bytes | Kind::Id | Kind::Message(_) => return Err(self.unfit("a number")),
-        }
-        Ok(())
-    }
-
-    fn unfit<E: de::Error>(&self, what: &str) -> E {
-        E::custom(format_args!("{} is {what}", self.field.name))
-    }
-}
-
-impl<'de> Visitor<'de> for FieldSeed<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the value of {}", self.field.name)
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<(), E> {
-        Ok(())
-    }
-
-    fn visit_bool<E: de::Error>(self, flag: bool) -> Result<(), E> {
-        self.number(flag.into())
-    }
-
-    fn visit_u64<E: de::Error>(self, number: u64) -> Result<(), E> {
-        self.number(number)
-    }
-
-    fn visit_i64<E: de::Error>(self, number: i64) -> Result<(), E> {
-        match self.field.kind {
-            Kind::Double => self.visit_f64(number as f64),
-            _ => self.number(number as u64),
-        }
-    }
-
-    fn visit_f64<E: de::Error>(self, number: f64) -> Result<(), E> {
-        match self.field.kind {
-            Kind::Double => encoding::double::encode(self.field.tag, &number, self.out),
-            // JSON may spell a whole number as 1e9. Beyond 2^53, a double is no longer exact.
-            _ if number.fract() == 0.0 && number.abs() < 9e15 => return self.number(number as i64 as u64),
-            _ => return Err(self.unfit("a number with a fraction")),
-        }
-        Ok(())
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<(), E> {
-        let tag = self.field.tag;
-        match self.field.kind {
-            Kind::Text => put_field(tag, &[text.as_bytes()], self.out),
-            Kind::Bytes => {
-                let bytes = decode_base64(text).ok_or_else(|| self.unfit("not base64"))?;
-                put_field(tag, &[&bytes], self.out);
-            }
-            Kind::Id => {
-                let bytes = id_from_digits(text).or_else(|| decode_base64(text));
-                put_field(tag, &[&bytes.ok_or_else(|| self.unfit("not base64"))?], self.out);
-            }
-            Kind::Double => match text.parse::<f64>() {
-                Ok(number) => encoding::double::encode(tag, &number, self.out),
-                Err(_) => return Err(self.unfit("not a number")),
-            },
-            Kind::Small | Kind::Flag | Kind::Signed | Kind::Unsigned | Kind::Fixed => {
-                let signed = text.parse::<i64>().map(|number| number as u64);
-                let number = text.parse::<u64>().or(signed);
-                return match number {
-                    Ok(number) => self.number(number),
-                    Err(_) => Err(self.unfit("not a number")),
-                };
-            }
-            Kind::Message(_) => return Err(self.unfit("a text")),
-        }
-        Ok(())
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
-        while list.next_element_seed(FieldSeed { field: self.field, out: self.out })?.is_some() {}
-        Ok(())
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        let Kind::Message(schema) = self.field.kind else { return Err(self.unfit("an object")) };
-        let mut message = Vec::new();
-        MessageVisitor { schema, out: &mut message }.visit_map(map)?;
-        put_field(self.field.tag, &[&message], self.out);
-        Ok(())
-    }
-}
-
-/// Decodes a trace or span ID, which has 32 or 16 hexadecimal digits, or none; `None` for other lengths.
-fn id_from_digits(text: &str) -> Option<Vec<u8>> {
-    let digits = text.as_bytes();
-    if ![0, 16, 32].contains(&digits.len()) {
-        return None;
-    }
-    hex_bytes(digits)
-}
-
-fn decode_base64(text: &str) -> Option<Vec<u8>> {
-    STANDARD.decode(text).or_else(|_| URL_SAFE.decode(text)).ok()
-}
-
-/// Writes a `ProfilesData` message as one JSON object. The elements of each repeated field must be adjacent, as
-/// encoders write them.
-pub(super) fn write(message: &[u8], out: &mut dyn Write) -> Result<()> {
-    serde_json::to_writer(out, &ShownMessage { message, schema: PROFILES_DATA })
+/// Writes a `ProfilesData` message as one JSON object.
+pub(super) fn write(message: Vec<u8>, out: &mut dyn Write) -> Result<()> {
+    let data = ProfilesData::decode(Bytes::from(message));
+    let data = data.map_err(|error| Error::new("cannot be written as JSON").because(error))?;
+    serde_json::to_writer(out, &data)
         .map_err(|error| if error.is_io() { std::io::Error::from(error).into() } else { Error::new(error.to_string()) })
 }
 
-/// A message that serializes as a JSON object.
-struct ShownMessage<'m> {
-    message: &'m [u8],
-    schema: Schema,
+/// Whether a field has its default value. Such fields are left out.
+pub(super) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
 }
 
-impl Serialize for ShownMessage<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut map = to.serialize_map(None)?;
-        let mut fields = Fields::of(self.message).map_while(Result::ok).peekable();
-        while let Some((tag, value)) = fields.next() {
-            let Some(field) = self.schema.iter().find(|field| field.tag == tag) else { continue };
-            if field.repeated {
-                let mut values = vec![value];
-                while let Some((_, value)) = fields.next_if(|(next, _)| *next == tag) {
-                    values.push(value);
-                }
-                map.serialize_entry(field.name, &ShownList { field, values: &values })?;
-            } else {
-                map.serialize_entry(field.name, &ShownValue { field, value })?;
-            }
-        }
-        map.end()
+/// Reads `null` as the default value.
+pub(super) fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(json: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(json)?.unwrap_or_default())
+}
+
+/// A whole number, spelled as a number or a string. All types of numbers in the protocol fit.
+struct WholeNumber(i128);
+
+impl<'de> Deserialize<'de> for WholeNumber {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(WholeNumberVisitor)
     }
 }
 
-/// The values of a repeated field, which serialize as a JSON array.
-struct ShownList<'m> {
-    field: &'static Field,
-    values: &'m [FieldValue<'m>],
-}
+struct WholeNumberVisitor;
 
-impl Serialize for ShownList<'_> {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let mut list = to.serialize_seq(None)?;
-        let field = self.field;
-        for &value in self.values {
-            let mut put = |value| list.serialize_element(&ShownValue { field, value });
-            match field.kind {
-                Kind::Fixed => value.fixed().try_for_each(|number| put(FieldValue::Number(number)))?,
-                Kind::Text | Kind::Bytes | Kind::Id | Kind::Message(_) => put(value)?,
-                Kind::Small | Kind::Flag | Kind::Signed | Kind::Unsigned | Kind::Double => {
-                    value.numbers().try_for_each(|number| put(FieldValue::Number(number)))?;
-                }
-            }
+impl Visitor<'_> for WholeNumberVisitor {
+    type Value = WholeNumber;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number")
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<WholeNumber, E> {
+        Ok(WholeNumber(number.into()))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<WholeNumber, E> {
+        Ok(WholeNumber(number.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<WholeNumber, E> {
+        // JSON may spell a whole number as 1e9. Beyond 2^53, a double is no longer exact.
+        if number.fract() != 0.0 || number.abs() > 9e15 {
+            return Err(E::custom("a number has a fraction or is too large"));
         }
-        list.end()
+        Ok(WholeNumber(number as i128))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<WholeNumber, E> {
+        text.parse().map(WholeNumber).map_err(|_| E::custom("a string is not a whole number"))
     }
 }
 
-/// One value of a field.
-struct ShownValue<'m> {
-    field: &'static Field,
-    value: FieldValue<'m>,
+impl WholeNumber {
+    fn fit<T: TryFrom<i128>, E: de::Error>(self) -> Result<T, E> {
+        T::try_from(self.0).map_err(|_| E::custom("a number is out of range"))
+    }
 }
 
-impl Serialize for ShownValue<'_> {
+/// Reads a number of any type.
+pub(super) fn number<'de, D: Deserializer<'de>, T: TryFrom<i128> + Default>(json: D) -> Result<T, D::Error> {
+    match Option::<WholeNumber>::deserialize(json)? {
+        Some(number) => number.fit(),
+        None => Ok(T::default()),
+    }
+}
+
+/// Reads a list of numbers of any type.
+pub(super) fn numbers<'de, D: Deserializer<'de>, T: TryFrom<i128>>(json: D) -> Result<Vec<T>, D::Error> {
+    or_default::<_, Vec<WholeNumber>>(json)?.into_iter().map(WholeNumber::fit).collect()
+}
+
+/// A 64-bit integer: a string.
+pub(super) mod long {
+    use super::*;
+
+    pub(in super::super) use super::number as deserialize;
+
+    pub(in super::super) fn serialize<S: Serializer>(number: &impl fmt::Display, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(number)
+    }
+}
+
+/// A 64-bit integer that may be missing.
+pub(super) mod some_long {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Option<i64>, D::Error> {
+        Option::<WholeNumber>::deserialize(json)?.map(WholeNumber::fit).transpose()
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(number: &Option<i64>, to: S) -> Result<S::Ok, S::Error> {
+        number.map(|number| number.to_string()).serialize(to)
+    }
+}
+
+/// A list of 64-bit integers: strings.
+pub(super) mod longs {
+    use super::*;
+
+    pub(in super::super) use super::numbers as deserialize;
+
+    pub(in super::super) fn serialize<S: Serializer>(numbers: &[impl fmt::Display], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(numbers.iter().map(ToString::to_string))
+    }
+}
+
+/// Text. When it is written, invalid UTF-8 is replaced.
+pub(super) mod text {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Bytes, D::Error> {
+        Ok(Bytes::from(or_default::<_, String>(json)?))
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(text: &Bytes, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&String::from_utf8_lossy(text))
+    }
+}
+
+/// Text that may be missing.
+pub(super) mod some_text {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Bytes>, D::Error> {
+        Ok(Option::<String>::deserialize(json)?.map(Bytes::from))
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(text: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
+        text.as_ref().map(|text| String::from_utf8_lossy(text)).serialize(to)
+    }
+}
+
+/// A list of texts.
+pub(super) mod texts {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Bytes>, D::Error> {
+        Ok(or_default::<_, Vec<String>>(json)?.into_iter().map(Bytes::from).collect())
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(texts: &[Bytes], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(texts.iter().map(|text| String::from_utf8_lossy(text)))
+    }
+}
+
+/// Bytes: base64. Both alphabets are read, the standard one is written.
+pub(super) mod base64 {
+    use super::*;
+    use ::base64::Engine;
+    use ::base64::engine::general_purpose::{STANDARD, URL_SAFE};
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Bytes, D::Error> {
+        decode(&or_default::<_, String>(json)?)
+    }
+
+    pub(super) fn decode<E: de::Error>(text: &str) -> Result<Bytes, E> {
+        let bytes = STANDARD.decode(text).or_else(|_| URL_SAFE.decode(text));
+        bytes.map(Bytes::from).map_err(|_| E::custom("a string is not base64"))
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(bytes: &Bytes, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&STANDARD.encode(bytes))
+    }
+}
+
+/// Bytes that may be missing.
+pub(super) mod some_base64 {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Bytes>, D::Error> {
+        Option::<String>::deserialize(json)?.map(|text| base64::decode(&text)).transpose()
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(bytes: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
+        match bytes {
+            Some(bytes) => base64::serialize(bytes, to),
+            None => to.serialize_none(),
+        }
+    }
+}
+
+/// The ID of a trace or span: 32 or 16 hexadecimal digits. Base64, which other protocol buffers use, is read, too.
+pub(super) mod id {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Bytes, D::Error> {
+        let text: String = or_default(json)?;
+        if [0, 16, 32].contains(&text.len())
+            && let Some(bytes) = hex_bytes(text.as_bytes())
+        {
+            return Ok(Bytes::from(bytes));
+        }
+        base64::decode(&text)
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(id: &Bytes, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_str(&id.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    }
+}
+
+/// The samples of a profile, which are kept in the binary form.
+pub(super) mod samples {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Bytes>, D::Error> {
+        let samples: Vec<Encoded<SampleMessage>> = or_default(json)?;
+        Ok(samples.into_iter().map(|sample| sample.bytes).collect())
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(samples: &[Bytes], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(samples.iter().map(|sample| Encoded::<SampleMessage>::new(sample.clone())))
+    }
+}
+
+/// An attribute's value, which is kept in the binary form.
+pub(super) mod value {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Bytes>, D::Error> {
+        let value: Option<Encoded<AnyValue>> = Option::deserialize(json)?;
+        Ok(value.map(|value| value.bytes))
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(value: &Option<Bytes>, to: S) -> Result<S::Ok, S::Error> {
+        value.clone().map(Encoded::<AnyValue>::new).serialize(to)
+    }
+}
+
+/// A message that is in the binary form here, and an object in JSON.
+struct Encoded<M> {
+    bytes: Bytes,
+    message: PhantomData<M>,
+}
+
+impl<M> Encoded<M> {
+    fn new(bytes: Bytes) -> Self {
+        Self { bytes, message: PhantomData }
+    }
+}
+
+impl<'de, M: Message + Deserialize<'de>> Deserialize<'de> for Encoded<M> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        Ok(Self::new(Bytes::from(M::deserialize(json)?.encode_to_vec())))
+    }
+}
+
+impl<M: Message + Default + Serialize> Serialize for Encoded<M> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let (number, bytes) = (self.value.number(), self.value.bytes());
-        match self.field.kind {
-            Kind::Small => to.serialize_i32(number as i32),
-            Kind::Flag => to.serialize_bool(number != 0),
-            Kind::Signed => to.collect_str(&(number as i64)),
-            Kind::Unsigned | Kind::Fixed => to.collect_str(&number),
-            Kind::Double => to.serialize_f64(f64::from_bits(number)),
-            Kind::Text => to.serialize_str(&String::from_utf8_lossy(bytes)),
-            Kind::Bytes => to.serialize_str(&STANDARD.encode(bytes)),
-            Kind::Id => to.serialize_str(&bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>()),
-            Kind::Message(schema) => ShownMessage { message: bytes, schema }.serialize(to),
+        M::decode(self.bytes.clone()).unwrap_or_default().serialize(to)
+    }
+}
+
+/// Reads a value type, or the list of them that profiles of protocol 1.7 have: those are recognized by their samples.
+pub(super) fn sample_type<'de, D: Deserializer<'de>>(json: D) -> Result<Option<ValueType>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrList {
+        List(#[expect(dead_code, reason = "only that it is a list counts")] Vec<IgnoredAny>),
+        One(Option<ValueType>),
+    }
+    match OneOrList::deserialize(json)? {
+        OneOrList::One(value_type) => Ok(value_type),
+        OneOrList::List(_) => Ok(None),
+    }
+}
+
+/// Samples under their old name: only their number is kept.
+pub(super) mod old_samples {
+    use super::*;
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Bytes>, D::Error> {
+        let samples: Vec<IgnoredAny> = or_default(json)?;
+        Ok(vec![Bytes::new(); samples.len()])
+    }
+
+    pub(in super::super) fn serialize<S: Serializer>(samples: &[Bytes], to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(samples.iter().map(|_| ()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names in both spellings, numbers as strings and with an exponent, `null`, unknown fields.
+    #[test]
+    fn all_spellings_of_json_are_read() {
+        let json = r#"{"resource_profiles": [{"resource": null, "later": {"x": [1]}, "scopeProfiles": [{"profiles": [
+            {"sampleType": {"typeStrindex": "1", "unitStrindex": 2}, "time_unix_nano": 1e9, "period": "-7",
+             "samples": [{"stackIndex": 3, "values": ["-1", 2, 3e2], "timestampsUnixNano": ["18446744073709551615"]},
+                         {"linkIndex": null}],
+             "originalPayload": "-_8=", "attributeIndices": null}]}]}],
+            "dictionary": {"stringTable": ["", "\u00e9"], "linkTable": [{"traceId": "0123456789abcdef0123456789ABCDEF"}],
+             "attributeTable": [{"keyStrindex": 1, "value": {"arrayValue": {"values": [{"intValue": "9"}]}}}]}}"#;
+        let data: ProfilesData = serde_json::from_str(json).unwrap();
+        let profile = &data.resource_profiles[0].scope_profiles[0].profiles[0];
+        assert_eq!(profile.sample_type, Some(ValueType { type_strindex: 1, unit_strindex: 2 }));
+        assert_eq!((profile.time_unix_nano, profile.period), (1_000_000_000, -7));
+        assert_eq!(profile.original_payload, &[0xfb, 0xff][..]);
+        let samples: Vec<_> =
+            profile.samples.iter().map(|sample| SampleMessage::decode(sample.clone()).unwrap()).collect();
+        assert_eq!((samples[0].stack_index, &*samples[0].values), (3, &[-1, 2, 300][..]));
+        assert_eq!(samples[0].timestamps_unix_nano, [u64::MAX]);
+        assert_eq!(samples[1], SampleMessage::default());
+        let dictionary = data.dictionary.as_ref().unwrap();
+        assert_eq!(dictionary.string_table[1], "é");
+        assert_eq!(dictionary.link_table[0].trace_id[..2], [0x01, 0x23]);
+        let value = AnyValue::decode(dictionary.attribute_table[0].value.clone().unwrap()).unwrap();
+        assert_eq!(value.array_value.unwrap().values[0].int_value, Some(9));
+
+        let mut written = Vec::new();
+        write(data.encode_to_vec(), &mut written).unwrap();
+        assert_eq!(serde_json::from_slice::<ProfilesData>(&written).unwrap(), data);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        for profile in [
+            r#"{"period": "x"}"#,
+            r#"{"period": 1.5}"#,
+            r#"{"durationNano": -1}"#,
+            r#"{"samples": [{"stackIndex": 4294967296}]}"#,
+            r#"{"profileId": "!"}"#,
+            r#"{"samples": 3}"#,
+        ] {
+            assert!(serde_json::from_str::<super::super::messages::ProfileMessage>(profile).is_err(), "{profile}");
         }
     }
 }

@@ -1,9 +1,10 @@
 //! Converts labels of rows to attributes and links of messages, and back.
 
-use super::dictionary::{Attribute, Link, Value};
-use super::messages::{LinkMessage, ValueMessage, number, text};
+use super::dictionary::{Attribute, Value};
+use super::messages::{AnyValue, LinkMessage, number, text};
 use crate::bytes::digits::hex_bytes;
 use crate::model::recorded::Labels;
+use prost::bytes::Bytes;
 
 /// Labels whose attribute has another name in the semantic conventions: (label, attribute).
 const NAMES: &[(&str, &str)] =
@@ -29,7 +30,7 @@ pub(super) fn attribute_name(label: &str) -> &str {
 }
 
 /// The attribute value for a label's text: a number if the conventions require one for this attribute.
-pub(super) fn value(attribute: &str, label: &str) -> ValueMessage {
+pub(super) fn value(attribute: &str, label: &str) -> AnyValue {
     match label.parse() {
         Ok(id) if NUMBERS.contains(&attribute) => number(id),
         _ => text(label),
@@ -47,13 +48,13 @@ pub(super) fn is_link_id(label: &str) -> bool {
 }
 
 /// Adds an attribute as a label, unless it describes something that has its own field, such as the process ID.
-pub(super) fn add(attribute: &Attribute<'_>, labels: &mut Labels) {
-    let key = String::from_utf8_lossy(attribute.key);
+pub(super) fn add(attribute: &Attribute, labels: &mut Labels) {
+    let key = String::from_utf8_lossy(&attribute.key);
     let name = NAMES.iter().find(|(_, attribute)| *attribute == key).map(|(label, _)| *label);
     if name.is_none() && KNOWN.iter().any(|start| key.starts_with(start)) {
         return;
     }
-    let value = match attribute.value {
+    let value = match &attribute.value {
         Value::Text(text) => String::from_utf8_lossy(text).into_owned(),
         Value::Flag(flag) => flag.to_string(),
         Value::Number(number) => number.to_string(),
@@ -65,8 +66,8 @@ pub(super) fn add(attribute: &Attribute<'_>, labels: &mut Labels) {
 }
 
 /// Adds the trace and span IDs of a link as labels. IDs that are all zero are left out.
-pub(super) fn add_link(link: &Link<'_>, labels: &mut Labels) {
-    for (key, id) in [(TRACE, link.trace), (SPAN, link.span)] {
+pub(super) fn add_link(link: &LinkMessage, labels: &mut Labels) {
+    for (key, id) in [(TRACE, &link.trace_id), (SPAN, &link.span_id)] {
         if id.iter().any(|byte| *byte != 0) {
             put(key, &id.iter().map(|byte| format!("{byte:02x}")).collect::<String>(), labels);
         }
@@ -80,8 +81,8 @@ fn put(key: &str, value: &str, labels: &mut Labels) {
 /// The link for a row with these labels; `None` unless both IDs are there and have the right length.
 pub(super) fn link(labels: &Labels) -> Option<LinkMessage> {
     let labels = labels.as_ref()?;
-    let trace_id = hex_bytes(labels.get(TRACE)?.as_bytes())?;
-    let span_id = hex_bytes(labels.get(SPAN)?.as_bytes())?;
+    let trace_id = Bytes::from(hex_bytes(labels.get(TRACE)?.as_bytes())?);
+    let span_id = Bytes::from(hex_bytes(labels.get(SPAN)?.as_bytes())?);
     if trace_id.len() != 16 || span_id.len() != 8 {
         return None;
     }
@@ -95,11 +96,13 @@ mod tests {
     #[test]
     fn a_link_becomes_labels_and_is_a_link_again() {
         let mut labels = None;
-        add_link(&Link { trace: &[0xab; 16], span: &[1; 8] }, &mut labels);
+        let id = |byte: u8, len: usize| Bytes::from(vec![byte; len]);
+        let full = LinkMessage { trace_id: id(0xab, 16), span_id: id(1, 8) };
+        add_link(&full, &mut labels);
         assert_eq!(&*labels.as_ref().unwrap()["trace_id"], "ab".repeat(16));
-        assert_eq!(link(&labels), Some(LinkMessage { trace_id: vec![0xab; 16], span_id: vec![1; 8] }));
+        assert_eq!(link(&labels), Some(full));
         let mut none = None;
-        add_link(&Link { trace: &[0; 16], span: &[0; 8] }, &mut none);
+        add_link(&LinkMessage { trace_id: id(0, 16), span_id: id(0, 8) }, &mut none);
         assert_eq!((none.is_none(), link(&none)), (true, None));
         for other in ["xyz", "+1020304050607+8"] {
             put("span_id", other, &mut labels);
@@ -110,8 +113,11 @@ mod tests {
     #[test]
     fn labels_of_containers_have_the_names_of_the_conventions() {
         let mut labels = None;
-        let text = |key, value| Attribute { key, value: Value::Text(value) };
-        for attribute in [text(b"k8s.pod.uid", b"1-2"), text(b"process.pid", b"7"), text(b"service.name", b"shop")] {
+        let text = |key: &'static str, value: &'static str| {
+            let (key, value) = (Bytes::from(key), Value::Text(Bytes::from(value)));
+            Attribute { key, value }
+        };
+        for attribute in [text("k8s.pod.uid", "1-2"), text("process.pid", "7"), text("service.name", "shop")] {
             add(&attribute, &mut labels);
         }
         let labels = labels.unwrap();

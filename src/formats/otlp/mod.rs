@@ -13,12 +13,12 @@
 //! | file | what it is for |
 //! |---|---|
 //! | `framing` | recognizes an input and splits it into messages |
-//! | `schema` | the messages: numbers and JSON names of their fields |
-//! | `json` | JSON → protocol buffers and back, driven by the schema |
-//! | `version` | refuses messages of older protocol versions |
-//! | `message`, `dictionary`, `owner`, `labels`, `modules`, `read` | a message → stacks |
+//! | `messages` | the messages and their fields, in binary and as JSON |
+//! | `json` | the JSON form of fields that isn't serde's |
+//! | `message`, `version` | decodes messages; refuses those of older protocol versions |
+//! | `dictionary`, `owner`, `labels`, `modules`, `read` | a message → stacks |
 //! | `rewrite` | adds names to unsymbolized locations |
-//! | `messages`, `places`, `resource`, `draft`, `write` | rows → messages |
+//! | `places`, `resource`, `draft`, `write` | rows → messages |
 //!
 //! Schema: <https://github.com/open-telemetry/opentelemetry-proto>; OTLP's JSON rules:
 //! <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>.
@@ -36,7 +36,6 @@ mod places;
 mod read;
 mod resource;
 mod rewrite;
-mod schema;
 mod version;
 mod write;
 
@@ -54,7 +53,7 @@ use write::{Framing, OtlpWriter};
 /// Reads all messages of an input into one profile.
 pub fn read(input: &mut dyn io::Read, options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut reader = read::Reader::new(options);
-    framing::each_message(input, warnings, &mut |message, notation| reader.read_message(message, notation))?;
+    framing::each_message(input, warnings, &mut |message| reader.read_message(message))?;
     Ok(reader.finish(warnings))
 }
 

@@ -1,6 +1,6 @@
 //! Collects the files of mappings: their build IDs, and where they were mapped.
 
-use super::dictionary::{Dictionary, Mapping};
+use super::messages::{Dictionary, MappingMessage};
 use crate::bytes::digits::hex_bytes;
 use crate::model::about::Module;
 use crate::model::process::BuildId;
@@ -20,23 +20,24 @@ pub(super) struct Modules {
 }
 
 impl Modules {
-    pub(super) fn add(&mut self, dictionary: &Dictionary<'_>) {
-        for mapping in &dictionary.mappings {
-            let name = dictionary.string(mapping.file);
-            if !name.is_empty() && self.known.insert((name.to_vec(), [mapping.start, mapping.limit, mapping.offset])) {
+    pub(super) fn add(&mut self, dictionary: &Dictionary) {
+        for mapping in &dictionary.mapping_table {
+            let name = dictionary.string(mapping.filename_strindex);
+            let range = [mapping.memory_start, mapping.memory_limit, mapping.file_offset];
+            if !name.is_empty() && self.known.insert((name.to_vec(), range)) {
                 add_mapping(self.modules.entry(name.to_vec()).or_default(), name, mapping, dictionary);
             }
         }
     }
 }
 
-fn add_mapping(module: &mut Module, name: &[u8], mapping: &Mapping<'_>, dictionary: &Dictionary<'_>) {
-    let build_id = dictionary.attribute_text(mapping.attributes(), GNU_BUILD_ID);
-    let hash = dictionary.attribute_text(mapping.attributes(), HTL_HASH);
-    module.build_id.add(build_id.and_then(BuildId::from_digits));
-    module.htl_hash.add(hash.and_then(htl_hash));
+fn add_mapping(module: &mut Module, name: &[u8], mapping: &MappingMessage, dictionary: &Dictionary) {
+    let build_id = dictionary.attribute_text(&mapping.attribute_indices, GNU_BUILD_ID);
+    let hash = dictionary.attribute_text(&mapping.attribute_indices, HTL_HASH);
+    module.build_id.add(build_id.and_then(|digits| BuildId::from_digits(&digits)));
+    module.htl_hash.add(hash.and_then(|digits| htl_hash(&digits)));
     // The mapping table doesn't say which process a mapping belongs to.
-    module.map(name, mapping.start..mapping.limit, mapping.offset);
+    module.map(name, mapping.memory_start..mapping.memory_limit, mapping.file_offset);
 }
 
 /// Key of the attribute with OpenTelemetry's own build ID: a hash of the start and the end of the file, in hexadecimal

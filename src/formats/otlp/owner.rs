@@ -2,10 +2,9 @@
 //!
 //! Attribute names follow the semantic conventions: <https://opentelemetry.io/docs/specs/semconv/registry/attributes/>.
 
-use super::dictionary::{Attribute, Dictionary, Value, entry_at};
+use super::dictionary::{Attribute, Value, entry_at};
 use super::labels;
-use super::message::{Sample, messages};
-use crate::bytes::protobuf::FieldValue;
+use super::messages::{Dictionary, SampleMessage};
 use crate::model::about::About;
 use crate::model::stacks::{Profile, Track, TrackId};
 use crate::model::{Pid, Tid};
@@ -35,9 +34,9 @@ impl Owner {
 
     /// Adds an attribute of the resource. Facts about the whole recording go into `about`; the first resource that
     /// states one wins.
-    pub(super) fn add(&mut self, attribute: &Attribute<'_>, dictionary: &Dictionary<'_>, about: &mut About) {
-        let text = attribute.text().filter(|text| !text.is_empty());
-        match attribute.key {
+    pub(super) fn add(&mut self, attribute: &Attribute, dictionary: &Dictionary, about: &mut About) {
+        let text = attribute.text().map(|text| &text[..]).filter(|text| !text.is_empty());
+        match &attribute.key[..] {
             b"host.name" => {
                 set_if_none(&mut about.host, text);
                 if let Some(recording) = &mut self.track.recording {
@@ -47,7 +46,9 @@ impl Owner {
             b"host.arch" => set_if_none(&mut about.arch, text.map(machine)),
             b"os.type" => set_if_none(&mut about.os, text.map(operating_system)),
             b"os.version" => set_if_none(&mut about.os_release, text),
-            b"process.command_args" if about.command.is_empty() => about.command = words(attribute.value, dictionary),
+            b"process.command_args" if about.command.is_empty() => {
+                about.command = words(&attribute.value, dictionary);
+            }
             _ => add_to_track(attribute, self.apart, &mut self.track),
         }
     }
@@ -85,11 +86,11 @@ fn machine(arch: &[u8]) -> &[u8] {
 }
 
 /// The texts of a list; empty if the value isn't a list.
-fn words(value: Value<'_>, dictionary: &Dictionary<'_>) -> Vec<Vec<u8>> {
+fn words(value: &Value, dictionary: &Dictionary) -> Vec<Vec<u8>> {
     let mut words = Vec::new();
     if let Value::List(list) = value {
-        for element in messages(list, 1) {
-            if let Value::Text(text) = dictionary.value(element) {
+        for element in list {
+            if let Value::Text(text) = dictionary.value(element.clone()) {
                 words.push(text.to_vec());
             }
         }
@@ -98,34 +99,34 @@ fn words(value: Value<'_>, dictionary: &Dictionary<'_>) -> Vec<Vec<u8>> {
 }
 
 /// Stores an attribute that describes a process or thread in `track`. With `apart`, other attributes become labels.
-fn add_to_track(attribute: &Attribute<'_>, apart: bool, track: &mut Track) {
-    match attribute.key {
+fn add_to_track(attribute: &Attribute, apart: bool, track: &mut Track) {
+    match &attribute.key[..] {
         b"process.pid" => track.pid = id(attribute).map(Pid),
         b"thread.id" => track.tid = id(attribute).map(Tid),
-        b"thread.name" => track.comm = attribute.text().unwrap_or_default().to_vec(),
+        b"thread.name" => track.comm = attribute.text().map(|text| text.to_vec()).unwrap_or_default(),
         b"cpu.logical_number" => track.cpu = id(attribute).and_then(|cpu| u32::try_from(cpu).ok()),
         _ if apart => labels::add(attribute, &mut track.labels),
         _ => {}
     }
 }
 
-fn id(attribute: &Attribute<'_>) -> Option<i32> {
+fn id(attribute: &Attribute) -> Option<i32> {
     attribute.number().and_then(|number| i32::try_from(number).ok())
 }
 
 /// The threads of a profile's samples, cached by the samples' attributes.
 #[derive(Debug)]
-pub(super) struct Tracks<'d> {
+pub(super) struct Tracks {
     /// The thread of samples without attributes of their own.
     default: Track,
     apart: bool,
-    /// The threads found so far, by the sample's attribute list and link index.
-    known: FxHashMap<(FieldValue<'d>, u64), TrackId>,
+    /// The threads found so far, by the sample's attribute indices and link index.
+    known: FxHashMap<(Vec<i32>, i32), TrackId>,
 }
 
-impl<'d> Tracks<'d> {
+impl Tracks {
     /// Starts without any threads. `attributes` are those of the profile.
-    pub(super) fn new<'a>(owner: &Owner, attributes: impl Iterator<Item = Attribute<'a>>) -> Self {
+    pub(super) fn new(owner: &Owner, attributes: impl Iterator<Item = Attribute>) -> Self {
         let mut default = owner.track.clone();
         for attribute in attributes {
             add_to_track(&attribute, owner.apart, &mut default);
@@ -136,35 +137,33 @@ impl<'d> Tracks<'d> {
     /// The thread of a sample, which is added to the profile if it is new.
     pub(super) fn track_id(
         &mut self,
-        sample: &Sample<'d>,
-        dictionary: &Dictionary<'_>,
+        sample: &SampleMessage,
+        dictionary: &Dictionary,
         profile: &mut Profile,
     ) -> TrackId {
-        // Encoders pack the attribute indices into one field; only this case is cached.
-        let [field] = sample.attributes[..] else { return profile.track(self.track(sample, dictionary)) };
-        let link = if self.apart { sample.link } else { 0 };
-        if let Some(&known) = self.known.get(&(field, link)) {
+        let link = if self.apart { sample.link_index } else { 0 };
+        let key = (sample.attribute_indices.clone(), link);
+        if let Some(&known) = self.known.get(&key) {
             return known;
         }
         let track = profile.track(self.track(sample, dictionary));
-        self.known.insert((field, link), track);
+        self.known.insert(key, track);
         track
     }
 
     /// The process of a sample, if known.
-    pub(super) fn pid(&self, sample: &Sample<'d>, dictionary: &Dictionary<'_>) -> Option<Pid> {
+    pub(super) fn pid(&self, sample: &SampleMessage, dictionary: &Dictionary) -> Option<Pid> {
         self.track(sample, dictionary).pid
     }
 
     /// The thread of a sample: what resource and profile state, overridden by the sample's own attributes.
-    fn track(&self, sample: &Sample<'_>, dictionary: &Dictionary<'_>) -> Track {
+    fn track(&self, sample: &SampleMessage, dictionary: &Dictionary) -> Track {
         let mut track = self.default.clone();
-        let indices = sample.attributes.iter().flat_map(|field| field.numbers());
-        for attribute in dictionary.attributes(indices) {
+        for attribute in dictionary.attributes(&sample.attribute_indices) {
             add_to_track(&attribute, self.apart, &mut track);
         }
         if self.apart
-            && let Some(link) = entry_at(&dictionary.links, sample.link)
+            && let Some(link) = entry_at(&dictionary.link_table, sample.link_index)
         {
             labels::add_link(link, &mut track.labels);
         }

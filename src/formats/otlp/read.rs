@@ -1,21 +1,23 @@
 //! Reads messages into stacks: each value type becomes an event, each resource a process, each sample one or more rows.
 
-use super::dictionary::{Attribute, Dictionary, entry_at, field_numbers};
-use super::message::{Message, Sample, messages};
-use super::messages::{CLOCK_KEY, COUNTS, LOST_KEY, NAMES_KEY, OWN_CLOCK, PERF_NAMES};
+use super::dictionary::{Attribute, entry_at};
+use super::messages::{
+    CLOCK_KEY, COUNTS, Dictionary, LOST_KEY, LocationMessage, NAMES_KEY, OWN_CLOCK, PERF_NAMES, ProfileMessage,
+    ProfilesData, ResourceProfiles, SampleMessage, ValueType,
+};
 use super::modules::{GNU_BUILD_ID, Modules};
 use super::owner::{Owner, Tracks};
-use super::version::Notation;
 use crate::analysis::category::Category;
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
 use crate::analysis::namesakes::column_in_system_name;
-use crate::bytes::protobuf::inner;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::Nanos;
 use crate::model::about::{TimeExtent, join_extents};
 use crate::model::stacks::{Counting, FrameKind, Profile, Row, Sampling, StackId, TrackId, Unit};
 use crate::model::tier::Tier;
+use prost::Message;
+use prost::bytes::Bytes;
 
 /// The name of events whose value type has no name.
 const UNNAMED: &str = "values";
@@ -59,51 +61,58 @@ impl Reader {
     }
 
     /// Reads a `ProfilesData` message.
-    pub(super) fn read_message(&mut self, bytes: &[u8], notation: Notation) -> Result<()> {
-        let message = Message::read(bytes, notation)?;
-        let frames = frames(bytes.len(), &message, self);
-        self.modules.add(&message.dictionary);
-        let stacks = vec![None; message.dictionary.stacks.len()];
-        let Message { dictionary, resources } = message;
-        let mut message = MessageReader { dictionary, frames, stacks, reader: self };
-        for resource in resources {
-            message.read_resource(resource);
+    pub(super) fn read_message(&mut self, message: ProfilesData) -> Result<()> {
+        let bytes = message.encoded_len();
+        let dictionary = message.dictionary.unwrap_or_default();
+        let mut frames = LocationFrames::new("dictionary", bytes);
+        for (number, location) in (0..).zip(&dictionary.location_table) {
+            add_location(number, location, &dictionary, &mut frames, self);
+        }
+        self.modules.add(&dictionary);
+        let stacks = vec![None; dictionary.stack_table.len()];
+        let mut reader = MessageReader { dictionary, frames, stacks, reader: self };
+        for resource in &message.resource_profiles {
+            reader.read_resource(resource);
         }
         Ok(())
     }
 }
 
-/// The frames of all locations of a message; `len` is the message's size in bytes. Inlined functions get the module and
-/// address of the function that they are inlined in.
-fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, reader: &mut Reader) -> LocationFrames {
-    let mut frames = LocationFrames::new("dictionary", len);
-    for (number, location) in (0..).zip(&dictionary.locations) {
-        let kind = dictionary.attribute_text(location.attributes(), "profile.frame.type").and_then(frame_kind);
-        let tier = dictionary.attribute_text(location.attributes(), "jitgraft.tier");
-        let tier = tier.and_then(|word| Tier::named(std::str::from_utf8(word).ok()?));
-        let mapping = entry_at(&dictionary.mappings, location.mapping).copied();
-        // For interpreted code without a mapping, profilers store a line or anything else in the address field.
-        let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
-        let mapping = mapping.unwrap_or_default();
-        let addr = has_address.then(|| mapping.address_in_file(location.address));
-        let module = dictionary.string(mapping.file);
-        let build = dictionary.attribute_text(mapping.attributes(), GNU_BUILD_ID).unwrap_or_default();
-        let whole = StatedFrame { module, build, addr, kind, tier, ..StatedFrame::default() };
-        let lines = location.lines().map(|line| {
-            let function = entry_at(&dictionary.functions, line.function).copied().unwrap_or_default();
-            let (name, system_name) = (dictionary.string(function.name), dictionary.string(function.system_name));
-            let start_line = u32::try_from(function.start_line).unwrap_or(0);
-            StatedFrame {
-                function: if name.is_empty() { system_name } else { name },
-                file: dictionary.string(function.file),
-                line: u32::try_from(line.line).unwrap_or(0),
-                start: (start_line, column_in_system_name(system_name, name, start_line)),
-                ..whole
-            }
-        });
-        frames.add(number, whole, lines, &mut reader.named, &mut reader.profile);
-    }
-    frames
+/// Adds the frames of a location. Inlined functions get the module and address of the function that they are inlined in.
+fn add_location(
+    number: u64,
+    location: &LocationMessage,
+    dictionary: &Dictionary,
+    frames: &mut LocationFrames,
+    reader: &mut Reader,
+) {
+    let attributes = &location.attribute_indices;
+    let kind = dictionary.attribute_text(attributes, "profile.frame.type").and_then(|word| frame_kind(&word));
+    let tier = dictionary.attribute_text(attributes, "jitgraft.tier");
+    let tier = tier.and_then(|word| Tier::named(std::str::from_utf8(&word).ok()?));
+    let mapping = entry_at(&dictionary.mapping_table, location.mapping_index);
+    // For interpreted code without a mapping, profilers store a line or anything else in the address field.
+    let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
+    let address_in_file = mapping.map_or(location.address, |mapping| mapping.address_in_file(location.address));
+    let module = mapping.map_or(&b""[..], |mapping| dictionary.string(mapping.filename_strindex));
+    let build = mapping.and_then(|mapping| dictionary.attribute_text(&mapping.attribute_indices, GNU_BUILD_ID));
+    let build = build.unwrap_or_default();
+    let addr = has_address.then_some(address_in_file);
+    let whole = StatedFrame { module, build: &build, addr, kind, tier, ..StatedFrame::default() };
+    let lines = location.lines.iter().map(|line| {
+        let function = entry_at(&dictionary.function_table, line.function_index).copied().unwrap_or_default();
+        let name = dictionary.string(function.name_strindex);
+        let system_name = dictionary.string(function.system_name_strindex);
+        let start_line = u32::try_from(function.start_line).unwrap_or(0);
+        StatedFrame {
+            function: if name.is_empty() { system_name } else { name },
+            file: dictionary.string(function.filename_strindex),
+            line: u32::try_from(line.line).unwrap_or(0),
+            start: (start_line, column_in_system_name(system_name, name, start_line)),
+            ..whole
+        }
+    });
+    frames.add(number, whole, lines, &mut reader.named, &mut reader.profile);
 }
 
 /// The kind of code for a `profile.frame.type`. Anything that isn't compiled ahead of time belongs to a runtime. `None`
@@ -121,8 +130,8 @@ fn frame_kind(frame_type: &[u8]) -> Option<FrameKind> {
 }
 
 /// Reads the resources of one message into the profile of a [`Reader`].
-struct MessageReader<'r, 'd> {
-    dictionary: Dictionary<'d>,
+struct MessageReader<'r> {
+    dictionary: Dictionary,
     frames: LocationFrames,
     /// For each stack of the dictionary, its stack in the profile. The outer `None` means that it wasn't looked up yet,
     /// the inner `None` that it is empty.
@@ -150,20 +159,18 @@ struct ProfileType {
     counts: bool,
 }
 
-impl<'d> MessageReader<'_, 'd> {
-    fn read_resource(&mut self, message: &'d [u8]) {
+impl MessageReader<'_> {
+    fn read_resource(&mut self, message: &ResourceProfiles) {
         let mut owner = Owner::new(self.reader.apart);
-        for resource in messages(message, 1) {
+        for attribute in message.resource.iter().flat_map(|resource| &resource.attributes) {
             let about = &mut self.reader.profile.about;
-            for attribute in messages(resource, 1) {
-                owner.add(&self.dictionary.attribute(attribute), &self.dictionary, about);
-            }
+            owner.add(&self.dictionary.attribute(attribute), &self.dictionary, about);
         }
-        for scope in messages(message, 2) {
-            for attribute in messages(scope, 1).flat_map(|scope| messages(scope, 3)) {
+        for scope in &message.scope_profiles {
+            for attribute in scope.scope.iter().flat_map(|scope| &scope.attributes) {
                 self.read_scope_attribute(&self.dictionary.attribute(attribute), &owner);
             }
-            let mut profiles = messages(scope, 2).peekable();
+            let mut profiles = scope.profiles.iter().peekable();
             while let Some(profile) = profiles.next() {
                 let counts = profiles.next_if(|next| self.are_counts(next, profile));
                 self.read_profile(profile, counts, &owner);
@@ -172,10 +179,10 @@ impl<'d> MessageReader<'_, 'd> {
     }
 
     /// Takes a fact about the recording from an attribute that only jitgraft writes.
-    fn read_scope_attribute(&mut self, attribute: &Attribute<'d>, owner: &Owner) {
-        match attribute.key {
-            NAMES_KEY => self.reader.profile.perf_names |= attribute.text() == Some(PERF_NAMES),
-            CLOCK_KEY => self.reader.has_own_clock |= attribute.text() == Some(OWN_CLOCK),
+    fn read_scope_attribute(&mut self, attribute: &Attribute, owner: &Owner) {
+        match &attribute.key[..] {
+            NAMES_KEY => self.reader.profile.perf_names |= attribute.text().is_some_and(|text| text == PERF_NAMES),
+            CLOCK_KEY => self.reader.has_own_clock |= attribute.text().is_some_and(|text| text == OWN_CLOCK),
             LOST_KEY => {
                 let lost = attribute.number().and_then(|lost| u64::try_from(lost).ok()).unwrap_or(0);
                 self.reader.profile.about.add_lost(lost, owner.host());
@@ -186,56 +193,45 @@ impl<'d> MessageReader<'_, 'd> {
 
     /// Whether `counts` holds the sample counts for the values of `profile`, one for one, as our own writer writes
     /// them.
-    fn are_counts(&self, counts: &[u8], profile: &[u8]) -> bool {
-        let (counts_name, unit) = self.value_type(messages(counts, 1).next().unwrap_or_default());
-        let (name, _) = self.value_type(messages(profile, 1).next().unwrap_or_default());
-        if unit != "count" || counts_name.strip_suffix(COUNTS) != Some(&name) {
-            return false;
-        }
-        let (Some(counts), Some(samples)) = (read_samples(counts), read_samples(profile)) else { return false };
-        counts.len() == samples.len()
-            && counts.iter().zip(&samples).all(|(counts, sample)| counts.matches_sample(sample))
+    fn are_counts(&self, counts: &ProfileMessage, profile: &ProfileMessage) -> bool {
+        let (counts_name, unit) = self.value_type(counts.sample_type);
+        let (name, _) = self.value_type(profile.sample_type);
+        unit == "count"
+            && counts_name.strip_suffix(COUNTS) == Some(&name)
+            && counts.samples.len() == profile.samples.len()
+            && counts.samples.iter().zip(&profile.samples).all(|(counts, sample)| count_the_same(counts, sample))
     }
 
     /// Reads a profile. `counts` is the profile that holds its sample counts, if there is one.
-    fn read_profile(&mut self, message: &'d [u8], counts: Option<&'d [u8]>, owner: &Owner) {
-        let (mut sample_type, mut period_type, mut period, mut attributes) = (None, None, 0, Vec::new());
-        for (tag, value) in inner(message) {
-            match tag {
-                1 => sample_type = Some(value.bytes()),
-                5 => period_type = Some(value.bytes()),
-                6 => period = value.number(),
-                11 => attributes.extend(value.numbers()),
-                _ => {}
-            }
-        }
-        let event = self.event(sample_type.unwrap_or_default(), period_type, period);
-        let mut tracks = Tracks::new(owner, self.dictionary.attributes(attributes.into_iter()));
-        let mut counts = counts.into_iter().flat_map(|counts| messages(counts, 2));
-        for sample in messages(message, 2) {
-            let counts = counts.next().and_then(|counts| Sample::read(counts).ok()).map(|counts| counts.values);
+    fn read_profile(&mut self, message: &ProfileMessage, counts: Option<&ProfileMessage>, owner: &Owner) {
+        let event = self.event(message);
+        let mut tracks = Tracks::new(owner, self.dictionary.attributes(&message.attribute_indices));
+        let mut counts = counts.into_iter().flat_map(|counts| &counts.samples);
+        for sample in &message.samples {
+            let counts = counts.next().and_then(|counts| SampleMessage::decode(counts.clone()).ok());
+            let counts = counts.map(|counts| counts.values);
             if let Err(error) = self.read_sample(sample, counts.as_deref(), event, &mut tracks) {
                 self.reader.skipped.add(error);
             }
         }
     }
 
-    /// The name and the unit of an encoded `ValueType`.
-    fn value_type(&self, message: &[u8]) -> (String, String) {
-        let [name, unit] = [1, 2].map(|tag| field_numbers(message, tag).last());
-        let text = |string: Option<u64>| string.map_or_else(String::new, |index| self.dictionary.text(index));
-        (text(name), text(unit))
+    /// The name and the unit of a value type.
+    fn value_type(&self, value_type: Option<ValueType>) -> (String, String) {
+        let ValueType { type_strindex, unit_strindex } = value_type.unwrap_or_default();
+        (self.dictionary.text(type_strindex), self.dictionary.text(unit_strindex))
     }
 
     /// Finds or creates the event for a profile's value type.
-    fn event(&mut self, value_type: &[u8], period_type: Option<&[u8]>, period: u64) -> ProfileType {
-        let (mut name, unit_word) = self.value_type(value_type);
+    fn event(&mut self, message: &ProfileMessage) -> ProfileType {
+        let (mut name, unit_word) = self.value_type(message.sample_type);
         let (scale, unit) = Unit::of_word(&unit_word);
         let mut sampling = None;
-        if let Some(period_type) = period_type
-            && i64::try_from(period).is_ok_and(|period| period > 0)
+        if message.period_type.is_some()
+            && let Ok(period) = u64::try_from(message.period)
+            && period > 0
         {
-            let (period_name, period_word) = self.value_type(period_type);
+            let (period_name, period_word) = self.value_type(message.period_type);
             if period_name == name && period_word == unit_word {
                 sampling = Some(Sampling::Period(period.saturating_mul(scale)));
             } else if let (scale, Unit::Nanos) = Unit::of_word(&period_word) {
@@ -254,18 +250,18 @@ impl<'d> MessageReader<'_, 'd> {
 
     fn read_sample(
         &mut self,
-        message: &'d [u8],
+        encoded: &Bytes,
         counts: Option<&[i64]>,
         event: ProfileType,
-        tracks: &mut Tracks<'d>,
+        tracks: &mut Tracks,
     ) -> Result<()> {
-        let sample = Sample::read(message)?;
-        let stack = match self.stack(sample.stack)? {
+        let sample = SampleMessage::decode(encoded.clone()).map_err(|error| Error::new("is damaged").because(error))?;
+        let stack = match self.stack(sample.stack_index)? {
             Some(stack) => stack,
             None => self.reader.profile.unknown_stack(),
         };
         let track = tracks.track_id(&sample, &self.dictionary, &mut self.reader.profile);
-        let values = SampleValues { values: &sample.values, counts, times: &sample.times() };
+        let values = SampleValues { values: &sample.values, counts, times: &sample.timestamps_unix_nano };
         self.add_rows(event, track, stack, values)
     }
 
@@ -307,26 +303,29 @@ impl<'d> MessageReader<'_, 'd> {
 
     /// The profile's ID for a stack of the dictionary; `None` if the stack is empty. Fails if the dictionary has no
     /// such stack.
-    fn stack(&mut self, number: u64) -> Result<Option<StackId>> {
+    fn stack(&mut self, number: i32) -> Result<Option<StackId>> {
         let index = usize::try_from(number).unwrap_or(usize::MAX);
         if let Some(Some(known)) = self.stacks.get(index) {
             return Ok(*known);
         }
-        let Some(message) = self.dictionary.stacks.get(index) else {
+        let Some(message) = self.dictionary.stack_table.get(index) else {
             // Number 0 stands for an empty stack, even if the table is empty.
             if number == 0 {
                 return Ok(None);
             }
             return Err(Error::new(format!("refers to stack {number}, which is not in the dictionary")));
         };
-        let locations: Vec<u64> = field_numbers(message, 1).collect();
+        let locations: Vec<u64> = message.location_indices.iter().map(|index| *index as u64).collect();
         let stack = self.frames.stack(&locations, &mut self.reader.profile)?;
         self.stacks[index] = Some(stack);
         Ok(stack)
     }
 }
 
-/// Decodes all samples of a profile; `None` if one is damaged.
-fn read_samples(profile: &[u8]) -> Option<Vec<Sample<'_>>> {
-    messages(profile, 2).map(|sample| Sample::read(sample).ok()).collect()
+/// Whether two samples have the same stack, attributes, link and times, and the same number of values.
+fn count_the_same(counts: &Bytes, sample: &Bytes) -> bool {
+    let decode = |sample: &Bytes| SampleMessage::decode(sample.clone());
+    let (Ok(mut counts), Ok(mut sample)) = (decode(counts), decode(sample)) else { return false };
+    let (values, others) = (std::mem::take(&mut counts.values), std::mem::take(&mut sample.values));
+    values.len() == others.len() && counts == sample
 }

@@ -1,7 +1,7 @@
 //! Describes a process as a resource, with the attribute names of the semantic conventions.
 
 use super::labels::{self, attribute_name, describes_resource};
-use super::messages::{AnyValue, ListMessage, ResourceMessage, ValueMessage, attribute, number, text};
+use super::messages::{AnyValue, ArrayValue, Resource, attribute, number, text};
 use super::owner::{MACHINES, os_type};
 use crate::contract::rows::command_line;
 use crate::model::about::About;
@@ -54,7 +54,7 @@ pub(super) fn resource(
     track: &Track,
     executable: Option<&[u8]>,
     labels: &BTreeMap<Box<str>, Box<str>>,
-) -> ResourceMessage {
+) -> Resource {
     let (recording, comm) = (&described.recording, &*track.comm);
     let executable = executable.map(lossy);
     let program = described.about.program();
@@ -68,7 +68,7 @@ pub(super) fn resource(
         (None, None) => "unknown_service".to_owned(),
     };
     let is_the_program = command.is_some() && command.map(lossy).as_deref() == executable_name.as_deref();
-    let derived: [(&str, Option<ValueMessage>); 9] = [
+    let derived: [(&str, Option<AnyValue>); 9] = [
         ("service.name", Some(text(service))),
         ("host.name", recording.host.as_deref().map(text)),
         ("host.arch", recording.arch.as_deref().map(|machine| text(arch(machine)))),
@@ -84,11 +84,11 @@ pub(super) fn resource(
         if let Some(value) = value
             && !labels.contains_key(key)
         {
-            attributes.push(attribute(key, value));
+            attributes.push(attribute(key, &value));
         }
     }
-    attributes.extend(labels.iter().map(|(key, label)| attribute(key, labels::value(key, label))));
-    ResourceMessage { attributes }
+    attributes.extend(labels.iter().map(|(key, label)| attribute(key, &labels::value(key, label))));
+    Resource { attributes, ..Resource::default() }
 }
 
 fn lossy(bytes: &[u8]) -> Cow<'_, str> {
@@ -100,7 +100,7 @@ fn arch(machine: &str) -> &str {
     MACHINES.iter().find(|(name, _)| *name == machine).map_or(machine, |(_, arch)| arch)
 }
 
-fn words(words: &[Vec<u8>]) -> ValueMessage {
+fn words(words: &[Vec<u8>]) -> AnyValue {
     let values = words.iter().map(|word| text(lossy(word))).collect();
-    ValueMessage { value: Some(AnyValue::List(ListMessage { values })) }
+    AnyValue { array_value: Some(ArrayValue { values }), ..AnyValue::default() }
 }

@@ -11,16 +11,9 @@
 //! Only 1.10 and later are read; the error for others names the version. JSON has field names instead of numbers, and
 //! the names in 1.9 are the same as in 1.10, so JSON of protocol 1.9 is read, too.
 
-use super::schema::OLD_SAMPLES;
+use super::messages::ProfileMessage;
 use crate::bytes::protobuf::{FieldValue, inner};
 use crate::error::{Error, Result};
-
-/// How a message was encoded in the input.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Notation {
-    Protobuf,
-    Json,
-}
 
 /// Evidence for protocol versions, found in the profiles of a message.
 #[derive(Debug, Default)]
@@ -30,24 +23,15 @@ struct Signs {
     current: bool,
 }
 
-/// Returns an error for a message of an older protocol. `attributes` is the size of the dictionary's attribute table.
+/// Returns an error if encoded profiles are of an older protocol. `attributes` is the size of the dictionary's attribute
+/// table.
 ///
 /// A sample with neither attributes nor a link, and with one value per timestamp, is ambiguous: field 2 holds values in
 /// 1.9 but attributes in 1.10. It is taken for 1.10 if all its numbers are distinct, valid attribute indices.
-pub(super) fn refuse_old<'d>(
-    profiles: impl Iterator<Item = &'d [u8]>,
-    attributes: usize,
-    notation: Notation,
-) -> Result<()> {
+pub(super) fn refuse_old<'d>(profiles: impl Iterator<Item = &'d [u8]>, attributes: usize) -> Result<()> {
     let mut signs = Signs::default();
     for profile in profiles {
         for (tag, value) in inner(profile) {
-            if tag == OLD_SAMPLES {
-                return Err(old_protocol("1.7 or 1.8"));
-            }
-            if notation == Notation::Json {
-                continue;
-            }
             match (tag, value) {
                 (2, FieldValue::Bytes(sample)) => signs.add_sample(sample, attributes),
                 // In 1.7 these are the list of locations (3), the period type (6) and the duration (5).
@@ -60,6 +44,11 @@ pub(super) fn refuse_old<'d>(
         }
     }
     if signs.v1_9 && !signs.current { Err(old_protocol("1.8 or 1.9")) } else { Ok(()) }
+}
+
+/// Returns an error if profiles that were read from JSON are of an older protocol.
+pub(super) fn refuse_old_json<'d>(mut profiles: impl Iterator<Item = &'d ProfileMessage>) -> Result<()> {
+    if profiles.any(|profile| !profile.old_samples.is_empty()) { Err(old_protocol("1.7 or 1.8")) } else { Ok(()) }
 }
 
 fn old_protocol(version: &str) -> Error {

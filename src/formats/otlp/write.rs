@@ -266,7 +266,7 @@ impl OutgoingMessages<'_> {
         self.count += 1;
         match self.form {
             Framing::Json => {
-                json::write(&message, &mut self.out)?;
+                json::write(message, &mut self.out)?;
                 Ok(self.out.write_all(b"\n")?)
             }
             Framing::Protobuf if self.count == 1 => {

@@ -15,9 +15,8 @@
 //! * All processes share the dictionary. The same location can mean different functions in different processes, or as a
 //!   caller and as the innermost frame. The first meaning keeps the location; each other one gets a copy at the end of
 //!   the table, and its samples get copies of their stacks.
-//! * Messages in which nothing gets a name pass through byte for byte. In others, all known fields keep their values, and
-//!   resources, scopes, mappings, links and attributes all their fields. Unknown fields elsewhere can't be kept; they
-//!   are counted and reported.
+//! * Messages in which nothing gets a name pass through byte for byte. In others, all known fields keep their values.
+//!   Unknown fields can't be kept; they are counted and reported.
 //! * Messages are handled one at a time, so memory depends on the largest message and the number of distinct addresses.
 
 mod framed;
@@ -26,14 +25,12 @@ mod uses;
 
 use crate::analysis::quantity::counted;
 use crate::contract::unsymbolized::{Ask, BareAddress, CodeFile, Unsymbolized};
-use crate::error::{Error, Result, Skipped, Warning, Warnings};
-use crate::formats::otlp::message::Message;
+use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::otlp::messages::{ProfilesData, SCHEMA};
-use crate::formats::otlp::version::Notation;
 use crate::model::interner::Interner;
 use framed::{Framed, Opened, frames};
 use names::LookUp;
-use prost::Message as _;
+use prost::Message;
 use prost::bytes::Bytes;
 use std::io::Write;
 use uses::LocationUses;
@@ -87,7 +84,7 @@ impl UnsymbolizedOtlp<'_> {
     /// Collects the addresses to look up for one message.
     fn collect_addresses(&mut self, framed: &Framed<'_>) -> Result<()> {
         let opened = framed.open()?;
-        let message = Message::read(&opened.message, Notation::Protobuf)?;
+        let message = ProfilesData::from_bytes(Bytes::copy_from_slice(&opened.message))?;
         let uses = LocationUses::find(&message, &mut self.files);
         self.unversioned += uses.unversioned;
         if !uses.list.is_empty() {
@@ -137,13 +134,11 @@ fn named_message(
     files: &mut Interner<CodeFile, u32>,
     look_up: &LookUp<'_>,
 ) -> Result<Option<Vec<u8>>> {
-    let Ok(message) = Message::read(&opened.message, Notation::Protobuf) else { return Ok(None) };
+    let Ok(mut message) = ProfilesData::from_bytes(Bytes::copy_from_slice(&opened.message)) else { return Ok(None) };
     let uses = LocationUses::find(&message, files);
     if uses.list.is_empty() {
         return Ok(None);
     }
-    let mut data = ProfilesData::decode(Bytes::copy_from_slice(&opened.message))
-        .map_err(|error| Error::new("has a damaged message").because(error))?;
-    let is_changed = names::add_names(&mut data, &message, &uses, look_up)?;
-    Ok(is_changed.then(|| data.encode_to_vec()))
+    let is_changed = names::add_names(&mut message, &uses, look_up)?;
+    Ok(is_changed.then(|| message.encode_to_vec()))
 }

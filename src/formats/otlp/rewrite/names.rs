@@ -1,29 +1,23 @@
 //! Adds names to a decoded message: lines of locations, and the functions, strings, copied locations and copied stacks
 //! that they need. These are appended to their tables.
 
-use super::uses::{LocationUses, SampleStack};
+use super::uses::{LocationUses, SampleStack, sample_stacks};
 use crate::contract::unsymbolized::{BareAddress, LocationNames, NamedCall};
 use crate::error::{Error, Result};
-use crate::formats::otlp::message::Message;
 use crate::formats::otlp::messages::{
-    DictionaryMessage, FunctionMessage, LineMessage, ProfilesData, ResourceProfiles, SampleMessage, StackMessage,
+    Dictionary, FunctionMessage, LineMessage, ProfilesData, ResourceProfiles, SampleMessage, StackMessage,
 };
 use crate::model::Pid;
-use prost::Message as _;
+use prost::Message;
 use prost::bytes::Bytes;
 use rustc_hash::FxHashMap;
 
 /// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
 pub(super) type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
-/// Adds all names that are found. `data` is the decoded form of `message`. Returns whether it changed.
-pub(super) fn add_names(
-    data: &mut ProfilesData,
-    message: &Message<'_>,
-    uses: &LocationUses,
-    look_up: &LookUp<'_>,
-) -> Result<bool> {
-    let Some(dictionary) = &mut data.dictionary else { return Ok(false) };
+/// Adds all names that are found. Returns whether the message changed.
+pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up: &LookUp<'_>) -> Result<bool> {
+    let Some(dictionary) = &mut message.dictionary else { return Ok(false) };
     let names = LocationNames::new(&uses.list, |one| match uses.address(one) {
         Some(address) => look_up(&address),
         None => Vec::new(),
@@ -46,9 +40,9 @@ pub(super) fn add_names(
         push(copy, &mut functions.dictionary.location_table)?;
     }
     let (known, copies) = (FxHashMap::default(), FxHashMap::default());
-    let mut stacks = MovedStacks { message, uses, names: &names, first_copy, known, copies, dictionary };
-    for (resource, encoded) in data.resource_profiles.iter_mut().zip(&message.resources) {
-        stacks.move_samples(resource, encoded)?;
+    let mut stacks = MovedStacks { uses, names: &names, first_copy, known, copies, dictionary };
+    for resource in &mut message.resource_profiles {
+        stacks.move_samples(resource)?;
     }
     Ok(true)
 }
@@ -62,7 +56,7 @@ fn push<T>(element: T, table: &mut Vec<T>) -> Result<i32> {
 
 /// Adds functions and strings to a dictionary, each once.
 struct NewFunctions<'m> {
-    dictionary: &'m mut DictionaryMessage,
+    dictionary: &'m mut Dictionary,
     /// The indices of all strings. Of equal strings in the message, the first one counts.
     strings: FxHashMap<Bytes, i32>,
     /// The indices of new functions, by the indices of their name and file.
@@ -70,7 +64,7 @@ struct NewFunctions<'m> {
 }
 
 impl<'m> NewFunctions<'m> {
-    fn new(dictionary: &'m mut DictionaryMessage) -> Self {
+    fn new(dictionary: &'m mut Dictionary) -> Self {
         let mut strings = FxHashMap::default();
         for (index, string) in (0..).zip(&dictionary.string_table) {
             strings.entry(string.clone()).or_insert(index);
@@ -121,25 +115,22 @@ impl<'m> NewFunctions<'m> {
 }
 
 /// Gives samples that need copies of locations copies of their stacks.
-struct MovedStacks<'m, 'd> {
-    message: &'m Message<'d>,
+struct MovedStacks<'m> {
     uses: &'m LocationUses,
     names: &'m LocationNames<'m>,
     /// The index of the first copied location.
     first_copy: usize,
     /// The new index of each stack as the samples of a process use it.
-    known: FxHashMap<(u64, Option<Pid>), i32>,
+    known: FxHashMap<(i32, Option<Pid>), i32>,
     /// The indices of new stacks, by their locations.
     copies: FxHashMap<Vec<i32>, i32>,
-    dictionary: &'m mut DictionaryMessage,
+    dictionary: &'m mut Dictionary,
 }
 
-impl<'d> MovedStacks<'_, 'd> {
-    /// Changes the stacks of a resource's samples. `encoded` is the same resource, encoded.
-    fn move_samples(&mut self, resource: &mut ResourceProfiles, encoded: &'d [u8]) -> Result<()> {
-        let mut stacks = Vec::new();
-        self.message.for_each_sample(encoded, &mut |stack| stacks.push(stack));
-        let mut stacks = stacks.into_iter();
+impl MovedStacks<'_> {
+    /// Changes the stacks of a resource's samples.
+    fn move_samples(&mut self, resource: &mut ResourceProfiles) -> Result<()> {
+        let mut stacks = sample_stacks(resource, self.dictionary).into_iter();
         for profile in resource.scope_profiles.iter_mut().flat_map(|scope| &mut scope.profiles) {
             for (bytes, stack) in profile.samples.iter_mut().zip(stacks.by_ref()) {
                 // Damaged samples stay as they are.
@@ -160,8 +151,8 @@ impl<'d> MovedStacks<'_, 'd> {
         if let Some(&index) = self.known.get(&(stack.stack, stack.pid)) {
             return Ok(index);
         }
-        let old_locations = self.message.stack(stack.stack);
-        let mut locations: Vec<i32> = old_locations.iter().map(|location| *location as i32).collect();
+        let old_locations = self.dictionary.stack(stack.stack).to_vec();
+        let mut locations = old_locations.clone();
         let mut is_moved = false;
         for (depth, location) in locations.iter_mut().enumerate() {
             if let Some(one) = self.uses.get(&old_locations, depth, stack.pid)

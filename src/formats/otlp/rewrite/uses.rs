@@ -1,9 +1,10 @@
 //! Finds the locations without a function, and the processes whose samples contain them.
 
-use crate::bytes::protobuf::Fields;
 use crate::contract::unsymbolized::{BareAddress, CodeFile, FileBase, LocationUse, may_hold_jit_code};
-use crate::formats::otlp::dictionary::{Dictionary, Location, Mapping, entry_at, field_numbers};
-use crate::formats::otlp::message::{Message, Sample, messages};
+use crate::formats::otlp::dictionary::entry_at;
+use crate::formats::otlp::messages::{
+    Dictionary, LocationMessage, MappingMessage, ProfilesData, ResourceProfiles, SampleMessage,
+};
 use crate::formats::otlp::modules::{GNU_BUILD_ID, HTL_HASH, htl_hash};
 use crate::formats::otlp::owner::{Owner, Tracks};
 use crate::model::about::About;
@@ -11,32 +12,33 @@ use crate::model::backing::Backing;
 use crate::model::interner::Interner;
 use crate::model::process::BuildId;
 use crate::model::{Addr, FrameAddr, Pid};
+use prost::Message;
+use prost::bytes::Bytes;
 use rustc_hash::FxHashSet;
 
-impl<'d> Message<'d> {
-    /// Calls `each` with every sample of a resource, in order. A damaged sample counts as one without a stack.
-    pub(super) fn for_each_sample(&self, resource: &'d [u8], each: &mut dyn FnMut(SampleStack)) {
-        let (mut owner, mut about) = (Owner::default(), About::default());
-        for attribute in messages(resource, 1).flat_map(|resource| messages(resource, 1)) {
-            owner.add(&self.dictionary.attribute(attribute), &self.dictionary, &mut about);
-        }
-        for profile in messages(resource, 2).flat_map(|scope| messages(scope, 2)) {
-            let tracks = Tracks::new(&owner, self.dictionary.attributes(field_numbers(profile, 11)));
-            for sample in messages(profile, 2) {
-                each(match Sample::read(sample) {
-                    Ok(read) => SampleStack { pid: tracks.pid(&read, &self.dictionary), stack: read.stack },
-                    Err(_) => SampleStack { pid: None, stack: 0 },
-                });
-            }
+/// The stacks of all samples of a resource, in order. A damaged sample counts as one without a stack.
+pub(super) fn sample_stacks(resource: &ResourceProfiles, dictionary: &Dictionary) -> Vec<SampleStack> {
+    let (mut owner, mut about) = (Owner::default(), About::default());
+    for attribute in resource.resource.iter().flat_map(|resource| &resource.attributes) {
+        owner.add(&dictionary.attribute(attribute), dictionary, &mut about);
+    }
+    let mut stacks = Vec::new();
+    for profile in resource.scope_profiles.iter().flat_map(|scope| &scope.profiles) {
+        let tracks = Tracks::new(&owner, dictionary.attributes(&profile.attribute_indices));
+        for sample in &profile.samples {
+            stacks.push(match SampleMessage::decode(sample.clone()) {
+                Ok(read) => SampleStack { pid: tracks.pid(&read, dictionary), stack: read.stack_index },
+                Err(_) => SampleStack { pid: None, stack: 0 },
+            });
         }
     }
+    stacks
+}
 
-    /// The locations of a stack in the dictionary, innermost frame first.
-    pub(super) fn stack(&self, index: u64) -> Vec<u64> {
-        match entry_at(&self.dictionary.stacks, index) {
-            Some(stack) => field_numbers(stack, 1).collect(),
-            None => Vec::new(),
-        }
+impl Dictionary {
+    /// The locations of a stack, innermost frame first.
+    pub(super) fn stack(&self, index: i32) -> &[i32] {
+        entry_at(&self.stack_table, index).map_or(&[], |stack| &stack.location_indices)
     }
 }
 
@@ -44,7 +46,7 @@ impl<'d> Message<'d> {
 pub(super) struct SampleStack {
     pub(super) pid: Option<Pid>,
     /// Index in the dictionary; 0 if the sample has no stack.
-    pub(super) stack: u64,
+    pub(super) stack: i32,
 }
 
 /// What the address of a location without a function refers to.
@@ -57,7 +59,7 @@ enum Bare {
 }
 
 /// How the samples of a message use the locations that have no function.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LocationUses {
     /// What the address of each location refers to; `None` for locations that need no name or can't get one.
     bare: Vec<Option<Bare>>,
@@ -70,23 +72,21 @@ pub(super) struct LocationUses {
 }
 
 impl LocationUses {
-    pub(super) fn find(message: &Message<'_>, files: &mut Interner<CodeFile, u32>) -> Self {
-        let locations = &message.dictionary.locations;
-        let bare = locations.iter().map(|location| Bare::find(location, message, files)).collect();
-        let in_kernel = locations.iter().map(|location| is_in_kernel(location, message)).collect();
-        let unversioned = locations.iter().filter(|location| is_unversioned(location, message)).count() as u64;
+    pub(super) fn find(message: &ProfilesData, files: &mut Interner<CodeFile, u32>) -> Self {
+        let Some(dictionary) = &message.dictionary else { return Self::default() };
+        let locations = &dictionary.location_table;
+        let bare = locations.iter().map(|location| Bare::find(location, dictionary, files)).collect();
+        let in_kernel = locations.iter().map(|location| is_in_kernel(location, dictionary)).collect();
+        let unversioned = locations.iter().filter(|location| is_unversioned(location, dictionary)).count() as u64;
         let mut uses = Self { bare, in_kernel, unversioned, list: Vec::new() };
         let (mut list, mut stacks) = (FxHashSet::default(), FxHashSet::default());
-        for resource in &message.resources {
-            message.for_each_sample(resource, &mut |sample| {
-                if sample.stack > 0 {
-                    stacks.insert((sample.stack, sample.pid));
-                }
-            });
+        for resource in &message.resource_profiles {
+            let with_stack = sample_stacks(resource, dictionary).into_iter().filter(|sample| sample.stack > 0);
+            stacks.extend(with_stack.map(|sample| (sample.stack, sample.pid)));
         }
         for (stack, pid) in &stacks {
-            let locations = message.stack(*stack);
-            list.extend((0..locations.len()).filter_map(|depth| uses.get(&locations, depth, *pid)));
+            let locations = dictionary.stack(*stack);
+            list.extend((0..locations.len()).filter_map(|depth| uses.get(locations, depth, *pid)));
         }
         uses.list = list.into_iter().collect();
         uses.list.sort_unstable();
@@ -94,7 +94,7 @@ impl LocationUses {
     }
 
     /// The use at one depth of a stack, 0 being the innermost; `None` if the location there needs no name.
-    pub(super) fn get(&self, locations: &[u64], depth: usize, pid: Option<Pid>) -> Option<LocationUse> {
+    pub(super) fn get(&self, locations: &[i32], depth: usize, pid: Option<Pid>) -> Option<LocationUse> {
         let location = *locations.get(depth)?;
         let pid = match self.bare(location)? {
             Bare::Memory(_) => pid,
@@ -105,7 +105,7 @@ impl LocationUses {
 
     /// Whether the code at this depth called the code one level further in. Code interrupted by the kernel did not: it
     /// can have been at any instruction.
-    fn is_caller(&self, locations: &[u64], depth: usize) -> bool {
+    fn is_caller(&self, locations: &[i32], depth: usize) -> bool {
         if depth == 0 {
             return false;
         }
@@ -113,13 +113,13 @@ impl LocationUses {
         !self.in_kernel.get(inner).copied().unwrap_or(false)
     }
 
-    fn bare(&self, location: u64) -> Option<Bare> {
+    fn bare(&self, location: i32) -> Option<Bare> {
         self.bare.get(usize::try_from(location).ok()?).copied().flatten()
     }
 
     /// The address to look up for a use.
     pub(super) fn address(&self, one: &LocationUse) -> Option<BareAddress> {
-        let (file, addr) = match self.bare(one.location.into())? {
+        let (file, addr) = match self.bare(one.location as i32)? {
             Bare::Memory(addr) => (None, addr),
             Bare::File(file, addr) => (Some(file), addr),
         };
@@ -136,12 +136,11 @@ impl LocationUses {
 impl Bare {
     /// What a location's address refers to. `None` if it has a function, has no address, is in the kernel, or is in a
     /// file whose version is unknown.
-    fn find(location: &Location<'_>, message: &Message<'_>, files: &mut Interner<CodeFile, u32>) -> Option<Self> {
-        let dictionary = &message.dictionary;
-        if !needs_name(location, message) {
+    fn find(location: &LocationMessage, dictionary: &Dictionary, files: &mut Interner<CodeFile, u32>) -> Option<Self> {
+        if !needs_name(location, dictionary) {
             return None;
         }
-        let (mapping, name) = mapping_and_file(location, message);
+        let (mapping, name) = mapping_and_file(location, dictionary);
         if let Some(mapping) = mapping
             && let Some(file) = code_file(mapping, name, location.address, dictionary)
         {
@@ -152,52 +151,59 @@ impl Bare {
             return Some(Self::File(files.intern(file), addr));
         }
         // For interpreted code without a mapping, profilers may store anything in the address field.
-        let kind = dictionary.attribute_text(location.attributes(), "profile.frame.type").unwrap_or_default();
-        let is_address = mapping.is_some() || matches!(kind, b"" | b"native" | b"unknown");
+        let kind = frame_type(location, dictionary).unwrap_or_default();
+        let is_address = mapping.is_some() || matches!(&kind[..], b"" | b"native" | b"unknown");
         if is_address && may_hold_jit_code(name) { Some(Self::Memory(location.address)) } else { None }
     }
 }
 
 /// The mapping of a location, and the mapping's file name (empty if there is none).
-fn mapping_and_file<'m, 'd>(location: &Location<'_>, message: &'m Message<'d>) -> (Option<&'m Mapping<'d>>, &'d [u8]) {
-    let mapping = entry_at(&message.dictionary.mappings, location.mapping);
-    (mapping, mapping.map_or(&b""[..], |mapping| message.dictionary.string(mapping.file)))
+fn mapping_and_file<'m>(
+    location: &LocationMessage,
+    dictionary: &'m Dictionary,
+) -> (Option<&'m MappingMessage>, &'m [u8]) {
+    let mapping = entry_at(&dictionary.mapping_table, location.mapping_index);
+    (mapping, mapping.map_or(&b""[..], |mapping| dictionary.string(mapping.filename_strindex)))
 }
 
-fn is_in_kernel(location: &Location<'_>, Message { dictionary, .. }: &Message<'_>) -> bool {
-    let mapping = entry_at(&dictionary.mappings, location.mapping);
-    dictionary.attribute_text(location.attributes(), "profile.frame.type") == Some(b"kernel")
-        || mapping.is_some_and(|mapping| Backing::of(dictionary.string(mapping.file)).is_kernel_object())
+fn frame_type(location: &LocationMessage, dictionary: &Dictionary) -> Option<Bytes> {
+    dictionary.attribute_text(&location.attribute_indices, "profile.frame.type")
+}
+
+fn is_in_kernel(location: &LocationMessage, dictionary: &Dictionary) -> bool {
+    let (_, file) = mapping_and_file(location, dictionary);
+    frame_type(location, dictionary).is_some_and(|kind| kind == "kernel") || Backing::of(file).is_kernel_object()
 }
 
 /// Whether a location needs a name: it has an address outside the kernel, and no function.
-fn needs_name(location: &Location<'_>, message: &Message<'_>) -> bool {
-    let is_whole = Fields::of(location.message).all(|field| field.is_ok());
-    is_whole && location.address != 0 && location.lines().next().is_none() && !is_in_kernel(location, message)
+fn needs_name(location: &LocationMessage, dictionary: &Dictionary) -> bool {
+    location.address != 0 && location.lines.is_empty() && !is_in_kernel(location, dictionary)
 }
 
 /// Whether a location needs a name but is in a file whose version the message doesn't state.
-fn is_unversioned(location: &Location<'_>, message: &Message<'_>) -> bool {
-    let (mapping, name) = mapping_and_file(location, message);
-    needs_name(location, message)
-        && !mapping.is_some_and(|mapping| has_version(mapping, &message.dictionary))
+fn is_unversioned(location: &LocationMessage, dictionary: &Dictionary) -> bool {
+    let (mapping, name) = mapping_and_file(location, dictionary);
+    needs_name(location, dictionary)
+        && !mapping.is_some_and(|mapping| has_version(mapping, dictionary))
         && matches!(Backing::of(name), Backing::File(_))
         && !may_hold_jit_code(name)
 }
 
 /// Whether a mapping states the version of its file.
-fn has_version(mapping: &Mapping<'_>, dictionary: &Dictionary<'_>) -> bool {
-    [GNU_BUILD_ID, HTL_HASH].iter().any(|key| dictionary.attribute_text(mapping.attributes(), key).is_some())
+fn has_version(mapping: &MappingMessage, dictionary: &Dictionary) -> bool {
+    let has = |key| dictionary.attribute_text(&mapping.attribute_indices, key).is_some();
+    has(GNU_BUILD_ID) || has(HTL_HASH)
 }
 
 /// The file that contains an address, if its version is known.
-fn code_file(mapping: &Mapping<'_>, name: &[u8], address: u64, dictionary: &Dictionary<'_>) -> Option<CodeFile> {
-    let build_id = dictionary.attribute_text(mapping.attributes(), GNU_BUILD_ID).and_then(BuildId::from_digits);
-    let hash = dictionary.attribute_text(mapping.attributes(), HTL_HASH).and_then(htl_hash);
+fn code_file(mapping: &MappingMessage, name: &[u8], address: u64, dictionary: &Dictionary) -> Option<CodeFile> {
+    let build_id = dictionary.attribute_text(&mapping.attribute_indices, GNU_BUILD_ID);
+    let build_id = build_id.and_then(|digits| BuildId::from_digits(&digits));
+    let hash = dictionary.attribute_text(&mapping.attribute_indices, HTL_HASH).and_then(|digits| htl_hash(&digits));
     if build_id.is_none() && hash.is_none() || !matches!(Backing::of(name), Backing::File(_) | Backing::Other(_)) {
         return None;
     }
-    let base = match (mapping.limit, (mapping.start..mapping.limit).contains(&address)) {
+    let base = match (mapping.memory_limit, (mapping.memory_start..mapping.memory_limit).contains(&address)) {
         // A mapping without a memory range has addresses as the file's own symbol table has them.
         (0, _) => FileBase::Linked,
         (_, true) => FileBase::Start,
