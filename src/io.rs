@@ -198,8 +198,8 @@ impl OutPath {
     }
 }
 
-/// The directory in which to look for files that belong to an input: the input's directory, or the input itself if it
-/// is an archive.
+/// The directory in which to look for jitdumps, perf maps and other files that belong to an input: the input's
+/// directory, or the input itself if it is an archive.
 pub fn beside(input: &Path) -> Option<&Path> {
     if is_archive(input) { Some(input) } else { input.parent() }
 }

@@ -1,4 +1,4 @@
-//! Builds binary data with its numbers in a given byte order. The counterpart of
+//! Builds binary data in which all numbers have the same byte order. The counterpart of
 //! [`Cursor`](crate::bytes::cursor::Cursor).
 
 use crate::bytes::cursor::Endian;

@@ -17,7 +17,7 @@ pub struct Utf16Decoder {
     order: ByteOrder,
     /// The first byte of a 16-bit unit, if the last piece ended between its two bytes.
     half: Option<u8>,
-    /// A high surrogate that waits for its low surrogate.
+    /// A high surrogate whose low surrogate hasn't been read yet.
     high: Option<u16>,
 }
 

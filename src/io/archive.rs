@@ -30,8 +30,8 @@ pub struct Archive {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) bytes: Bytes,
-    /// Metadata of the temporary file into which the member was unpacked; its size and modification time are the
-    /// member's. The user ID is ours: the member's is `owner`.
+    /// Metadata of the temporary file into which the member was unpacked. Size and modification time are the member's,
+    /// but the user ID is ours; the member's is `owner`.
     pub(super) about: Metadata,
     /// The user that owns the archive.
     pub(super) owner: u32,

@@ -3,7 +3,7 @@
 //! | new output | readable by |
 //! |---|---|
 //! | [`Content::Summary`]: pictures, tables, folded stacks, reports | everybody whom the umask permits |
-//! | [`Content::OfInputs`]: converted profiles, machine code, source text | those of them who may read all inputs |
+//! | [`Content::OfInputs`]: converted profiles, machine code, source text | users whom the umask permits and who may read all inputs |
 //! | [`Content::OwnersAlone`]: archives | the owner |
 //!
 //! An input that others can't reach because of a directory on the way counts as readable by its owner only. An output
@@ -35,8 +35,8 @@ pub enum Content {
     Summary,
     /// Data copied from the inputs, such as a converted profile.
     OfInputs,
-    /// Like `OfInputs`, but the user didn't name the output. It doesn't get wider permissions from a file that it
-    /// replaces.
+    /// Like `OfInputs`, for an output whose path jitgraft chose, not the user. If it replaces a file, it doesn't get
+    /// wider permissions from that file.
     OfInputsBeside,
     /// Possibly more than the user is aware of, such as an archive of many files. Only the owner may read it.
     OwnersAlone,

@@ -58,8 +58,8 @@ impl Run {
         Self { state: Arc::new(state), content: Content::Summary }
     }
 
-    /// Starts a run whose outputs contain data copied from the inputs. Only users who may read all inputs may read the
-    /// outputs.
+    /// Starts a run whose outputs contain data copied from the inputs, so that only users who may read all inputs may
+    /// read the outputs.
     pub fn begin_repeating() -> Self {
         Self { content: Content::OfInputs, ..Self::begin() }
     }

@@ -6,7 +6,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The error for an input that can't be opened.
+/// The error for an input that can't be opened, with a hint.
 pub(crate) fn input(path: &Path, error: io::Error) -> Error {
     let remedy = match error.kind() {
         ErrorKind::NotFound | ErrorKind::NotADirectory => meant(path),
@@ -24,8 +24,8 @@ pub(super) fn looked_for(path: &Path, error: io::Error) -> Error {
     }
 }
 
-/// The error for a file whose path here isn't the one that the caller knows. It doesn't name the file; the caller adds
-/// that.
+/// The error for a file that can't be opened. It doesn't name the file, because the caller knows it by another path and
+/// adds that path.
 pub(super) fn unknown(error: io::Error) -> Error {
     Error::new("cannot open").because(error)
 }

@@ -26,7 +26,8 @@ use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 use std::path::Path;
 
-/// The name of callgrind's format. Its JIT code is named while it is read, by perf maps and jitdumps next to the input.
+/// The name of the callgrind format. In this format, JIT code gets its names while a file is read, from perf maps and
+/// jitdumps next to the file.
 const CALLGRIND: &str = "callgrind";
 
 /// Options for loading inputs as a profile.

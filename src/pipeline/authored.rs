@@ -21,8 +21,9 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
     apply_to(Functions::All, profile, options, beside, outcome);
 }
 
-/// Like [`apply`], but native code of WebAssembly keeps its names. For inputs whose native code was named from a code
-/// map, which knows what these names don't show: code that was compiled twice may be that of two modules.
+/// Like [`apply`], but WebAssembly functions in native code keep their names. For inputs whose native code was named
+/// from a code map: there, source maps have been applied already, with more knowledge. Two functions of the same name
+/// may belong to different modules, and only the code map shows that there are two.
 pub(super) fn apply_to_scripts(
     profile: &mut Profile,
     options: &SourceOptions,
@@ -36,7 +37,7 @@ pub(super) fn apply_to_scripts(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Functions {
     OfScripts,
-    /// Those of scripts, and native code of WebAssembly.
+    /// Functions of scripts, and WebAssembly functions in native code.
     All,
 }
 
@@ -81,9 +82,9 @@ fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName
 /// The line and column where a frame's function starts, from other fields than the name. `None` if unknown. For
 /// WebAssembly, SpiderMonkey stores the byte offset as the line, and V8 as the column.
 ///
-/// If the start has no column but the frame has, the frame's column is used: profilers for Node.js store the start of
-/// the function there instead of the executed position. If it is the executed position after all, that shows when the
-/// script is examined, and it isn't used.
+/// If the start has no column but the frame has, the frame's column is used, because profilers for Node.js store the
+/// start of the function there instead of the executed position. If it is the executed position after all, it doesn't
+/// match the script's text, and is ignored later.
 fn start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
     match (frame.start.line, frame.start.column) {
         (line @ 1.., column @ 1..) => return Some((line, column)),

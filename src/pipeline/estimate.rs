@@ -5,7 +5,7 @@ use crate::analysis::label;
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Weight};
 
-/// The largest deviation of an inclusive cost among all events.
+/// The function and event in which the inclusive cost of estimated stacks differs most from the recorded cost.
 struct Largest<'p> {
     percent: f64,
     deviation: Deviation,

@@ -44,10 +44,10 @@ pub struct StreamFile {
     pub bytes: Bytes,
 }
 
-/// How many bytes of the content a format gets for recognizing itself.
+/// How many bytes at the start of the content are passed to the functions that recognize a format.
 const HEAD: usize = 1 << 16;
 
-/// How many bytes it gets if the first line is longer than [`HEAD`].
+/// How many bytes are passed to these functions if the first line is longer than [`HEAD`].
 const LONGEST_HEAD: usize = HEAD << 11;
 
 /// How many bytes are needed to recognize an archive, by the name of its first file.

@@ -59,7 +59,7 @@ impl RowsRead {
 #[derive(Debug)]
 struct RowSink<'a> {
     read: &'a mut RowsRead,
-    /// What the user stated about the origin of all rows, whatever the input.
+    /// What the user stated about the origin of all rows. It applies to every input.
     given: RowOrigin,
     options: &'a LoadOptions,
     writer: &'a mut dyn RowWriter,

@@ -17,10 +17,10 @@ use std::io::{Cursor, Read as _};
 use std::ops::Range;
 use std::path::Path;
 
-/// The path of an input, and the opened input if it has been opened already.
+/// The path of an input and, if it is open already, the opened input.
 pub(super) type Given<'a> = (&'a InPath, Option<Opened>);
 
-/// The sums of one input, or of several inputs that were read as one text.
+/// The sums of one input, or of several inputs that were concatenated and read as one text.
 pub(super) struct InputSums {
     /// The profile with the sums, or the error because of which there is none.
     pub(super) profile: Result<Profile>,

@@ -43,7 +43,7 @@ pub struct FoundFile<'a> {
     pub bytes: &'a [u8],
     /// Its metadata when it was opened; `None` if it is a copy of a process's memory.
     pub about: Option<&'a Metadata>,
-    /// The kind of source, and the process by its recorded ID. `None` for files other than sources.
+    /// For a source: its kind, and the recorded ID of its process. `None` for other files.
     pub of: Option<(Kind, Pid)>,
     /// Its permission bits.
     pub mode: u32,
@@ -54,7 +54,7 @@ pub struct FoundFile<'a> {
 pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// The process, as recorded.
+    /// The recorded ID of the process.
     pub(super) pid: Pid,
     /// The process ID in the file's name or contents, which is that in the process's own PID namespace; `None` if there
     /// is none.

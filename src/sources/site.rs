@@ -46,7 +46,7 @@ pub struct Sampled {
     pub first: BTreeMap<Pid, BTreeMap<Addr, Nanos>>,
 }
 
-/// True if this machine may be the one with that host name, which includes an unknown name.
+/// True if this machine may be the one with that host name. Also true if the name isn't known.
 pub fn is_this_machine(host: Option<&[u8]>) -> bool {
     host.is_none_or(|host| is_our_name(Path::new("/proc"), host))
 }

@@ -9,7 +9,7 @@ use crate::records::perf_data::{ChainContext, Words, is_context};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainWords<'data> {
     words: Words<'data>,
-    /// How many of the outermost words follow the last context mark. Each of them is a frame.
+    /// How many of the outermost words follow the last context mark. Each of these words is a frame.
     behind_marks: usize,
 }
 

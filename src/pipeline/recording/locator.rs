@@ -12,14 +12,15 @@ use crate::resolve::precedence::code_wins;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FrameLocation {
     pub(crate) location: Location,
-    /// The process, if the location is in memory that no file backs and where no code is known. Otherwise 0.
+    /// The process, if the location is in memory that no file backs and no code is known there. Otherwise 0.
     pub(crate) pid: Pid,
     /// The address as recorded, if addresses are kept. Otherwise 0, so that equal offsets in a file are the same
     /// location in all processes.
     pub(crate) addr: Addr,
-    /// True for a return address. `location` is then that of the byte before, which belongs to the call.
+    /// True for a return address. `location` is then the location of the byte before it, which belongs to the call
+    /// instruction.
     pub(crate) is_return: bool,
-    /// Whose code it is: that of the kernel, a user program, or a guest.
+    /// Whether the code belongs to the kernel, a user program, or a guest.
     pub(crate) mode: CpuMode,
 }
 

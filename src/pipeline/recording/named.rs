@@ -86,7 +86,7 @@ struct LocationInfo {
     entered: Option<u32>,
 }
 
-/// What is needed while locations are named.
+/// What is needed to describe code locations while they are being named.
 struct FrameNaming<'a> {
     spots: &'a Locator<'a>,
     origins: &'a [Origin],
@@ -102,7 +102,7 @@ struct FrameNaming<'a> {
 /// A source of JIT code, with the file to which the output attributes the code.
 #[derive(Debug)]
 pub(super) struct Origin {
-    /// The path of the file to which the output attributes the code. It need not exist.
+    /// The path of the file to which the output attributes the code. The file need not exist.
     pub(super) file: Vec<u8>,
     /// The process whose code it is; `None` for ELF objects for which the user gave an address.
     pub(super) pid: Option<Pid>,

@@ -316,8 +316,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         ReadChain::new(innermost, end)
     }
 
-    /// Finds the frames of a sample. Those that it doesn't have in common with the previous sample are put into
-    /// `self.frames`, innermost first. Returns the innermost common frame, and why the stack ends where it does.
+    /// Finds the frames of a sample. Puts those that it doesn't share with the previous sample into `self.frames`,
+    /// innermost first. Returns the innermost shared frame, and why the stack ends where it does.
     fn find_frames(
         &mut self,
         sample: &Sample<'data>,

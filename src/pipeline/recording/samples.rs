@@ -37,7 +37,7 @@ pub(crate) struct SampleRow {
     pub(crate) end: StackEnd,
 }
 
-/// Why a stack ends with its outermost frame.
+/// Why a stack has no frames beyond its outermost one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StackEnd {
     /// Neither the kernel nor perf found more frames. Whether frames are missing depends on whether threads start in
@@ -66,7 +66,7 @@ pub(crate) struct Taken {
     pub(crate) flags: u64,
 }
 
-/// Fields of a sample that stacks don't need, for commands that print them.
+/// Fields of a sample that aren't needed for stacks, but for commands that print them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OtherFields {
     /// The address of the data that the sampled instruction accessed; `None` if it wasn't recorded.

@@ -107,8 +107,8 @@ impl ChainKind {
 struct TextWriter<'a> {
     loaded: &'a Loaded,
     options: TextOptions,
-    /// The lines for all code locations in call chains that the kernel recorded. The next field has those for call
-    /// chains that were unwound. `None` if no event has such chains.
+    /// The formatted lines of all code locations, for call chains that the kernel recorded (`recorded`) and for call
+    /// chains that perf unwound (`unwound`). `None` if no event has such call chains.
     recorded: Option<PlaceLines>,
     unwound: Option<PlaceLines>,
     event_width: usize,

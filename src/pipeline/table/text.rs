@@ -21,7 +21,7 @@ pub struct TextStyle {
 /// The width below which a name isn't cut, even if lines get too long, because nobody could recognize it.
 const LEAST_NAME: usize = 12;
 
-/// The width to which names in other columns are cut before the names of functions (symbols) are cut as well.
+/// Names in other columns are cut down to this width before the names of functions (symbols) are cut.
 const TELLING_NAME: usize = 18;
 
 /// The width to which a column of names is padded at most, if lines may have any length. A longer name then moves the

@@ -50,7 +50,7 @@ pub(super) enum Record<'a> {
     },
 }
 
-/// Follows the statements in effect, and numbers the functions.
+/// Follows the lines that set the current function, file and object, and gives each function a number.
 #[derive(Debug)]
 pub(super) struct CostReader {
     /// Names of functions, files and objects.
@@ -72,7 +72,8 @@ pub(super) struct CostReader {
     file: TextNumber,
     /// The current function; `None` if its `fn=` is invalid.
     function: Option<u32>,
-    /// The last `cob=`, `cfi=` and `cfn=` since the last call.
+    /// The values of the `cob=`, `cfi=` and `cfn=` lines since the last call: object, file and function of the next
+    /// callee.
     cob: Option<TextNumber>,
     cfi: Option<TextNumber>,
     callee: Option<u32>,
@@ -182,7 +183,7 @@ impl CostReader {
         Ok(None)
     }
 
-    /// Updates what is in effect, after a statement that names an object or file.
+    /// Updates the current object or file after a line that sets it.
     fn apply_text(&mut self, keyword: Keyword, text: TextNumber) {
         match keyword {
             Keyword::Ob => self.object = text,

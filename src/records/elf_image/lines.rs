@@ -181,7 +181,8 @@ impl LineUnit {
 /// Length in bytes of the length field of a set, which doesn't count itself.
 const LENGTH: usize = 4;
 
-/// A file name that viewers can open. Scripts loaded as ES modules have URLs as names.
+/// The name of a source file in the form that viewers can open: a path instead of a `file:` URL, which scripts loaded
+/// as ES modules have as a name.
 fn string(file: &[u8]) -> Vec<u8> {
     let file = until_nul(file);
     file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/")).unwrap_or(file).to_vec()

@@ -111,8 +111,8 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The source location at which a trace starts. Drops the exit (`2/2` or `2/stitch`) at which a side trace leaves
-/// another one.
+/// Removes the exit of the parent trace (`2/2` or `2/stitch`) from the beginning of a text, so that the source location
+/// at which a side trace starts is left.
 fn without_exit(text: &[u8]) -> &[u8] {
     let (word, location) = split_word(text);
     let mut parts = word.splitn(2, |&byte| byte == b'/');

@@ -17,7 +17,7 @@ pub struct Piece<'data> {
     pub records: Vec<Record<'data>>,
     /// File offset of the first record.
     start: u64,
-    /// The walk through the records, positioned after the last record of the piece.
+    /// The state of the walk after the last record of the piece.
     behind: Records<'data>,
 }
 

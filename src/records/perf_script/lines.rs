@@ -161,8 +161,8 @@ impl<'t, 'l> Lines<'t, 'l> {
         }
     }
 
-    /// Parses a header, and its frame if the sample is printed on one line. `is_below_field`: the line above holds another
-    /// field of the sample above.
+    /// Parses a header, and its frame if the sample is printed on one line. `is_below_field` says that the line above
+    /// holds another field of the sample above.
     fn parse_header(&self, line: &'t [u8], is_below_field: bool) -> Option<(Header<'t>, Option<Frame<'t>>)> {
         let below = &self.text[line_range(self.text, self.next, self.layout)];
         if let Some(header) = parse_full_header(line, below) {
@@ -216,8 +216,9 @@ fn parse_full_header<'t>(line: &'t [u8], below: &[u8]) -> Option<Header<'t>> {
     parse_one_line_header(line)
 }
 
-/// Parses a header that is only recognized by the frame on the line below it. Depending on `-F`, it may hold little more
-/// than a command name. `in_sample`: the line is in a sample, and may be a field or source line of that sample.
+/// Parses a header that is only recognized by the frame on the line below it. Depending on `-F`, it may hold little
+/// more than a command name. `in_sample` says that the line is in a sample, and may be a field or source line of that
+/// sample.
 fn parse_header_above_stack<'t>(line: &'t [u8], below: &[u8], in_sample: bool) -> Option<Header<'t>> {
     let is_of_sample = in_sample && (is_field_line(line) || is_source_line(line));
     let is_frame = Frame::parse_indented(line).is_some_and(|frame| frame.symbol != UNKNOWN || frame.dso.is_some());

@@ -1,5 +1,6 @@
-//! Writes what perf script prints for samples of memory accesses and of BPF programs besides their frames
-//! (tools/perf/builtin-script.c, `process_event`): where the data were, latencies, page sizes, control groups, bytes.
+//! Writes the values that perf script prints besides the frames for samples of memory accesses and for output of BPF
+//! programs (tools/perf/builtin-script.c, `process_event`): where the data were, latencies, page sizes, control groups,
+//! bytes.
 
 use super::output_fields::{Fields, put};
 

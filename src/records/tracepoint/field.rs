@@ -22,8 +22,8 @@ pub(super) struct Field {
 pub(super) enum Place {
     /// The data is in the field itself.
     Inline,
-    /// The data are elsewhere in the raw data. The lower half of the field is their offset, the upper half their length
-    /// in bytes (`__data_loc`).
+    /// The data are elsewhere in the raw data. The lower half of the field's value is their offset, the upper half
+    /// their length in bytes (`__data_loc`).
     At,
     /// Like [`Self::At`], but the offset counts from the end of the field (`__rel_loc`).
     Behind,

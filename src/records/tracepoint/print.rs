@@ -102,7 +102,7 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
-    /// Evaluates a width or precision; `Some(None)` if there is none. `None` if its argument isn't a number.
+    /// Evaluates a width or precision. `Some(None)` if the conversion has none, `None` if its argument isn't a number.
     fn size(&self, size: &Size) -> Option<Option<usize>> {
         Some(match size {
             Size::None => None,

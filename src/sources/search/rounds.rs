@@ -50,7 +50,7 @@ pub(super) fn files_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// The same files of processes without recorded JIT memory ([`Clue::Unexpected`]).
+/// Jitdumps and perf maps that are named after processes without recorded JIT memory ([`Clue::Unexpected`]).
 pub(super) fn unexpected_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for (&pid, process) in &search.scene.processes.by_pid {

@@ -30,7 +30,7 @@ pub(super) enum Step<'a> {
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
     pub(super) kind: Kind,
-    /// The process, as recorded.
+    /// The recorded ID of the process.
     pub(super) pid: Pid,
     /// The process ID in the file's name or contents, which is that in the process's own PID namespace.
     pub(super) inner: Option<Pid>,
@@ -45,7 +45,7 @@ pub(super) enum Clue<'a> {
     Marker(&'a Marker),
     /// The process has JIT memory, and runtimes name files after their process.
     JitMemory,
-    /// The same, but the file is named after a running ancestor that shares its JIT memory.
+    /// A running ancestor shares its JIT memory with the process, and the file is named after that ancestor.
     Parent,
     /// The process has no recorded JIT memory: its code may be in files, in static buffers, or in memory whose mapping
     /// wasn't recorded. Few such processes have these files, so files that can't be used aren't reported.

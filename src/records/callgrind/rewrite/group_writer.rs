@@ -44,7 +44,7 @@ struct GroupWriter<'a, 'b, 'o> {
     context: OutputContext<'a>,
     /// The IDs of functions that the block defines in the input, and their names.
     functions: FxHashMap<u32, &'a [u8]>,
-    /// Those of `functions` whose definitions are already written.
+    /// The IDs in `functions` whose definitions have been written already.
     defined: FxHashSet<u32>,
 }
 

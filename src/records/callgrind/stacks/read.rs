@@ -19,7 +19,7 @@ use crate::runtimes::{RuntimeSet, Tiers};
 struct FunctionFrames {
     /// Frames with the function's name as in the file.
     stated: Vec<FrameId>,
-    /// With the name used in stacks, without recursion levels.
+    /// Frames with the function's name as shown in stacks, without the recursion level.
     in_stacks: Vec<FrameId>,
 }
 

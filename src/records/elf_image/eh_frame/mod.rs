@@ -60,7 +60,7 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
     Measure { len: (len + END.len() as u64).next_multiple_of(8) + table, any: len > 0 }
 }
 
-/// A CIE of length 0, which ends the section.
+/// A record of length 0, which ends the section.
 const END: [u8; 4] = [0; 4];
 
 /// Writes both sections if any code range has unwinding information or the layout wants them anyway.

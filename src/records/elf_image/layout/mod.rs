@@ -34,7 +34,7 @@ pub(super) struct Layout {
     pub(super) segments: usize,
     /// Where `.eh_frame` and `.eh_frame_hdr` go.
     pub(super) frames: FramesAt,
-    /// Address of the sentinel functions after the code, if there are any; see [`Layout::for_viewers`].
+    /// Address of the sentinel functions after the code; `None` if there are none. See [`Layout::for_viewers`].
     pub(super) sentinels: Option<u64>,
 }
 

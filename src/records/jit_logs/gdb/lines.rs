@@ -150,7 +150,8 @@ impl ObjectLines {
     }
 }
 
-/// Start and end addresses of inlined calls, sorted.
+/// Start and end addresses of all inlined calls in an object, sorted. The line of code can only change there or at a
+/// row of the line table.
 fn inlined_edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     let mut edges = Vec::new();
     let mut units = dwarf.units();

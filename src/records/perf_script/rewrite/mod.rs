@@ -105,7 +105,7 @@ impl From<&Header<'_>> for Sample {
     }
 }
 
-/// The answer for a frame.
+/// What the memo or the namer says about a frame.
 enum FrameAnswer {
     Named,
     Unknown,
