@@ -90,7 +90,7 @@ pub struct Fields<'d> {
 
 impl<'d> Fields<'d> {
     /// Creates an iterator over the fields of this message.
-    pub fn of(message: &'d [u8]) -> Self {
+    pub fn new(message: &'d [u8]) -> Self {
         Self { message, rest: message }
     }
 
@@ -148,7 +148,7 @@ impl<'d> Iterator for Fields<'d> {
             return None;
         }
         let at = self.offset() as u64;
-        let field = self.field().map_err(|error| error.at(at));
+        let field = self.field().map_err(|error| error.at_offset(at));
         if field.is_err() {
             self.rest = &[];
         }
@@ -159,7 +159,7 @@ impl<'d> Iterator for Fields<'d> {
 /// The fields of a nested message, up to the first damaged one. Errors aren't returned: a truncated nested message is
 /// noticed when the outer message is read.
 pub fn inner(message: &[u8]) -> impl Iterator<Item = (u32, FieldValue<'_>)> {
-    Fields::of(message).map_while(Result::ok)
+    Fields::new(message).map_while(Result::ok)
 }
 
 /// The values of fields 1 to `N` of a message whose fields are numbers; 0 for a field that is missing or not a number.

@@ -18,7 +18,7 @@
 //!
 //! Files are identified by device and inode, because links and `..` give a file several paths.
 
-use super::modes::{ANYBODY, OWNER, mode_within};
+use super::modes::{ANYBODY, OWNER, common_mode};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -42,8 +42,8 @@ impl FileId {
     }
 
     /// The identity of the file at a path; `None` if absent.
-    pub(super) fn at(path: &Path) -> Option<Self> {
-        super::about(path).map(|about| Self::new(&about))
+    pub(super) fn from_path(path: &Path) -> Option<Self> {
+        super::typed_metadata(path).map(|about| Self::new(&about))
     }
 }
 
@@ -100,7 +100,7 @@ impl Since {
     pub(super) fn mode_of_inputs(&self) -> u32 {
         let log = log();
         let modes = log.opened.values().filter(|opened| opened.at >= self.0).map(|opened| opened.mode);
-        mode_within(modes.chain((log.streamed >= self.0).then_some(OWNER)))
+        common_mode(modes.chain((log.streamed >= self.0).then_some(OWNER)))
     }
 }
 

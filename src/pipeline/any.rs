@@ -327,7 +327,7 @@ impl LoadOptions {
             branch_stack: self.branch_stack,
             max_stack: self.max_stack,
             keep_branches: false,
-            keep_beside: false,
+            keep_other_fields: false,
             keep_trace: false,
             sources: self.sources.clone(),
         }

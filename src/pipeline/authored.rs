@@ -15,10 +15,10 @@ use std::path::Path;
 /// How the names of anonymous functions start in readers and profilers.
 const ANONYMOUS: &str = "(anonymous";
 
-/// Applies source maps to the profile's frames, if the user wants that. `beside` is the directory of the input, where
+/// Applies source maps to the profile's frames, if the user wants that. `input_dir` is the directory of the input, where
 /// source maps may be.
-pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Option<&Path>, outcome: &mut Outcome) {
-    apply_to(Functions::All, profile, options, beside, outcome);
+pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, input_dir: Option<&Path>, outcome: &mut Outcome) {
+    apply_to(Functions::All, profile, options, input_dir, outcome);
 }
 
 /// Like [`apply`], but WebAssembly functions in native code keep their names. For inputs whose native code was named
@@ -27,10 +27,10 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Opti
 pub(super) fn apply_to_scripts(
     profile: &mut Profile,
     options: &SourceOptions,
-    beside: Option<&Path>,
+    input_dir: Option<&Path>,
     outcome: &mut Outcome,
 ) {
-    apply_to(Functions::OfScripts, profile, options, beside, outcome);
+    apply_to(Functions::OfScripts, profile, options, input_dir, outcome);
 }
 
 /// The functions that get authored names.
@@ -45,7 +45,7 @@ fn apply_to(
     which: Functions,
     profile: &mut Profile,
     options: &SourceOptions,
-    beside: Option<&Path>,
+    input_dir: Option<&Path>,
     outcome: &mut Outcome,
 ) {
     if !options.source_maps.is_on() {
@@ -57,7 +57,7 @@ fn apply_to(
         let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
         native.add(names.into_iter());
     }
-    let maps = SourceMaps::find(functions, &native, &options.map_search(beside), &mut outcome.warnings);
+    let maps = SourceMaps::find(functions, &native, &options.map_search(input_dir), &mut outcome.warnings);
     outcome.summary.extend(maps.remarks());
     // Columns are only kept for looking them up in source maps. Without columns, frames that are otherwise equal can be
     // merged.

@@ -213,7 +213,8 @@ fn summary(inputs: usize, skipped: usize) -> String {
 
 fn describe_total(series: &Series) -> String {
     let weight = series.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.weight));
-    // Threads and labels keep rows of the same stack apart.
+    // A stack may have several rows, because rows with different threads or labels are kept apart. Count each stack
+    // once.
     let stacks: FxHashSet<Option<StackId>> = series.rows.iter().map(|row| row.stack).collect();
     let stacks = counted(stacks.len() as u64, "stack");
     format!("{}: {} in {stacks}", series.name, quantity(weight, &series.unit, Weight::Period))

@@ -67,7 +67,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
     /// Reads the part that starts at the offset `at` of the input, with any reader that may read it.
     pub(super) fn read(&self, at: u64, read: impl FnOnce(&mut R) -> Skipped) -> PartRead {
         let mut reader = self.take(at);
-        let skipped = read(&mut reader.reader).moved(at);
+        let skipped = read(&mut reader.reader).shifted(at);
         let part = if self.only_one { Part::default() } else { reader.reader.profile().take_part(&mut reader.taken) };
         let (number, profile) = (reader.number, reader.reader.profile());
         let is_last = !self.only_one && (profile.stack_count() > MOST_STACKS || profile.name_count() > MOST_NAMES);

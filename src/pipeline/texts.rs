@@ -66,7 +66,7 @@ pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl It
 fn size_of(path: &InPath) -> u64 {
     match path {
         InPath::Stdin => TOGETHER,
-        _ => path.about().map_or(0, |file| if file.is_file() { file.len() } else { TOGETHER }),
+        _ => path.metadata().map_or(0, |file| if file.is_file() { file.len() } else { TOGETHER }),
     }
 }
 

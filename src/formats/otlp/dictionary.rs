@@ -85,7 +85,7 @@ pub(super) enum Value<'d> {
 impl<'d> Dictionary<'d> {
     /// Adds the tables of an encoded dictionary. A message may contain several, which continue each other.
     pub(super) fn add(&mut self, message: &'d [u8]) -> Result<()> {
-        for field in Fields::of(message) {
+        for field in Fields::new(message) {
             let (tag, value) = field?;
             let bytes = value.bytes();
             match tag {

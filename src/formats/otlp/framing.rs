@@ -58,10 +58,10 @@ pub(super) fn is_message(head: &[u8]) -> bool {
 
 /// The number of a message's first field, which may be cut off; `None` if the message is empty or damaged.
 fn first_tag(message: &[u8]) -> Option<u32> {
-    if let Some((tag, _)) = Fields::of(message).cut() {
+    if let Some((tag, _)) = Fields::new(message).cut() {
         return Some(tag);
     }
-    let (tag, _) = Fields::of(message).next()?.ok()?;
+    let (tag, _) = Fields::new(message).next()?.ok()?;
     Some(tag)
 }
 
@@ -73,7 +73,7 @@ const DEEPEST: usize = 100;
 /// returns whether it holds anything that identifies it. Table elements and samples are not checked, because their
 /// fields changed from version to version. Neither is anything nested more than `depth` messages deep.
 fn fits(message: &[u8], schema: Schema, depth: usize) -> Option<bool> {
-    let (mut fields, mut is_identified) = (Fields::of(message), false);
+    let (mut fields, mut is_identified) = (Fields::new(message), false);
     loop {
         let cut = fields.cut();
         let (tag, value) = match (cut, fields.next()) {
@@ -124,10 +124,10 @@ fn is_text(bytes: &[u8]) -> bool {
 /// Checks the start of a profile, with the same results as [`fits`]. A profile begins with its value type, a pair of
 /// string indices; nothing else identifies it.
 fn is_profile_head(profile: &[u8]) -> Option<bool> {
-    match Fields::of(profile).next() {
+    match Fields::new(profile).next() {
         None => Some(false),
         Some(Ok((1, FieldValue::Bytes(value_type)))) => {
-            let mut fields = Fields::of(value_type);
+            let mut fields = Fields::new(value_type);
             let is_value_type = fields.all(|field| matches!(field, Ok((..=3, FieldValue::Number(_)))));
             if is_value_type { Some(!value_type.is_empty()) } else { None }
         }

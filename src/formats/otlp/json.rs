@@ -222,7 +222,7 @@ struct ShownMessage<'m> {
 impl Serialize for ShownMessage<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         let mut map = to.serialize_map(None)?;
-        let mut fields = Fields::of(self.message).map_while(Result::ok).peekable();
+        let mut fields = Fields::new(self.message).map_while(Result::ok).peekable();
         while let Some((tag, value)) = fields.next() {
             let Some(field) = self.schema.iter().find(|field| field.tag == tag) else { continue };
             if field.repeated {

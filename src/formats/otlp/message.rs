@@ -16,7 +16,7 @@ impl<'d> Message<'d> {
     /// Decodes a message. Fails if it is damaged or uses an older version of the protocol.
     pub(super) fn read(bytes: &'d [u8], notation: Notation) -> Result<Self> {
         let (mut dictionary, mut resources) = (Dictionary::default(), Vec::new());
-        for field in Fields::of(bytes) {
+        for field in Fields::new(bytes) {
             match field? {
                 (1, value) => resources.push(value.bytes()),
                 (2, value) => dictionary.add(value.bytes())?,
@@ -53,7 +53,7 @@ pub(super) struct Sample<'d> {
 impl<'d> Sample<'d> {
     pub(super) fn read(message: &'d [u8]) -> Result<Self> {
         let mut sample = Self::default();
-        for field in Fields::of(message) {
+        for field in Fields::new(message) {
             let (tag, value) = field?;
             match tag {
                 1 => sample.stack = value.number(),

@@ -122,7 +122,7 @@ pub(crate) struct Samples {
     /// The branches that rows refer to. Those of a sample are in order, newest first.
     pub(crate) branches: Vec<Taken>,
     /// For each row, its other fields; empty if they aren't kept.
-    pub(crate) beside: Vec<OtherFields>,
+    pub(crate) other_fields: Vec<OtherFields>,
     /// The samples that could not be read.
     pub(super) skipped: Skipped,
 }
@@ -138,7 +138,7 @@ impl Samples {
             chains: Chains::default(),
             tracks: Interner::default(),
             branches: Vec::new(),
-            beside: Vec::new(),
+            other_fields: Vec::new(),
             skipped: Skipped::new("sample"),
         }
     }
@@ -180,7 +180,7 @@ impl Samples {
             rows: std::mem::take(&mut self.rows),
             sampled: self.sampled.take(),
             branches: std::mem::take(&mut self.branches),
-            beside: std::mem::take(&mut self.beside),
+            other_fields: std::mem::take(&mut self.other_fields),
             skipped: std::mem::replace(&mut self.skipped, Skipped::new("sample")),
         }
     }
@@ -205,6 +205,6 @@ pub(super) struct TakenRows {
     pub(super) rows: Vec<SampleRow>,
     pub(super) sampled: Option<TimeExtent>,
     pub(super) branches: Vec<Taken>,
-    pub(super) beside: Vec<OtherFields>,
+    pub(super) other_fields: Vec<OtherFields>,
     pub(super) skipped: Skipped,
 }

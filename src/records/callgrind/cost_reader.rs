@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 /// Number of a text in [`CostReader::texts`]. 32 bits suffice, because every distinct text takes up memory.
 pub(super) type TextNumber = u32;
 
-/// The empty text. It stands for the object and the file until the first `ob=` and `fl=` lines, and for those with an
-/// invalid ID.
+/// The empty text. It is the name of the current object and file until the first `ob=` and `fl=` lines, and of objects
+/// and files with an invalid ID.
 const NO_TEXT: TextNumber = 0;
 
 /// A function. The fields are numbers of texts in [`CostReader::texts`].
@@ -70,7 +70,7 @@ pub(super) struct CostReader {
     fl: TextNumber,
     /// The source file of the next cost lines.
     file: TextNumber,
-    /// The current function; `None` if its `fn=` is invalid.
+    /// The current function; `None` if the last `fn=` line is invalid.
     function: Option<u32>,
     /// The values of the `cob=`, `cfi=` and `cfn=` lines since the last call: object, file and function of the next
     /// callee.

@@ -10,7 +10,7 @@ use super::frame::{ADDRESS_WIDTH, Frame, UNKNOWN, parse_one_line_header};
 use super::header::Header;
 use super::layout::{Layout, SampleStart};
 use super::record_lines::is_record_line;
-use crate::bytes::lines::without_mark;
+use crate::bytes::lines::strip_mark;
 use std::ops::Range;
 
 /// What a line is.
@@ -29,7 +29,7 @@ pub(super) enum Line<'t> {
     Record,
     /// A comment, or another field of the sample above, such as its registers.
     Other,
-    /// None of these. Holds what is wrong with the line.
+    /// None of these kinds. Holds what is wrong with the line.
     Noise(&'static str),
 }
 
@@ -183,7 +183,7 @@ impl<'t, 'l> Lines<'t, 'l> {
 fn line_range(text: &[u8], start: usize, layout: &Layout) -> Range<usize> {
     let start = start.min(text.len());
     let end = line_end(text, start);
-    let line = without_mark(&text[start..end]);
+    let line = strip_mark(&text[start..end]);
     let line = line.strip_prefix(&*layout.indent).unwrap_or(line);
     let start = end - line.len();
     start..start + line.trim_ascii_end().len()
@@ -280,7 +280,7 @@ fn last_header(buffer: &[u8], layout: &Layout) -> usize {
     0
 }
 
-/// True if a line is a header, whatever the lines before those directly above and below it are.
+/// True if a line is a header. Only the lines directly above and below it are looked at.
 fn is_header(line: &[u8], below: &[u8], above: &[u8]) -> bool {
     if is_usual_frame(line)
         || is_record_line(line)

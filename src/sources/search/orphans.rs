@@ -219,7 +219,7 @@ impl PossibleOwner {
             samples,
             began: stale::process_start(process),
             ended: process.exited,
-            markers: scene.markers.of_process(pid).iter().filter_map(|marker| marker.file).collect(),
+            markers: scene.markers.process_markers(pid).iter().filter_map(|marker| marker.file).collect(),
             inner: scene.live.get(&pid).and_then(|live| live.inner),
             memory: process.shared_jit_memory(),
         })

@@ -120,8 +120,8 @@ fn shared_memory_of(pid: Pid, search: &Search<'_>) -> Option<SharedMemory> {
 
 /// The logs of processes for which the user named none, by the process ID in their names.
 pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
-    let has_log = |pid: &Pid| search.kinds_of(*pid).any(|kind| matches!(kind, Kind::Log(_)));
-    let without_log: Vec<Pid> = search.scene.processes_not_injected().filter(|pid| !has_log(pid)).collect();
+    let mut without_log: Vec<Pid> = search.scene.processes_not_injected().collect();
+    without_log.retain(|pid| !search.kinds_of(*pid).any(|kind| matches!(kind, Kind::Log(_))));
     if without_log.is_empty() {
         return Vec::new();
     }

@@ -41,7 +41,7 @@ pub(super) struct Candidate<'a> {
 /// (`Search::is_needed`), and what is reported.
 #[derive(Debug, Clone)]
 pub(super) enum Clue<'a> {
-    /// The process mapped this marker, which is its jitdump.
+    /// The process mapped this file as the marker of its jitdump. The marker is the jitdump itself.
     Marker(&'a Marker),
     /// The process has JIT memory, and runtimes name files after their process.
     JitMemory,

@@ -172,7 +172,7 @@ fn is_in_kernel(location: &Location<'_>, Message { dictionary, .. }: &Message<'_
 
 /// Whether a location needs a name: it has an address outside the kernel, and no function.
 fn needs_name(location: &Location<'_>, message: &Message<'_>) -> bool {
-    let is_whole = Fields::of(location.message).all(|field| field.is_ok());
+    let is_whole = Fields::new(location.message).all(|field| field.is_ok());
     is_whole && location.address != 0 && location.lines().next().is_none() && !is_in_kernel(location, message)
 }
 

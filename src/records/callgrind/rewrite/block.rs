@@ -217,7 +217,7 @@ impl<'a> ChunkParser<'a, '_> {
         for (start, line) in LineReader::new(text, &mut decoder) {
             if let Err(error) = line.and_then(|line| parser.read_line(line)) {
                 let start = offset + (block.range.start + start) as u64;
-                block.error.get_or_insert(error.at(start));
+                block.error.get_or_insert(error.at_offset(start));
             }
         }
         block.has_relative = decoder.saw_relative;

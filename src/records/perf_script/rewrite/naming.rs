@@ -77,7 +77,7 @@ pub struct Counts {
     /// mapped.
     pub relative: u64,
     /// Number of unresolved frames whose process is unknown. They are included in [`Self::unresolved`].
-    pub nobodys: u64,
+    pub process_unknown: u64,
     /// Number of frames of native code in files that were named (with [`super::Style::native`]).
     pub native: u64,
     /// Number of frames of native code in files that could not be named.
@@ -94,7 +94,7 @@ impl AddAssign for Counts {
         self.ambiguous += other.ambiguous;
         self.unresolved += other.unresolved;
         self.relative += other.relative;
-        self.nobodys += other.nobodys;
+        self.process_unknown += other.process_unknown;
         self.native += other.native;
         self.native_left += other.native_left;
         self.samples += other.samples;
