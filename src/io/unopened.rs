@@ -143,8 +143,12 @@ mod tests {
             let warning = error(&path, io::Error::from(ErrorKind::NotFound)).into_warning();
             warning.to_string()
         };
-        assert!(said(input).contains("did you mean ") && said(input).contains("perf.data.old"), "{}", said(input));
-        assert!(!said(looked_for).contains("perf.data.old"), "{}", said(looked_for));
+        assert!(
+            said(input_error).contains("did you mean ") && said(input_error).contains("perf.data.old"),
+            "{}",
+            said(input_error)
+        );
+        assert!(!said(found_file_error).contains("perf.data.old"), "{}", said(found_file_error));
     }
 
     #[test]
