@@ -55,7 +55,7 @@ impl Error {
 
     /// Sets the byte offset in the file where the broken part starts. The first offset set is kept.
     #[must_use]
-    pub fn at(mut self, offset: u64) -> Self {
+    pub fn at_offset(mut self, offset: u64) -> Self {
         self.offset.get_or_insert(offset);
         self
     }
@@ -71,7 +71,7 @@ impl Error {
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(match source.into().downcast::<serde_json::Error>() {
-            Ok(json) => Self::new(without_values(&json)).into(),
+            Ok(json) => Self::new(strip_values(&json)).into(),
             Err(other) => other,
         });
         self
@@ -132,17 +132,19 @@ impl Error {
 
 /// The message of a JSON error without the values that it quotes. Somebody else may have chosen the file, and it may be
 /// a private one, such as a list of passwords.
-pub fn without_values(error: &serde_json::Error) -> String {
+pub fn strip_values(error: &serde_json::Error) -> String {
     const QUOTING: [&str; 4] = ["invalid type: ", "invalid value: ", "unknown variant ", "unknown field "];
     let text = error.to_string();
     let Some((what, rest)) = QUOTING.iter().find_map(|what| Some((*what, text.strip_prefix(what)?))) else {
         return text;
     };
     let kind = rest.split(['`', '"', '\'', ',']).next().unwrap_or_default().trim_end();
-    let place = || text.rsplit_once(" at line ").map_or_else(String::new, |(_, place)| format!(" at line {place}"));
-    match rest.rsplit_once(", expected ") {
-        Some((_, expected)) => format!("{}, expected {expected}", format!("{what}{kind}").trim_end()),
-        None => format!("{}{}", what.trim_end(), place()),
+    if let Some((_, expected)) = rest.rsplit_once(", expected ") {
+        return format!("{}, expected {expected}", format!("{what}{kind}").trim_end());
+    }
+    match text.rsplit_once(" at line ") {
+        Some((_, place)) => format!("{} at line {place}", what.trim_end()),
+        None => what.trim_end().to_owned(),
     }
 }
 
@@ -319,7 +321,7 @@ impl FromIterator<Warning> for Warnings {
 /// ```
 /// # use jitgraft::error::{Error, Skipped, Warnings};
 /// let mut skipped = Skipped::new("jitdump record");
-/// skipped.add(Error::new("total_size is 8, less than its 16-byte header").at(0x1a40));
+/// skipped.add(Error::new("total_size is 8, less than its 16-byte header").at_offset(0x1a40));
 /// let mut warnings = Warnings::new();
 /// skipped.report(std::path::Path::new("jit-77.dump"), &mut warnings);
 /// let said = warnings.iter().next().unwrap().to_string();
@@ -367,7 +369,7 @@ impl Skipped {
 
     /// Shifts the offset by `by` bytes, for a part that starts there in its file.
     #[must_use]
-    pub fn moved(mut self, by: u64) -> Self {
+    pub fn shifted(mut self, by: u64) -> Self {
         if let Some(offset) = self.first.as_mut().and_then(|first| first.offset.as_mut()) {
             *offset += by;
         }

@@ -26,14 +26,16 @@ mod viewing;
 
 pub use archive::{Archive, is_archive};
 pub use mapped::Bytes;
-pub use modes::{Content, mode_within};
+pub use modes::{Content, common_mode};
 pub use new_file::NewFile;
 pub use out_directory::OutDirectory;
 pub use output::Output;
 pub use run::Run;
 pub use spool::{Spool, spool, temporary};
-pub use terminal::{Terminal, is_colour_forced};
-pub use typed::{about, is_directory, is_file, is_there, of_system, open_of_system, text_of_system, typed_names};
+pub use terminal::{Terminal, is_color_forced};
+pub use typed::{
+    is_directory, is_file, is_there, open_system_file, read_system_file, read_system_text, typed_metadata, typed_names,
+};
 pub use viewing::{PrivateDirectory, has_viewer, show};
 
 use crate::error::{Error, Result};
@@ -91,22 +93,22 @@ impl InPath {
 
     /// Metadata of the input's file. For a found path that is a symbolic link, the link's own metadata. `None` for
     /// standard input, or if there is no such file.
-    pub fn about(&self) -> Option<Metadata> {
+    pub fn metadata(&self) -> Option<Metadata> {
         match self {
             Self::Stdin => None,
-            Self::Path(path) => about(path),
+            Self::Path(path) => typed_metadata(path),
             Self::Found(found) => found.door().look(&found.path),
         }
     }
 
     /// True if the input is a regular file.
     pub fn is_file(&self) -> bool {
-        self.about().is_some_and(|about| about.is_file())
+        self.metadata().is_some_and(|about| about.is_file())
     }
 
     /// True if the input is a directory.
     pub fn is_directory(&self) -> bool {
-        self.about().is_some_and(|about| about.is_dir())
+        self.metadata().is_some_and(|about| about.is_dir())
     }
 
     /// The input for a file in this directory.
@@ -184,7 +186,7 @@ impl OutPath {
     pub fn is_terminal(&self) -> bool {
         match self {
             Self::Stdout => io::stdout().is_terminal(),
-            Self::Path(path) => target::OutputTarget::of(path).is_ok_and(|target| target.is_terminal()),
+            Self::Path(path) => target::OutputTarget::resolve(path).is_ok_and(|target| target.is_terminal()),
         }
     }
 
@@ -193,31 +195,31 @@ impl OutPath {
     pub fn is_stream(&self) -> bool {
         match self {
             Self::Stdout => true,
-            Self::Path(path) => target::OutputTarget::of(path).is_ok_and(|target| target.is_stream()),
+            Self::Path(path) => target::OutputTarget::resolve(path).is_ok_and(|target| target.is_stream()),
         }
     }
 }
 
-/// The directory in which to look for files that belong to an input: the input's directory, or the input itself if it
-/// is an archive.
-pub fn beside(input: &Path) -> Option<&Path> {
+/// The directory in which to look for jitdumps, perf maps and other files that belong to an input: the input's
+/// directory, or the input itself if it is an archive.
+pub fn companion_directory(input: &Path) -> Option<&Path> {
     if is_archive(input) { Some(input) } else { input.parent() }
 }
 
 /// Opens a path that the user typed, whatever kind of file it is.
 fn open_typed(path: &Path) -> Result<File> {
-    open_of_system(path).map_err(|error| unopened::input(path, error))
+    open_system_file(path).map_err(|error| unopened::input_error(path, error))
 }
 
 /// Opens a path that the user didn't type. Fails unless it leads to a regular file.
 fn open_found(found: &FoundPath) -> Result<File> {
-    let absent = || unopened::input(&found.path, rustix::io::Errno::NOENT.into());
+    let absent = || unopened::input_error(&found.path, rustix::io::Errno::NOENT.into());
     found.door().open_file(&found.path).unwrap_or_else(|| Err(absent()))
 }
 
 /// Reads a text file whose path the user typed, and remembers the file as an input.
 pub fn read_typed(path: &Path) -> io::Result<String> {
-    let file = open_of_system(path)?;
+    let file = open_system_file(path)?;
     remember_typed(path, &file)?;
     io::read_to_string(file)
 }
@@ -269,8 +271,8 @@ fn map_unremembered(file: File) -> Result<Bytes> {
 }
 
 /// Remembers that all files in a directory are inputs, so that no output is written there: for a recording's directory.
-pub fn opens_directory(path: &Path) {
-    if let Some(directory) = opened::FileId::at(path) {
+pub fn remember_input_directory(path: &Path) {
+    if let Some(directory) = opened::FileId::from_path(path) {
         opened::remember_directory(directory);
     }
 }
@@ -283,9 +285,8 @@ pub fn map_own(file: &File) -> Result<Bytes> {
 /// Passes standard output to `write`, for commands without an option for the output. Fails if standard output is closed
 /// or not everything could be written.
 pub fn print<T>(write: impl FnOnce(&mut dyn Write) -> Result<T>) -> Result<T> {
-    let to_stdout = |error: Error| error.in_file(Path::new("(standard output)"));
     if guard::stdout_was_closed() {
-        return Err(to_stdout(Error::new("is closed")));
+        return Err(Error::new("is closed").in_file(Path::new("(standard output)")));
     }
     let mut out = io::stdout().lock();
     let done = write(&mut out)?;
@@ -381,8 +382,8 @@ impl Stream {
         Self { head: Vec::new(), at: 0, rest }
     }
 
-    /// The next bytes of the input, at most `most`, without consuming them. Returns as many as a single read provides.
-    /// Reads on only if these are fewer than 4 KiB.
+    /// The next bytes of the input without consuming them, at most `most`. Reads until there are at least 4 KiB, or
+    /// `most` bytes if that is less, or the input ends.
     pub fn peek(&mut self, most: usize) -> Result<&[u8]> {
         self.fill(most.min(1 << 12), most)
     }

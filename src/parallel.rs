@@ -25,11 +25,14 @@ impl Pool {
         const FEW: usize = 64;
         let here = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let most = here.saturating_mul(PER_PROCESSOR).max(FEW);
-        let threads = threads.map_or(here, NonZeroUsize::get).min(most);
-        let fewer =
-            std::iter::successors(Some(threads), |threads| Some(threads / 2)).take_while(|threads| *threads > 1);
-        let start = |threads: usize| rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
-        Ok(Self { rayon: fewer.filter_map(start).next() })
+        let mut threads = threads.map_or(here, NonZeroUsize::get).min(most);
+        while threads > 1 {
+            if let Ok(pool) = rayon::ThreadPoolBuilder::new().num_threads(threads).build() {
+                return Ok(Self { rayon: Some(pool) });
+            }
+            threads /= 2;
+        }
+        Ok(Self { rayon: None })
     }
 
     /// The number of workers.
@@ -123,11 +126,14 @@ impl Pool {
             }
         };
         std::thread::scope(|scope| {
-            let start = |_: &usize| std::thread::Builder::new().spawn_scoped(scope, work).is_ok();
-            // The system may not allow all threads to start.
-            if (0..self.threads()).take_while(start).count() > 0 {
+            let mut started = 0;
+            while started < self.threads() && std::thread::Builder::new().spawn_scoped(scope, work).is_ok() {
+                started += 1;
+            }
+            if started > 0 {
                 return ordered.into_iter().filter_map(|result| result.recv().ok()).try_for_each(sink);
             }
+            // The system doesn't allow another thread, so this one does all the work.
             let mut state = state();
             source.end().into_iter().flatten().map(|item| f(&mut state, item)).try_for_each(sink)
         })

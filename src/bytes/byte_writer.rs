@@ -1,4 +1,4 @@
-//! Builds binary data with its numbers in a given byte order. The counterpart of
+//! Builds binary data in which all numbers have the same byte order. The counterpart of
 //! [`Cursor`](crate::bytes::cursor::Cursor).
 
 use crate::bytes::cursor::Endian;
@@ -13,11 +13,11 @@ pub struct ByteWriter {
 impl ByteWriter {
     /// Creates a writer whose output is empty.
     pub fn new(endian: Endian) -> Self {
-        Self::behind(Vec::new(), endian)
+        Self::append_to(Vec::new(), endian)
     }
 
     /// Creates a writer that appends to `bytes`.
-    pub fn behind(bytes: Vec<u8>, endian: Endian) -> Self {
+    pub fn append_to(bytes: Vec<u8>, endian: Endian) -> Self {
         Self { bytes, endian }
     }
 

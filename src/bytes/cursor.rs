@@ -134,7 +134,7 @@ impl<'data> Cursor<'data> {
 
     /// An error at the current offset.
     pub fn error(&self, message: impl Into<String>) -> Error {
-        Error::new(message).at(self.offset())
+        Error::new(message).at_offset(self.offset())
     }
 
     #[inline]

@@ -1,4 +1,5 @@
-//! Escape sequences: `\u00df` as in JSON, JavaScript and Java (one UTF-16 unit each), and those of XML and HTML.
+//! Escape sequences: `\u00df` as in JSON, JavaScript and Java (one UTF-16 unit each), and `&amp;` and others of XML and
+//! HTML.
 
 use super::digits::hex;
 

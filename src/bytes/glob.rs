@@ -17,9 +17,9 @@ pub(crate) fn matches_glob(pattern: &[u8], name: &[u8]) -> bool {
             }
             _ => {
                 // Let the last star match one more byte.
-                let Some((behind, end)) = last_star else { return false };
-                last_star = Some((behind, end + 1));
-                (in_pattern, in_name) = (behind, end + 1);
+                let Some((after_star, end)) = last_star else { return false };
+                last_star = Some((after_star, end + 1));
+                (in_pattern, in_name) = (after_star, end + 1);
             }
         }
     }

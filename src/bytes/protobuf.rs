@@ -89,8 +89,8 @@ pub struct Fields<'d> {
 }
 
 impl<'d> Fields<'d> {
-    /// Reads the fields of this message.
-    pub fn of(message: &'d [u8]) -> Self {
+    /// Creates an iterator over the fields of this message.
+    pub fn new(message: &'d [u8]) -> Self {
         Self { message, rest: message }
     }
 
@@ -148,7 +148,7 @@ impl<'d> Iterator for Fields<'d> {
             return None;
         }
         let at = self.offset() as u64;
-        let field = self.field().map_err(|error| error.at(at));
+        let field = self.field().map_err(|error| error.at_offset(at));
         if field.is_err() {
             self.rest = &[];
         }
@@ -159,7 +159,7 @@ impl<'d> Iterator for Fields<'d> {
 /// The fields of a nested message, up to the first damaged one. Errors aren't returned: a truncated nested message is
 /// noticed when the outer message is read.
 pub fn inner(message: &[u8]) -> impl Iterator<Item = (u32, FieldValue<'_>)> {
-    Fields::of(message).map_while(Result::ok)
+    Fields::new(message).map_while(Result::ok)
 }
 
 /// Appends a length-delimited field with the number `tag`. Its content is `parts`, joined.
@@ -170,18 +170,18 @@ pub fn put_field(tag: u32, parts: &[&[u8]], out: &mut Vec<u8>) {
     parts.iter().for_each(|part| out.extend_from_slice(part));
 }
 
-/// The fields of a message type, to find those that a file has beyond them.
+/// Which fields a message type has. A file may contain other fields, which [`Self::find_unknown`] finds.
 #[derive(Debug)]
 pub struct MessageSchema {
-    /// The type's name, for messages.
+    /// The name of the message type, for warnings.
     pub name: &'static str,
     /// The highest field number. All lower ones exist, too.
     pub last_field: u32,
-    /// The fields that hold messages, and the types of these.
+    /// The numbers of the fields that hold messages, each with the schema of these messages.
     pub messages: &'static [(u32, &'static Self)],
 }
 
-/// How deep messages are searched for unknown fields. Decoders have the same limit.
+/// How many levels of nested messages are searched for unknown fields. Decoders have the same limit.
 const DEEPEST: usize = 100;
 
 impl MessageSchema {

@@ -17,7 +17,7 @@ pub struct Utf16Decoder {
     order: ByteOrder,
     /// The first byte of a 16-bit unit, if the last piece ended between its two bytes.
     half: Option<u8>,
-    /// A high surrogate that waits for its low surrogate.
+    /// A high surrogate whose low surrogate hasn't been read yet.
     high: Option<u16>,
 }
 
@@ -71,7 +71,7 @@ pub fn has_utf16_mark(text: &[u8]) -> bool {
 
 /// Converts a whole text to UTF-8 if it starts with the byte order mark of UTF-16, and leaves out the mark. Also leaves
 /// out the mark of UTF-8. Any other text is returned unchanged.
-pub fn without_mark(text: &[u8]) -> Cow<'_, [u8]> {
+pub fn strip_mark(text: &[u8]) -> Cow<'_, [u8]> {
     let (order, units) = match text {
         [0xef, 0xbb, 0xbf, rest @ ..] => return Cow::Borrowed(rest),
         [0xff, 0xfe, units @ ..] => (ByteOrder::Little, units),
@@ -122,11 +122,11 @@ mod tests {
         let little: Vec<u8> = "\u{feff}ä\u{1f600}\n".encode_utf16().flat_map(u16::to_le_bytes).collect();
         let big: Vec<u8> = "\u{feff}ä\u{1f600}\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
         for text in [&little, &big, "\u{feff}ä\u{1f600}\n".as_bytes(), "ä\u{1f600}\n".as_bytes()] {
-            assert_eq!(*without_mark(text), *"ä\u{1f600}\n".as_bytes());
+            assert_eq!(*strip_mark(text), *"ä\u{1f600}\n".as_bytes());
         }
-        assert_eq!(*without_mark(b"\xff\xfe"), *b"");
-        assert_eq!(*without_mark(b"\xff\xfea"), *"\u{fffd}".as_bytes());
-        assert_eq!(*without_mark(b"\xff"), *b"\xff");
+        assert_eq!(*strip_mark(b"\xff\xfe"), *b"");
+        assert_eq!(*strip_mark(b"\xff\xfea"), *"\u{fffd}".as_bytes());
+        assert_eq!(*strip_mark(b"\xff"), *b"\xff");
     }
 
     #[test]

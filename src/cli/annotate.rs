@@ -131,10 +131,10 @@ impl AnnotateArgs {
         let format = match self.format.unwrap_or_else(|| FormatName::from_output(&output)) {
             FormatName::Json => AnnotateFormat::Json,
             FormatName::Text => {
-                let terminal = Terminal::of(&output);
+                let terminal = Terminal::from_output(&output);
                 let width = terminal.map(|terminal| terminal.columns);
-                let colour = terminal.is_some_and(|terminal| terminal.colour);
-                AnnotateFormat::Text(TextOptions { context, width, colour })
+                let color = terminal.is_some_and(|terminal| terminal.color);
+                AnnotateFormat::Text(TextOptions { context, width, color })
             }
         };
         load.sources.source_maps.text = self.source_text || matches!(format, AnnotateFormat::Text(_));

@@ -8,7 +8,7 @@ use crate::analysis::groups::{Key, Unnamed};
 use crate::commands::report::{self, Limit, Order, Reader, ReportOptions, Rows, Selection};
 use crate::contract::format::Detail;
 use crate::error::{Error, Result};
-use crate::io::{OutPath, Terminal, is_colour_forced};
+use crate::io::{OutPath, Terminal, is_color_forced};
 use crate::pipeline::sink::Naming;
 use crate::pipeline::table::{Layout, TextStyle};
 use crate::pipeline::{Job, Outcome};
@@ -269,9 +269,9 @@ fn choose_style(layout: Layout, terminal: Option<Terminal>, width: Option<u16>, 
     if layout != Layout::Text {
         return TextStyle::default();
     }
-    let mut style = TextStyle { width: width.map(usize::from), colour: is_colour_forced() };
+    let mut style = TextStyle { width: width.map(usize::from), color: is_color_forced() };
     if let Some(terminal) = terminal {
-        style.colour = terminal.colour;
+        style.color = terminal.color;
         if style.width.is_none() && !is_wide {
             style.width = Some(terminal.columns);
         }
@@ -283,7 +283,7 @@ impl ReportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = OutPath::from(self.output);
         let layout = layout_of("report", self.format, &output)?;
-        let terminal = Terminal::of(&output).filter(|_| layout == Layout::Text);
+        let terminal = Terminal::from_output(&output).filter(|_| layout == Layout::Text);
         let (order, keys) = (self.rows.order(), self.rows.keys());
         if !self.rows.group_by.is_empty() && !job.quiet {
             stderr::say(format_args!("hint: --group-by is now called --by, as in the other commands"));

@@ -68,7 +68,7 @@ impl ScriptArgs {
         recording.keep_addr = true;
         recording.keep_branches = self.fields.brstack || self.fields.brstacksym;
         recording.keep_trace = fields.trace;
-        recording.keep_beside = fields.are_beside_frames();
+        recording.keep_other_fields = fields.need_other_fields();
         let text = TextOptions { fields, no_call_graph: self.hide_call_graph };
         let (rename, native) = (self.rename, self.native);
         script::run(&ScriptOptions { input, output, recording, text, rename, native }, job)

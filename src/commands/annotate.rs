@@ -15,7 +15,7 @@ use crate::records::callgrind::sniff;
 
 /// Annotates the hottest functions. Fails if no function with samples has the requested name.
 pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {
-    let (run, mut outcome) = (Run::begin_repeating(), Outcome::default());
+    let (run, mut outcome) = (Run::begin_copying(), Outcome::default());
     let mut output = Output::create(&options.output, &run)?;
     let path = shown(&options.input);
     let annotated = Input::open(&options.input).and_then(|input| match input.format.read {

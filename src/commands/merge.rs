@@ -29,7 +29,7 @@ pub struct MergeOptions {
 
 /// Merges the inputs.
 pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
-    let run = Run::begin_repeating();
+    let run = Run::begin_copying();
     let Expanded { inputs, unread } = expand(&options.inputs)?;
     let first = FirstInput::open(&inputs, job);
     let to = options.to.as_deref().unwrap_or_else(|| usual(first.as_ref()));
@@ -40,7 +40,7 @@ pub fn run(options: &MergeOptions, job: &Job) -> Result<Outcome> {
     let load_options = load_options(&options.load, &writer);
     let (profile, mut outcome) = load_merged(&inputs, first, &load_options, options.write.by, job)?;
     outcome.failed.extend(unread);
-    write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
+    write(&profile, &writer, &options.output, &options.write, &run, &mut outcome)?;
     outcome.summary.extend(labels_remark(&profile, to));
     Ok(outcome)
 }

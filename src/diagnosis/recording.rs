@@ -68,7 +68,7 @@ impl Diagnosis {
             runtimes: &RefCell::new(ProcessRuntimes::new(recorded)),
             stacks,
             origin: &origin,
-            directory: io::beside(file).filter(|_| io::is_there(file)),
+            directory: io::companion_directory(file).filter(|_| io::is_there(file)),
             runtime_cache: &RefCell::default(),
         };
         let (mut findings, mut minor): (Vec<Finding>, Vec<Finding>) =

@@ -207,13 +207,13 @@ impl LiveSource {
     /// process's own file system, or named by the outer ID in ours.
     fn find_map(running: &RunningProcess, force: bool, refused: &mut Vec<Error>) -> Option<Self> {
         let inner_path = Path::new("/tmp").join(format!("perf-{}.map", running.inner));
-        match running.open(&inner_path, Named::Habit, force) {
+        match running.open(&inner_path, Named::Convention, force) {
             Some(Ok(opened)) => return Some(Self::from_map(running.seen_from_here(&inner_path), &opened, running)),
             Some(Err(error)) => refused.push(error),
             None => {}
         }
         let outer_path = Path::new("/tmp").join(format!("perf-{}.map", running.pid));
-        match Named::Habit.door(force).open(&outer_path, SOURCE)? {
+        match Named::Convention.door(force).open(&outer_path, SOURCE)? {
             Ok(opened) => Some(Self::from_map(outer_path, &opened, running)),
             Err(error) => {
                 refused.push(error);

@@ -19,7 +19,7 @@ mod head;
 mod node;
 
 use crate::contract::format::ReadOptions;
-use crate::error::{Error, Result, Skipped, Warning, Warnings, without_values};
+use crate::error::{Error, Result, Skipped, Warning, Warnings, strip_values};
 use crate::model::Nanos;
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, Profile, Row, StackId, Track, Unit};
 use node::{CallFrame, LineTicks, ProfileNode};
@@ -58,7 +58,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         if parts.nodes.is_empty() {
             return Err(Error::new("is not a complete .cpuprofile").because(error));
         }
-        warnings.push(Warning::new(format!("cannot be read completely ({})", without_values(&error))));
+        warnings.push(Warning::new(format!("cannot be read completely ({})", strip_values(&error))));
     }
     let mut profile = Profile::keeping(options.keep);
     let track = Track { comm: b"JavaScript".to_vec(), ..Track::default() };

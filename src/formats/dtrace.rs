@@ -59,7 +59,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         match decimal(line) {
             _ if line.is_empty() => in_header = false,
             _ if in_header => {}
-            Some(_) if frames.is_empty() => skipped.add(Error::new("a count without a stack before it").at(offset)),
+            Some(_) if frames.is_empty() => {
+                skipped.add(Error::new("a count without a stack before it").at_offset(offset))
+            }
             Some(weight) => {
                 let stack = frames.drain(..).rev().fold(None, |stack, frame| Some(profile.stack(stack, frame)));
                 let track = profile.track(std::mem::take(&mut track));
@@ -70,7 +72,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         }
     }
     if !frames.is_empty() {
-        skipped.add(Error::new("the last stack has no count; the text is truncated").at(bytes.len() as u64));
+        skipped.add(Error::new("the last stack has no count; the text is truncated").at_offset(bytes.len() as u64));
     }
     warnings.extend(skipped.into_warning());
     Ok(profile)

@@ -9,7 +9,7 @@
 use crate::analysis::call_tree::{CallTree, Spelling};
 use crate::analysis::label::{marked, tid_of_thread, unmarked};
 use crate::bytes::digits::number;
-use crate::bytes::lines::without_mark;
+use crate::bytes::lines::strip_mark;
 use crate::contract::format::{ReadLines, ReadOptions, WriteOptions};
 use crate::error::{Error, Result, Skipped};
 use crate::model::Tid;
@@ -167,7 +167,7 @@ fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut e
     let mut start = 0;
     while start < text.len() {
         let end = memchr::memchr(b'\n', &text[start..]).map_or(text.len(), |len| start + len + 1);
-        let (line, offset) = (without_mark(&text[start..end]), start as u64);
+        let (line, offset) = (strip_mark(&text[start..end]), start as u64);
         start = end;
         if is_comment(line) {
             continue;
@@ -176,12 +176,12 @@ fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut e
             Some((names, weight)) => match scale.parse_weight(weight) {
                 Some(weight) => each(names, weight),
                 None if scale == Scale::Whole && has_fraction(weight) => {
-                    skipped.add(Error::new("has a fraction, unlike the lines before").at(offset));
+                    skipped.add(Error::new("has a fraction, unlike the lines before").at_offset(offset));
                 }
-                None => skipped.add(Error::new("the weight is too large").at(offset)),
+                None => skipped.add(Error::new("the weight is too large").at_offset(offset)),
             },
             None if line.trim_ascii().is_empty() => {}
-            None => skipped.add(Error::new("a folded stack must end with a space and a number").at(offset)),
+            None => skipped.add(Error::new("a folded stack must end with a space and a number").at_offset(offset)),
         }
     }
 }

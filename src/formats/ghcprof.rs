@@ -46,7 +46,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             reader.totals.add(line);
             in_tree = is_header(line);
         } else if !line.is_empty() && !reader.add_line(line) {
-            skipped.add(Error::new("is not a cost center with its depth and shares").at(offset));
+            skipped.add(Error::new("is not a cost center with its depth and shares").at_offset(offset));
         }
     }
     warnings.extend(skipped.into_warning());

@@ -50,7 +50,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             break;
         }
         if !line.is_empty() && !reader.add_line(line) {
-            skipped.add(Error::new("is not a function with its depth and samples").at(offset));
+            skipped.add(Error::new("is not a function with its depth and samples").at_offset(offset));
         }
     }
     reader.self_weights.end(0, &mut reader.profile, series);

@@ -477,7 +477,7 @@ fn is_other_otlp(head: &[u8]) -> bool {
 /// The content of a protobuf message's first field, which may be cut off. `None` unless that is field 1 and holds
 /// bytes.
 fn first_message(bytes: &[u8]) -> Option<&[u8]> {
-    match (Fields::of(bytes).cut(), Fields::of(bytes).next()) {
+    match (Fields::new(bytes).cut(), Fields::new(bytes).next()) {
         (Some((1, message)), _) | (None, Some(Ok((1, FieldValue::Bytes(message))))) => Some(message),
         _ => None,
     }
@@ -492,7 +492,7 @@ fn is_perfetto(head: &[u8]) -> bool {
     if head.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) {
         return false;
     }
-    let mut fields = Fields::of(head);
+    let mut fields = Fields::new(head);
     for _ in 0..3 {
         let is_whole = match (fields.cut(), fields.next()) {
             (Some((1, packet)), _) => return head.len() >= 16 && is_packet(packet, false),
@@ -512,7 +512,7 @@ fn is_packet(bytes: &[u8], whole: bool) -> bool {
     // Packets had field numbers up to a few hundred by 2025.
     const LARGEST_FIELD: u32 = 999;
     let mut fields = 0;
-    for field in Fields::of(bytes) {
+    for field in Fields::new(bytes) {
         if !field.is_ok_and(|(number, _)| number <= LARGEST_FIELD) {
             return !whole && fields > 0;
         }

@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         let is_read = parsed.is_some_and(|line| add_line(&line, total_millis, series, track, &mut tree, &mut profile));
         if !is_read && !line.is_empty() {
             let offset = (bytes.len() - rest.len()) as u64 + offset;
-            skipped.add(Error::new("is not a function with its level, calls and time").at(offset));
+            skipped.add(Error::new("is not a function with its level, calls and time").at_offset(offset));
         }
     }
     warnings.extend(skipped.into_warning());

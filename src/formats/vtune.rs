@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         if line.is_empty() {
             continue;
         }
-        let not_a_function = || Error::new("is not a function with its depth and time").at(offset);
+        let not_a_function = || Error::new("is not a function with its depth and time").at_offset(offset);
         let Some(line) = columns.parse(line) else {
             skipped.add(not_a_function());
             continue;

@@ -342,7 +342,7 @@ impl<'d> XctraceReader<'d> {
     }
 
     fn skip(&mut self, why: String, offset: usize) {
-        self.skipped.add(Error::new(why).at(offset as u64));
+        self.skipped.add(Error::new(why).at_offset(offset as u64));
     }
 }
 

@@ -30,8 +30,8 @@ pub struct Archive {
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) bytes: Bytes,
-    /// Metadata of the temporary file into which the member was unpacked; its size and modification time are the
-    /// member's. The user ID is ours: the member's is `owner`.
+    /// Metadata of the temporary file into which the member was unpacked. Size and modification time are the member's,
+    /// but the user ID is ours; the member's is `owner`.
     pub(super) about: Metadata,
     /// The user that owns the archive.
     pub(super) owner: u32,
@@ -79,7 +79,7 @@ impl Archive {
 
     /// The contents of a member; `None` if there is no such member.
     pub fn bytes(&self, name: &Path) -> Option<Bytes> {
-        Some(self.members.get(name)?.bytes.again())
+        Some(self.members.get(name)?.bytes.duplicate())
     }
 }
 
@@ -101,7 +101,7 @@ fn inside(path: &Path) -> Option<(Arc<Archive>, &Path)> {
 pub(super) fn member(path: &Path) -> Option<Member> {
     let (archive, name) = inside(path)?;
     let Member { bytes, about, owner } = archive.members.get(name)?;
-    Some(Member { bytes: bytes.again(), about: about.clone(), owner: *owner })
+    Some(Member { bytes: bytes.duplicate(), about: about.clone(), owner: *owner })
 }
 
 /// The members in a directory of an archive whose names `wanted` accepts, with metadata. `None` if the path isn't in an

@@ -11,7 +11,7 @@
 //! | named by | links on the way | link at the end | owner of the file |
 //! |---|---|---|---|
 //! | [`Named::User`] | followed | followed | root or the current user; with `force` anybody |
-//! | [`Named::Habit`] | trusted ones | refused | as above |
+//! | [`Named::Convention`] | trusted ones | refused | as above |
 //! | [`Named::Marker`] | trusted ones | refused | anybody |
 //! | [`Named::Recording`] | trusted ones | trusted ones | root or the current user; with `force` anybody |
 //! | [`Named::Part`] | trusted ones | trusted ones | anybody |
@@ -44,7 +44,7 @@ pub enum Named {
     /// The user typed the path. Links are followed as in any program.
     User,
     /// A convention gives the path: jitdumps, perf maps and logs are in directories that everybody can write to.
-    Habit,
+    Convention,
     /// A process mapped the file while it was being recorded. The owner isn't checked (perf inject doesn't either),
     /// because root may record a server that runs as another user.
     Marker,
@@ -148,7 +148,7 @@ impl Door<'_> {
             return Some(opened.map_err(|error| error.in_file(path)));
         }
         self.enter(path, |place| {
-            let (file, mode, is_everybodys) = (place.for_reading()?, place.mode(), place.is_everybodys());
+            let (file, mode, is_everybodys) = (place.open_for_reading()?, place.mode(), place.is_everybodys());
             let bytes = if self.is_ours(&place.about) { self.map(&file, kind) } else { copied(&file, kind) };
             Ok(Opened { bytes: bytes?, about: place.about, mode, is_everybodys })
         })
@@ -163,14 +163,14 @@ impl Door<'_> {
         self.enter(path, |place| {
             let mut bytes = Vec::new();
             // Files with length 0 may have endless contents (/proc), so never read more than the length.
-            place.for_reading()?.take(most.min(place.about.len())).read_to_end(&mut bytes)?;
+            place.open_for_reading()?.take(most.min(place.about.len())).read_to_end(&mut bytes)?;
             Ok(bytes)
         })
     }
 
     /// Opens a file to be read from front to back. `None` if absent.
     pub fn open_file(&self, path: &Path) -> Option<Result<File>> {
-        self.enter(path, |place| place.for_reading())
+        self.enter(path, |place| place.open_for_reading())
     }
 
     /// The metadata of the file at a path, without opening it. If the rules refuse links at the end of a path, the
@@ -194,7 +194,7 @@ impl Door<'_> {
             return Some(Ok(in_archive));
         }
         let place = self.place(directory).transpose()?;
-        let listed = place.and_then(|place| place.entries(wanted).map_err(unopened::unlisted));
+        let listed = place.and_then(|place| place.entries(wanted).map_err(unopened::directory_error));
         Some(listed.map_err(|error| self.located(error, directory)))
     }
 
@@ -211,20 +211,20 @@ impl Door<'_> {
     fn place(&self, path: &Path) -> Result<Option<Place>> {
         let links = match self.named {
             Named::User => Links::All,
-            Named::Habit | Named::Marker => Links::TrustedOnTheWay,
+            Named::Convention | Named::Marker => Links::TrustedOnTheWay,
             Named::Recording | Named::Part => Links::Trusted,
         };
         let place = match self.start {
-            Start::Here | Start::Typed(_) if links == Links::All => Place::of_typed(path),
-            Start::Here => Walk::from(path, links),
-            Start::Typed(directory) => Walk::below(directory, path, links),
-            Start::Inside(root) => Walk::inside(&root.directory, path, links),
+            Start::Here | Start::Typed(_) if links == Links::All => Place::resolve_typed(path),
+            Start::Here => Walk::to_file(path, links),
+            Start::Typed(directory) => Walk::to_file_below(directory, path, links),
+            Start::Inside(root) => Walk::to_file_inside(&root.directory, path, links),
         };
         match place {
             Ok(place) => Ok(Some(place)),
             Err(Stop::At(error)) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
-            Err(Stop::At(error)) if matches!(self.start, Start::Inside(_)) => Err(unopened::unknown(error)),
-            Err(Stop::At(error)) => Err(unopened::looked_for(path, error)),
+            Err(Stop::At(error)) if matches!(self.start, Start::Inside(_)) => Err(unopened::unnamed_file_error(error)),
+            Err(Stop::At(error)) => Err(unopened::found_file_error(path, error)),
             Err(Stop::Refused(error)) => Err(self.located(error, path)),
             // Paths that lead to this process's own descriptors are only accepted for outputs.
             Err(Stop::Descriptor(_)) => Ok(None),
@@ -301,12 +301,12 @@ fn head(file: &File) -> Result<Vec<u8>> {
 
 impl Place {
     /// Opens the very file that was checked, even if its path leads to another file by now.
-    fn for_reading(&self) -> Result<File> {
+    fn open_for_reading(&self) -> Result<File> {
         let own = format!("/proc/self/fd/{}", self.file.as_raw_fd());
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
         let file = rustix::fs::open(own, flags, Mode::empty()).map_err(|error| match error {
             rustix::io::Errno::NOENT => Error::new("cannot be opened without /proc, which is not mounted here"),
-            error => unopened::unknown(error.into()),
+            error => unopened::unnamed_file_error(error.into()),
         })?;
         let file = File::from(file);
         opened::remember(&self.about, self.mode());

@@ -10,8 +10,8 @@
 //! Unsafe code here doesn't allocate, lock or unwind. An allocator can't rely on any of these, and signal handlers must
 //! not use them (signal-safety(7)).
 
-use super::hidden::{self, Passing};
-use super::typed::text_of_system;
+use super::hidden::{self, TemporaryKind};
+use super::typed::read_system_text;
 use crate::error::{Error, Result};
 use libc::{c_int, c_void, siginfo_t};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -70,8 +70,11 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
     };
     let Some(most) = most else { return Ok(()) };
     let old = getrlimit(Resource::Data);
-    let tighter = |limit: Option<u64>| Some(limit.map_or(most, |limit| limit.min(most)));
-    let new = Rlimit { current: tighter(old.current), maximum: old.maximum };
+    let current = match old.current {
+        Some(limit) => limit.min(most),
+        None => most,
+    };
+    let new = Rlimit { current: Some(current), maximum: old.maximum };
     // Only the first call sees the limit that this program was started with.
     OLD_LIMIT.get_or_init(|| old);
     setrlimit(Resource::Data, new)
@@ -192,17 +195,17 @@ pub fn end_by(signal: i32) -> ! {
 /// The available memory in bytes: that of the machine, or the limit of the process's control groups if that is less.
 /// `None` if unknown.
 fn available() -> Option<u64> {
-    let machine = text_of_system(Path::new("/proc/meminfo")).ok().and_then(|text| {
+    let machine = read_system_text(Path::new("/proc/meminfo")).ok().and_then(|text| {
         let total = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
         total.trim().strip_suffix(" kB")?.parse::<u64>().ok()?.checked_mul(1024)
     });
-    let groups = text_of_system(Path::new("/proc/self/cgroup")).unwrap_or_default();
-    machine.into_iter().chain(groups.lines().filter_map(of_group)).min()
+    let groups = read_system_text(Path::new("/proc/self/cgroup")).unwrap_or_default();
+    machine.into_iter().chain(groups.lines().filter_map(group_memory_limit)).min()
 }
 
 /// The lowest memory limit, in bytes, of a control group and its ancestors. `line` is from /proc/self/cgroup: `0::/a/b`
 /// (version 2) or `9:memory:/a/b` (version 1). `None` if there is no limit.
-fn of_group(line: &str) -> Option<u64> {
+fn group_memory_limit(line: &str) -> Option<u64> {
     let mut fields = line.splitn(3, ':');
     let (controllers, group) = (fields.nth(1)?, fields.next()?);
     let (root, file) = match controllers {
@@ -212,7 +215,7 @@ fn of_group(line: &str) -> Option<u64> {
     };
     let limit = |group: &Path| {
         let path = Path::new(root).join(group.strip_prefix("/").unwrap_or(group)).join(file);
-        text_of_system(&path).ok()?.trim().parse::<u64>().ok()
+        read_system_text(&path).ok()?.trim().parse::<u64>().ok()
     };
     Path::new(group).ancestors().filter_map(limit).min()
 }
@@ -337,7 +340,7 @@ extern "C" fn on_end(signal: c_int) {
 #[expect(unsafe_code, reason = "a descriptor is known by its number only")]
 fn remove_hidden() {
     hidden::each(|directory, name, what| {
-        let flags = if what == Passing::Directory { libc::AT_REMOVEDIR } else { 0 };
+        let flags = if what == TemporaryKind::Directory { libc::AT_REMOVEDIR } else { 0 };
         // SAFETY: `name` is a string that ends with NUL. If the descriptor was closed or now belongs to another
         // directory, the call fails, because no other file has such a random name.
         unsafe { libc::unlinkat(directory, name.as_ptr(), flags) };

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
 /// What has a temporary name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Passing {
+pub(super) enum TemporaryKind {
     /// A file that is still being written.
     File,
     /// An empty directory.
@@ -25,7 +25,7 @@ pub(super) enum Passing {
 #[derive(Debug)]
 pub(super) struct HiddenName {
     text: NameText,
-    what: Passing,
+    what: TemporaryKind,
     directory: File,
     /// The name's slot in the table; `None` if the table was full.
     slot: Option<&'static NameSlot>,
@@ -62,7 +62,7 @@ impl HiddenName {
     /// Creates a file or directory by calling `make` with random names until one is free.
     pub(super) fn take<T>(
         directory: &File,
-        what: Passing,
+        what: TemporaryKind,
         make: impl Fn(&CStr) -> io::Result<T>,
     ) -> io::Result<(T, Self)> {
         const TRIES: usize = 100;
@@ -82,9 +82,9 @@ impl HiddenName {
 
     /// Chooses a random name and puts it into the table. Call it before creating the file or directory, so that a
     /// signal handler always finds the name of whatever exists.
-    fn new(directory: &File, what: Passing) -> io::Result<Self> {
+    fn new(directory: &File, what: TemporaryKind) -> io::Result<Self> {
         let number = RandomState::new().build_hasher().finish();
-        let number = if what == Passing::Directory { number | IS_DIRECTORY } else { number & !IS_DIRECTORY };
+        let number = if what == TemporaryKind::Directory { number | IS_DIRECTORY } else { number & !IS_DIRECTORY };
         let directory = directory.try_clone()?;
         let slot = TABLE.iter().find(|slot| slot.take(number, directory.as_raw_fd()));
         Ok(Self { text: text(number), what, directory, slot, is_there: true })
@@ -128,21 +128,21 @@ impl NameSlot {
 
 /// Calls `remove` for each name in the table, with the descriptor of its directory. Neither allocates nor locks, so
 /// signal handlers can call it.
-pub(super) fn each(mut remove: impl FnMut(i32, &CStr, Passing)) {
+pub(super) fn each(mut remove: impl FnMut(i32, &CStr, TemporaryKind)) {
     for slot in &TABLE {
         let directory = slot.directory.load(Ordering::Acquire);
         if directory >= 0 {
             let number = slot.number.load(Ordering::Relaxed);
-            let what = if number & IS_DIRECTORY == 0 { Passing::File } else { Passing::Directory };
+            let what = if number & IS_DIRECTORY == 0 { TemporaryKind::File } else { TemporaryKind::Directory };
             remove(directory, name(&text(number)), what);
         }
     }
 }
 
-fn flags(what: Passing) -> AtFlags {
+fn flags(what: TemporaryKind) -> AtFlags {
     match what {
-        Passing::File => AtFlags::empty(),
-        Passing::Directory => AtFlags::REMOVEDIR,
+        TemporaryKind::File => AtFlags::empty(),
+        TemporaryKind::Directory => AtFlags::REMOVEDIR,
     }
 }
 
@@ -173,11 +173,11 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let directory = File::open(dir.path()).unwrap();
         let flags = OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY;
-        let (file, hidden) = HiddenName::take(&directory, Passing::File, |name| {
+        let (file, hidden) = HiddenName::take(&directory, TemporaryKind::File, |name| {
             Ok(openat(&directory, name, flags, Mode::from_raw_mode(0o600))?)
         })
         .unwrap();
-        let (made, below) = HiddenName::take(&directory, Passing::Directory, |name| {
+        let (made, below) = HiddenName::take(&directory, TemporaryKind::Directory, |name| {
             Ok(mkdirat(&directory, name, Mode::from_raw_mode(0o700))?)
         })
         .unwrap();
@@ -200,7 +200,8 @@ mod tests {
     fn a_file_that_could_not_be_made_is_not_removed() {
         let dir = tempfile::tempdir().unwrap();
         let directory = File::open(dir.path()).unwrap();
-        let refused = HiddenName::take(&directory, Passing::File, |_| Err::<(), _>(io::ErrorKind::StorageFull.into()));
+        let refused =
+            HiddenName::take(&directory, TemporaryKind::File, |_| Err::<(), _>(io::ErrorKind::StorageFull.into()));
         assert_eq!(refused.unwrap_err().kind(), io::ErrorKind::StorageFull);
     }
 }

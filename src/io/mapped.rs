@@ -28,7 +28,7 @@ impl Deref for Bytes {
 
 impl Bytes {
     /// A second handle to the same bytes. A memory map is shared; owned bytes are copied.
-    pub(super) fn again(&self) -> Self {
+    pub(super) fn duplicate(&self) -> Self {
         match self {
             Self::Mapped(map) => Self::Mapped(Arc::clone(map)),
             Self::Owned(bytes) => Self::Owned(bytes.clone()),

@@ -3,7 +3,7 @@
 //! | new output | readable by |
 //! |---|---|
 //! | [`Content::Summary`]: pictures, tables, folded stacks, reports | everybody whom the umask permits |
-//! | [`Content::OfInputs`]: converted profiles, machine code, source text | those of them who may read all inputs |
+//! | [`Content::OfInputs`]: converted profiles, machine code, source text | users whom the umask permits and who may read all inputs |
 //! | [`Content::OwnersAlone`]: archives | the owner |
 //!
 //! An input that others can't reach because of a directory on the way counts as readable by its owner only. An output
@@ -35,28 +35,28 @@ pub enum Content {
     Summary,
     /// Data copied from the inputs, such as a converted profile.
     OfInputs,
-    /// Like `OfInputs`, but the user didn't name the output. It doesn't get wider permissions from a file that it
-    /// replaces.
-    OfInputsBeside,
+    /// Like `OfInputs`, for an output whose path jitgraft chose, not the user. If it replaces a file, it doesn't get
+    /// wider permissions from that file.
+    OfInputsUnnamed,
     /// Possibly more than the user is aware of, such as an archive of many files. Only the owner may read it.
     OwnersAlone,
 }
 
 impl Content {
     /// The permissions that an output is created with, before the umask is applied.
-    pub(super) fn first_mode(self) -> u32 {
+    pub(super) fn initial_mode(self) -> u32 {
         if self == Self::Summary { ANYBODY } else { OWNER }
     }
 
     /// The permissions of a complete output. `own` are its current permissions, `replaces` says whether it replaces
     /// a file, and `inputs` are the permissions that all inputs have in common.
-    pub(super) fn last_mode(self, own: u32, replaces: bool, inputs: u32) -> u32 {
+    pub(super) fn final_mode(self, own: u32, replaces: bool, inputs: u32) -> u32 {
         match self {
             Self::Summary => own,
             Self::OwnersAlone => own & (OWNER | OWNERS_EXECUTION),
-            Self::OfInputsBeside if replaces => own & (inputs | OWNER | OWNERS_EXECUTION),
+            Self::OfInputsUnnamed if replaces => own & (inputs | OWNER | OWNERS_EXECUTION),
             Self::OfInputs if replaces => own,
-            Self::OfInputs | Self::OfInputsBeside => inputs & !umask(),
+            Self::OfInputs | Self::OfInputsUnnamed => inputs & !umask(),
         }
     }
 }
@@ -74,14 +74,14 @@ pub(super) fn mode_if(mode: u32, is_reachable: bool) -> u32 {
 
 /// This process's umask: the permissions to remove from new files. If it can't be read, all but the owner's.
 fn umask() -> u32 {
-    let status = typed::text_of_system(Path::new("/proc/self/status")).unwrap_or_default();
+    let status = typed::read_system_text(Path::new("/proc/self/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
     line.and_then(|digits| u32::from_str_radix(digits.trim(), 8).ok()).unwrap_or(0o077)
 }
 
 /// The permissions that all these modes have in common: for a file that contains data of several files with these
 /// modes.
-pub fn mode_within(inputs: impl IntoIterator<Item = u32>) -> u32 {
+pub fn common_mode(inputs: impl IntoIterator<Item = u32>) -> u32 {
     inputs.into_iter().fold(ANYBODY, |mode, input| mode & (input | OWNER))
 }
 
@@ -91,9 +91,9 @@ mod tests {
 
     #[test]
     fn a_file_is_as_readable_as_the_least_readable_that_it_repeats() {
-        assert_eq!(mode_within([]), 0o666);
-        assert_eq!(mode_within([0o100_644, 0o100_777]), 0o644);
-        assert_eq!(mode_within([0o644, 0o640, 0o604]), 0o600);
-        assert_eq!(mode_within([0o400]), 0o600);
+        assert_eq!(common_mode([]), 0o666);
+        assert_eq!(common_mode([0o100_644, 0o100_777]), 0o644);
+        assert_eq!(common_mode([0o644, 0o640, 0o604]), 0o600);
+        assert_eq!(common_mode([0o400]), 0o600);
     }
 }

@@ -3,7 +3,7 @@
 //! The directory is held open meanwhile, so that the file ends up in it even if its path leads elsewhere by then.
 #![expect(clippy::disallowed_methods, reason = "outputs are made and looked at in directories that are open")]
 
-use super::hidden::{HiddenName, Passing};
+use super::hidden::{HiddenName, TemporaryKind};
 use super::opened::FileId;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags, linkat, openat, renameat, renameat_with};
 use rustix::io::Errno;
@@ -37,19 +37,18 @@ impl NewFile {
     /// Creates a file in a directory. `mode` is its permissions before the umask is applied.
     pub(super) fn create_at(directory: File, mode: u32) -> io::Result<Self> {
         // Naming an unnamed file needs /proc (linkat(2)), which may be missing in a chroot.
-        let nameless = super::is_there(Path::new("/proc/self/fd")).then(|| {
+        if super::is_there(Path::new("/proc/self/fd")) {
             let flags = OFlags::RDWR | OFlags::TMPFILE | OFlags::CLOEXEC;
-            openat(&directory, ".", flags, Mode::from_raw_mode(mode)).map(File::from)
-        });
-        match nameless {
-            Some(Ok(file)) => Ok(Self { file, hidden: None, directory }),
-            _ => Self::hidden_in(directory, mode),
+            if let Ok(nameless) = openat(&directory, ".", flags, Mode::from_raw_mode(mode)) {
+                return Ok(Self { file: File::from(nameless), hidden: None, directory });
+            }
         }
+        Self::hidden_in(directory, mode)
     }
 
     fn hidden_in(directory: File, mode: u32) -> io::Result<Self> {
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let (file, hidden) = HiddenName::take(&directory, Passing::File, |name| {
+        let (file, hidden) = HiddenName::take(&directory, TemporaryKind::File, |name| {
             Ok(openat(&directory, name, flags, Mode::from_raw_mode(mode)).map(File::from)?)
         })?;
         Ok(Self { file, hidden: Some(hidden), directory })
@@ -73,7 +72,7 @@ impl NewFile {
 
     /// The directory and name that [`persist`](Self::persist) would give the file, and which file has that name now.
     pub(super) fn place(&self, name: &OsStr) -> io::Result<NamedPlace> {
-        NamedPlace::of(&self.directory, name)
+        NamedPlace::look_up(&self.directory, name)
     }
 
     /// Gives the file its name. Replaces an existing file with this name.
@@ -83,8 +82,10 @@ impl NewFile {
             None => match link(&self.file, &self.directory, name) {
                 // Only a file with a name can be renamed over another one.
                 Err(taken) if taken.kind() == io::ErrorKind::AlreadyExists => {
-                    let linked = |name: &CStr| link(&self.file, &self.directory, name);
-                    HiddenName::take(&self.directory, Passing::File, linked)?.1
+                    let ((), hidden) = HiddenName::take(&self.directory, TemporaryKind::File, |name| {
+                        link(&self.file, &self.directory, name)
+                    })?;
+                    hidden
                 }
                 done => return done,
             },
@@ -115,7 +116,7 @@ impl NewFile {
 
 impl NamedPlace {
     /// Looks up a name in a directory.
-    pub(super) fn of(directory: &File, name: &OsStr) -> io::Result<Self> {
+    pub(super) fn look_up(directory: &File, name: &OsStr) -> io::Result<Self> {
         let taken_by = openat(directory, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok();
         let taken_by = taken_by.and_then(|file| File::from(file).metadata().ok());
         Ok(Self {
@@ -236,7 +237,7 @@ mod tests {
             new.file_mut().write_all(b"new").unwrap();
             std::fs::rename(at("ours"), at("moved")).unwrap();
             std::os::unix::fs::symlink("theirs", at("ours")).unwrap();
-            let taken_by = FileId::at(&at("moved/out"));
+            let taken_by = FileId::from_path(&at("moved/out"));
             assert_eq!(new.place(OsStr::new("out")).unwrap().taken_by, taken_by);
             new.persist(OsStr::new("out")).unwrap();
             assert_eq!(std::fs::read_to_string(at("moved/out")).unwrap(), "new");

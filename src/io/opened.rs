@@ -18,7 +18,7 @@
 //!
 //! Files are identified by device and inode, because links and `..` give a file several paths.
 
-use super::modes::{ANYBODY, OWNER, mode_within};
+use super::modes::{ANYBODY, OWNER, common_mode};
 use rustc_hash::{FxBuildHasher, FxHashMap};
 use std::collections::HashMap;
 use std::fs::Metadata;
@@ -42,8 +42,8 @@ impl FileId {
     }
 
     /// The identity of the file at a path; `None` if absent.
-    pub(super) fn at(path: &Path) -> Option<Self> {
-        super::about(path).map(|about| Self::new(&about))
+    pub(super) fn from_path(path: &Path) -> Option<Self> {
+        super::typed_metadata(path).map(|about| Self::new(&about))
     }
 }
 
@@ -76,7 +76,8 @@ fn log() -> MutexGuard<'static, Log> {
     LOG.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A moment after which opened files count as inputs of a run. Dropping this value ends the run.
+/// The moment at which a run began. Files that were opened later count as the run's inputs. Dropping this value ends
+/// the run.
 #[derive(Debug)]
 pub(super) struct Since(u64);
 
@@ -89,17 +90,17 @@ impl Since {
         Self(now)
     }
 
-    /// True if this file was opened as an input after that moment.
+    /// True if this file was opened as an input since the run began.
     pub(super) fn was_opened(&self, file: FileId) -> bool {
         log().opened.get(&file).is_some_and(|opened| opened.at >= self.0)
     }
 
-    /// The permissions that all inputs opened after that moment have in common; only the owner's if a pipe or device
+    /// The permissions that all inputs opened since the run began have in common; only the owner's if a pipe or device
     /// was read.
     pub(super) fn mode_of_inputs(&self) -> u32 {
         let log = log();
         let modes = log.opened.values().filter(|opened| opened.at >= self.0).map(|opened| opened.mode);
-        mode_within(modes.chain((log.streamed >= self.0).then_some(OWNER)))
+        common_mode(modes.chain((log.streamed >= self.0).then_some(OWNER)))
     }
 }
 
@@ -135,7 +136,7 @@ fn add(file: FileId, mode: u32) {
     let mut log = log();
     if !log.runs.is_empty() {
         let now = log.now;
-        // If several paths lead to the file, a user may read it who can reach it by one of them.
+        // If several paths lead to the file, anybody who can reach it by one of them may read it.
         let mode = log.opened.get(&file).map_or(mode, |opened| mode | opened.mode);
         log.opened.insert(file, OpenedFile { at: now, mode });
     }

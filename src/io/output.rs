@@ -50,25 +50,25 @@ struct NewAt {
 }
 
 /// The buffer size in bytes. Slices at least this long are written directly instead of being copied into the buffer. It
-/// is half of [`AT_ONCE`], so that what remains of a long text after writes of that length is mostly written directly,
+/// is half of [`MAX_WRITE`], so that what remains of a long text after writes of that length is mostly written directly,
 /// too.
-const BUFFER: usize = AT_ONCE / 2;
+const BUFFER: usize = MAX_WRITE / 2;
 
 /// The maximum number of bytes per write. Longer writes take Linux several times as long: a gigabyte of a mapped file
 /// took 1.1 to 2.5 s in one call, but 0.2 to 0.4 s in calls of up to half a megabyte (Linux 6.18, ext4; the reason is
 /// unknown).
-const AT_ONCE: usize = 1 << 17;
+const MAX_WRITE: usize = 1 << 17;
 
-fn at_once(bytes: &[u8]) -> &[u8] {
-    &bytes[..bytes.len().min(AT_ONCE)]
+fn first_write(bytes: &[u8]) -> &[u8] {
+    &bytes[..bytes.len().min(MAX_WRITE)]
 }
 
-/// The longest prefix of the slices with at most [`AT_ONCE`] bytes; empty if the first slice is already longer.
-fn slices_at_once<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlice<'data>] {
+/// The longest prefix of the slices with at most [`MAX_WRITE`] bytes; empty if the first slice is already longer.
+fn slices_of_first_write<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlice<'data>] {
     let mut len = 0;
     let fits = |slice: &&IoSlice<'_>| {
         len += slice.len();
-        len <= AT_ONCE
+        len <= MAX_WRITE
     };
     &slices[..slices.iter().take_while(fits).count()]
 }
@@ -87,11 +87,11 @@ impl Destination {
 
 impl Write for Destination {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.file()?.write(at_once(bytes))
+        self.file()?.write(first_write(bytes))
     }
 
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        match slices_at_once(slices) {
+        match slices_of_first_write(slices) {
             [] => self.write(slices.first().map_or(&[], |first| first)),
             some => self.file()?.write_vectored(some),
         }
@@ -136,12 +136,12 @@ impl Output {
     pub fn commit(mut self) -> Result<()> {
         self.flush()?;
         let Self { out, shown } = self;
-        let Destination { kind, run } = out.into_inner().map_err(|error| unwritten(error.into_error(), &shown))?;
+        let Destination { kind, run } = out.into_inner().map_err(|error| write_error(error.into_error(), &shown))?;
         let DestinationKind::New(new) = kind else { return Ok(()) };
-        let place = new.file.place(&new.name).map_err(|error| unplaced(error, &shown))?;
+        let place = new.file.place(&new.name).map_err(|error| placing_error(error, &shown))?;
         run.check(&OutputPlace::Name(place)).map_err(|error| error.in_file(&shown))?;
-        new.set_mode(&run).map_err(|error| unplaced(error, &shown))?;
-        new.file.persist(&new.name).map_err(|error| unplaced(error, &shown))
+        new.set_mode(&run).map_err(|error| placing_error(error, &shown))?;
+        new.file.persist(&new.name).map_err(|error| placing_error(error, &shown))
     }
 }
 
@@ -149,13 +149,13 @@ impl DestinationKind {
     fn new(path: &OutPath, content: Content, run: &Run) -> Result<Self> {
         let file = match path {
             OutPath::Stdout => {
-                let out = target::reopen(1).map_err(closed)?;
+                let out = target::reopen(1).map_err(closed_error)?;
                 widen(&out);
                 out
             }
-            OutPath::Path(path) => match OutputTarget::of(path)? {
+            OutPath::Path(path) => match OutputTarget::resolve(path)? {
                 OutputTarget::File(place) => return Self::file(path, *place, content, run),
-                OutputTarget::Descriptor(number) => target::reopen(number).map_err(closed)?,
+                OutputTarget::Descriptor(number) => target::reopen(number).map_err(closed_error)?,
                 OutputTarget::Special(file) => target::writable(&file, OFlags::empty())?,
             },
         };
@@ -166,11 +166,11 @@ impl DestinationKind {
 
     fn file(path: &Path, place: OutputName, content: Content, run: &Run) -> Result<Self> {
         let OutputName { directory, name, there } = place;
-        run.claim(&OutputPlace::Name(NamedPlace::of(&directory, &name)?))?;
+        run.claim(&OutputPlace::Name(NamedPlace::look_up(&directory, &name)?))?;
         let replaced = there.and_then(|there| Inherited::from(&there, &directory));
         let replaces = replaced.is_some();
-        let new = NewFile::create_at(directory, if replaces { OWNER } else { content.first_mode() });
-        let file = new.map_err(|error| unopened::output(path.parent().unwrap_or(Path::new("")), error))?;
+        let new = NewFile::create_at(directory, if replaces { OWNER } else { content.initial_mode() });
+        let file = new.map_err(|error| unopened::output_error(path.parent().unwrap_or(Path::new("")), error))?;
         replaced.map_or(Ok(()), |replaced| replaced.give_to(&file))?;
         Ok(Self::New(NewAt { file, name, content, replaces }))
     }
@@ -180,23 +180,23 @@ impl NewAt {
     /// Sets the permissions of the complete output. Only now are all inputs known.
     fn set_mode(&self, run: &Run) -> io::Result<()> {
         let own = self.file.file().metadata()?.mode() & ANY_MODE;
-        let mode = self.content.last_mode(own, self.replaces, run.mode_of_inputs());
+        let mode = self.content.final_mode(own, self.replaces, run.mode_of_inputs());
         if mode == own { Ok(()) } else { Ok(fchmod(self.file.file(), Mode::from_raw_mode(mode))?) }
     }
 }
 
 impl Write for Output {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.out.write(bytes).map_err(|error| unwritten(error, &self.shown))
+        self.out.write(bytes).map_err(|error| write_error(error, &self.shown))
     }
 
     /// Writes the slices directly, without copying them into a buffer.
     fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        write_through(&mut self.out, slices).map_err(|error| unwritten(error, &self.shown))
+        write_through(&mut self.out, slices).map_err(|error| write_error(error, &self.shown))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.out.flush().map_err(|error| unwritten(error, &self.shown))
+        self.out.flush().map_err(|error| write_error(error, &self.shown))
     }
 }
 
@@ -209,7 +209,7 @@ fn write_through(out: &mut BufWriter<impl Write>, slices: &[IoSlice<'_>]) -> io:
 
 /// Adds the output's name to a write error, in a form that the caller can turn back into an [`Error`]. Returns the
 /// error of a closed pipe unchanged, because callers recognize it by its kind.
-fn unwritten(error: io::Error, shown: &Path) -> io::Error {
+fn write_error(error: io::Error, shown: &Path) -> io::Error {
     match error.kind() {
         io::ErrorKind::BrokenPipe | io::ErrorKind::Interrupted => error,
         _ => match error.downcast::<Error>() {
@@ -220,18 +220,18 @@ fn unwritten(error: io::Error, shown: &Path) -> io::Error {
 }
 
 /// The error for a descriptor that can't be written to.
-fn closed(error: io::Error) -> Error {
+fn closed_error(error: io::Error) -> Error {
     Error::new("is closed").because(error)
 }
 
-fn unplaced(error: io::Error, shown: &Path) -> Error {
+fn placing_error(error: io::Error, shown: &Path) -> Error {
     Error::new("cannot move it into place").because(error).in_file(shown)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::io::{map_file, opens_directory};
+    use crate::io::{map_file, remember_input_directory};
     use std::fs;
 
     #[test]
@@ -256,7 +256,7 @@ mod tests {
         let path = dir.path().join("out");
         let mut out = Output::create(&OutPath::Path(path.clone()), &Run::begin()).unwrap();
         out.write_all(b"first ").unwrap();
-        let (short, long) = (vec![b's'; AT_ONCE - 1], vec![b'l'; AT_ONCE + 1]);
+        let (short, long) = (vec![b's'; MAX_WRITE - 1], vec![b'l'; MAX_WRITE + 1]);
         let mut written = Vec::new();
         for texts in [[&b""[..], b"one", &short], [&long[..], b"", b"two"]] {
             let mut slices = texts.map(IoSlice::new);
@@ -272,7 +272,7 @@ mod tests {
         out.commit().unwrap();
         let expected = [&b"first one"[..], &short, &long, b"two last"].concat();
         assert!(std::fs::read(&path).unwrap() == expected);
-        assert_eq!(written, [vec![3, AT_ONCE - 1], vec![AT_ONCE, 4]]);
+        assert_eq!(written, [vec![3, MAX_WRITE - 1], vec![MAX_WRITE, 4]]);
     }
 
     fn directory() -> (tempfile::TempDir, impl Fn(&str) -> PathBuf) {
@@ -294,14 +294,14 @@ mod tests {
     fn a_file_read_by_one_run_may_be_written_by_another() {
         let (_dir, at) = directory();
         // The log is shared by all runs of the process, so another run must last longer than both.
-        let beside = Run::begin();
+        let outer = Run::begin();
         for (from, to) in [("a", "b"), ("b", "a"), ("b", "a")] {
             let run = Run::begin();
             map_file(&at(from)).unwrap();
             assert!(write(&run, at(from)).unwrap_err().is_usage());
             write(&run, at(to)).unwrap();
         }
-        drop(beside);
+        drop(outer);
     }
 
     #[test]
@@ -346,7 +346,7 @@ mod tests {
     fn nothing_is_written_into_a_directory_that_is_an_input() {
         let (dir, at) = directory();
         let run = Run::begin();
-        opens_directory(dir.path());
+        remember_input_directory(dir.path());
         assert!(write(&run, at("new")).unwrap_err().is_usage());
         assert!(!at("new").exists());
     }

@@ -23,7 +23,7 @@ pub(super) struct Inherited {
     group: Gid,
     /// The access control list (acl(5)).
     access_list: Option<Vec<u8>>,
-    /// The user's extended attributes (xattr(7), `user.*`): names and values.
+    /// The extended attributes in the `user` namespace (xattr(7), `user.*`): names and values.
     notes: Vec<(CString, Vec<u8>)>,
 }
 

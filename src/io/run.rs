@@ -58,9 +58,9 @@ impl Run {
         Self { state: Arc::new(state), content: Content::Summary }
     }
 
-    /// Starts a run whose outputs contain data copied from the inputs. Only users who may read all inputs may read the
-    /// outputs.
-    pub fn begin_repeating() -> Self {
+    /// Starts a run whose outputs contain data copied from the inputs, so that only users who may read all inputs may
+    /// read the outputs.
+    pub fn begin_copying() -> Self {
         Self { content: Content::OfInputs, ..Self::begin() }
     }
 
@@ -76,7 +76,7 @@ impl Run {
 
     /// Counts a file as an input of this run although it was read before the run began.
     pub fn has_read(&self, path: &Path) {
-        if let Some(about) = super::about(path) {
+        if let Some(about) = super::typed_metadata(path) {
             opened::remember(&about, modes::mode_of_typed(path, &about));
         }
     }
@@ -133,7 +133,7 @@ impl OutputPlace {
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let unwritable = |error| Error::new("cannot write there").because(error);
         let name = path.file_name().unwrap_or_default();
-        let place = open_directory(parent).and_then(|directory| NamedPlace::of(&directory, name));
+        let place = open_directory(parent).and_then(|directory| NamedPlace::look_up(&directory, name));
         Ok(Self::Name(place.map_err(unwritable)?))
     }
 

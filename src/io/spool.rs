@@ -79,13 +79,13 @@ impl Spool {
     /// The file, for writing `len` bytes without going through [`Write`]. Fails if there isn't enough free space for
     /// them.
     pub(super) fn file_for(&mut self, len: u64) -> Result<&mut File> {
-        self.ask(len)?;
+        self.check_space(len)?;
         Ok(&mut self.file)
     }
 
     /// Checks before `len` bytes are written that enough space is left free; fails if not. Asks the file system only
     /// once per [`STEP`].
-    fn ask(&mut self, len: u64) -> io::Result<()> {
+    fn check_space(&mut self, len: u64) -> io::Result<()> {
         if self.granted < len {
             let left = (self.room)(&self.file).map(|room| (room, RESERVE.min(room.all / 20)));
             if let Some((room, reserve)) = left
@@ -120,7 +120,7 @@ fn room_of(file: &File) -> Option<DiskRoom> {
 
 impl Write for Spool {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.ask(bytes.len() as u64)?;
+        self.check_space(bytes.len() as u64)?;
         self.file.write(bytes).map_err(|error| match error.kind() {
             io::ErrorKind::Interrupted => error,
             _ => {

@@ -36,7 +36,7 @@ impl From<ExitStatus> for Ended {
 pub fn program_path(name: &[u8]) -> Option<PathBuf> {
     let name = Path::new(OsStr::from_bytes(name));
     let can_run = |path: &PathBuf| {
-        is_file(path) && super::about(path).is_some_and(|about| about.permissions().mode() & 0o111 != 0)
+        is_file(path) && super::typed_metadata(path).is_some_and(|about| about.permissions().mode() & 0o111 != 0)
     };
     if name.as_os_str().as_bytes().contains(&b'/') {
         return Some(name.to_owned()).filter(can_run);
@@ -54,7 +54,7 @@ fn command(words: &[&[u8]]) -> Result<Command> {
 
 /// Runs a program with empty input. `words` are its name and arguments. Returns its standard output followed by its
 /// standard error.
-pub fn said_by(words: &[&[u8]]) -> Result<String> {
+pub fn run_for_output(words: &[&[u8]]) -> Result<String> {
     let mut command = command(words)?;
     command.stdin(Stdio::null()).env("LC_ALL", "C");
     let output = guard::as_started(|| command.output())?;

@@ -29,7 +29,7 @@ pub(super) enum OutputTarget {
 
 impl OutputTarget {
     /// Resolves a path. Nothing is opened for writing, because opening a named pipe would wait for its reader.
-    pub(super) fn of(path: &Path) -> Result<Self> {
+    pub(super) fn resolve(path: &Path) -> Result<Self> {
         if path.as_os_str().as_bytes().ends_with(b"/") && !super::is_directory(path) {
             return Err(Error::new("is not a directory"));
         }
@@ -39,7 +39,7 @@ impl OutputTarget {
             Err(Stop::Descriptor(number)) => return Ok(Self::Descriptor(number)),
             Err(Stop::Refused(error)) => return Err(error),
             Err(Stop::At(error)) if error.kind() == io::ErrorKind::IsADirectory => return Err(is_directory(path)),
-            Err(Stop::At(error)) => return Err(unopened::output(directory, error)),
+            Err(Stop::At(error)) => return Err(unopened::output_error(directory, error)),
         };
         match &found.there {
             Some(there) if there.about.is_dir() => Err(is_directory(path)),
@@ -106,7 +106,7 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     fn target(path: &Path) -> std::result::Result<String, String> {
-        match OutputTarget::of(path).map_err(|error| error.to_string())? {
+        match OutputTarget::resolve(path).map_err(|error| error.to_string())? {
             OutputTarget::Descriptor(number) => Ok(format!("descriptor {number}")),
             OutputTarget::Special(file) => Ok(format!("special {}", called(&file))),
             OutputTarget::File(found) => Ok(format!("{}/{}", called(&found.directory), found.name.display())),

@@ -11,11 +11,11 @@ pub struct Terminal {
     /// The height in lines.
     pub rows: usize,
     /// True if the terminal supports colors and the environment doesn't forbid them (no-color.org, CLICOLOR=0).
-    pub colour: bool,
+    pub color: bool,
 }
 
 /// True if the environment requests colors in files and pipes, too (CLICOLOR_FORCE=1).
-pub fn is_colour_forced() -> bool {
+pub fn is_color_forced() -> bool {
     is_unset("NO_COLOR") && std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
@@ -24,24 +24,25 @@ fn is_unset(name: &str) -> bool {
 }
 
 /// A size that the user set in the environment variable COLUMNS or LINES; `None` if unset or invalid.
-fn size_set(name: &str) -> Option<usize> {
+fn size_from_environment(name: &str) -> Option<usize> {
     std::env::var(name).ok()?.trim().parse().ok().filter(|size| *size > 0)
 }
 
 impl Terminal {
     /// The terminal that an output goes to; `None` if it goes elsewhere.
-    pub fn of(output: &OutPath) -> Option<Self> {
+    pub fn from_output(output: &OutPath) -> Option<Self> {
         let stdout = std::io::stdout();
         if *output != OutPath::Stdout || !stdout.is_terminal() {
             return None;
         }
         let size = rustix::termios::tcgetwinsize(&stdout).ok();
         let is_allowed = is_unset("NO_COLOR") && std::env::var_os("CLICOLOR").is_none_or(|value| value != "0");
-        let of = |length: Option<u16>, usual| length.map(usize::from).filter(|length| *length > 0).unwrap_or(usual);
+        let columns = size.map(|size| usize::from(size.ws_col)).filter(|columns| *columns > 0);
+        let rows = size.map(|size| usize::from(size.ws_row)).filter(|rows| *rows > 0);
         Some(Self {
-            columns: size_set("COLUMNS").unwrap_or_else(|| of(size.map(|size| size.ws_col), 80)),
-            rows: size_set("LINES").unwrap_or_else(|| of(size.map(|size| size.ws_row), 24)),
-            colour: is_colour_forced() || is_allowed && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            columns: size_from_environment("COLUMNS").or(columns).unwrap_or(80),
+            rows: size_from_environment("LINES").or(rows).unwrap_or(24),
+            color: is_color_forced() || is_allowed && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
         })
     }
 }

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// The metadata of the file at a path that the user typed; `None` if absent.
-pub fn about(path: &Path) -> Option<Metadata> {
+pub fn typed_metadata(path: &Path) -> Option<Metadata> {
     fs::metadata(path).ok()
 }
 
@@ -42,16 +42,16 @@ pub fn typed_names(directory: &Path) -> io::Result<Vec<OsString>> {
 }
 
 /// The contents of a file below /proc or /sys, which no other user can replace.
-pub fn of_system(path: &Path) -> io::Result<Vec<u8>> {
+pub fn read_system_file(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
 /// The text of a file below /proc or /sys.
-pub fn text_of_system(path: &Path) -> io::Result<String> {
+pub fn read_system_text(path: &Path) -> io::Result<String> {
     fs::read_to_string(path)
 }
 
 /// Opens a file below /proc or /sys for reading at offsets, or any file whose path the user typed.
-pub fn open_of_system(path: &Path) -> io::Result<File> {
+pub fn open_system_file(path: &Path) -> io::Result<File> {
     File::open(path)
 }

@@ -1,47 +1,47 @@
 //! Error messages for files that can't be opened or created, with remedies.
 
-use super::typed::{about, is_directory, text_of_system, typed_names};
+use super::typed::{is_directory, read_system_text, typed_metadata, typed_names};
 use crate::error::Error;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The error for an input that can't be opened.
-pub(crate) fn input(path: &Path, error: io::Error) -> Error {
+/// The error for an input that can't be opened, with a hint.
+pub(crate) fn input_error(path: &Path, error: io::Error) -> Error {
     let remedy = match error.kind() {
-        ErrorKind::NotFound | ErrorKind::NotADirectory => meant(path),
-        ErrorKind::PermissionDenied => refused(path, "run sudo chown $USER FILE, or run jitgraft with sudo"),
+        ErrorKind::NotFound | ErrorKind::NotADirectory => hint_for_missing(path),
+        ErrorKind::PermissionDenied => permission_hint(path, "run sudo chown $USER FILE, or run jitgraft with sudo"),
         _ => None,
     };
     Error::new("cannot open").because(error).with_remedy(remedy).in_file(path)
 }
 
 /// The error for a file that the user didn't name but that was searched for.
-pub(super) fn looked_for(path: &Path, error: io::Error) -> Error {
+pub(super) fn found_file_error(path: &Path, error: io::Error) -> Error {
     match error.kind() {
-        ErrorKind::PermissionDenied => input(path, error),
-        _ => unknown(error).in_file(path),
+        ErrorKind::PermissionDenied => input_error(path, error),
+        _ => unnamed_file_error(error).in_file(path),
     }
 }
 
-/// The error for a file whose path here isn't the one that the caller knows. It doesn't name the file; the caller adds
-/// that.
-pub(super) fn unknown(error: io::Error) -> Error {
+/// The error for a file that can't be opened. It doesn't name the file, because the caller knows it by another path and
+/// adds that path.
+pub(super) fn unnamed_file_error(error: io::Error) -> Error {
     Error::new("cannot open").because(error)
 }
 
 /// The error for a directory that can't be read.
-pub(super) fn unlisted(error: io::Error) -> Error {
+pub(super) fn directory_error(error: io::Error) -> Error {
     Error::new("cannot list the directory").because(error)
 }
 
 /// The error for an output that can't be created in its directory.
-pub(super) fn output(directory: &Path, error: io::Error) -> Error {
+pub(super) fn output_error(directory: &Path, error: io::Error) -> Error {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let shown = directory.display();
     let remedy = match error.kind() {
         ErrorKind::NotFound => Some(format!("create the directory with mkdir -p {shown}")),
-        ErrorKind::PermissionDenied => refused(directory, "choose another directory (-o FILE)"),
+        ErrorKind::PermissionDenied => permission_hint(directory, "choose another directory (-o FILE)"),
         _ => None,
     };
     Error::new("cannot write there").because(error).with_remedy(remedy)
@@ -49,7 +49,7 @@ pub(super) fn output(directory: &Path, error: io::Error) -> Error {
 
 /// The hint for a path that doesn't exist: its directory is missing, another file has a similar name, or how to record
 /// a perf.data. `None` if nothing fits.
-fn meant(path: &Path) -> Option<String> {
+fn hint_for_missing(path: &Path) -> Option<String> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = parent.unwrap_or(Path::new("."));
     if !is_directory(directory) {
@@ -60,8 +60,10 @@ fn meant(path: &Path) -> Option<String> {
     if let Some(near) = nearest(name, names.filter_map(|name| name.into_string().ok())) {
         return Some(format!("did you mean {}?", path.with_file_name(near).display()));
     }
-    (name == "perf.data")
-        .then(|| "record one with `perf record -g -- PROGRAM`, or pass its path with -i FILE".to_owned())
+    if name == "perf.data" {
+        return Some("record one with `perf record -g -- PROGRAM`, or pass its path with -i FILE".to_owned());
+    }
+    None
 }
 
 /// The maximum number of names to compare. If a directory has more, it is hardly anybody's working directory.
@@ -95,9 +97,9 @@ fn distance(from: &str, to: &str) -> usize {
 
 /// The remedy for missing permissions: names the owner of the file, or of the directory that can't be searched, and
 /// suggests `instead`.
-fn refused(path: &Path, instead: &str) -> Option<String> {
+fn permission_hint(path: &Path, instead: &str) -> Option<String> {
     let ancestors = path.ancestors().filter(|path| !path.as_os_str().is_empty());
-    let (there, owned) = ancestors.filter_map(|path| Some((path, about(path)?))).next()?;
+    let (there, owned) = ancestors.filter_map(|path| Some((path, typed_metadata(path)?))).next()?;
     let (owner, us) = (user(owned.uid()), user(rustix::process::geteuid().as_raw()));
     let what = if there == path { "it".to_owned() } else { there.display().to_string() };
     let mode = owned.mode() & 0o7777;
@@ -106,7 +108,7 @@ fn refused(path: &Path, instead: &str) -> Option<String> {
 
 /// A user's name, or the numeric ID if it has none on this machine.
 fn user(uid: u32) -> String {
-    let passwd = text_of_system(Path::new("/etc/passwd")).unwrap_or_default();
+    let passwd = read_system_text(Path::new("/etc/passwd")).unwrap_or_default();
     let name = passwd.lines().find_map(|line| {
         let mut fields = line.split(':');
         let name = fields.next()?;
@@ -141,8 +143,12 @@ mod tests {
             let warning = error(&path, io::Error::from(ErrorKind::NotFound)).into_warning();
             warning.to_string()
         };
-        assert!(said(input).contains("did you mean ") && said(input).contains("perf.data.old"), "{}", said(input));
-        assert!(!said(looked_for).contains("perf.data.old"), "{}", said(looked_for));
+        assert!(
+            said(input_error).contains("did you mean ") && said(input_error).contains("perf.data.old"),
+            "{}",
+            said(input_error)
+        );
+        assert!(!said(found_file_error).contains("perf.data.old"), "{}", said(found_file_error));
     }
 
     #[test]

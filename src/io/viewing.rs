@@ -1,6 +1,6 @@
 //! Shows a page to the user of this machine: a private directory for it, and the browser.
 
-use super::hidden::{HiddenName, Passing};
+use super::hidden::{HiddenName, TemporaryKind};
 use super::new_file::open_directory;
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, mkdirat};
@@ -24,7 +24,7 @@ impl PrivateDirectory {
     pub fn create() -> Result<Self> {
         let place = std::env::temp_dir();
         let made = open_directory(&place).and_then(|place| {
-            HiddenName::take(&place, Passing::Directory, |name| Ok(mkdirat(&place, name, Mode::RWXU)?))
+            HiddenName::take(&place, TemporaryKind::Directory, |name| Ok(mkdirat(&place, name, Mode::RWXU)?))
         });
         let ((), name) =
             made.map_err(|error| Error::new("cannot make a directory for the page").because(error).in_file(&place))?;

@@ -26,7 +26,8 @@ use crate::resolve::symbols::SymbolOptions;
 use crate::sources::SourceOptions;
 use std::path::Path;
 
-/// The name of callgrind's format. Its JIT code is named while it is read, by perf maps and jitdumps next to the input.
+/// The name of the callgrind format. In this format, JIT code gets its names while a file is read, from perf maps and
+/// jitdumps next to the file.
 const CALLGRIND: &str = "callgrind";
 
 /// Options for loading inputs as a profile.
@@ -326,7 +327,7 @@ impl LoadOptions {
             branch_stack: self.branch_stack,
             max_stack: self.max_stack,
             keep_branches: false,
-            keep_beside: false,
+            keep_other_fields: false,
             keep_trace: false,
             sources: self.sources.clone(),
         }

@@ -15,28 +15,29 @@ use std::path::Path;
 /// How the names of anonymous functions start in readers and profilers.
 const ANONYMOUS: &str = "(anonymous";
 
-/// Applies source maps to the profile's frames, if the user wants that. `beside` is the directory of the input, where
+/// Applies source maps to the profile's frames, if the user wants that. `input_dir` is the directory of the input, where
 /// source maps may be.
-pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, beside: Option<&Path>, outcome: &mut Outcome) {
-    apply_to(Functions::All, profile, options, beside, outcome);
+pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, input_dir: Option<&Path>, outcome: &mut Outcome) {
+    apply_to(Functions::All, profile, options, input_dir, outcome);
 }
 
-/// Like [`apply`], but native code of WebAssembly keeps its names. For inputs whose native code was named from a code
-/// map, which knows what these names don't show: code that was compiled twice may be that of two modules.
+/// Like [`apply`], but WebAssembly functions in native code keep their names. For inputs whose native code was named
+/// from a code map: there, source maps have been applied already, with more knowledge. Two functions of the same name
+/// may belong to different modules, and only the code map shows that there are two.
 pub(super) fn apply_to_scripts(
     profile: &mut Profile,
     options: &SourceOptions,
-    beside: Option<&Path>,
+    input_dir: Option<&Path>,
     outcome: &mut Outcome,
 ) {
-    apply_to(Functions::OfScripts, profile, options, beside, outcome);
+    apply_to(Functions::OfScripts, profile, options, input_dir, outcome);
 }
 
 /// The functions that get authored names.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Functions {
     OfScripts,
-    /// Those of scripts, and native code of WebAssembly.
+    /// Functions of scripts, and WebAssembly functions in native code.
     All,
 }
 
@@ -44,7 +45,7 @@ fn apply_to(
     which: Functions,
     profile: &mut Profile,
     options: &SourceOptions,
-    beside: Option<&Path>,
+    input_dir: Option<&Path>,
     outcome: &mut Outcome,
 ) {
     if !options.source_maps.is_on() {
@@ -56,7 +57,7 @@ fn apply_to(
         let names: FxHashSet<&[u8]> = profile.frames().map(|(_, frame)| profile.name_of(frame.name)).collect();
         native.add(names.into_iter());
     }
-    let maps = SourceMaps::find(functions, &native, &options.map_search(beside), &mut outcome.warnings);
+    let maps = SourceMaps::find(functions, &native, &options.map_search(input_dir), &mut outcome.warnings);
     outcome.summary.extend(maps.remarks());
     // Columns are only kept for looking them up in source maps. Without columns, frames that are otherwise equal can be
     // merged.
@@ -81,9 +82,9 @@ fn script_function<'p>(profile: &'p Profile, frame: &Frame) -> Option<ScriptName
 /// The line and column where a frame's function starts, from other fields than the name. `None` if unknown. For
 /// WebAssembly, SpiderMonkey stores the byte offset as the line, and V8 as the column.
 ///
-/// If the start has no column but the frame has, the frame's column is used: profilers for Node.js store the start of
-/// the function there instead of the executed position. If it is the executed position after all, that shows when the
-/// script is examined, and it isn't used.
+/// If the start has no column but the frame has, the frame's column is used, because profilers for Node.js store the
+/// start of the function there instead of the executed position. If it is the executed position after all, it doesn't
+/// match the script's text, and is ignored later.
 fn start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
     match (frame.start.line, frame.start.column) {
         (line @ 1.., column @ 1..) => return Some((line, column)),

@@ -12,7 +12,7 @@ pub(super) fn apply(profile: &mut Profile) {
     }
 }
 
-/// True if a name looks like a mangled C++ or Rust name, also with the underscore that Mach-O adds.
+/// True if a name looks like a mangled C++ or Rust name. On macOS, such names begin with an additional underscore.
 fn may_be_mangled(name: &[u8]) -> bool {
     let name = &name[module_len(name)..];
     if is_rust_printed_as_cpp(bare(name)) {
@@ -23,7 +23,7 @@ fn may_be_mangled(name: &[u8]) -> bool {
     matches!(name.first(), Some(b'Z' | b'R'))
 }
 
-/// The demangled name, still with its mark such as `_[k]`. `None` if the name isn't mangled.
+/// The demangled name. A suffix that marks the kind of code, such as `_[k]`, is kept. `None` if the name isn't mangled.
 pub(super) fn readable(name: &[u8]) -> Option<String> {
     if !may_be_mangled(name) {
         return None;
@@ -40,7 +40,7 @@ fn module_len(name: &[u8]) -> usize {
     memchr::memchr(b'`', name).map_or(0, |separator| separator + 1)
 }
 
-/// A name without its mark such as `_[k]`.
+/// A name without the suffix that marks the kind of code, such as `_[k]`.
 fn bare(name: &[u8]) -> &[u8] {
     marked(name).map_or(name, |(bare, _)| bare)
 }
@@ -52,7 +52,7 @@ mod tests {
     use crate::error::Skipped;
     use crate::formats::folded;
 
-    /// Folded stacks as they are written after their names were demangled.
+    /// Reads folded stacks, demangles their names, and writes them again.
     fn demangled(text: &str) -> String {
         let mut reader = folded::open(&ReadOptions::default(), text.as_bytes());
         reader.read(text.as_bytes(), &mut Skipped::new("line"));

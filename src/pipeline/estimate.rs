@@ -5,7 +5,7 @@ use crate::analysis::label;
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Weight};
 
-/// The largest deviation of an inclusive cost among all events.
+/// The function and event in which the inclusive cost of estimated stacks differs most from the recorded cost.
 struct Largest<'p> {
     percent: f64,
     deviation: Deviation,
@@ -23,12 +23,11 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
         is_estimate = true;
         let whole = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(Weight::Period.of(row)));
         let found = graph.deviations(profile, series);
-        for (largest, deviation) in [(&mut outside, found.outside_cycles), (&mut inside, found.in_cycles)] {
-            let Some(deviation) = deviation.filter(|_| whole > 0) else { continue };
-            let percent = 100.0 * deviation.cost as f64 / whole as f64;
-            if largest.as_ref().is_none_or(|largest: &Largest<'_>| largest.percent < percent) {
-                *largest = Some(Largest { percent, deviation, event: &series.name });
-            }
+        if let Some(deviation) = found.outside_cycles {
+            Largest::keep_larger(&mut outside, deviation, whole, &series.name);
+        }
+        if let Some(deviation) = found.in_cycles {
+            Largest::keep_larger(&mut inside, deviation, whole, &series.name);
         }
     }
     if !is_estimate {
@@ -46,7 +45,18 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
     ))
 }
 
-impl Largest<'_> {
+impl<'p> Largest<'p> {
+    /// Replaces `largest` if the deviation is a larger percentage of its event's total cost, which is `whole`.
+    fn keep_larger(largest: &mut Option<Self>, deviation: Deviation, whole: u64, event: &'p str) {
+        if whole == 0 {
+            return;
+        }
+        let percent = 100.0 * deviation.cost as f64 / whole as f64;
+        if largest.as_ref().is_none_or(|largest| largest.percent < percent) {
+            *largest = Some(Self { percent, deviation, event });
+        }
+    }
+
     /// Describes the deviation for people; `None` if it is less than 0.005% of the event's total.
     fn describe(&self, profile: &Profile) -> Option<String> {
         if self.percent < 0.005 {

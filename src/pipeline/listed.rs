@@ -4,7 +4,7 @@
 //! files are read, and symbolic links that somebody else may have created aren't followed.
 
 use super::open::shown;
-use crate::bytes::utf16::without_mark;
+use crate::bytes::utf16::strip_mark;
 use crate::error::{Error, Result};
 use crate::io::{self, FoundPath, InPath};
 use crate::sources::goes_with_recordings;
@@ -46,7 +46,7 @@ impl Expanded {
         let list = InPath::from(list.to_owned());
         let text = io::open(&list).map_err(|error| error.in_file(&shown(&list)))?;
         // Editors and PowerShell on Windows write UTF-16, or UTF-8 with a byte order mark.
-        for path in paths(&without_mark(&text)) {
+        for path in paths(&strip_mark(&text)) {
             self.add(InPath::Found(FoundPath::listed(path.to_owned())));
         }
         Ok(())

@@ -43,7 +43,10 @@ impl MergedAbout {
         self.os.add(os);
         self.os_release.add(os_release);
         let began = epoch.map(|epoch| epoch + i128::from(sampled.map_or(0, |sampled| sampled.first.0)));
-        self.began = self.began.into_iter().chain(began).min();
+        self.began = match (self.began, began) {
+            (Some(earliest), Some(began)) => Some(earliest.min(began)),
+            (earliest, began) => earliest.or(began),
+        };
         if let Some(sampled) = sampled {
             self.sampled = Some(self.sampled.unwrap_or(0).saturating_add(sampled.duration()));
         }

@@ -76,7 +76,8 @@ pub(crate) fn load_merged(
     keep_events(&mut profile, &options.event)?;
     let is_filtered = !options.event.is_empty() || options.filter != Filter::default();
     if is_filtered && profile.series.iter().all(Series::is_empty) {
-        // Inputs that were skipped can't be read to say what the filters could select, either.
+        // If inputs were skipped, don't read all inputs again to list what the filters could select: the skipped ones
+        // would fail again.
         let readable = if outcome.failed.is_empty() { inputs } else { &[] };
         report_no_samples(readable, options, job, &mut outcome)?;
     }
@@ -177,8 +178,8 @@ fn reduce_track(track: &Track, by: By) -> Track {
     kept
 }
 
-/// Combines how two profiles were sampled: the longer period, as when pprof merges profiles. If they aren't both
-/// periods, the first one that is known.
+/// Combines the sampling parameters of two profiles: the longer of two periods, as when pprof merges profiles. If they
+/// aren't both periods, the first one that is known.
 fn merge_samplings(one: Option<Sampling>, other: Option<Sampling>) -> Option<Sampling> {
     match (one, other) {
         (Some(Sampling::Period(one)), Some(Sampling::Period(other))) => Some(Sampling::Period(one.max(other))),
@@ -212,7 +213,8 @@ fn summary(inputs: usize, skipped: usize) -> String {
 
 fn describe_total(series: &Series) -> String {
     let weight = series.rows.iter().fold(0, |sum: u64, row| sum.saturating_add(row.weight));
-    // Threads and labels keep rows of the same stack apart.
+    // A stack may have several rows, because rows with different threads or labels are kept apart. Count each stack
+    // once.
     let stacks: FxHashSet<Option<StackId>> = series.rows.iter().map(|row| row.stack).collect();
     let stacks = counted(stacks.len() as u64, "stack");
     format!("{}: {} in {stacks}", series.name, quantity(weight, &series.unit, Weight::Period))

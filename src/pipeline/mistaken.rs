@@ -14,7 +14,7 @@ fn known_message(head: &[u8]) -> Option<(&'static str, &'static str)> {
     Some((message, remedy))
 }
 
-/// Extensions of output files. If an input doesn't exist and has one of these, the user probably meant it as the
+/// Extensions of output files. If an input that doesn't exist has one of these, the user probably meant it as the
 /// output.
 pub(crate) const OUTPUT_EXTENSIONS: &[&str] = &["svg", "html", "json", "folded", "txt", "csv", "gz", "pb"];
 

@@ -44,10 +44,10 @@ pub struct StreamFile {
     pub bytes: Bytes,
 }
 
-/// How many bytes of the content a format gets for recognizing itself.
+/// How many bytes at the start of the content are passed to the functions that recognize a format.
 const HEAD: usize = 1 << 16;
 
-/// How many bytes it gets if the first line is longer than [`HEAD`].
+/// How many bytes are passed to the functions that recognize a format, if the first line is longer than [`HEAD`].
 const LONGEST_HEAD: usize = HEAD << 11;
 
 /// How many bytes are needed to recognize an archive, by the name of its first file.
@@ -76,7 +76,7 @@ impl Input {
         if !door.look(&main).is_some_and(|about| about.is_file()) {
             return Err(no_recording(path));
         }
-        io::opens_directory(path);
+        io::remember_input_directory(path);
         let bytes = unpack(open_part(&door, &main)?)?.bytes;
         let mut streams = Vec::new();
         for path in stream_paths(door, path) {
@@ -161,7 +161,7 @@ pub(crate) enum PeekedInput {
 pub(crate) struct PeekedFile {
     /// The input from its start, not yet unpacked.
     stream: Stream,
-    /// The same file, if it is a regular file and was opened at its start. It can then be mapped into memory.
+    /// The open file, if it is a regular file that was opened at its start. Such a file can be mapped into memory.
     regular: Option<File>,
     path: InPath,
     /// The ID of the user who owns the file.
@@ -521,7 +521,11 @@ fn check_one(path: &Path) -> Result<()> {
         let remedy = format!("to write it, use -o {}", path.display());
         return Err(Error::new("no such file").with_remedy(Some(remedy)));
     }
-    if io::is_there(path) { Ok(()) } else { io::map_file(path).map(|_| ()) }
+    if io::is_there(path) {
+        return Ok(());
+    }
+    // Trying to open the missing file gives the error with its hints.
+    io::map_file(path).map(|_| ())
 }
 
 /// The path of an input in messages.

@@ -60,28 +60,38 @@ pub(crate) fn each_event_named(
         outcome.warnings.push(Warning::new(message));
         events.truncate(1);
     }
-    /// The maximum number of outputs that are open at once, because each has a file and a buffer.
-    const MOST_OPEN: usize = 32;
-    let paths: Vec<OutPath> = match to {
-        OutPath::Path(path) if events.len() > 1 => {
-            let words = distinct_words(events.iter().map(|(_, name)| *name));
-            words.iter().map(|word| OutPath::Path(event_path(path, word))).collect()
-        }
-        _ => events.iter().map(|_| to.clone()).collect(),
-    };
-    for (chunk, paths) in events.chunks(MOST_OPEN).zip(paths.chunks(MOST_OPEN)) {
-        let outputs = paths.iter().map(|path| Output::create(path, run)).collect::<Result<Vec<Output>>>()?;
-        for ((&(index, name), path), mut output) in chunk.iter().zip(paths).zip(outputs) {
-            write(index, &mut output)?;
+    let mut event_outputs = Vec::new();
+    let words = distinct_words(events.iter().map(|(_, name)| *name));
+    for (&(index, name), word) in events.iter().zip(&words) {
+        let path = match to {
+            OutPath::Path(path) if events.len() > 1 => OutPath::Path(event_path(path, word)),
+            _ => to.clone(),
+        };
+        event_outputs.push(EventOutput { index, name, path });
+    }
+    for chunk in event_outputs.chunks(MOST_OPEN) {
+        let outputs = chunk.iter().map(|event| Output::create(&event.path, run)).collect::<Result<Vec<Output>>>()?;
+        for (event, mut output) in chunk.iter().zip(outputs) {
+            write(event.index, &mut output)?;
             output.commit()?;
             if events.len() > 1
-                && let OutPath::Path(path) = path
+                && let OutPath::Path(path) = &event.path
             {
-                outcome.summary.push(format!("{}: event {name}", path.display()));
+                outcome.summary.push(format!("{}: event {}", path.display(), event.name));
             }
         }
     }
     Ok(())
+}
+
+/// The maximum number of outputs that are open at once, because each has a file and a buffer.
+const MOST_OPEN: usize = 32;
+
+/// An event, and where it is written.
+struct EventOutput<'n> {
+    index: usize,
+    name: &'n str,
+    path: OutPath,
 }
 
 /// Converts event names to distinct words that are valid in file names. If several become the same word, a number is

@@ -21,12 +21,12 @@ const MOST_STACKS: usize = 1 << 17;
 /// A reader that has more names than this is dropped after the current part.
 const MOST_NAMES: usize = 1 << 16;
 
-/// Implemented by readers that read into a profile of their own.
+/// A reader that collects what it reads in a profile of its own.
 pub(super) trait HasProfile {
     fn profile(&mut self) -> &mut Profile;
 }
 
-/// The readers of an input that are idle at the moment.
+/// A pool with the readers of an input that aren't reading at the moment.
 pub(super) struct Readers<'a, R> {
     new: &'a (dyn Fn() -> R + Sync),
     /// True if a single reader reads the whole input, because there is only one thread. Its profile is then the result.
@@ -67,7 +67,7 @@ impl<'a, R: HasProfile> Readers<'a, R> {
     /// Reads the part that starts at the offset `at` of the input, with any reader that may read it.
     pub(super) fn read(&self, at: u64, read: impl FnOnce(&mut R) -> Skipped) -> PartRead {
         let mut reader = self.take(at);
-        let skipped = read(&mut reader.reader).moved(at);
+        let skipped = read(&mut reader.reader).shifted(at);
         let part = if self.only_one { Part::default() } else { reader.reader.profile().take_part(&mut reader.taken) };
         let (number, profile) = (reader.number, reader.reader.profile());
         let is_last = !self.only_one && (profile.stack_count() > MOST_STACKS || profile.name_count() > MOST_NAMES);

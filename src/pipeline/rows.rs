@@ -24,16 +24,25 @@ pub(crate) struct RowsRead {
     events: BTreeSet<String>,
 }
 
+/// An open input whose rows are to be passed to a writer.
+pub(crate) struct RowInput<'a> {
+    pub(crate) opened: Opened,
+    pub(crate) path: &'a InPath,
+    /// What the user stated about the origin of the rows.
+    pub(crate) given: RowOrigin,
+}
+
 impl RowsRead {
-    /// Reads an input and passes its rows to the writer. `given` is what the user stated about the rows' origin.
+    /// Reads an input and passes its rows to the writer.
     pub(crate) fn push(
         &mut self,
-        (opened, path): (Opened, &InPath),
-        given: RowOrigin,
+        input: RowInput<'_>,
         options: &LoadOptions,
         writer: &mut dyn RowWriter,
-        (job, outcome): (&Job, &mut Outcome),
+        job: &Job,
+        outcome: &mut Outcome,
     ) -> Result<()> {
+        let RowInput { opened, path, given } = input;
         let mut sink = RowSink { read: self, given, options, writer, has_begun: false, has_ended: false };
         run_one(opened, path, options, &mut sink, &mut |_, _, _| {}, job, outcome)
             .map_err(|error| error.in_file(&shown(path)))
@@ -45,7 +54,8 @@ impl RowsRead {
         &self,
         inputs: &[InPath],
         options: &LoadOptions,
-        (job, outcome): (&Job, &mut Outcome),
+        job: &Job,
+        outcome: &mut Outcome,
     ) -> Result<()> {
         let events: Vec<&str> = self.events.iter().map(String::as_str).collect();
         check_events(&events, &options.event)?;
@@ -59,7 +69,7 @@ impl RowsRead {
 #[derive(Debug)]
 struct RowSink<'a> {
     read: &'a mut RowsRead,
-    /// What the user stated about the origin of all rows, whatever the input.
+    /// What the user stated about the origin of all rows. It applies to every input.
     given: RowOrigin,
     options: &'a LoadOptions,
     writer: &'a mut dyn RowWriter,
@@ -99,7 +109,7 @@ impl Sink for RowSink<'_> {
         Keep::EachRow
     }
 
-    fn in_batches(&self) -> bool {
+    fn wants_batches(&self) -> bool {
         true
     }
 

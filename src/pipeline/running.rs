@@ -45,7 +45,7 @@ pub(crate) struct MappedNow {
 impl RunningProcess {
     /// Reads the facts about process `pid` from `dir`, its directory in `/proc`.
     pub(crate) fn read(pid: Pid, dir: &Path) -> Result<Self> {
-        let read_file = |name: &str| io::of_system(&dir.join(name));
+        let read_file = |name: &str| io::read_system_file(&dir.join(name));
         let maps = read_file("maps").map_err(|error| {
             let message = match io::is_there(dir) {
                 true => format!("cannot read the mappings of process {pid}"),
@@ -150,8 +150,8 @@ impl MappedNow {
         let mut rest = line;
         let mut next_word = || {
             let end = rest.iter().position(|&byte| byte == b' ')?;
-            let (word, behind) = rest.split_at(end);
-            rest = behind.trim_ascii_start();
+            let (word, after) = rest.split_at(end);
+            rest = after.trim_ascii_start();
             std::str::from_utf8(word).ok()
         };
         let (start, end) = next_word()?.split_once('-')?;

@@ -12,7 +12,7 @@ pub trait Sink {
     fn keep(&self) -> Keep;
 
     /// True if the sink wants rows in batches, so that the rows of a recording needn't all be in memory.
-    fn in_batches(&self) -> bool {
+    fn wants_batches(&self) -> bool {
         false
     }
 
@@ -138,7 +138,7 @@ impl<F: FnMut(&Profile) -> Result<()>> Sink for Batches<F> {
         Keep::EachRow
     }
 
-    fn in_batches(&self) -> bool {
+    fn wants_batches(&self) -> bool {
         true
     }
 

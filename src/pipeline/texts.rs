@@ -17,10 +17,10 @@ use std::io::{Cursor, Read as _};
 use std::ops::Range;
 use std::path::Path;
 
-/// The path of an input, and the opened input if it has been opened already.
+/// The path of an input and, if it is open already, the opened input.
 pub(super) type Given<'a> = (&'a InPath, Option<Opened>);
 
-/// The sums of one input, or of several inputs that were read as one text.
+/// The sums of one input, or of several inputs that were concatenated and read as one text.
 pub(super) struct InputSums {
     /// The profile with the sums, or the error because of which there is none.
     pub(super) profile: Result<Profile>,
@@ -66,7 +66,7 @@ pub(super) fn groups<'a>(mut inputs: impl Iterator<Item = Given<'a>>) -> impl It
 fn size_of(path: &InPath) -> u64 {
     match path {
         InPath::Stdin => TOGETHER,
-        _ => path.about().map_or(0, |file| if file.is_file() { file.len() } else { TOGETHER }),
+        _ => path.metadata().map_or(0, |file| if file.is_file() { file.len() } else { TOGETHER }),
     }
 }
 

@@ -18,13 +18,14 @@ use crate::runtimes::jit_names::JitNames;
 pub(crate) fn write(
     profile: &Profile,
     writer: &Writer,
-    (to, how): (&OutPath, &WriteOptions),
+    to: &OutPath,
+    options: &WriteOptions,
     run: &Run,
     outcome: &mut Outcome,
 ) -> Result<()> {
     match writer.events {
         Events::One => each_event(profile, to, run, outcome, |series, out| {
-            let write = WriteOptions { series, ..how.clone() };
+            let write = WriteOptions { series, ..options.clone() };
             write_text(out, |out| (writer.run)(profile, &write, out))
         }),
         Events::All => {
@@ -32,7 +33,7 @@ pub(crate) fn write(
                 profile.series.iter().for_each(|series| outputs::report_negative(series, outcome));
             }
             let mut output = Output::create(to, run)?;
-            write_text(&mut output, |out| (writer.run)(profile, how, out))?;
+            write_text(&mut output, |out| (writer.run)(profile, options, out))?;
             output.commit()
         }
     }

@@ -41,7 +41,7 @@ pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
         match parse(text) {
             Ok(entry) => entries.push(entry),
             Err(_) if text.trim_ascii().is_empty() || text.starts_with(b"#") => {}
-            Err(why) => skipped.add(Error::new(format!("line {} {why}", number + 1)).at(at)),
+            Err(why) => skipped.add(Error::new(format!("line {} {why}", number + 1)).at_offset(at)),
         }
         at += line.len() as u64;
     }

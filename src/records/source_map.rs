@@ -39,7 +39,7 @@ pub fn parse(file: &FileBytes) -> Result<ScriptMap> {
 /// What a map says about the script it belongs to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct About {
-    /// ID of the build. The script has the same ID in a comment. `None` if the map has no ID.
+    /// ID of the build, which the script states in a comment, too. `None` if the map has no ID.
     pub debug_id: Option<String>,
     /// The script's file name without directories, according to the map; `None` if the map doesn't contain it.
     pub script: Option<String>,

@@ -97,12 +97,12 @@ pub struct ReportFunction<'a> {
 pub struct ReportFrames {
     /// Number of frames that had neither name nor object.
     pub unknown: u64,
-    /// Number of those frames that got a name.
+    /// How many of the `unknown` frames got a name.
     pub named: u64,
 }
 
-/// Copies a report and names its unnamed frames. `lookup` returns the function at an address. A caller's address is
-/// adjusted before it is passed.
+/// Copies a report and names its unnamed frames. `lookup` returns the function that contains an address. For callers,
+/// it is called with the address before the recorded one, which is inside the call.
 pub fn graft<'a>(
     report: Report,
     input: &mut dyn BufRead,

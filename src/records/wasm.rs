@@ -102,7 +102,8 @@ fn custom(bytes: &[u8], contents: Range<usize>) -> Option<(String, Range<usize>)
     Some((name, contents.end - rest.len()..contents.end))
 }
 
-/// Number of functions that a module imports, from the contents of its import section. `None` if they are damaged.
+/// Number of functions that a module imports, from the contents of its import section. `None` if the contents are
+/// damaged.
 fn imported_functions(contents: &[u8]) -> Option<u32> {
     /// Numbers of the kinds of imports.
     const FUNCTION: u8 = 0;
@@ -294,7 +295,7 @@ mod tests {
 
     #[test]
     fn the_hash_is_that_of_v8_for_shipped_modules_too() {
-        // In Node.js 20, its URL is wasm://wasm/6a13f0fa
+        // The URL of this module in Node.js 20 is wasm://wasm/6a13f0fa
         let shipped = include_bytes!("../../fixtures/wasm-node/stripped.wasm");
         let module = parse(&FileBytes::new(shipped.to_vec())).unwrap();
         assert_eq!(module.hashes, [WasmHash { hash: 0x6a13_f0fa, code: 111 }]);

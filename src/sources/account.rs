@@ -44,7 +44,8 @@ impl Kind {
         self.words()[2]
     }
 
-    /// The kind's name for people, its name in machine-readable output, and its option.
+    /// The kind's name for people, its name in machine-readable output, and the command-line option that passes such a
+    /// file.
     fn words(self) -> [&'static str; 3] {
         match self {
             Self::JitDump => ["jitdump", "jitdump", "--jitdump"],
@@ -62,7 +63,7 @@ pub struct Account {
     pub path: PathBuf,
     /// The kind of source.
     pub kind: Kind,
-    /// The process whose code it names, as recorded.
+    /// The recorded ID of the process whose code the source names.
     pub pid: Pid,
     /// Whether the source was used, and if not, why.
     pub state: SourceState,

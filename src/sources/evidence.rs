@@ -103,11 +103,10 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     };
     // A process certainly owns the file that it mapped, whatever else fits.
     let is_sure = best.sign == Some(Sign::Inode);
-    let is_rival = |fit: &Fit| {
-        let is_for_same_process = fit.is_possible() && (fit.pid, fit.kind) == (best.pid, best.kind) && fit.file != file;
-        is_for_same_process && fit.sign.is_some() && !(is_sure && fit.sign != best.sign)
-    };
-    let has_rival = all.iter().any(is_rival);
+    // A rival is another file of the same kind that may just as well be this process's.
+    let others = all.iter().filter(|fit| fit.file != file && (fit.pid, fit.kind) == (best.pid, best.kind));
+    let mut rivals = others.filter(|fit| fit.is_possible() && fit.sign.is_some());
+    let has_rival = rivals.any(|rival| !is_sure || rival.sign == best.sign);
     // Processes that share JIT memory also share the code in it, so the file may be used for one of them.
     let is_only_process =
         possible.iter().all(|fit| fit.pid == best.pid || fit.memory.is_some() && fit.memory == best.memory);

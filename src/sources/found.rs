@@ -27,7 +27,7 @@ pub struct Found {
     /// The recorded processes that are still running, by their recorded ID.
     pub(super) live: BTreeMap<Pid, LiveProcess>,
     /// The input's directory.
-    pub(super) beside: Option<PathBuf>,
+    pub(super) input_dir: Option<PathBuf>,
     /// Source maps for the scripts that the code was compiled from. Set when the sources are loaded.
     pub(super) maps: OnceLock<SourceMaps>,
 }
@@ -43,8 +43,8 @@ pub struct FoundFile<'a> {
     pub bytes: &'a [u8],
     /// Its metadata when it was opened; `None` if it is a copy of a process's memory.
     pub about: Option<&'a Metadata>,
-    /// The kind of source, and the process by its recorded ID. `None` for files other than sources.
-    pub of: Option<(Kind, Pid)>,
+    /// For a source: its kind, and the recorded ID of its process. `None` for other files.
+    pub source: Option<(Kind, Pid)>,
     /// Its permission bits.
     pub mode: u32,
 }
@@ -54,7 +54,7 @@ pub struct FoundFile<'a> {
 pub(super) struct Source {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// The process, as recorded.
+    /// The recorded ID of the process.
     pub(super) pid: Pid,
     /// The process ID in the file's name or contents, which is that in the process's own PID namespace; `None` if there
     /// is none.
@@ -131,7 +131,7 @@ impl Found {
     /// No sources, for when names of JIT code aren't wanted.
     pub fn none() -> Self {
         let (options, maps) = (SourceOptions::default(), OnceLock::new());
-        Self { files: Vec::new(), options, failed: Vec::new(), live: BTreeMap::new(), beside: None, maps }
+        Self { files: Vec::new(), options, failed: Vec::new(), live: BTreeMap::new(), input_dir: None, maps }
     }
 
     /// All files that belong to the sources, with path and contents. The copied memory of a running process gets a file
@@ -149,7 +149,7 @@ impl Found {
                 name,
                 bytes: &source.bytes,
                 about: source.about.as_ref(),
-                of: Some((source.kind, source.pid)),
+                source: Some((source.kind, source.pid)),
                 mode: source.mode,
             })
         })
@@ -165,7 +165,7 @@ impl Found {
 
     /// The permissions for a file that contains data from all sources: only users who may read all sources may read it.
     pub fn mode(&self) -> u32 {
-        io::mode_within(self.files.iter().map(|source| source.mode))
+        io::common_mode(self.files.iter().map(|source| source.mode))
     }
 
     /// True if the process is still running with another root directory, and this file isn't below that directory. perf

@@ -7,7 +7,7 @@
 use super::site::{Site, is_our_name, wall_time};
 use crate::error::Result;
 use crate::io::door::{Door, Kind, Named, Opened, Root, Start};
-use crate::io::{about, of_system, text_of_system};
+use crate::io::{read_system_file, read_system_text, typed_metadata};
 use crate::model::process::{BuildId, CpuMode, FileId, Mapping, Process, Processes, SharedMemory};
 use crate::model::{Addr, Pid};
 use crate::resolve::symbols::files::ELF;
@@ -53,7 +53,7 @@ impl LiveProcess {
             return None;
         }
         let process_dir = proc.join(pid.to_string());
-        let status = text_of_system(&process_dir.join("status")).ok()?;
+        let status = read_system_text(&process_dir.join("status")).ok()?;
         // Zombies have no mappings or files any more.
         if status_field(&status, "State:").is_some_and(|state| matches!(state[..], ["Z" | "X", ..])) {
             return None;
@@ -97,7 +97,7 @@ impl LiveProcess {
     /// process's user.
     pub(super) fn open(&self, outside: &Path, kind: Kind, force: bool) -> Option<Result<Opened>> {
         let path = outside.strip_prefix(&self.root).ok()?;
-        let door = Door { named: Named::Habit, start: Start::Inside(&self.files), force };
+        let door = Door { named: Named::Convention, start: Start::Inside(&self.files), force };
         door.open(path, kind).map(|opened| opened.map_err(|error| error.in_file(outside)))
     }
 }
@@ -123,17 +123,17 @@ pub(crate) fn open_inside(
 /// their process IDs in their own PID namespaces.
 pub(super) fn find_parents_sharing(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
     let mut parents = Vec::new();
-    let mut status = text_of_system(&proc.join(pid.to_string()).join("status"));
+    let mut status = read_system_text(&proc.join(pid.to_string()).join("status"));
     while parents.len() < GENERATIONS
         && let Some(parent) = status.ok().and_then(|status| status_pid(&status, "PPid:"))
     {
         let parent_dir = proc.join(parent.to_string());
-        let maps = of_system(&parent_dir.join("maps")).unwrap_or_default();
+        let maps = read_system_file(&parent_dir.join("maps")).unwrap_or_default();
         let maps = String::from_utf8_lossy(&maps);
         if !maps.lines().filter_map(MapsLine::parse).any(|line| line.is_of(memory)) {
             break;
         }
-        status = text_of_system(&parent_dir.join("status"));
+        status = read_system_text(&parent_dir.join("status"));
         parents.extend(status.as_ref().ok().and_then(|status| status_pid(status, "NSpid:")));
     }
     parents
@@ -165,7 +165,7 @@ fn is_our_root(root: &Path) -> bool {
 }
 
 fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
-    about(path).map(|about| (about.dev(), about.ino()))
+    typed_metadata(path).map(|about| (about.dev(), about.ino()))
 }
 
 /// Fails if the running process began after the first sample, so that it can't be the recorded one. `process_dir` is
@@ -178,15 +178,15 @@ fn check_start_time(
     site: &Site<'_>,
 ) -> Result<(), String> {
     let began = read_start_time(process_dir, proc).ok_or("its start time is unknown")?;
-    let reused = || "another process has its PID by now".to_owned();
+    const REUSED: &str = "another process has its PID by now";
     if let Some((_, time)) = process.forked
         && let Some(forked) = wall_time(&processes.clock, time)
     {
         let distance = began.duration_since(forked).unwrap_or_else(|before| before.duration());
-        return if distance <= SLACK { Ok(()) } else { Err(reused()) };
+        return if distance <= SLACK { Ok(()) } else { Err(REUSED.to_owned()) };
     }
     match first_sample_time(processes, site).or(site.written) {
-        Some(limit) if began > limit + SLACK => Err(reused()),
+        Some(limit) if began > limit + SLACK => Err(REUSED.to_owned()),
         Some(_) => Ok(()),
         None => Err("the time of the recording is unknown".to_owned()),
     }
@@ -204,11 +204,11 @@ fn first_sample_time(processes: &Processes, site: &Site<'_>) -> Option<SystemTim
 /// When a process began, on the wall clock: field 22 of `/proc/PID/stat` (ticks since boot) plus the boot time from
 /// `/proc/stat`.
 fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
-    let stat = text_of_system(&process_dir.join("stat")).ok()?;
+    let stat = read_system_text(&process_dir.join("stat")).ok()?;
     // The process name in parentheses may contain anything, including `)`.
-    let behind_name = &stat[stat.rfind(')')? + 1..];
-    let ticks: u64 = behind_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
-    let boot = text_of_system(&proc.join("stat")).ok()?;
+    let after_name = &stat[stat.rfind(')')? + 1..];
+    let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
+    let boot = read_system_text(&proc.join("stat")).ok()?;
     let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
     let rate = rustix::param::clock_ticks_per_second().max(1);
     let since_boot = Duration::from_secs(ticks / rate) + Duration::from_millis(ticks % rate * 1000 / rate);
@@ -256,7 +256,8 @@ fn parse_hex(text: &str) -> Option<u64> {
 /// Fails if the running process's mappings don't agree with the recorded ones: another file at the same address, or too
 /// many recorded files missing.
 fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
-    let maps = of_system(&process_dir.join("maps")).map_err(|error| format!("its mappings cannot be read: {error}"))?;
+    let maps =
+        read_system_file(&process_dir.join("maps")).map_err(|error| format!("its mappings cannot be read: {error}"))?;
     let maps = String::from_utf8_lossy(&maps);
     let lines: Vec<MapsLine<'_>> = maps.lines().filter_map(MapsLine::parse).collect();
     let (mut same, mut gone): (u32, u32) = (0, 0);

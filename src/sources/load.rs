@@ -86,7 +86,7 @@ impl Found {
             for list in lists {
                 native.add(list.names());
             }
-            SourceMaps::find(names, &native, &self.options.map_search(self.beside.as_deref()), warnings)
+            SourceMaps::find(names, &native, &self.options.map_search(self.input_dir.as_deref()), warnings)
         })
     }
 
@@ -151,8 +151,10 @@ fn read_source<'data>(
         }
     };
     let Source { path, kind, pid, remark, .. } = source;
-    let guest_remark = || source.guest.get().and_then(|names| names.remark(path));
-    let remark = remark.clone().or_else(guest_remark);
+    let remark = match (remark, source.guest.get()) {
+        (None, Some(names)) => names.remark(path),
+        (remark, _) => remark.clone(),
+    };
     let account = Account { path: path.clone(), kind: *kind, pid: *pid, state, remark };
     ReadSource { list, account, machine, warnings }
 }

@@ -18,7 +18,7 @@
 //! each source.
 //!
 //! ```text
-//! let found = sources::find(&processes, &options, beside, &mut warnings);
+//! let found = sources::find(&processes, &options, input_dir, &mut warnings);
 //! let loaded = found.load(&processes, &pool, &mut warnings);
 //! loaded.map.lookup(pid, addr, time)
 //! ```

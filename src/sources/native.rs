@@ -204,8 +204,12 @@ impl<'a> Symbols<'a> {
         let Some(start) = images.get(place.dso).and_then(|image| image.vaddr(place.offset)) else { return Vec::new() };
         let end = start.saturating_add(range.end.0 - range.start.0);
         let first = symbols.partition_point(|symbol| symbol.end <= start);
-        let to_addr = |vaddr: u64| Addr(range.start.0 + (vaddr - start));
-        let covered = symbols[first..].iter().take_while(|symbol| symbol.start < end);
-        covered.map(|symbol| to_addr(symbol.start.max(start))..to_addr(symbol.end.min(end))).collect()
+        let mut ranges = Vec::new();
+        for symbol in symbols[first..].iter().take_while(|symbol| symbol.start < end) {
+            let symbol_start = symbol.start.max(start) - start;
+            let symbol_end = symbol.end.min(end) - start;
+            ranges.push(Addr(range.start.0 + symbol_start)..Addr(range.start.0 + symbol_end));
+        }
+        ranges
     }
 }

@@ -72,10 +72,10 @@ impl SourceOptions {
         self.given_files().next().is_some()
     }
 
-    /// Where to look for scripts and their source maps. `beside` is the input's directory.
-    pub(crate) fn map_search<'a>(&'a self, beside: Option<&'a Path>) -> MapSearch<'a> {
+    /// Where to look for scripts and their source maps. `input_dir` is the input's directory.
+    pub(crate) fn map_search<'a>(&'a self, input_dir: Option<&'a Path>) -> MapSearch<'a> {
         let Self { source_maps: options, search, force, .. } = self;
-        MapSearch { options, symfs: &search.symfs, debug_dirs: &search.debug_dirs, beside, force: *force }
+        MapSearch { options, symfs: &search.symfs, debug_dirs: &search.debug_dirs, input_dir, force: *force }
     }
 
     /// The recorded ID of the process that has the ID `inner` in its own PID namespace, if the user stated it

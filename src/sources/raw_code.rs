@@ -53,7 +53,7 @@ impl RawCode {
     pub(crate) fn find_usual(profile: Option<&Path>, pid: Pid, force: bool, warnings: &mut Warnings) -> Option<Self> {
         let name = format!("moar-jit.{pid}");
         let input_dir = profile.and_then(Path::parent).unwrap_or(Path::new(""));
-        let tmp_door = Door { named: Named::Habit, start: Start::Here, force };
+        let tmp_door = Door { named: Named::Convention, start: Start::Here, force };
         let input_door = Door { start: Start::Typed(input_dir), ..tmp_door };
         for (door, parent) in [(input_door, input_dir), (tmp_door, Path::new("/tmp"))] {
             match Self::open(door, &parent.join(&name)) {

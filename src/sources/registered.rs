@@ -7,7 +7,7 @@
 use super::live::{LiveProcess, MapsLine};
 use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result};
-use crate::io::{of_system, open_of_system};
+use crate::io::{open_system_file, read_system_file};
 use crate::model::Pid;
 use crate::records::jit_logs::gdb::{Memory, SnapshotProcess, snapshot};
 use std::fs::File;
@@ -41,11 +41,11 @@ pub(super) struct CopiedObjects {
 /// process.
 pub(super) fn copy_registered_objects(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedObjects>> {
     let process_dir = live.root.parent()?;
-    let maps = of_system(&process_dir.join("maps")).ok()?;
+    let maps = read_system_file(&process_dir.join("maps")).ok()?;
     let mem = process_dir.join("mem");
     let data = writable_file_ranges(&String::from_utf8_lossy(&maps));
     let machine = read_machine(process_dir)?;
-    let memory = match open_of_system(&mem) {
+    let memory = match open_system_file(&mem) {
         Ok(file) => ProcessMemory(file),
         // The process has exited meanwhile.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return None,
@@ -78,7 +78,7 @@ fn writable_file_ranges(maps: &str) -> Vec<Range<u64>> {
 /// The machine (`e_machine`) of a running program; `None` unless its file is a 64-bit ELF file.
 fn read_machine(process_dir: &Path) -> Option<u16> {
     let mut head = [0; 20];
-    open_of_system(&process_dir.join("exe")).ok()?.read_exact_at(&mut head, 0).ok()?;
+    open_system_file(&process_dir.join("exe")).ok()?.read_exact_at(&mut head, 0).ok()?;
     if !head.starts_with(b"\x7fELF\x02") {
         return None;
     }

@@ -1,7 +1,7 @@
 //! Where an input is, and when and on which machine it was recorded. Used to decide whether a jitdump or perf map
 //! belongs to it.
 
-use crate::io::of_system;
+use crate::io::read_system_file;
 use crate::model::about::TimeExtent;
 use crate::model::process::Clock;
 use crate::model::{Addr, Nanos, Pid};
@@ -15,7 +15,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 #[derive(Clone, Copy, Default)]
 pub struct Site<'a> {
     /// The input's directory.
-    pub beside: Option<&'a Path>,
+    pub input_dir: Option<&'a Path>,
     /// The input's modification time.
     pub written: Option<SystemTime>,
     /// The host name of the recorded machine.
@@ -29,8 +29,8 @@ pub struct Site<'a> {
 
 impl fmt::Debug for Site<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { beside, written, host, proc, samples } = self;
-        let fields = (beside, written, host, proc, samples.is_some());
+        let Self { input_dir, written, host, proc, samples } = self;
+        let fields = (input_dir, written, host, proc, samples.is_some());
         f.debug_tuple("Site").field(&fields).finish()
     }
 }
@@ -46,13 +46,13 @@ pub struct Sampled {
     pub first: BTreeMap<Pid, BTreeMap<Addr, Nanos>>,
 }
 
-/// True if this machine may be the one with that host name, which includes an unknown name.
+/// True if this machine may be the one with that host name. Also true if the name isn't known.
 pub fn is_this_machine(host: Option<&[u8]>) -> bool {
     host.is_none_or(|host| is_our_name(Path::new("/proc"), host))
 }
 
 pub(super) fn is_our_name(proc: &Path, host: &[u8]) -> bool {
-    of_system(&proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
+    read_system_file(&proc.join("sys/kernel/hostname")).is_ok_and(|name| name.trim_ascii() == host)
 }
 
 /// Converts a time on the recording's clock to the wall clock; `None` if the recording doesn't relate the two.

@@ -18,19 +18,19 @@ pub(super) enum Named {
     Marker,
     /// A convention or the recording says where the file is. A symbolic link at the end of the path isn't followed,
     /// since it could lead anywhere.
-    Habit,
-    /// Like `Habit`, but within the root directory of this running process.
+    Convention,
+    /// Like `Convention`, but within the root directory of this running process.
     Inside(Pid),
 }
 
 impl Named {
     /// The corresponding value for [`crate::io::door`].
-    pub(super) fn at_door(self) -> door::Named {
+    pub(super) fn to_door(self) -> door::Named {
         match self {
             Self::User => door::Named::User,
             Self::Directory => door::Named::Recording,
             Self::Marker => door::Named::Marker,
-            Self::Habit | Self::Inside(_) => door::Named::Habit,
+            Self::Convention | Self::Inside(_) => door::Named::Convention,
         }
     }
 }
@@ -56,7 +56,7 @@ mod tests {
     use std::path::Path;
 
     fn open(path: &Path, named: Named, force: bool) -> Option<Result<Bytes>> {
-        named.at_door().door(force).open(path, SOURCE).map(|opened| opened.map(|opened| opened.bytes))
+        named.to_door().door(force).open(path, SOURCE).map(|opened| opened.map(|opened| opened.bytes))
     }
 
     #[test]
@@ -65,12 +65,12 @@ mod tests {
         let (file, link) = (dir.path().join("perf-1.map"), dir.path().join("perf-2.map"));
         std::fs::write(&file, b"1 1 f\n").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();
-        assert_eq!(&open(&file, Named::Habit, false).unwrap().unwrap()[..], b"1 1 f\n");
+        assert_eq!(&open(&file, Named::Convention, false).unwrap().unwrap()[..], b"1 1 f\n");
         assert_eq!(&open(&link, Named::User, false).unwrap().unwrap()[..], b"1 1 f\n");
-        assert!(open(&link, Named::Habit, true).unwrap().unwrap_err().to_string().contains("symbolic link"));
+        assert!(open(&link, Named::Convention, true).unwrap().unwrap_err().to_string().contains("symbolic link"));
         assert!(open(dir.path(), Named::User, true).unwrap().unwrap_err().to_string().contains("regular"));
         assert!(open(Path::new("/dev/null"), Named::User, true).unwrap().is_err());
-        assert!(open(&dir.path().join("none"), Named::Habit, false).is_none());
+        assert!(open(&dir.path().join("none"), Named::Convention, false).is_none());
     }
 
     /// A file that belongs to another user; `None` if we aren't allowed to give files away.
@@ -88,12 +88,12 @@ mod tests {
         let hole = 1 << 30;
         let at_end = std::fs::File::options().write(true).open(file.path()).unwrap();
         at_end.write_all_at(b"end", core.len() as u64 + hole).unwrap();
-        let refused = open(file.path(), Named::Habit, false).unwrap().unwrap_err().to_string();
+        let refused = open(file.path(), Named::Convention, false).unwrap().unwrap_err().to_string();
         assert!(refused.contains("belongs to user 65534"), "{refused}");
-        let believed = open(file.path(), Named::Habit, true).unwrap().unwrap();
+        let believed = open(file.path(), Named::Convention, true).unwrap().unwrap();
         assert!(believed.starts_with(&core) && believed.ends_with(b"end"));
         let Some(other) = of_nobody(b"\x7fELF\x02\0 no core") else { return };
-        let refused = open(other.path(), Named::Habit, true).unwrap().unwrap_err().to_string();
+        let refused = open(other.path(), Named::Convention, true).unwrap().unwrap_err().to_string();
         assert!(refused.contains("is not a jitdump, core dump or text file"), "{refused}");
     }
 }

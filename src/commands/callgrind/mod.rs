@@ -24,7 +24,7 @@ use std::path::Path;
 
 /// Names all JIT code of the input that can be named.
 pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
-    let run = Run::begin_repeating();
+    let run = Run::begin_copying();
     let result = open_rewindable(&options.input).and_then(|mut file| {
         let mut head = Vec::new();
         (&mut file).take(HEAD).read_to_end(&mut head)?;

@@ -32,7 +32,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     let (object_path, object_name) = options.object(pid);
     let names = CodeNames::new(&loaded.map, pid, object_name, &job.pool);
     let mut out = Output::create(&options.output(), run)?;
-    let object = match Output::create_for(&OutPath::Path(object_path.clone()), Content::OfInputsBeside, run) {
+    let object = match Output::create_for(&OutPath::Path(object_path.clone()), Content::OfInputsUnnamed, run) {
         Err(refused) if refused.is_usage() => return Err(refused),
         // Ignore errors if there is no code to write: then an unwritable directory doesn't matter.
         other => other,

@@ -49,7 +49,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     rows::refuse_options(options)?;
     let mut outcome = Outcome::default();
     let profile = load(JobInputs::with_first(first, &options.inputs), writer.rows, &load_options, job, &mut outcome)?;
-    write(&profile, &writer, (&options.output, &options.write), &run, &mut outcome)?;
+    write(&profile, &writer, &options.output, &options.write, &run, &mut outcome)?;
     outcome.summary.extend(labels_remark(&profile, &options.to));
     Ok(outcome)
 }

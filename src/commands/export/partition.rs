@@ -15,7 +15,7 @@ use crate::model::stacks::Profile;
 use crate::pipeline::any::{self, LoadOptions};
 use crate::pipeline::listed::{Expanded, expand};
 use crate::pipeline::open::{Opened, shown};
-use crate::pipeline::rows::{RowsRead, input_hash};
+use crate::pipeline::rows::{RowInput, RowsRead, input_hash};
 use crate::pipeline::sink::Batches;
 use crate::pipeline::{Job, Outcome};
 use rustc_hash::FxHashSet;
@@ -164,7 +164,8 @@ impl Building<'_> {
         }
         let given = self.options.given(Some(hash));
         let mut parted = PartedFile::new(self.root, self.start, self.options, self.run);
-        let pushed = self.read.push((opened, path), given, self.load, &mut parted, (job, &mut self.outcome));
+        let input = RowInput { opened, path, given };
+        let pushed = self.read.push(input, self.load, &mut parted, job, &mut self.outcome);
         pushed.map_err(if parted.has_failed() { Stop::Job } else { Stop::Input })?;
         self.written.insert(stem);
         self.counts.written += 1;
@@ -196,7 +197,7 @@ impl Building<'_> {
     fn finish(mut self, inputs: &[InPath], job: &Job) -> Result<Outcome> {
         let Counts { written, existing, copies, unread } = self.counts;
         if written > 0 {
-            self.read.finish(inputs, self.load, (job, &mut self.outcome))?;
+            self.read.finish(inputs, self.load, job, &mut self.outcome)?;
         }
         let mut summary = format!("{} of {} written", grouped(written), counted(inputs.len() as u64, "input"));
         for (count, what) in [(existing, "already there"), (copies, "identical to others"), (unread, "not read")] {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::io::{Output, Run};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::{Opened, check_further, shown};
-use crate::pipeline::rows::{RowsRead, input_hash};
+use crate::pipeline::rows::{RowInput, RowsRead, input_hash};
 use crate::pipeline::{Job, Outcome};
 
 /// Writes all inputs to one output. `first` is the first input if it is already open.
@@ -25,9 +25,9 @@ pub(super) fn run(
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let opened = opened.map_err(|error| error.in_file(&shown(path)))?;
         let given = options.given(input_hash(&opened, path)?);
-        read.push((opened, path), given, load, &mut *writer, (job, &mut outcome))?;
+        read.push(RowInput { opened, path, given }, load, &mut *writer, job, &mut outcome)?;
     }
-    read.finish(&options.inputs, load, (job, &mut outcome))?;
+    read.finish(&options.inputs, load, job, &mut outcome)?;
     writer.finish()?;
     drop(writer);
     output.commit()?;

@@ -62,7 +62,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     if options.output.is_terminal() {
         return Err(refuse_terminal("binary data"));
     }
-    let run = Run::begin_repeating();
+    let run = Run::begin_copying();
     let input = open::Input::open(&options.input).map_err(|error| error.in_file(&open::shown(&options.input)))?;
     match input.format.rewriter.and_then(|rewriter| rewriter.open) {
         Some(unsymbolized) => profile::run(&input, unsymbolized, options, job, &run, &mut outcome)?,

@@ -53,7 +53,7 @@ impl InjectOptions {
     pub(super) fn beside_input(&self) -> Option<&Path> {
         // If the recording is a directory, this is its parent: jitdumps and perf maps are left next to a recording, not
         // inside it.
-        io::beside(self.input.path()?)
+        io::companion_directory(self.input.path()?)
     }
 
     /// The options for an opened input. If the input is an archive, they refer to the files in it.

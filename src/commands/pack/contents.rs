@@ -61,7 +61,7 @@ impl<'a> Contents<'a> {
     pub(super) fn add_recording(&mut self, input: &'a Input, path: &Path) {
         // If the input is a directory or archive, `data` is its main file.
         let main = Named::Part.door(true).look(&path.join("data"));
-        let about = main.or_else(|| io::about(path));
+        let about = main.or_else(|| io::typed_metadata(path));
         let recording = |name: String, role, bytes| Content::new(name, role, path, bytes, about.as_ref());
         self.add(recording("data".to_owned(), Role::Recording, &input.bytes));
         for (number, stream) in input.streams.iter().flatten().enumerate() {
@@ -72,8 +72,8 @@ impl<'a> Contents<'a> {
     /// Adds jitdumps, perf maps and logs. Core dumps are only added if the user asked for them, because they contain a
     /// process's whole memory.
     pub(super) fn add_sources(&mut self, found: &'a Found, options: &PackOptions, warnings: &mut Warnings) {
-        for FoundFile { path, name, bytes, about, of, .. } in found.each_file() {
-            let Some((kind, pid)) = of else { continue };
+        for FoundFile { path, name, bytes, about, source, .. } in found.each_file() {
+            let Some((kind, pid)) = source else { continue };
             let role = match kind {
                 Kind::JitDump => Role::Jitdump,
                 Kind::PerfMap => Role::PerfMap,

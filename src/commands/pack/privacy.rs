@@ -70,7 +70,7 @@ fn is_same(named: &Path, here: &Path) -> bool {
     if named == here {
         return true;
     }
-    match (io::about(named), io::about(here)) {
+    match (io::typed_metadata(named), io::typed_metadata(here)) {
         (Some(named), Some(here)) => named.dev() == here.dev() && named.ino() == here.ino(),
         _ => false,
     }

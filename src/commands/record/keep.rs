@@ -51,7 +51,7 @@ fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: 
         Err(error) => warnings.push(error.in_file(file.path).into_warning()),
     };
     for path in left.names.iter().map(Path::new) {
-        let Some(Ok(opened)) = Named::Habit.door(false).open(path, SOURCE) else { continue };
+        let Some(Ok(opened)) = Named::Convention.door(false).open(path, SOURCE) else { continue };
         let is_new = opened.about.modified().is_ok_and(|written| written >= left.since);
         if let Some(name) = path.file_name().filter(|_| is_new) {
             keep(
@@ -61,7 +61,7 @@ fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: 
                     bytes: &opened.bytes,
                     about: Some(&opened.about),
                     mode: opened.mode,
-                    of: None,
+                    source: None,
                 },
                 warnings,
             );
@@ -80,10 +80,10 @@ fn copy_into_directory(recording: &Path, left: &LeftFiles, job: &Job, warnings: 
 fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
     let target = directory.join(&file.name);
     let id = |about: &Metadata| (about.dev(), about.ino());
-    if crate::io::about(&target).is_some_and(|there| file.about.map(id) == Some(id(&there))) {
+    if crate::io::typed_metadata(&target).is_some_and(|there| file.about.map(id) == Some(id(&there))) {
         return Ok(None);
     }
-    let mut new = OutDirectory::make(directory)?.create(io::mode_within([file.mode]))?;
+    let mut new = OutDirectory::make(directory)?.create(io::common_mode([file.mode]))?;
     new.file_mut().write_all(file.bytes)?;
     if let Some(about) = file.about {
         let time = |seconds, nanos| Timespec { tv_sec: seconds, tv_nsec: nanos };
@@ -120,7 +120,7 @@ mod tests {
             bytes: b"10 20 f\n",
             about: Some(&about),
             mode: 0o600,
-            of: None,
+            source: None,
         };
         assert!(copy(&file, to.path()).unwrap().unwrap().starts_with("kept "));
         let copied = to.path().join("perf-7.map");

@@ -48,7 +48,7 @@ impl Machine {
     /// Runs `perf stat` briefly to see which event works.
     fn find_event(is_root: bool, notes: &mut Vec<String>) -> Result<&'static str> {
         let words: [&[u8]; 8] = [b"perf", b"stat", b"-x,", b"-e", b"cycles:u", b"-e", b"cpu-clock:u", b"true"];
-        let said = started::said_by(&words)?;
+        let said = started::run_for_output(&words)?;
         if counts(&said, CYCLES) {
             return Ok(CYCLES);
         }
@@ -88,7 +88,7 @@ fn counts(said: &str, event: &str) -> bool {
 
 /// Reads a numeric setting from /proc/sys/kernel. `None` if it can't be read.
 fn kernel_setting(name: &str) -> Option<i32> {
-    io::text_of_system(&Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok()
+    io::read_system_text(&Path::new("/proc/sys/kernel").join(name)).ok()?.trim().parse().ok()
 }
 
 /// A note if the kernel's functions can't be recorded or named. `None` if they can.

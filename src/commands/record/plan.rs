@@ -190,7 +190,7 @@ fn version(runtime: &Runtime, words: &[Vec<u8>]) -> Option<Version> {
         return None;
     }
     let program = program_at(words, |name| runtime.is_program(name))?;
-    Version::find(&started::said_by(&[&words[program], runtime.version_flag.as_bytes()]).ok()?)
+    Version::find(&started::run_for_output(&[&words[program], runtime.version_flag.as_bytes()]).ok()?)
 }
 
 /// The note about a runtime that has no option or variable for writing names.

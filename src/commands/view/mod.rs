@@ -51,7 +51,7 @@ pub struct ViewOptions {
 
 /// Writes the page, prints its path, and opens it if requested.
 pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
-    let (run, mut outcome) = (Run::begin_repeating(), Outcome::default());
+    let (run, mut outcome) = (Run::begin_copying(), Outcome::default());
     let mut recorded = Vec::new();
     let mut ask = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
         recorded.push(Recorded::new(examined, &options.load, options.code, job, warnings));

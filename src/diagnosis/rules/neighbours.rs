@@ -124,7 +124,7 @@ impl Neighbour {
     /// Start address and size of each code range. Empty if the file can't be read.
     fn read_ranges(&self) -> Vec<(u64, u64)> {
         let directory = self.path.parent().unwrap_or(Path::new(""));
-        let door = Door { start: Start::Typed(directory), ..Named::Habit.door(false) };
+        let door = Door { start: Start::Typed(directory), ..Named::Convention.door(false) };
         let Some(Ok(bytes)) = door.head(&self.path, START) else { return Vec::new() };
         if self.kind == Kind::PerfMap {
             return perf_map::read(&bytes).0.iter().map(|entry| (entry.start, entry.size)).collect();

@@ -29,7 +29,7 @@ impl VersionLayout {
             9 => Ok(Self { event: WIDE, id: 8, integers: true }),
             _ => Err(Error::new(format!("measureme file version {version} is too new (7 to 9 are supported)"))),
         }
-        .map_err(|error| error.at(4))
+        .map_err(|error| error.at_offset(4))
     }
 }
 

@@ -46,7 +46,8 @@ impl<'data> Pages<'data> {
         while at < bytes.len() {
             let Some(header) = bytes[at..].first_chunk::<PAGE_HEADER>() else {
                 skipped.add(
-                    Error::new(format!("a page header has only {} of its 5 bytes", bytes.len() - at)).at(at as u64),
+                    Error::new(format!("a page header has only {} of its 5 bytes", bytes.len() - at))
+                        .at_offset(at as u64),
                 );
                 break;
             };
@@ -59,14 +60,14 @@ impl<'data> Pages<'data> {
                 1 => pages.data.push(offset, len),
                 2 => pages.index.push(offset, len),
                 _ => {
-                    skipped.add(Error::new(format!("page tag {tag} is not 0, 1 or 2")).at(at as u64));
+                    skipped.add(Error::new(format!("page tag {tag} is not 0, 1 or 2")).at_offset(at as u64));
                     if len < size {
                         break;
                     }
                 }
             }
             if len < size {
-                skipped.add(Error::new(format!("a page has only {len} of its {size} bytes")).at(at as u64));
+                skipped.add(Error::new(format!("a page has only {len} of its {size} bytes")).at_offset(at as u64));
             }
             at = offset + len;
         }

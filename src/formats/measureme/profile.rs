@@ -30,7 +30,7 @@ impl<'data> MeasuremeFile<'data> {
         let tail = events.len().saturating_sub(pages::STREAM_HEADER) % layout.event as u64;
         if tail != 0 {
             let at = events.file_offset(events.len() - tail);
-            skipped.add(Error::new(format!("an event has only {tail} of its {} bytes", layout.event)).at(at));
+            skipped.add(Error::new(format!("an event has only {tail} of its {} bytes", layout.event)).at_offset(at));
         }
         Ok(Self { layout, events, strings, metadata, skipped })
     }
@@ -116,7 +116,9 @@ const TOGETHER: usize = 16;
 /// The version in the file's header. Fails if the file has another magic number than a measureme profile.
 fn parse_version(bytes: &[u8]) -> Result<u32> {
     let Some([magic @ .., a, b, c, d]) = bytes.first_chunk::<8>() else {
-        return Err(Error::new(format!("it has {} bytes, fewer than the 8 of a measureme header", bytes.len())).at(0));
+        return Err(
+            Error::new(format!("it has {} bytes, fewer than the 8 of a measureme header", bytes.len())).at_offset(0)
+        );
     };
     let version = u32::from_le_bytes([*a, *b, *c, *d]);
     match magic {
@@ -125,7 +127,7 @@ fn parse_version(bytes: &[u8]) -> Result<u32> {
             "is one of the three files of measureme file version {version}, which is too old (7 to 9 are supported); \
              record again with a newer compiler"
         ))
-        .at(0)),
-        _ => Err(Error::new("not a measureme profile: it does not start with MMPD").at(0)),
+        .at_offset(0)),
+        _ => Err(Error::new("not a measureme profile: it does not start with MMPD").at_offset(0)),
     }
 }

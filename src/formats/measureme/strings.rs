@@ -160,7 +160,7 @@ impl StringIndex {
         let tail = len % size as u64;
         if tail != 0 {
             let message = format!("an entry of the string index has only {tail} of its {size} bytes");
-            skipped.add(Error::new(message).at(stream.file_offset(stream.len() - tail)));
+            skipped.add(Error::new(message).at_offset(stream.file_offset(stream.len() - tail)));
         }
         // Limit the table's size, so that a damaged ID can't make us allocate a lot of memory.
         let bound = (4 * entries.len() as u64 + 1024).min(METADATA);

@@ -34,7 +34,7 @@ const UNNAMED: &str = "values";
 /// True if an input looks like an unpacked pprof profile: all fields have types that fit the format, and at least one
 /// of them is a value type.
 pub fn sniff(head: &[u8]) -> bool {
-    let mut fields = Fields::of(head);
+    let mut fields = Fields::new(head);
     let (mut value_types, mut fitting_fields, mut has_message) = (0, 0, false);
     loop {
         // The input's first large field may be cut off, for example a location with thousands of inlined calls.
@@ -75,7 +75,7 @@ fn is_start_of_message(bytes: &[u8]) -> bool {
 /// omitted.
 fn is_value_type(message: &[u8]) -> bool {
     let mut count = 0;
-    for field in Fields::of(message) {
+    for field in Fields::new(message) {
         count += 1;
         if count > 2 || !matches!(field, Ok((1 | 2, FieldValue::Number(_)))) {
             return false;

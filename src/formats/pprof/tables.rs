@@ -24,7 +24,7 @@ impl<'d> Tables<'d> {
     /// Decodes as much as possible, and warns about the rest.
     pub(super) fn read(bytes: &'d [u8], warnings: &mut Warnings) -> Self {
         let (mut tables, mut skipped) = (Self::default(), Skipped::new("table row"));
-        for field in Fields::of(bytes) {
+        for field in Fields::new(bytes) {
             match field {
                 Ok((tag, value)) => {
                     if let Err(error) = tables.add(tag, value) {
@@ -45,7 +45,7 @@ impl<'d> Tables<'d> {
     /// Decodes everything. Damage outside of samples is an error.
     pub(super) fn read_whole(bytes: &'d [u8]) -> Result<Self> {
         let mut tables = Self::default();
-        for field in Fields::of(bytes) {
+        for field in Fields::new(bytes) {
             let (tag, value) = field?;
             tables.add(tag, value)?;
         }

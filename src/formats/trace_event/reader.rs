@@ -440,7 +440,7 @@ impl<R: Read> EventReader<R> {
     }
 
     fn error(&self, message: &str) -> Error {
-        Error::new(message).at(self.base + self.at as u64)
+        Error::new(message).at_offset(self.base + self.at as u64)
     }
 
     fn unread(&self) -> &[u8] {

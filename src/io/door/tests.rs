@@ -35,7 +35,7 @@ fn links_are_followed_as_far_as_any_user_who_named_the_path_is_trusted() {
     fs::write(at("real/file"), "text").unwrap();
     symlink("real", at("linked")).unwrap();
     symlink(at("real/../linked/file"), at("last")).unwrap();
-    for named in [Named::User, Named::Habit, Named::Marker, Named::Recording, Named::Part] {
+    for named in [Named::User, Named::Convention, Named::Marker, Named::Recording, Named::Part] {
         assert_eq!(text(named, &at("real/file")).as_deref(), Some("text"), "{named:?}");
         assert_eq!(text(named, &at("linked/file")).as_deref(), Some("text"), "{named:?}: as merged /usr is");
         assert_eq!(text(named, &at("real/./../linked/../real/file")).as_deref(), Some("text"), "{named:?}");
@@ -45,7 +45,7 @@ fn links_are_followed_as_far_as_any_user_who_named_the_path_is_trusted() {
         assert!(read(named.door(false), &at("real/file/below")).is_none());
         assert!(read(named.door(false), Path::new("")).is_none());
     }
-    assert!(refusal(Named::Habit, &at("last")).contains("is a symbolic link"));
+    assert!(refusal(Named::Convention, &at("last")).contains("is a symbolic link"));
     symlink("loop", at("loop")).unwrap();
     assert!(refusal(Named::Recording, &at("loop")).contains("cannot open"));
 }
@@ -111,7 +111,7 @@ fn nothing_leads_out_of_the_root_of_a_process() {
     symlink("/", at("root/tmp/absolute")).unwrap();
     symlink("../../../..", at("root/tmp/relative")).unwrap();
     let root = Root::open(&at("root"), 0).unwrap();
-    let door = Door { named: Named::Habit, start: Start::Inside(&root), force: false };
+    let door = Door { named: Named::Convention, start: Start::Inside(&root), force: false };
     for way in ["", "/", "..", "tmp/absolute", "tmp/relative", "/../tmp/relative/.."] {
         let named = |name: &str| read(door, &Path::new(way).join(name));
         assert_eq!(named("inside"), Some(Ok(b"inside".to_vec())), "{way}");
@@ -126,7 +126,7 @@ fn only_regular_files_are_opened() {
     rustix::fs::mknodat(rustix::fs::CWD, at("pipe"), rustix::fs::FileType::Fifo, Mode::from_raw_mode(0o600), 0)
         .unwrap();
     for special in [&at("pipe"), Path::new("/dev/zero"), Path::new("/dev/tty"), dir.path()] {
-        for named in [Named::User, Named::Habit, Named::Marker, Named::Recording, Named::Part] {
+        for named in [Named::User, Named::Convention, Named::Marker, Named::Recording, Named::Part] {
             assert!(refusal(named, special).contains("is not a regular file"), "{named:?} {special:?}");
         }
     }
@@ -144,7 +144,7 @@ fn files_of_others_need_force_and_are_copied() {
     if chown(&path, Some(NOBODY), None).is_err() {
         return; // Only root can give files away.
     }
-    for named in [Named::User, Named::Habit, Named::Recording] {
+    for named in [Named::User, Named::Convention, Named::Recording] {
         assert!(refusal(named, &path).contains("belongs to user 65534"), "{named:?}");
         assert!(named.door(false).head(&path, 1).unwrap().is_err(), "{named:?}");
         assert_eq!(read(named.door(true), &path).unwrap().unwrap(), b"text", "{named:?}");
@@ -165,9 +165,12 @@ fn a_large_hole_is_not_read() {
     fs::write(&path, "head").unwrap();
     let file = File::options().write(true).open(&path).unwrap();
     file.set_len(40 << 30).unwrap();
-    assert_eq!(text(Named::Habit, &path).map(|text| text.trim_end_matches('\0').to_owned()).as_deref(), Some("head"));
+    assert_eq!(
+        text(Named::Convention, &path).map(|text| text.trim_end_matches('\0').to_owned()).as_deref(),
+        Some("head")
+    );
     file.write_all_at(b"tail", (40 << 30) - 4).unwrap();
-    assert!(refusal(Named::Habit, &path).contains("has a hole of"));
+    assert!(refusal(Named::Convention, &path).contains("has a hole of"));
     assert!(refusal(Named::Recording, &path).contains("has a hole of"));
 }
 
@@ -199,11 +202,11 @@ fn a_directory_is_listed_by_the_names_that_are_wanted() {
     }
     symlink("c", dir.path().join("d.map")).unwrap();
     let wanted = |name: &OsStr| name.as_encoded_bytes().ends_with(b".map");
-    let mut entries = Named::Habit.door(false).entries(dir.path(), wanted);
+    let mut entries = Named::Convention.door(false).entries(dir.path(), wanted);
     entries.sort_by(|one, other| one.0.cmp(&other.0));
     let entries: Vec<_> = entries.iter().map(|(name, about)| (name.to_str().unwrap(), about.is_symlink())).collect();
     assert_eq!(entries, [("a.map", false), ("b.map", false), ("d.map", true)]);
-    assert!(Named::Habit.door(false).entries(Path::new("/nowhere"), wanted).is_empty());
+    assert!(Named::Convention.door(false).entries(Path::new("/nowhere"), wanted).is_empty());
     // The user typed the path of the directory, so links on the way to it are followed.
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o1777)).unwrap();
     fs::create_dir(dir.path().join("real")).unwrap();

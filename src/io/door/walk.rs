@@ -79,7 +79,7 @@ impl Place {
     }
 
     /// The file at a path that the user typed, as the kernel resolves it.
-    pub(super) fn of_typed(path: &Path) -> Result<Self, Stop> {
+    pub(super) fn resolve_typed(path: &Path) -> Result<Self, Stop> {
         let file = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
         Self::new(file, true, is_reachable(path))
     }
@@ -135,7 +135,7 @@ const MAX_LINKS: usize = 40;
 
 impl Walk {
     /// Walks along a path that starts at the root or in the current directory.
-    pub(super) fn from(path: &Path, links: Links) -> Result<Place, Stop> {
+    pub(super) fn to_file(path: &Path, links: Links) -> Result<Place, Stop> {
         if path.as_os_str().is_empty() {
             return Err(Errno::NOENT.into());
         }
@@ -145,9 +145,9 @@ impl Walk {
     /// Walks along a path that starts with `directory`. The directory may hold the root file system of another machine,
     /// so absolute links are first resolved inside of it. If the file is missing there, they are resolved on this
     /// machine.
-    pub(super) fn below(directory: &Path, path: &Path, links: Links) -> Result<Place, Stop> {
+    pub(super) fn to_file_below(directory: &Path, path: &Path, links: Links) -> Result<Place, Stop> {
         let Some(rest) = path.strip_prefix(directory).ok().filter(|rest| !rest.is_absolute()) else {
-            return Self::from(path, links);
+            return Self::to_file(path, links);
         };
         let walk = |is_inside| Self::starting_at(open_directory(directory)?, is_inside, rest, links);
         match walk(true) {
@@ -157,7 +157,7 @@ impl Walk {
     }
 
     /// Walks along a path inside the root directory of a process.
-    pub(super) fn inside(root: &File, path: &Path, links: Links) -> Result<Place, Stop> {
+    pub(super) fn to_file_inside(root: &File, path: &Path, links: Links) -> Result<Place, Stop> {
         Self::starting_at(root.try_clone()?, true, path, links)
     }
 
@@ -196,7 +196,7 @@ impl Walk {
     /// Walks one component further. Returns the file if that was the last component.
     fn step(&mut self, name: &OsStr) -> Result<Option<Place>, Stop> {
         if name == ".." {
-            self.up()?;
+            self.go_up()?;
             return Ok(None);
         }
         let is_last = self.left.is_empty();
@@ -284,7 +284,7 @@ impl Walk {
         found
     }
 
-    fn up(&mut self) -> Result<(), Stop> {
+    fn go_up(&mut self) -> Result<(), Stop> {
         if self.directories.len() > 1 {
             self.directories.pop();
         } else if !self.is_inside {

@@ -146,7 +146,7 @@ impl Packed {
 
     /// The other files of the recording, which contain further streams of records, in order.
     pub(crate) fn streams(&self) -> impl Iterator<Item = (PathBuf, Bytes)> {
-        let paths = self.of_role(Role::Stream).map(|file| self.archive.path().join(&file.path));
+        let paths = self.files_with_role(Role::Stream).map(|file| self.archive.path().join(&file.path));
         paths.zip(self.bytes(Role::Stream))
     }
 
@@ -163,17 +163,17 @@ impl Packed {
         let SourceOptions { jitdump, perf_map, jit_log, .. } = sources;
         for (role, list) in [(Role::Jitdump, jitdump), (Role::PerfMap, perf_map), (Role::Log, jit_log)] {
             list.extend(
-                self.of_role(role)
+                self.files_with_role(role)
                     .map(|file| GivenFile { path: self.archive.path().join(&file.path), pid: file.pid.map(Pid) }),
             );
         }
     }
 
-    fn of_role(&self, role: Role) -> impl Iterator<Item = &PackedFile> {
+    fn files_with_role(&self, role: Role) -> impl Iterator<Item = &PackedFile> {
         self.manifest.files.iter().filter(move |file| file.role == role)
     }
 
     fn bytes(&self, role: Role) -> impl Iterator<Item = Bytes> {
-        self.of_role(role).filter_map(|file| self.archive.bytes(Path::new(&file.path)))
+        self.files_with_role(role).filter_map(|file| self.archive.bytes(Path::new(&file.path)))
     }
 }

@@ -51,27 +51,29 @@ impl Piece<'_> {
 pub(crate) fn write(out: &mut dyn Write, manifest: &Manifest, contents: &[&[Piece<'_>]]) -> Result<()> {
     let mut zstd = zstd::stream::write::Encoder::new(out, zstd::DEFAULT_COMPRESSION_LEVEL)?;
     let mut tar = Builder::new(&mut zstd);
-    append(&mut tar, MARK, (0, ABOUT.len() as u64), ABOUT)?;
+    append(&mut tar, MARK, 0, ABOUT.len() as u64, ABOUT)?;
     // Compress the first file separately, so that archives can be recognized by their first bytes.
     tar.get_mut().flush()?;
     let listed = serde_json::to_vec_pretty(manifest).map_err(io::Error::from)?;
-    append(&mut tar, MANIFEST, (0, listed.len() as u64), &listed[..])?;
+    append(&mut tar, MANIFEST, 0, listed.len() as u64, &listed[..])?;
     for (PackedFile { path, modified, size, .. }, pieces) in manifest.files.iter().zip(contents) {
-        let all = pieces
-            .iter()
-            .fold(Box::new(io::empty()) as Box<dyn Read>, |all, piece| Box::new(all.chain(piece.reader())));
-        append(&mut tar, path, (modified.0, *size), all)?;
+        let mut content: Box<dyn Read> = Box::new(io::empty());
+        for piece in *pieces {
+            content = Box::new(content.chain(piece.reader()));
+        }
+        append(&mut tar, path, modified.0, *size, content)?;
     }
     tar.into_inner()?;
     zstd.finish()?;
     Ok(())
 }
 
-fn append(tar: &mut Builder<impl Write>, path: &str, (seconds, size): (i64, u64), from: impl Read) -> io::Result<()> {
+/// Appends a file. `modified` is its modification time, in seconds since 1970.
+fn append(tar: &mut Builder<impl Write>, path: &str, modified: i64, size: u64, content: impl Read) -> io::Result<()> {
     let mut header = Header::new_gnu();
     header.set_entry_type(EntryType::Regular);
     header.set_mode(0o600);
-    header.set_mtime(seconds.try_into().unwrap_or_default());
+    header.set_mtime(modified.try_into().unwrap_or_default());
     header.set_size(size);
-    tar.append_data(&mut header, path, from)
+    tar.append_data(&mut header, path, content)
 }

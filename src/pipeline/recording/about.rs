@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Collects the facts about a recording. Modules are only included if addresses or lines are kept, or if the options
 /// ask for them.
-pub(super) fn about(
+pub(super) fn collect_facts(
     resolution: &Resolution<'_>,
     samples: &Samples,
     counts: FrameCounts,
@@ -23,7 +23,8 @@ pub(super) fn about(
 ) -> About {
     let survey = resolution.survey;
     let recording = survey.recording;
-    let text = |feature| feature_of(recording, feature).and_then(|of| of.string(recording.header.endian).ok());
+    let text = |feature| feature_of(recording, feature)?.string(recording.header.endian).ok();
+    let cpus = feature_of(recording, Feature::NRCPUS);
     let with_modules = options.keep_modules || options.keep_addr || options.symbols.lines;
     About {
         command: command(recording),
@@ -32,7 +33,7 @@ pub(super) fn about(
         // perf runs on no other system.
         os: Some(b"Linux".to_vec()),
         os_release: survey.processes.os_release.clone(),
-        cpus: feature_of(recording, Feature::NRCPUS).and_then(|of| of.online_cpus(recording.header.endian).ok()),
+        cpus: cpus.and_then(|section| section.online_cpus(recording.header.endian).ok()),
         epoch: survey.processes.clock.reference.map(|(wall, own)| i128::from(wall.0) - i128::from(own.0)),
         sampled: samples.sampled,
         lost: survey.processes.lost,

@@ -9,14 +9,14 @@ use crate::records::perf_data::{ChainContext, Words, is_context};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ChainWords<'data> {
     words: Words<'data>,
-    /// How many of the outermost words follow the last context mark. Each of them is a frame.
-    behind_marks: usize,
+    /// How many of the outermost words follow the last context mark. Each of these words is a frame.
+    after_marks: usize,
 }
 
 impl<'data> ChainWords<'data> {
     pub(super) fn new(words: Words<'data>) -> Self {
         let last_mark = words.iter().rev().position(is_context);
-        Self { words, behind_marks: last_mark.unwrap_or(words.len()) }
+        Self { words, after_marks: last_mark.unwrap_or(words.len()) }
     }
 
     /// Compares another sample's call chain, `words`, with this one. Returns it in prepared form, with the number of
@@ -30,23 +30,23 @@ impl<'data> ChainWords<'data> {
         kept: impl FnOnce(usize) -> Option<(CpuMode, FrameAddr)>,
         inner: &mut Vec<(CpuMode, FrameAddr)>,
     ) -> Option<(Self, usize)> {
-        let same = self.words.same_at_end(words).min(self.behind_marks);
+        let same = self.words.same_at_end(words).min(self.after_marks);
         if same == 0 {
             return None;
         }
         let innermost_common = kept(same)?;
         let others = words.len() - same;
-        let mut behind_marks = words.len();
+        let mut after_marks = words.len();
         for (index, word) in words.iter().take(others).enumerate() {
             match context.step(word) {
                 Some(frame) => inner.push(frame),
-                None => behind_marks = words.len() - index - 1,
+                None => after_marks = words.len() - index - 1,
             }
         }
         // After different inner words, the first common word may mean something else: an instruction instead of a
         // return address. Words on its outer side always mean the same.
         let first_common = context.step(words.get(others)?);
-        (first_common == Some(innermost_common)).then_some((Self { words, behind_marks }, same))
+        (first_common == Some(innermost_common)).then_some((Self { words, after_marks }, same))
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
                 });
                 if let Some(chain) = shared {
                     prop_assert_eq!(&inner, &whole);
-                    prop_assert_eq!(chain.behind_marks, ChainWords::new(words).behind_marks);
+                    prop_assert_eq!(chain.after_marks, ChainWords::new(words).after_marks);
                 }
                 last = Some((shared.unwrap_or_else(|| ChainWords::new(words)), whole));
             }

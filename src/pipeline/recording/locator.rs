@@ -12,14 +12,15 @@ use crate::resolve::precedence::code_wins;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FrameLocation {
     pub(crate) location: Location,
-    /// The process, if the location is in memory that no file backs and where no code is known. Otherwise 0.
+    /// The process, if the location is in memory that no file backs and no code is known there. Otherwise 0.
     pub(crate) pid: Pid,
     /// The address as recorded, if addresses are kept. Otherwise 0, so that equal offsets in a file are the same
     /// location in all processes.
     pub(crate) addr: Addr,
-    /// True for a return address. `location` is then that of the byte before, which belongs to the call.
+    /// True for a return address. `location` is then the location of the byte before it, which belongs to the call
+    /// instruction.
     pub(crate) is_return: bool,
-    /// Whose code it is: that of the kernel, a user program, or a guest.
+    /// Whether the code belongs to the kernel, a user program, or a guest.
     pub(crate) mode: CpuMode,
 }
 
@@ -32,23 +33,24 @@ pub(super) const LIMIT_FRAME: (CpuMode, FrameAddr) = (CpuMode::Unknown, FrameAdd
 
 impl FrameLocation {
     /// The location of [`LIMIT_FRAME`].
-    pub(crate) const LIMIT: Self = Self::mark(LIMIT_FRAME);
+    pub(crate) const LIMIT: Self = Self::from_mark(LIMIT_FRAME);
 
-    const fn mark((mode, frame): (CpuMode, FrameAddr)) -> Self {
-        let (FrameAddr::Ip(addr) | FrameAddr::Return(addr)) = frame;
+    /// The location of a frame that isn't real: [`TRUNCATED_FRAME`] or [`LIMIT_FRAME`].
+    const fn from_mark(mark: (CpuMode, FrameAddr)) -> Self {
+        let (mode, FrameAddr::Ip(addr) | FrameAddr::Return(addr)) = mark;
         Self { location: Location::Nothing(addr), pid: Pid(0), addr: Addr(0), is_return: false, mode }
     }
 
     /// True if this isn't a real frame but marks that frames are missing, or may be missing.
     pub(crate) fn is_mark(&self) -> bool {
-        [Self::LIMIT, Self::mark(TRUNCATED_FRAME)].contains(self)
+        [Self::LIMIT, Self::from_mark(TRUNCATED_FRAME)].contains(self)
     }
 }
 
 /// The result of looking up an address.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct LocatedFrame {
-    pub(super) spot: FrameLocation,
+    pub(super) place: FrameLocation,
     /// The time (exclusive) until which the result is valid; the time of the lookup if it isn't known how long.
     pub(super) until: Nanos,
 }
@@ -66,18 +68,24 @@ impl Locator<'_> {
     /// Determines what was at an address of a process at a time.
     pub(super) fn find(&self, pid: Pid, mode: CpuMode, frame: FrameAddr, time: Nanos) -> LocatedFrame {
         if [TRUNCATED_FRAME, LIMIT_FRAME].contains(&(mode, frame)) {
-            return LocatedFrame { spot: FrameLocation::mark((mode, frame)), until: Nanos(u64::MAX) };
+            return LocatedFrame { place: FrameLocation::from_mark((mode, frame)), until: Nanos(u64::MAX) };
         }
-        let in_user = matches!(mode, CpuMode::User | CpuMode::Unknown) && !self.codes.is_empty();
-        let code = in_user.then(|| self.codes.lookup_frame(pid, frame, time));
-        let lookup = code.as_ref().map_or(frame.for_lookup(), |(lookup, _)| *lookup);
-        let (place, until) = self.place((pid, mode), lookup, time);
-        let (hit, until) = code.map_or((None, until), |(_, code)| (code.answer, until.min(code.holds.end)));
-        let location = match (hit, place) {
-            (Some(hit), place) if code_wins(&hit, self.codes, place, self.spaces) => {
+        let mut lookup = frame.for_lookup();
+        let mut code = None;
+        let mut code_until = Nanos(u64::MAX);
+        if matches!(mode, CpuMode::User | CpuMode::Unknown) && !self.codes.is_empty() {
+            let (looked_up, found) = self.codes.lookup_frame(pid, frame, time);
+            lookup = looked_up;
+            code = found.answer;
+            code_until = found.holds.end;
+        }
+        let (mapping, mapping_until) = self.find_mapping(pid, mode, lookup, time);
+        let until = mapping_until.min(code_until);
+        let location = match (code, mapping) {
+            (Some(hit), mapping) if code_wins(&hit, self.codes, mapping, self.spaces) => {
                 Location::Code(hit.code, hit.offset)
             }
-            (_, Some(place)) => Location::File(place.dso, place.offset),
+            (_, Some(mapping)) => Location::File(mapping.dso, mapping.offset),
             (_, None) => Location::Nothing(lookup),
         };
         let pid = match location {
@@ -86,11 +94,11 @@ impl Locator<'_> {
         };
         let addr = if self.keep_addr { frame.raw() } else { Addr(0) };
         let is_return = lookup != frame.raw();
-        LocatedFrame { spot: FrameLocation { location, pid, addr, is_return, mode }, until }
+        LocatedFrame { place: FrameLocation { location, pid, addr, is_return, mode }, until }
     }
 
     /// The mapping at an address at a time, and the time until which that holds.
-    fn place(&self, (pid, mode): (Pid, CpuMode), addr: Addr, time: Nanos) -> (Option<Place>, Nanos) {
+    fn find_mapping(&self, pid: Pid, mode: CpuMode, addr: Addr, time: Nanos) -> (Option<Place>, Nanos) {
         match self.spaces.lookup(pid, addr, time, mode) {
             Some(place) if place.until > time => (Some(place), place.until),
             place if mode == CpuMode::User => (place, self.spaces.user_lasting(pid, addr, time).holds.end),

@@ -49,7 +49,7 @@ impl Merging {
             self.samples.push(row);
         }
         self.samples.sampled = about::join_extents(self.samples.sampled, chunk.taken.sampled);
-        self.samples.beside.append(&mut chunk.taken.beside);
+        self.samples.other_fields.append(&mut chunk.taken.other_fields);
         self.samples.skipped.append(chunk.taken.skipped);
         Ok(())
     }
@@ -79,8 +79,8 @@ impl Merging {
             let to = numbers.places[to.0 as usize];
             samples.branches.push(Taken { from, to, flags });
         }
-        for beside in &mut chunk.taken.beside {
-            if let Some(place) = &mut beside.addr_place {
+        for other_fields in &mut chunk.taken.other_fields {
+            if let Some(place) = &mut other_fields.addr_place {
                 *place = numbers.places[place.0 as usize];
             }
         }

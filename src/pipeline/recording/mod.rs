@@ -100,7 +100,8 @@ pub(crate) fn load(
     outcome.summary.extend(resolution.sources.remarks());
     let samples = resolution.samples(Keep::EachRow, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
-    let mut data: Vec<PlaceId> = samples.beside.iter().filter_map(|beside| beside.addr_place).collect();
+    let mut data: Vec<PlaceId> =
+        samples.other_fields.iter().filter_map(|other_fields| other_fields.addr_place).collect();
     data.sort_unstable();
     data.dedup();
     let variables = resolution.variables(&samples.chains, &data);
@@ -108,8 +109,8 @@ pub(crate) fn load(
     let mut tracepoints =
         if options.keep_trace { tracepoints(&streams.recording, path, warnings) } else { Default::default() };
     let mut wanted = Vec::new();
-    for (row, beside) in samples.rows.iter().zip(&samples.beside) {
-        if let Some(raw) = &beside.trace {
+    for (row, other_fields) in samples.rows.iter().zip(&samples.other_fields) {
+        if let Some(raw) = &other_fields.trace {
             let attr = &streams.recording.events[row.event as usize].attr;
             if attr.is_tracepoint() {
                 wanted.extend(tracepoints.function_addresses(attr.config, raw));
@@ -166,7 +167,7 @@ pub(super) fn push(
     outcome.summary.extend(resolution.sources.remarks());
     // If the sink wants batches, the first pass only reads sums. A second pass reads the rows again, when all stacks
     // are known and named.
-    let keep = if sink.in_batches() { Keep::Sums } else { sink.keep() };
+    let keep = if sink.wants_batches() { Keep::Sums } else { sink.keep() };
     if !survey.recording.has_stacks() {
         let estimate =
             "no call chains were recorded, so stacks only have the innermost function; record with perf record -g";
@@ -182,8 +183,8 @@ pub(super) fn push(
         job.pool.install(|| join(|| count_frames(&samples, &named), || Tables::new(recording, &samples, &named, keep)));
     let shares = code_shares(&samples, &named, &recording.events);
     tables.profile.check()?;
-    tables.profile.about = about::about(&resolution, &samples, counts, options);
-    if sink.in_batches() {
+    tables.profile.about = about::collect_facts(&resolution, &samples, counts, options);
+    if sink.wants_batches() {
         let tables = resolution.each_chunk(samples, tables, job, |rows| sink.take(rows))?;
         sink.end(&tables.profile)?;
     } else {

@@ -86,9 +86,9 @@ struct LocationInfo {
     entered: Option<u32>,
 }
 
-/// What is needed while locations are named.
+/// What is needed to describe code locations while they are being named.
 struct FrameNaming<'a> {
-    spots: &'a Locator<'a>,
+    locator: &'a Locator<'a>,
     origins: &'a [Origin],
     runtimes: ProcessRuntimes<'a>,
     /// Processes that certainly have a JIT compiler, because there is a jitdump, perf map or other source of their
@@ -102,7 +102,7 @@ struct FrameNaming<'a> {
 /// A source of JIT code, with the file to which the output attributes the code.
 #[derive(Debug)]
 pub(super) struct Origin {
-    /// The path of the file to which the output attributes the code. It need not exist.
+    /// The path of the file to which the output attributes the code. The file need not exist.
     pub(super) file: Vec<u8>,
     /// The process whose code it is; `None` for ELF objects for which the user gave an address.
     pub(super) pid: Option<Pid>,
@@ -126,7 +126,7 @@ impl Named {
     /// map.
     pub(super) fn new<'a>(
         chains: &Chains<FrameLocation>,
-        spots: &'a Locator<'a>,
+        locator: &'a Locator<'a>,
         origins: &'a [Origin],
         runtimes: ProcessRuntimes<'a>,
         resolver: &Resolver<'_>,
@@ -136,7 +136,7 @@ impl Named {
         let mut distinct: Vec<Location> = Vec::new();
         let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
         let mut naming = FrameNaming {
-            spots,
+            locator,
             origins,
             runtimes,
             announced: origins.iter().filter(|origin| origin.is_sure).filter_map(|origin| origin.pid).collect(),
@@ -145,13 +145,13 @@ impl Named {
             dso_modules: FxHashMap::default(),
         };
         let mut locations = Vec::with_capacity(chains.places().len());
-        for spot in chains.places() {
+        for place in chains.places() {
             let next = distinct.len() as u32;
-            let number = *numbers.entry(spot.location).or_insert(next);
+            let number = *numbers.entry(place.location).or_insert(next);
             if number == next {
-                distinct.push(spot.location);
+                distinct.push(place.location);
             }
-            locations.push(NamedLocation { number, info: naming.describe(spot) });
+            locations.push(NamedLocation { number, info: naming.describe(place) });
         }
         let modules = naming.modules;
         let frames = resolver.resolve(&distinct, pool, warnings);
@@ -240,12 +240,12 @@ impl Named {
 
 /// Finds return addresses for which no function is known at the address before. Returns the locations of the return
 /// addresses themselves, and stores the index of each in [`LocationInfo::entered`].
-fn find_entered(spots: &[FrameLocation], frames: &Frames, locations: &mut [NamedLocation]) -> Vec<Location> {
+fn find_entered(places: &[FrameLocation], frames: &Frames, locations: &mut [NamedLocation]) -> Vec<Location> {
     let mut entered: Vec<Location> = Vec::new();
     let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
-    for (spot, named) in spots.iter().zip(locations) {
-        let Location::File(dso, offset) = spot.location else { continue };
-        if !spot.is_return || !frames.is_unknown(named.number as usize) {
+    for (place, named) in places.iter().zip(locations) {
+        let Location::File(dso, offset) = place.location else { continue };
+        if !place.is_return || !frames.is_unknown(named.number as usize) {
             continue;
         }
         let location = Location::File(dso, offset.wrapping_add(1));
@@ -260,9 +260,9 @@ fn find_entered(spots: &[FrameLocation], frames: &Frames, locations: &mut [Named
 }
 
 impl FrameNaming<'_> {
-    fn describe(&mut self, spot: &FrameLocation) -> LocationInfo {
-        let back = u64::from(spot.is_return);
-        let mut kind = match spot.mode {
+    fn describe(&mut self, place: &FrameLocation) -> LocationInfo {
+        let back = u64::from(place.is_return);
+        let mut kind = match place.mode {
             CpuMode::Kernel | CpuMode::GuestKernel | CpuMode::Hypervisor => FrameKind::Kernel,
             CpuMode::User | CpuMode::GuestUser | CpuMode::Unknown => FrameKind::User,
         };
@@ -270,32 +270,32 @@ impl FrameNaming<'_> {
         let mut jit_memory = false;
         let mut other_time = false;
         let mut memory = None;
-        let (module, addr) = match spot.location {
+        let (module, addr) = match place.location {
             Location::Code(id, offset) => {
                 kind = FrameKind::Jit;
                 jit_memory = true;
-                let code = self.spots.codes.code(id);
+                let code = self.locator.codes.code(id);
                 let origin = self.origins.get(code.origin.0 as usize);
                 runtimes = self.runtimes_of(origin.and_then(|origin| origin.pid));
                 (origin.map(|origin| self.module(&origin.file, None)), code.addr.0.wrapping_add(offset))
             }
             Location::File(dso, offset) => {
-                let module = self.dso_module(dso, spot);
+                let module = self.dso_module(dso, place);
                 if let Some(jit_runtimes) = module.jit {
                     kind = FrameKind::Jit;
                     runtimes = jit_runtimes;
                 }
-                match self.spots.spaces.dsos().get(dso).kind {
+                match self.locator.spaces.dsos().get(dso).kind {
                     DsoKind::Anonymous => {
                         jit_memory = true;
-                        let path = &self.spots.spaces.dsos().get(dso).path;
+                        let path = &self.locator.spaces.dsos().get(dso).path;
                         memory = (!path.is_empty()).then(|| self.module(path, None));
                         // In memory that no file backs, `offset` is the address.
-                        other_time = self.spots.codes.has_code_at_other_times(spot.pid, Addr(offset));
+                        other_time = self.locator.codes.has_code_at_other_times(place.pid, Addr(offset));
                         // The process has a JIT compiler if it mapped files of a runtime, or if there is or was a
                         // jitdump, perf map or log of the process.
-                        let has_jit =
-                            self.announced.contains(&spot.pid) || self.runtimes.find(spot.pid) != RuntimeSet::default();
+                        let has_jit = self.announced.contains(&place.pid)
+                            || self.runtimes.find(place.pid) != RuntimeSet::default();
                         kind = if has_jit { FrameKind::JitUnnamed } else { FrameKind::Anonymous };
                     }
                     // The addresses in branches come without a CPU mode, so the kind of file determines what is kernel
@@ -308,18 +308,18 @@ impl FrameNaming<'_> {
                 (Some(module.name), offset)
             }
             Location::Nothing(addr) => {
-                if kind == FrameKind::User && !spot.is_mark() {
+                if kind == FrameKind::User && !place.is_mark() {
                     kind = FrameKind::Unknown;
                 }
                 (None, addr.0)
             }
         };
-        let truncated = spot.is_mark();
+        let truncated = place.is_mark();
         LocationInfo {
             module,
             memory,
-            addr: (self.spots.keep_addr && !truncated).then(|| addr.wrapping_add(back)),
-            ip: spot.addr.0,
+            addr: (self.locator.keep_addr && !truncated).then(|| addr.wrapping_add(back)),
+            ip: place.addr.0,
             back,
             kind,
             runtimes,
@@ -335,7 +335,7 @@ impl FrameNaming<'_> {
     }
 
     fn module(&mut self, name: &[u8], build: Option<BuildId>) -> u32 {
-        let build = build.filter(|_| self.spots.keep_addr).map(|build| build.to_string().into_bytes());
+        let build = build.filter(|_| self.locator.keep_addr).map(|build| build.to_string().into_bytes());
         let module = (name.to_vec(), build);
         let next = self.modules.len() as u32;
         let id = *self.module_ids.entry(module.clone()).or_insert(next);
@@ -347,12 +347,12 @@ impl FrameNaming<'_> {
 
     /// The module to show for a mapped file. Its `jit` is set if the file is an image of JIT code (by `perf inject
     /// --jit`).
-    fn dso_module(&mut self, id: DsoId, spot: &FrameLocation) -> FrameModule {
-        let dso = self.spots.spaces.dsos().get(id);
+    fn dso_module(&mut self, id: DsoId, place: &FrameLocation) -> FrameModule {
+        let dso = self.locator.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
             // perf shows such memory with the name of the perf map that would name its code.
             return FrameModule {
-                name: self.module(format!("/tmp/perf-{}.map", spot.pid).as_bytes(), None),
+                name: self.module(format!("/tmp/perf-{}.map", place.pid).as_bytes(), None),
                 jit: None,
             };
         }

@@ -34,7 +34,7 @@ pub struct RecordingOptions {
     /// Keep the branches that the CPU recorded last, apart from the stacks.
     pub keep_branches: bool,
     /// Keep data addresses, registers and other fields of samples, for commands that print them.
-    pub keep_beside: bool,
+    pub keep_other_fields: bool,
     /// Keep the data of tracepoints.
     pub keep_trace: bool,
     /// Where to find names of JIT code.

@@ -71,19 +71,21 @@ fn sampling(attr: &EventAttr) -> Option<Sampling> {
 /// whether it counts as truncated.
 fn stacks(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Option<StackId>> {
     let frames = frames(samples, named, profile);
-    let is_limit = |place: PlaceId| samples.chains.places()[place.0 as usize] == FrameLocation::LIMIT;
     let mut stacks: Vec<Option<StackId>> = Vec::with_capacity(samples.chains.len());
     let mut limit = None;
     for (caller, place) in samples.chains.nodes() {
         let mut stack = caller.and_then(|caller| stacks[caller.0 as usize]);
-        if is_limit(place) {
+        if samples.chains.places()[place.0 as usize] == FrameLocation::LIMIT {
             limit = Some(ChainId(stacks.len() as u32));
         } else if caller.is_some() && caller == limit && !named.starts_thread(place) {
             let mark = profile.name(TRUNCATED);
             let mark = profile.frame(Frame::new(mark, FrameKind::User));
             stack = Some(profile.stack(None, mark));
         }
-        stacks.push(frames[place.0 as usize].iter().fold(stack, |stack, &frame| Some(profile.stack(stack, frame))));
+        for &frame in &*frames[place.0 as usize] {
+            stack = Some(profile.stack(stack, frame));
+        }
+        stacks.push(stack);
     }
     stacks
 }

@@ -43,7 +43,7 @@ pub(super) struct Context<'a> {
     /// The user parts of call chains that were recorded after their samples (deferred call chains).
     pub(super) deferred: &'a DeferredChains<'a>,
     pub(super) filter: &'a PlacedFilter<'a>,
-    pub(super) spots: &'a Locator<'a>,
+    pub(super) locator: &'a Locator<'a>,
     /// Unwinds copies of user stacks; comes with the machine type (`e_machine`). `None` if the machine isn't supported.
     pub(super) unwinder: Option<(&'a Unwinder<'a>, u16)>,
     /// For each event of the recording, whether its samples are wanted.
@@ -61,7 +61,7 @@ pub(super) struct Context<'a> {
     /// Keep the recorded branches of each sample, apart from the stacks.
     pub(super) keep_branches: bool,
     /// Keep further fields of samples, such as registers, for commands that print them.
-    pub(super) keep_beside: bool,
+    pub(super) keep_other_fields: bool,
 }
 
 /// By which properties samples are kept apart.
@@ -218,8 +218,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
                 end,
             });
         }
-        if self.context.keep_beside {
-            let beside = OtherFields {
+        if self.context.keep_other_fields {
+            let other_fields = OtherFields {
                 addr: sample.addr,
                 addr_place: self.addr_place(sample, pid),
                 trace: self.trace(sample),
@@ -229,7 +229,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
                 access: Access::from_sample(sample),
                 cgroup: sample.cgroup,
             };
-            self.samples.beside.extend(std::iter::repeat_n(beside, self.samples.rows.len() - before));
+            self.samples.other_fields.extend(std::iter::repeat_n(other_fields, self.samples.rows.len() - before));
         }
     }
 
@@ -316,8 +316,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         ReadChain::new(innermost, end)
     }
 
-    /// Finds the frames of a sample. Those that it doesn't have in common with the previous sample are put into
-    /// `self.frames`, innermost first. Returns the innermost common frame, and why the stack ends where it does.
+    /// Finds the frames of a sample. Puts those that it doesn't share with the previous sample into `self.frames`,
+    /// innermost first. Returns the innermost shared frame, and why the stack ends where it does.
     fn find_frames(
         &mut self,
         sample: &Sample<'data>,
@@ -425,8 +425,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     /// The index in `places` of what was found for a frame.
     fn find_place(&mut self, pid: Pid, frame: ModeFrame, time: Nanos) -> u32 {
         self.places.number((pid, frame), time, || {
-            let LocatedFrame { spot, until } = self.context.spots.find(pid, frame.0, frame.1, time);
-            Lasting { answer: self.samples.chains.place(spot), holds: time..until }
+            let LocatedFrame { place, until } = self.context.locator.find(pid, frame.0, frame.1, time);
+            Lasting { answer: self.samples.chains.place(place), holds: time..until }
         })
     }
 

@@ -99,7 +99,7 @@ impl<'a> Resolution<'a> {
         self.survey.processes.machine.unwrap_or(EM_X86_64)
     }
 
-    fn spots(&self) -> Locator<'_> {
+    fn locator(&self) -> Locator<'_> {
         Locator { spaces: self.spaces, codes: &self.sources.map, keep_addr: self.options.keep_addr }
     }
 
@@ -180,7 +180,7 @@ impl<'a> Resolution<'a> {
             threads: &self.survey.threads,
             deferred: &self.survey.deferred,
             filter: &options.filter.place(first, last),
-            spots: &self.spots(),
+            locator: &self.locator(),
             unwinder: Machine::is_any_known(self.machine()).then_some((&unwinder, self.machine())),
             events: &recording.events.iter().map(|event| is_wanted(&event.name, &options.event)).collect::<Vec<_>>(),
             keep,
@@ -189,7 +189,7 @@ impl<'a> Resolution<'a> {
             branch_stack: options.branch_stack,
             max_stack: options.max_stack.unwrap_or(usize::MAX),
             keep_branches: options.keep_branches,
-            keep_beside: options.keep_beside || options.keep_trace && recording.prints_more_than_frames(),
+            keep_other_fields: options.keep_other_fields || options.keep_trace && recording.prints_more_than_frames(),
         };
         let progress = Progress::new(chunks.len(), job);
         progress.phase("reading samples");
@@ -251,7 +251,7 @@ impl<'a> Resolution<'a> {
         let origins: Vec<Origin> =
             self.sources.accounts.iter().map(|account| origin(account, &self.survey.processes)).collect();
         let runtimes = ProcessRuntimes::new(&self.survey.processes);
-        Named::new(chains, &self.spots(), &origins, runtimes, &resolver, &job.pool, warnings)
+        Named::new(chains, &self.locator(), &origins, runtimes, &resolver, &job.pool, warnings)
     }
 
     /// The variables in a file and, if available, in its separate debug file.
@@ -289,7 +289,7 @@ impl<'a> Resolution<'a> {
         addr: Addr,
         time: Nanos,
     ) -> PlaceId {
-        chains.place(self.spots().find(pid, mode, FrameAddr::Ip(addr), time).spot)
+        chains.place(self.locator().find(pid, mode, FrameAddr::Ip(addr), time).place)
     }
 
     /// Reports problems with the files that were opened for symbols.

@@ -37,7 +37,7 @@ pub(crate) struct SampleRow {
     pub(crate) end: StackEnd,
 }
 
-/// Why a stack ends with its outermost frame.
+/// Why a stack has no frames beyond its outermost one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum StackEnd {
     /// Neither the kernel nor perf found more frames. Whether frames are missing depends on whether threads start in
@@ -66,7 +66,7 @@ pub(crate) struct Taken {
     pub(crate) flags: u64,
 }
 
-/// Fields of a sample that stacks don't need, for commands that print them.
+/// Fields of a sample that aren't needed for stacks, but for commands that print them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct OtherFields {
     /// The address of the data that the sampled instruction accessed; `None` if it wasn't recorded.
@@ -122,7 +122,7 @@ pub(crate) struct Samples {
     /// The branches that rows refer to. Those of a sample are in order, newest first.
     pub(crate) branches: Vec<Taken>,
     /// For each row, its other fields; empty if they aren't kept.
-    pub(crate) beside: Vec<OtherFields>,
+    pub(crate) other_fields: Vec<OtherFields>,
     /// The samples that could not be read.
     pub(super) skipped: Skipped,
 }
@@ -138,7 +138,7 @@ impl Samples {
             chains: Chains::default(),
             tracks: Interner::default(),
             branches: Vec::new(),
-            beside: Vec::new(),
+            other_fields: Vec::new(),
             skipped: Skipped::new("sample"),
         }
     }
@@ -180,7 +180,7 @@ impl Samples {
             rows: std::mem::take(&mut self.rows),
             sampled: self.sampled.take(),
             branches: std::mem::take(&mut self.branches),
-            beside: std::mem::take(&mut self.beside),
+            other_fields: std::mem::take(&mut self.other_fields),
             skipped: std::mem::replace(&mut self.skipped, Skipped::new("sample")),
         }
     }
@@ -205,6 +205,6 @@ pub(super) struct TakenRows {
     pub(super) rows: Vec<SampleRow>,
     pub(super) sampled: Option<TimeExtent>,
     pub(super) branches: Vec<Taken>,
-    pub(super) beside: Vec<OtherFields>,
+    pub(super) other_fields: Vec<OtherFields>,
     pub(super) skipped: Skipped,
 }

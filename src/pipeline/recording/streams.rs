@@ -12,8 +12,8 @@ use crate::records::perf_data::{Decompressor, Packed, RawRecord, Recording, Reco
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-/// A recording with all its record streams: that of the main file and, for a directory (`perf record --threads`), those
-/// of the other files.
+/// A recording with all its record streams. Besides that of the main file, a directory (`perf record --threads`) has
+/// one in each of its other files.
 #[derive(Debug)]
 pub(crate) struct Streams<'input> {
     /// The recording's events and features.

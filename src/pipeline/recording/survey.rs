@@ -60,8 +60,8 @@ impl<'data> Survey<'data> {
     }
 
     /// Facts that help to find sources of JIT code: where the recording is, and when and on which machine it was made.
-    pub(crate) fn site<'s>(&'s self, beside: Option<&'s Path>, samples: &'s dyn Fn() -> Sampled) -> Site<'s> {
-        site(self.recording, self.path, beside, samples)
+    pub(crate) fn site<'s>(&'s self, input_dir: Option<&'s Path>, samples: &'s dyn Fn() -> Sampled) -> Site<'s> {
+        site(self.recording, self.path, input_dir, samples)
     }
 
     /// Collects the addresses and times of all samples.
@@ -92,21 +92,21 @@ impl Memory {
 
 /// The directory of the recording, which may also contain jitdumps and perf maps. `None` if the recording isn't a file.
 fn recording_directory(path: &Path) -> Option<&Path> {
-    io::beside(path).filter(|_| io::is_there(path))
+    io::companion_directory(path).filter(|_| io::is_there(path))
 }
 
 /// Facts that help to find sources of JIT code: where the recording is, and when and on which machine it was made.
-/// `beside` is the directory of the recording.
+/// `input_dir` is the directory of the recording.
 pub(crate) fn site<'s>(
     recording: &'s Recording,
     path: &Path,
-    beside: Option<&'s Path>,
+    input_dir: Option<&'s Path>,
     samples: &'s dyn Fn() -> Sampled,
 ) -> Site<'s> {
-    let written = io::about(path).and_then(|data| data.modified().ok());
+    let written = io::typed_metadata(path).and_then(|data| data.modified().ok());
     // An archive is from another machine, so processes running here aren't the recorded ones, even if their IDs match.
-    let proc = (!io::is_archive(path)).then_some(Path::new("/proc"));
-    Site { beside, written, host: host(recording), proc, samples: Some(samples) }
+    let proc = if io::is_archive(path) { None } else { Some(Path::new("/proc")) };
+    Site { input_dir, written, host: host(recording), proc, samples: Some(samples) }
 }
 
 /// True if the running kernel may be the recorded one. Then its build ID, and that of the vDSO, can be read from the
@@ -115,7 +115,7 @@ pub(crate) fn kernel_runs_here(recording: &Recording, processes: &Processes) -> 
     if !is_this_machine(host(recording)) {
         return false;
     }
-    let running = io::of_system(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
+    let running = io::read_system_file(Path::new("/proc/sys/kernel/osrelease")).unwrap_or_default();
     processes.os_release.as_ref().is_none_or(|recorded| recorded == running.trim_ascii())
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     /// How long perf may take after the last event to read build IDs and to cache files.
     const AFTERWARDS: Duration = Duration::from_secs(60);
     host(survey.recording).filter(|host| is_this_machine(Some(host)))?;
-    let file = io::about(survey.path)?;
+    let file = io::typed_metadata(survey.path)?;
     let ended = file.modified().ok()?;
     let created = file.created().ok().filter(|created| *created <= ended && survey.recording.header.form != Form::Pipe);
     // If the recording was copied over an existing file, the file's creation time is too early to be the beginning.

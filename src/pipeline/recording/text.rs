@@ -12,7 +12,7 @@ use crate::model::stacks::FrameKind;
 use crate::pipeline::job::Job;
 use crate::records::perf_data::{Event, EventAttr};
 use crate::records::perf_script::branches::{BranchLine, branch};
-use crate::records::perf_script::measured::{Measured, behind_frames, data_src_text};
+use crate::records::perf_script::measured::{Measured, data_src_text, write_after_frames};
 use crate::records::perf_script::registers::{RegisterLine, registers};
 use crate::records::perf_script::write;
 use crate::records::perf_script::write::{Fields, Header, Line};
@@ -34,8 +34,8 @@ const ROWS_A_JOB: usize = 512;
 
 /// Writes all samples of a recording as text.
 pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: &mut dyn Write) -> Result<()> {
-    let Samples { rows, beside, .. } = &loaded.samples;
-    let mut rows: Vec<_> = rows.iter().enumerate().map(|(index, row)| (row, beside.get(index))).collect();
+    let Samples { rows, other_fields, .. } = &loaded.samples;
+    let mut rows: Vec<_> = rows.iter().enumerate().map(|(index, row)| (row, other_fields.get(index))).collect();
     rows.sort_by_key(|(row, _)| row.time);
     let writer = TextWriter::new(loaded, options);
     let rows = writer.with_widths(&rows);
@@ -52,7 +52,7 @@ pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: 
 /// A sample to print.
 struct PrintedRow<'a> {
     row: &'a SampleRow,
-    beside: Option<&'a OtherFields>,
+    other_fields: Option<&'a OtherFields>,
     /// The maximum width of the memory access descriptions (`data_src`) printed up to this row. perf aligns the column
     /// to it.
     data_src_width: usize,
@@ -107,8 +107,8 @@ impl ChainKind {
 struct TextWriter<'a> {
     loaded: &'a Loaded,
     options: TextOptions,
-    /// The lines for all code locations in call chains that the kernel recorded. The next field has those for call
-    /// chains that were unwound. `None` if no event has such chains.
+    /// The formatted lines of all code locations, for call chains that the kernel recorded (`recorded`) and for call
+    /// chains that perf unwound (`unwound`). `None` if no event has such call chains.
     recorded: Option<PlaceLines>,
     unwound: Option<PlaceLines>,
     event_width: usize,
@@ -131,7 +131,7 @@ impl<'a> TextWriter<'a> {
             recorded: lines_for(ChainKind::Recorded),
             unwound: lines_for(ChainKind::Unwound),
             event_width: events.iter().map(|event| event.name.len()).max().unwrap_or(0),
-            tracepoint_fields: options.fields.of_tracepoints(have_chains),
+            tracepoint_fields: options.fields.tracepoint_fields(have_chains),
         }
     }
 
@@ -140,7 +140,7 @@ impl<'a> TextWriter<'a> {
         if attr.is_tracepoint() {
             self.tracepoint_fields
         } else if attr.is_raw_event() {
-            self.options.fields.of_raw_events()
+            self.options.fields.raw_event_fields()
         } else {
             self.options.fields
         }
@@ -150,33 +150,33 @@ impl<'a> TextWriter<'a> {
         let events = &self.loaded.recording.events;
         let mut data_src_width = 0;
         let mut printed = Vec::with_capacity(rows.len());
-        for &(row, beside) in rows {
-            if let Some(data_src) = beside.and_then(|beside| beside.access.data_src)
+        for &(row, other_fields) in rows {
+            if let Some(data_src) = other_fields.and_then(|other_fields| other_fields.access.data_src)
                 && self.fields_of(&events[row.event as usize].attr).data_src
             {
                 data_src_width = data_src_width.max(data_src_text(data_src).len());
             }
-            printed.push(PrintedRow { row, beside, data_src_width });
+            printed.push(PrintedRow { row, other_fields, data_src_width });
         }
         printed
     }
 
     fn write_sample(&self, printed: &PrintedRow<'_>, out: &mut Vec<u8>) {
         let Loaded { recording, samples, .. } = self.loaded;
-        let &PrintedRow { row, beside, .. } = printed;
+        let &PrintedRow { row, other_fields, .. } = printed;
         let event = &recording.events[row.event as usize];
         let track = &samples.tracks.items()[row.track as usize];
         let fields = self.fields_of(&event.attr);
         let chain = !self.options.no_call_graph && event.has_call_chains();
         let mut trace = Vec::new();
-        if let Some(raw) = beside.and_then(|beside| beside.trace.as_deref())
+        if let Some(raw) = other_fields.and_then(|other_fields| other_fields.trace.as_deref())
             && event.attr.is_tracepoint()
             && fields.trace
         {
             self.loaded.tracepoints.print(event.attr.config, raw, &mut trace);
         }
         let mut addr_symbol = Vec::new();
-        if let Some(place) = beside.and_then(|beside| beside.addr_place)
+        if let Some(place) = other_fields.and_then(|other_fields| other_fields.addr_place)
             && fields.addr
         {
             self.write_data_symbol(place, fields, &mut addr_symbol);
@@ -191,11 +191,11 @@ impl<'a> TextWriter<'a> {
             event: &event.name,
             event_width: self.event_width,
             trace: &trace,
-            addr: beside.and_then(|beside| beside.addr).map(|addr| addr.0),
+            addr: other_fields.and_then(|other_fields| other_fields.addr).map(|addr| addr.0),
             chain,
             addr_symbol: &addr_symbol,
             measured: self.measured(printed, event),
-            mode: beside.map(|beside| beside.mode).unwrap_or_default(),
+            mode: other_fields.map(|other_fields| other_fields.mode).unwrap_or_default(),
             // Only the event's own fields matter here, as in perf.
             pads_comm: !event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN),
         };
@@ -222,11 +222,11 @@ impl<'a> TextWriter<'a> {
                 }
             });
         }
-        if let Some(beside) = beside {
-            if let (true, Some(interrupted)) = (fields.iregs, &beside.interrupted) {
+        if let Some(other_fields) = other_fields {
+            if let (true, Some(interrupted)) = (fields.iregs, &other_fields.interrupted) {
                 self.write_registers(interrupted, out);
             }
-            if let (true, Some(user)) = (fields.uregs, &beside.user) {
+            if let (true, Some(user)) = (fields.uregs, &other_fields.user) {
                 self.write_registers(user, out);
             }
         }
@@ -234,7 +234,7 @@ impl<'a> TextWriter<'a> {
         for taken in &samples.branches[start as usize..end as usize] {
             self.write_branch(taken, out);
         }
-        behind_frames(out, fields, &header.measured);
+        write_after_frames(out, fields, &header.measured);
         write::end(out);
     }
 
@@ -255,8 +255,8 @@ impl<'a> TextWriter<'a> {
 
     fn measured<'r>(&'r self, printed: &PrintedRow<'r>, event: &Event) -> Measured<'r> {
         let attr = &event.attr;
-        let Some(beside) = printed.beside else { return Measured::NONE };
-        let Access { data_src, weight, phys_addr, data_page_size, code_page_size } = beside.access;
+        let Some(other_fields) = printed.other_fields else { return Measured::NONE };
+        let Access { data_src, weight, phys_addr, data_page_size, code_page_size } = other_fields.access;
         // If the weight consists of three parts, perf prints the lowest one.
         let parts = weight.filter(|_| attr.samples(abi::PERF_SAMPLE_WEIGHT_STRUCT));
         let cgroups = &self.loaded.cgroups;
@@ -266,8 +266,8 @@ impl<'a> TextWriter<'a> {
             weight: parts.map(|parts| parts & u64::from(u32::MAX)).or(weight),
             ins_lat: parts.map(|parts| (parts >> 32) as u16),
             retire_lat: parts.map(|parts| (parts >> 48) as u16),
-            cgroup: beside.cgroup.map(|cgroup| cgroups.get(&cgroup).map_or(&b"unknown"[..], |path| path)),
-            bpf_output: beside.trace.as_deref().filter(|_| attr.is_bpf_output() && !event.is_off_cpu_raw()),
+            cgroup: other_fields.cgroup.map(|cgroup| cgroups.get(&cgroup).map_or(&b"unknown"[..], |path| path)),
+            bpf_output: other_fields.trace.as_deref().filter(|_| attr.is_bpf_output() && !event.is_off_cpu_raw()),
             phys_addr,
             data_page_size,
             code_page_size,

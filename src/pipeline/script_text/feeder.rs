@@ -29,8 +29,8 @@ impl Gate {
         Self { state: Mutex::new((under_way, false)), changed: Condvar::new() }
     }
 
-    /// Called before a block is read; returns false if reading should stop. `paused`: the program that writes the text
-    /// has paused. Then it first waits until all earlier blocks are finished.
+    /// Called before a block is read; returns false if reading should stop. `paused` says that the program that writes
+    /// the text has paused. This then waits until all earlier blocks are finished.
     pub(super) fn may_read(&self, paused: bool) -> bool {
         // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let Ok(state) = self.state.lock() else { return false };
@@ -40,7 +40,7 @@ impl Gate {
         !state.1
     }
 
-    /// To be called when a block is finished. `halt`: reading should stop.
+    /// To be called when a block is finished. `halt` says that reading should stop.
     pub(super) fn taken(&self, halt: bool) {
         if let Ok(mut state) = self.state.lock() {
             state.0 = state.0.saturating_sub(1);

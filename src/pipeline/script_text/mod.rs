@@ -183,7 +183,7 @@ impl TextFilter<'_> {
                 if round.again.is_empty() {
                     warnings.append(source_warnings);
                     warnings.append(native_warnings);
-                    let nameless = without_code(&loaded.map, &processes, &feeder.facts);
+                    let nameless = processes_without_code(&loaded.map, &processes, &feeder.facts);
                     let maps = loaded.maps.remarks().collect();
                     return feeder.failed.map_or(Ok(Filtered { counts, nameless, maps }), Err);
                 }
@@ -327,7 +327,7 @@ fn input_directory(input: &InPath) -> Option<PathBuf> {
 }
 
 /// Processes for which no JIT code was found although they were looked up. Empty if the text contains process events.
-fn without_code(map: &CodeMap<'_>, processes: &Processes, facts: &RecordLineFacts) -> Vec<Pid> {
+fn processes_without_code(map: &CodeMap<'_>, processes: &Processes, facts: &RecordLineFacts) -> Vec<Pid> {
     if !facts.is_empty() {
         return Vec::new();
     }
@@ -338,7 +338,7 @@ fn without_code(map: &CodeMap<'_>, processes: &Processes, facts: &RecordLineFact
 /// A message about processes for which neither a jitdump nor a perf map was found. `None` if there are none, or if the
 /// text contains process events.
 fn report_nameless(counts: &Counts, nameless: &[Pid]) -> Option<String> {
-    let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.nobodys)?;
+    let first = nameless.first().filter(|_| counts.unresolved > counts.relative + counts.process_unknown)?;
     let more = if nameless.len() > 1 { format!(" and {} more", nameless.len() - 1) } else { String::new() };
     Some(format!(
         "no dump or map found for process {first}{more}. If it was forked or its dump is elsewhere, print the text \
@@ -359,7 +359,7 @@ fn report_frameless(counts: &Counts) -> Option<String> {
 }
 
 fn summarize(counts: &Counts, outcome: &mut Outcome) {
-    let Counts { named, ambiguous, unresolved, relative, nobodys, native, native_left, .. } = *counts;
+    let Counts { named, ambiguous, unresolved, relative, process_unknown, native, native_left, .. } = *counts;
     let jit = named + unresolved;
     if native + native_left > 0 {
         outcome.summary.push(format!("named {native} of {} frames in files", native + native_left));
@@ -384,9 +384,9 @@ fn summarize(counts: &Counts, outcome: &mut Outcome) {
              print it with --show-mmap-events"
         )));
     }
-    if nobodys > 0 {
+    if process_unknown > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{nobodys} frames stay unnamed: the text does not say which process they belong to; print it with -F \
+            "{process_unknown} frames stay unnamed: the text does not say which process they belong to; print it with -F \
              +pid,tid"
         )));
     }

@@ -89,8 +89,8 @@ impl<'m, 'data> Namer<'m, 'data> {
                 let segment = self.map.segment(hit.segment);
                 segment.from..segment.until.min(UNTIMED)
             }
-            // Code with a time was never there. Still, the process may have run another program before or after this
-            // time.
+            // If even the last code at this address has no time, no code with a time was ever there. The answer then
+            // holds as long as the process runs the program to which the untimed names belong.
             (How::Untimed, Some(time)) if last().is_some_and(|last| last.how == How::Untimed) => {
                 let owner = self.map.segment(hit.segment).pid;
                 let named = self.map.untimed_period(owner);

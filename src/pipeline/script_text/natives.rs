@@ -65,19 +65,20 @@ impl<'a> Natives<'a> {
         for (path, offset) in places {
             wanted.entry(path).or_default().push(offset);
         }
+        // The files get the IDs 0, 1, … in the order of their paths.
         let dsos: Vec<Dso> = wanted.keys().map(|path| Dso::of_path(path.clone(), None)).collect();
-        let ids = || (0..).map(DsoId);
-        let images = Images::new(ids().zip(&dsos), self.options.search.clone());
-        let requests: Vec<Request> = ids()
-            .zip(wanted.values())
-            .map(|(dso, offsets)| Request { dso, offsets: offsets.clone(), base: Base::File })
-            .collect();
+        let images = Images::new((0..).map(DsoId).zip(&dsos), self.options.search.clone());
+        let mut requests: Vec<Request> = Vec::new();
+        for (dso, offsets) in (0..).map(DsoId).zip(wanted.values()) {
+            requests.push(Request { dso, offsets: offsets.clone(), base: Base::File });
+        }
         let parts = symbols::resolve(&requests, &images, self.options, pool, warnings);
-        let mut found = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, part.get(at).next())));
+        // The answers come in the order of the requests and their offsets. The first frame is the innermost.
+        let mut answers = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, part.get(at).next())));
         let mut unknown = Vec::new();
         for (path, offsets) in wanted {
             let known = self.files.entry(path.clone()).or_default();
-            for (offset, (part, frame)) in offsets.into_iter().zip(found.by_ref()) {
+            for (offset, (part, frame)) in offsets.into_iter().zip(answers.by_ref()) {
                 let function = frame.and_then(|frame| Some((part.text(frame.name?).into(), frame.offset?)));
                 if function.is_none() {
                     unknown.push((path.clone(), offset));

@@ -43,10 +43,13 @@ impl Table {
 
     /// Removes columns in which all cells are empty.
     pub fn drop_empty_columns(&mut self) {
-        let is_empty = |at: usize| self.rows.iter().all(|row| row.get(at).is_none_or(Cell::is_empty));
-        for at in (0..self.columns.len()).rev().filter(|at| is_empty(*at)).collect::<Vec<_>>() {
-            self.columns.remove(at);
-            self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        for at in (0..self.columns.len()).rev() {
+            if self.rows.iter().all(|row| row.get(at).is_none_or(Cell::is_empty)) {
+                self.columns.remove(at);
+                for row in &mut self.rows {
+                    row.remove(at);
+                }
+            }
         }
     }
 

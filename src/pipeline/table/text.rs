@@ -15,13 +15,13 @@ pub struct TextStyle {
     /// The maximum width of a line, for which long names are cut in the middle. `None` for no maximum.
     pub width: Option<usize>,
     /// True if colors and faint text are allowed.
-    pub colour: bool,
+    pub color: bool,
 }
 
 /// The width below which a name isn't cut, even if lines get too long, because nobody could recognize it.
 const LEAST_NAME: usize = 12;
 
-/// The width to which names in other columns are cut before the names of functions (symbols) are cut as well.
+/// Names in other columns are cut down to this width before the names of functions (symbols) are cut.
 const TELLING_NAME: usize = 18;
 
 /// The width to which a column of names is padded at most, if lines may have any length. A longer name then moves the
@@ -31,7 +31,7 @@ const ALIGNED_NAME: usize = 100;
 const GAP: &str = "  ";
 
 /// Terminal escape sequences for colors and styles (ECMA-48, "select graphic rendition").
-mod colours {
+mod colors {
     pub(super) const RED: &str = "\x1b[31m";
     pub(super) const GREEN: &str = "\x1b[32m";
     pub(super) const BOLD: &str = "\x1b[1m";
@@ -67,17 +67,17 @@ impl Text<'_> {
         for (at, name) in self.columns.iter().enumerate() {
             fitted.align(at, &cut_middle(name, fitted.widths[at]), &mut line);
         }
-        write_line(out, &line, self.style.colour.then_some(colours::BOLD))?;
+        write_line(out, &line, self.style.color.then_some(colors::BOLD))?;
         for (number, row) in self.rows.iter().enumerate() {
-            let faint = self.style.colour && self.faint.contains(&number);
+            let faint = self.style.color && self.faint.contains(&number);
             line.clear();
             for (at, cell) in row.iter().enumerate() {
                 text.clear();
                 cell.show(Layout::Text, &mut text);
-                let colour = cell.colour().filter(|_| self.style.colour && !faint);
-                fitted.align_in(colour, at, &cell.cut(&text, fitted.widths[at]), &mut line);
+                let color = cell.color().filter(|_| self.style.color && !faint);
+                fitted.align_in(color, at, &cell.cut(&text, fitted.widths[at]), &mut line);
             }
-            write_line(out, &line, faint.then_some(colours::FAINT))?;
+            write_line(out, &line, faint.then_some(colors::FAINT))?;
         }
         Ok(())
     }
@@ -97,10 +97,14 @@ impl Text<'_> {
             let symbols = self.columns.iter().position(|name| *name == "symbol");
             fit(&mut widths, &left, symbols, most);
         }
-        let unbounded = self.style.width.is_none();
-        let padded =
-            |(width, left): (&usize, &bool)| if unbounded && *left { ALIGNED_NAME.min(*width) } else { *width };
-        let padded = widths.iter().zip(&left).map(padded).collect();
+        let mut padded = widths.clone();
+        if self.style.width.is_none() {
+            for (padded, left) in padded.iter_mut().zip(&left) {
+                if *left {
+                    *padded = ALIGNED_NAME.min(*padded);
+                }
+            }
+        }
         Fitted { widths, padded, left }
     }
 
@@ -119,31 +123,31 @@ impl Fitted {
         self.align_in(None, at, text, line);
     }
 
-    fn align_in(&self, colour: Option<&str>, at: usize, text: &str, line: &mut String) {
+    fn align_in(&self, color: Option<&str>, at: usize, text: &str, line: &mut String) {
         let padding = self.padded[at].saturating_sub(width(text));
-        let (before, behind) = match self.left[at] {
+        let (before, after) = match self.left[at] {
             true if at + 1 == self.widths.len() => (0, 0),
             true => (0, padding),
             false => (padding, 0),
         };
         line.push_str(if at == 0 { "" } else { GAP });
-        line.push_str(colour.unwrap_or_default());
+        line.push_str(color.unwrap_or_default());
         line.extend(std::iter::repeat_n(' ', before));
         line.push_str(text);
-        line.extend(std::iter::repeat_n(' ', behind));
-        line.push_str(if colour.is_some() { colours::PLAIN } else { "" });
+        line.extend(std::iter::repeat_n(' ', after));
+        line.push_str(if color.is_some() { colors::PLAIN } else { "" });
     }
 }
 
 impl Cell {
     /// The color of a cell, like in perf report: red for large shares, green for moderate ones. For differences, red
     /// for an increase, green for a decrease. `None` for no color.
-    fn colour(&self) -> Option<&'static str> {
+    fn color(&self) -> Option<&'static str> {
         match *self {
-            Self::Percent(percent) if percent >= 5.0 => Some(colours::RED),
-            Self::Percent(percent) if percent >= 0.5 => Some(colours::GREEN),
-            Self::Points(points) if points > 0.0 => Some(colours::RED),
-            Self::Points(points) if points < 0.0 => Some(colours::GREEN),
+            Self::Percent(percent) if percent >= 5.0 => Some(colors::RED),
+            Self::Percent(percent) if percent >= 0.5 => Some(colors::GREEN),
+            Self::Points(points) if points > 0.0 => Some(colors::RED),
+            Self::Points(points) if points < 0.0 => Some(colors::GREEN),
             _ => None,
         }
     }
@@ -170,10 +174,9 @@ fn fit(widths: &mut [usize], names: &[bool], symbols: Option<usize>, most: usize
     let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(most);
     for (spared, least) in [(symbols, TELLING_NAME), (None, LEAST_NAME)] {
         while excess > 0 {
-            let columns = widths.iter_mut().zip(names).enumerate();
-            let may = columns.filter(|(at, (width, name))| **name && Some(*at) != spared && **width > least);
-            let Some((_, (widest, _))) = may.max_by_key(|(_, (width, _))| **width) else { break };
-            *widest -= 1;
+            let may_shrink = |at: &usize| names[*at] && Some(*at) != spared && widths[*at] > least;
+            let Some(widest) = (0..names.len()).filter(may_shrink).max_by_key(|at| widths[*at]) else { break };
+            widths[widest] -= 1;
             excess -= 1;
         }
     }
@@ -182,7 +185,7 @@ fn fit(widths: &mut [usize], names: &[bool], symbols: Option<usize>, most: usize
 fn write_line(out: &mut dyn Write, line: &str, style: Option<&str>) -> Result<()> {
     let line = line.trim_end();
     match style {
-        Some(style) => writeln!(out, "{style}{line}{}", colours::PLAIN)?,
+        Some(style) => writeln!(out, "{style}{line}{}", colors::PLAIN)?,
         None => writeln!(out, "{line}")?,
     }
     Ok(())
@@ -194,15 +197,20 @@ pub fn cut_middle(text: &str, most: usize) -> Cow<'_, str> {
     if width(text) <= most {
         return Cow::Borrowed(text);
     }
-    let room = most.saturating_sub(1);
-    let mut tail = taken(text.chars().rev(), room / 2);
+    if most == 0 {
+        return Cow::Borrowed("");
+    }
+    let room = most - 1;
+    let mut tail = take_fitting(text.chars().rev(), room / 2);
     // A combining character can't be separated from the character before it.
     while tail.last().is_some_and(|last| last.width() == Some(0)) {
         tail.pop();
     }
-    let head = taken(text.chars(), room - room / 2);
-    let parts = head.iter().chain(std::iter::once(&'…')).chain(tail.iter().rev());
-    Cow::Owned(parts.take(if most == 0 { 0 } else { usize::MAX }).collect())
+    let head = take_fitting(text.chars(), room - room / 2);
+    let mut cut: String = head.into_iter().collect();
+    cut.push('…');
+    cut.extend(tail.iter().rev());
+    Cow::Owned(cut)
 }
 
 /// The width of a text in terminal columns. There is a fast path for printable ASCII.
@@ -211,14 +219,15 @@ fn width(text: &str) -> usize {
 }
 
 /// As many of the characters as fit into `width` terminal columns.
-fn taken(chars: impl Iterator<Item = char>, width: usize) -> Vec<char> {
+fn take_fitting(chars: impl Iterator<Item = char>, width: usize) -> Vec<char> {
     let mut left = width;
-    let fits = |c: &char| {
-        let rest = left.checked_sub(c.width().unwrap_or(0));
-        left = rest.unwrap_or(left);
-        rest.is_some()
-    };
-    chars.take_while(fits).collect()
+    let mut fitting = Vec::new();
+    for c in chars {
+        let Some(rest) = left.checked_sub(c.width().unwrap_or(0)) else { break };
+        left = rest;
+        fitting.push(c);
+    }
+    fitting
 }
 
 #[cfg(test)]
@@ -265,7 +274,7 @@ mod tests {
 
     #[test]
     fn names_lose_their_middle_where_the_table_is_too_wide() {
-        let lines = lines(TextStyle { width: Some(50), colour: false });
+        let lines = lines(TextStyle { width: Some(50), color: false });
         assert!(lines.iter().all(|line| line.width() == 50), "{lines:#?}");
         assert_eq!(lines[2], " 0.25%  a          std::collectio…h_a_long_name  7");
     }
@@ -282,14 +291,14 @@ mod tests {
 
     #[test]
     fn colors_stand_around_what_is_aligned() {
-        let lines = lines(TextStyle { width: None, colour: true });
+        let lines = lines(TextStyle { width: None, color: true });
         assert!(lines[0].starts_with("\x1b[1m self%"), "{}", lines[0]);
         assert!(lines[1].starts_with("\x1b[31m12.50%\x1b[0m  libc"), "{}", lines[1]);
         assert!(lines[2].starts_with(" 0.25%  a"), "{}", lines[2]);
         let mut faint = table();
         faint.faint.insert(0);
         let mut out = Vec::new();
-        faint.write_text(TextStyle { width: None, colour: true }, &mut out).unwrap();
+        faint.write_text(TextStyle { width: None, color: true }, &mut out).unwrap();
         assert!(String::from_utf8(out).unwrap().contains("\x1b[2m12.50%  libc"));
     }
 
@@ -298,7 +307,7 @@ mod tests {
         let mut table = Table::new(&["symbol"]);
         table.rows.push(vec![Cell::branch("│ └ ".to_owned(), "a_long_name_of_a_function".to_owned())]);
         let mut out = Vec::new();
-        table.write_text(TextStyle { width: Some(16), colour: false }, &mut out).unwrap();
+        table.write_text(TextStyle { width: Some(16), color: false }, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "symbol\n│ └ a_long…ction\n");
     }
 }

@@ -13,8 +13,8 @@ use rustc_hash::FxHashMap;
 /// Number of a text in [`CostReader::texts`]. 32 bits suffice, because every distinct text takes up memory.
 pub(super) type TextNumber = u32;
 
-/// The empty text. It stands for the object and the file until the first `ob=` and `fl=` lines, and for those with an
-/// invalid ID.
+/// The empty text. It is the name of the current object and file until the first `ob=` and `fl=` lines, and of objects
+/// and files with an invalid ID.
 const NO_TEXT: TextNumber = 0;
 
 /// A function. The fields are numbers of texts in [`CostReader::texts`].
@@ -50,7 +50,7 @@ pub(super) enum Record<'a> {
     },
 }
 
-/// Follows the statements in effect, and numbers the functions.
+/// Follows the lines that set the current function, file and object, and gives each function a number.
 #[derive(Debug)]
 pub(super) struct CostReader {
     /// Names of functions, files and objects.
@@ -70,9 +70,10 @@ pub(super) struct CostReader {
     fl: TextNumber,
     /// The source file of the next cost lines.
     file: TextNumber,
-    /// The current function; `None` if its `fn=` is invalid.
+    /// The current function; `None` if the last `fn=` line is invalid.
     function: Option<u32>,
-    /// The last `cob=`, `cfi=` and `cfn=` since the last call.
+    /// The values of the `cob=`, `cfi=` and `cfn=` lines since the last call: object, file and function of the next
+    /// callee.
     cob: Option<TextNumber>,
     cfi: Option<TextNumber>,
     callee: Option<u32>,
@@ -182,7 +183,7 @@ impl CostReader {
         Ok(None)
     }
 
-    /// Updates what is in effect, after a statement that names an object or file.
+    /// Updates the current object or file after a line that sets it.
     fn apply_text(&mut self, keyword: Keyword, text: TextNumber) {
         match keyword {
             Keyword::Ob => self.object = text,

@@ -1,7 +1,7 @@
 //! Reads costs and calls of each instruction (`--dump-instr=yes`), by the function to which callgrind attributed them.
 
 use super::cost_reader::{CostReader, FunctionName, Record, TextNumber};
-use super::grammar::{Columns, LineReader, PositionDecoder, add_costs, event_names, without_recursion};
+use super::grammar::{Columns, LineReader, PositionDecoder, add_costs, event_names, strip_recursion};
 use crate::bytes::digits::decimal;
 use crate::error::{Error, Result, Skipped, Warnings};
 use rustc_hash::FxHashMap;
@@ -94,7 +94,7 @@ pub fn instruction_costs(bytes: &[u8], warnings: &mut Warnings) -> InstructionCo
     let mut lines = LineReader::new(bytes, &mut decoder);
     while let Some((offset, line)) = lines.next() {
         if let Err(error) = reader.names.read(line).and_then(|record| reader.read_record(record, lines.columns())) {
-            skipped.add(error.at(offset as u64));
+            skipped.add(error.at_offset(offset as u64));
         }
     }
     warnings.extend(skipped.into_warning());
@@ -199,7 +199,7 @@ impl InstructionReader {
 
     /// Index in [`InstructionCosts::functions`] of a function; added if it is new.
     fn function_index(&mut self, object: TextNumber, name: TextNumber) -> usize {
-        let name = without_recursion(self.names.texts.get(name)).to_vec();
+        let name = strip_recursion(self.names.texts.get(name)).to_vec();
         let next = self.costs.functions.len();
         let index = *self.functions.entry((object, name.clone())).or_insert(next);
         if index == next {

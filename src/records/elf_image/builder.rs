@@ -43,7 +43,7 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
     pub fn build(self) -> Image<'a, 'data> {
         let mut layout = match self.addressing {
             Addressing::FileOffset => Layout::mirror(&self.slots, self.target),
-            Addressing::RunTime => Layout::at_run_time(&self.slots, self.target),
+            Addressing::RunTime => Layout::run_time(&self.slots, self.target),
         };
         if self.for_viewers {
             layout.for_viewers();

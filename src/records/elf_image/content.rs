@@ -6,8 +6,8 @@ use crate::bytes::cursor::Endian;
 use crate::model::process::BuildId;
 use sha1::{Digest, Sha1};
 
-/// Identifies how images are written, and is hashed too. It must change when the same content is written differently,
-/// so that caches of readers don't mix the two.
+/// Identifies how images are written, and is a part of the hash. Change it when the same content is written
+/// differently, so that readers don't find the old form of an image in their caches.
 const WRITER: &[u8] = b"jitgraft image 3";
 
 impl Image<'_, '_> {
@@ -24,7 +24,7 @@ impl Image<'_, '_> {
             u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.endian == Endian::Big),
         );
         content.number(u64::from(*addressing == Addressing::RunTime));
-        content.number(u64::from(layout.frames == FramesAt::BehindAlways));
+        content.number(u64::from(layout.frames == FramesAt::AlwaysAfterCode));
         content.number(layout.sentinels.unwrap_or_default());
         for (piece, code) in self.with_code(&layout.pieces) {
             for value in [piece.addr, piece.skip, piece.len, code.size, code.lines.base, code.lines.count] {

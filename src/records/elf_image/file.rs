@@ -65,7 +65,7 @@ impl Image<'_, '_> {
         let mut counts = Counts::default();
         let mut sections = Sections::new(self);
         let mut frames = eh_frame::Frames::default();
-        let in_front = matches!(self.layout.frames, FramesAt::InFront(_));
+        let in_front = matches!(self.layout.frames, FramesAt::BeforeCode(_));
         if in_front {
             let mut sink = ByteSink::new(out, self.target.header_size(self.layout.segments))?;
             frames = eh_frame::write(self, &mut sink, &mut sections, &mut counts)?;
@@ -120,7 +120,7 @@ fn start_of_file(image: &Image, rest: &Rest, build_id: BuildId) -> Result<Vec<u8
     for segment in segments.into_iter().chain(std::iter::repeat(unused)).take(image.layout.segments) {
         encoder.program_header(&mut out, &segment);
     }
-    let (id, mut out) = (build_id.as_bytes(), ByteWriter::behind(out, image.target.endian));
+    let (id, mut out) = (build_id.as_bytes(), ByteWriter::append_to(out, image.target.endian));
     out.u32(4).u32(id.len() as u32).u32(elf::NT_GNU_BUILD_ID.0).bytes(b"GNU\0").bytes(id);
     Ok(out.finish())
 }

@@ -8,7 +8,7 @@ use super::image::Image;
 use super::sections::{Counts, Sections};
 use super::sink::ByteSink;
 use super::slot::Piece;
-use super::symtab::until_nul;
+use super::symtab::cut_at_nul;
 use super::target::Target;
 use crate::bytes::byte_writer::ByteWriter;
 use crate::error::{Error, Result};
@@ -41,12 +41,12 @@ pub(super) fn write<W: Write + Seek>(
     for piece in pieces {
         let code = image.slots[piece.slot as usize].code;
         let mut lines = code.lines.entries();
-        lines.retain(|line| line.offset < piece.len && !until_nul(line.file).is_empty());
+        lines.retain(|line| line.offset < piece.len && !cut_at_nul(line.file).is_empty());
         if lines.is_empty() {
             continue;
         }
         counts.with_lines += 1;
-        unit.add(until_nul(code.name), piece, &lines);
+        unit.add(cut_at_nul(code.name), piece, &lines);
         if unit.rows >= ROWS_IN_UNIT {
             unit.finish(&mut dwarf, &mut aranges)?;
             unit = LineUnit::new(image.target);
@@ -181,8 +181,9 @@ impl LineUnit {
 /// Length in bytes of the length field of a set, which doesn't count itself.
 const LENGTH: usize = 4;
 
-/// A file name that viewers can open. Scripts loaded as ES modules have URLs as names.
+/// The name of a source file in the form that viewers can open: a path instead of a `file:` URL, which scripts loaded
+/// as ES modules have as a name.
 fn string(file: &[u8]) -> Vec<u8> {
-    let file = until_nul(file);
+    let file = cut_at_nul(file);
     file.strip_prefix(b"file://").filter(|path| path.starts_with(b"/")).unwrap_or(file).to_vec()
 }

@@ -26,7 +26,7 @@ const SENTINEL_NAME: &[u8] = b"[end]";
 const NOTE_SECTION: u32 = 1;
 
 /// A name as a string table can hold it: up to the first NUL.
-pub(super) fn until_nul(name: &[u8]) -> &[u8] {
+pub(super) fn cut_at_nul(name: &[u8]) -> &[u8] {
     &name[..memchr::memchr(0, name).unwrap_or(name.len())]
 }
 
@@ -46,7 +46,7 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
     }
     for (section, run) in (sections.first_text..).zip(&image.layout.runs) {
         for (piece, code) in image.with_code(&image.layout.pieces[run.pieces.clone()]) {
-            let name = until_nul(code.name);
+            let name = cut_at_nul(code.name);
             encoder.symbol(&mut batch, &function(names.add(name), section, piece.addr, piece.len));
             if batch.len() >= BATCH {
                 sink.bytes(&batch)?;

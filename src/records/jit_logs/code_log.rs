@@ -10,13 +10,13 @@ use std::ops::Range;
 /// A kind of log in which a runtime describes its JIT code: its names, and how to recognize and read it.
 #[derive(Debug)]
 pub struct JitLog {
-    /// What people call it, such as "V8 log".
+    /// What people call this kind of log, such as "V8 log".
     pub name: &'static str,
-    /// Its name on command lines and in output: `v8-log`.
+    /// The name of this kind of log on command lines and in output: `v8-log`.
     pub id: &'static str,
-    /// One line about the log and its writer.
+    /// One line about this kind of log and the program that writes it.
     pub about: &'static str,
-    /// Its usual file names. `PID` stands for the process ID in its own namespace, `*` for any text.
+    /// Usual names of such files. `PID` stands for the process ID in the process's own PID namespace, `*` for any text.
     pub files: &'static [&'static str],
     /// Recognizes a log by its beginning (at least 4 KiB, or the whole file).
     pub sniff: fn(head: &[u8]) -> bool,
@@ -32,7 +32,7 @@ pub type TellsProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
 /// The process that a log belongs to.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogProcess {
-    /// The process ID in its own namespace; `None` if the log doesn't contain it.
+    /// The process ID in the process's own PID namespace; `None` if the log doesn't contain it.
     pub pid: Option<i32>,
     /// The files that the process had mapped, by ascending address.
     pub files: Vec<MappedFile>,
@@ -68,7 +68,7 @@ pub struct CodeLog {
     pub texts: Texts,
     /// The clock of the log's times.
     pub clock: LogClock,
-    /// The process ID in its own namespace; `None` if the log doesn't contain it.
+    /// The process ID in the process's own PID namespace; `None` if the log doesn't contain it.
     pub pid: Option<i32>,
     /// ELF `e_machine` of the CPU; `None` if the log doesn't contain it.
     pub machine: Option<u16>,
@@ -184,7 +184,7 @@ fn to_range((start, end): (u64, u64)) -> Range<usize> {
     usize::try_from(start).unwrap_or(usize::MAX)..usize::try_from(end).unwrap_or(usize::MAX)
 }
 
-/// Decodes source lines and inlined calls on demand, because only sampled code needs them.
+/// Decodes source lines and inlined calls when they are needed: only code that was sampled needs them.
 pub trait LogPositions: Debug + Send + Sync {
     /// Decodes the source map of a code range. `entry` is the range [`LogCode::positions`] of the log `file`, or the
     /// bytes of [`LogCode::place`]. Damaged input yields fewer lines, but never wrong ones.

@@ -103,7 +103,7 @@ impl<'a> Head<'a> {
         let Some(trace) = decimal(number) else { return Some(Self::Other) };
         let (what, rest) = split_word(rest);
         Some(match what {
-            b"start" => Self::Start { trace, location: without_exit(rest) },
+            b"start" => Self::Start { trace, location: strip_exit(rest) },
             b"mcode" => decimal(rest).map_or(Self::Other, |size| Self::Code { trace, size }),
             b"stop" | b"abort" => Self::Stop,
             _ => Self::Other,
@@ -111,9 +111,9 @@ impl<'a> Head<'a> {
     }
 }
 
-/// The source location at which a trace starts. Drops the exit (`2/2` or `2/stitch`) at which a side trace leaves
-/// another one.
-fn without_exit(text: &[u8]) -> &[u8] {
+/// Removes the exit of the parent trace (`2/2` or `2/stitch`) from the beginning of a text, so that the source location
+/// at which a side trace starts is left.
+fn strip_exit(text: &[u8]) -> &[u8] {
     let (word, location) = split_word(text);
     let mut parts = word.splitn(2, |&byte| byte == b'/');
     let is_exit = parts.next().and_then(decimal).is_some()
@@ -187,7 +187,7 @@ impl TraceReader {
     fn end_code(&mut self) {
         if let Some(code) = self.expected.take() {
             let message = format!("no instruction of trace {} follows", code.trace);
-            self.log.skipped.add(Error::new(message).at(code.offset));
+            self.log.skipped.add(Error::new(message).at_offset(code.offset));
         }
     }
 
@@ -196,7 +196,7 @@ impl TraceReader {
             return self
                 .log
                 .skipped
-                .add(Error::new(format!("trace {trace} extends beyond the address space")).at(offset));
+                .add(Error::new(format!("trace {trace} extends beyond the address space")).at_offset(offset));
         }
         let mut name = format!("TRACE_{trace}").into_bytes();
         if let Some(&location) = self.locations.get(&trace) {

@@ -36,7 +36,7 @@ impl LogId {
         (0..JIT_LOGS.len() as u8).map(Self)
     }
 
-    /// The table entry of this kind.
+    /// The entry of [`JIT_LOGS`] for this kind of log.
     pub fn log(self) -> &'static JitLog {
         &JIT_LOGS[self.0 as usize]
     }
@@ -56,7 +56,7 @@ impl LogId {
 
 /// A quick test whether a name starts and ends like a pattern: a directory may contain a hundred thousand other names.
 fn may_match(pattern: &str, name: &str) -> bool {
-    // What comes before the first and after the last `*` or `PID` must be the same.
+    // The name must start like the pattern up to its first `*` or `PID`, and end like the pattern after its last one.
     let start = pattern.bytes().take_while(|byte| !b"*P".contains(byte));
     let end = pattern.bytes().rev().take_while(|byte| !b"*D".contains(byte));
     start.zip(name.bytes()).all(|(one, other)| one == other)

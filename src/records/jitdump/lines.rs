@@ -42,8 +42,8 @@ pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     entries
 }
 
-/// Reads an entry. Its file is `None` if the name is lost. Returns `None` at the end, at damage, and if the address is
-/// outside the code.
+/// Reads an entry. Returns the line, and the file or, if the file's name is lost, `None`. Returns `None` instead of
+/// both at the end, at damage, or if the address is outside the code.
 fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<(Line<'data>, Option<&'data [u8]>)> {
     let addr = cursor.u64("addr").ok()?;
     let line = cursor.u32("line").ok()?;

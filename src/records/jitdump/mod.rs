@@ -89,14 +89,14 @@ impl<'data> JitDump<'data> {
             Some(b"DTiJ") => Endian::Little,
             Some(b"JiTD") => Endian::Big,
             // The message doesn't quote the file's first bytes: they may be confidential.
-            Some(_) => return Err(Error::new("is not a jitdump: it does not start with \"DTiJ\"").at(0)),
-            None if bytes.is_empty() => return Err(Error::new(EMPTY).with_refusal(RefusalReason::Empty).at(0)),
+            Some(_) => return Err(Error::new("is not a jitdump: it does not start with \"DTiJ\"").at_offset(0)),
+            None if bytes.is_empty() => return Err(Error::new(EMPTY).with_refusal(RefusalReason::Empty).at_offset(0)),
             None => {
                 return Err(Error::new(format!(
                     "is not a jitdump: it has {} bytes, and the header alone has 40",
                     bytes.len()
                 ))
-                .at(0));
+                .at_offset(0));
             }
         };
         let mut cursor = Cursor::new(bytes, 0, endian);
@@ -109,7 +109,7 @@ impl<'data> JitDump<'data> {
         let timestamp = cursor.u64("timestamp")?;
         let flags = cursor.u64("flags")?;
         if (total_size as usize) < HEADER {
-            return Err(Error::new(format!("header total_size is {total_size}, less than {HEADER}")).at(8));
+            return Err(Error::new(format!("header total_size is {total_size}, less than {HEADER}")).at_offset(8));
         }
         cursor.bytes(u64::from(total_size) - HEADER as u64, "header (total_size)")?;
         Ok(Self { header: Header { endian, version, machine, pid, timestamp, flags }, records: cursor })
@@ -231,7 +231,7 @@ impl<'data> Iterator for Records<'data> {
             }
             Err(torn) => return Some(Err(torn.into_error(start, self.dead))),
         };
-        let body = read_body(id, &mut payload).map_err(|error| error.at(offset));
+        let body = read_body(id, &mut payload).map_err(|error| error.at_offset(offset));
         Some(body.map(|body| {
             self.last_time = timestamp;
             Record { offset, timestamp, body }
@@ -263,7 +263,7 @@ impl<'data> Records<'data> {
     /// The position after the record at `at`. `None` if the record isn't plausible: its type must be known, its length
     /// long enough for the type, and its time between that of the last good record and three days later.
     fn skip_plausible(&self, mut at: Cursor<'data>) -> Option<Cursor<'data>> {
-        /// In nanoseconds. Time-stamp counters run at about the same rate.
+        /// In nanoseconds. Time-stamp counters run at about one tick per nanosecond, so this suits both clocks.
         const THREE_DAYS: u64 = 3 * 86_400_000_000_000;
         let id = at.u32("id").ok()?;
         let total_size = u64::from(at.u32("total_size").ok()?);

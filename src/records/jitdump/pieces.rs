@@ -17,8 +17,8 @@ pub struct Piece<'data> {
     pub records: Vec<Record<'data>>,
     /// File offset of the first record.
     start: u64,
-    /// The walk through the records, positioned after the last record of the piece.
-    behind: Records<'data>,
+    /// The state of the walk after the last record of the piece.
+    walk_after: Records<'data>,
 }
 
 impl<'data> JitDump<'data> {
@@ -29,18 +29,21 @@ impl<'data> JitDump<'data> {
 
     /// Reads the records that begin in `range`. `None` if any of them is damaged or no record seems to begin there.
     pub fn piece(&self, range: Range<u64>) -> Option<Piece<'data>> {
-        let mut behind = self.records();
-        behind.cursor.bytes(range.start.checked_sub(behind.cursor.offset())?, "").ok()?;
+        let mut walk = self.records();
+        walk.cursor.bytes(range.start.checked_sub(walk.cursor.offset())?, "").ok()?;
         if range.start > self.extent().start {
-            behind.go_to_a_row(range.end)?;
+            walk.go_to_a_row(range.end)?;
         }
-        let start = behind.cursor.offset();
+        let start = walk.cursor.offset();
         let mut records = Vec::new();
-        while behind.cursor.offset() < range.end {
-            records.push(behind.next()?.ok()?);
+        while walk.cursor.offset() < range.end {
+            records.push(walk.next()?.ok()?);
         }
         // If the dump was cut off, the ordinary walk must report its last record.
-        (!behind.is_cut()).then_some(Piece { records, start, behind })
+        if walk.is_cut() {
+            return None;
+        }
+        Some(Piece { records, start, walk_after: walk })
     }
 }
 
@@ -54,7 +57,7 @@ impl<'data> Records<'data> {
     pub fn step_over(&mut self, piece: &Piece<'data>) -> bool {
         let is_next = self.next_offset() == Some(piece.start) && !piece.records.is_empty();
         if is_next {
-            *self = piece.behind.clone();
+            *self = piece.walk_after.clone();
         }
         is_next
     }

@@ -39,16 +39,18 @@ pub struct EventAttr {
 }
 
 impl EventAttr {
-    /// Parses an attr. Only as many of the bytes are used as its `size` field states. `base` is the file offset of
-    /// `bytes`, for error messages.
+    /// Parses an attr. Uses only as many bytes as the attr's `size` field states. `base` is the file offset of `bytes`,
+    /// for error messages.
     pub(super) fn parse(bytes: &[u8], base: u64, endian: Endian) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, base, endian);
         let kind = cursor.u32("attr type")?;
         let size = u64::from(cursor.u32("attr size")?);
         if size != 0 && size < ATTR_SIZE_MIN {
-            return Err(Error::new(format!("perf_event_attr.size is {size}, less than {ATTR_SIZE_MIN}")).at(base + 4));
+            return Err(
+                Error::new(format!("perf_event_attr.size is {size}, less than {ATTR_SIZE_MIN}")).at_offset(base + 4)
+            );
         }
-        // The first versions of perf wrote a size of 0. A size larger than `bytes` is limited to them, as in perf.
+        // The first versions of perf wrote a size of 0. Like perf, don't read beyond the end of `bytes`.
         let used = if size == 0 { ATTR_SIZE_MIN } else { size.min(bytes.len() as u64) };
         let mut cursor = Cursor::new(&bytes[..used as usize], base, endian);
         cursor.bytes(8, "attr type and size")?;
@@ -204,7 +206,7 @@ pub struct Event {
     pub attr: EventAttr,
     /// The bytes of the `perf_event_attr` as recorded.
     pub attr_bytes: Vec<u8>,
-    /// The event's IDs, one per CPU or thread. A sample refers to its event by one of them.
+    /// The event's IDs, one per CPU or thread. Each sample of the event contains one of these IDs.
     pub ids: Vec<u64>,
     /// Name in perf's spelling: `cpu-clock`, `cycles:u`, …
     pub name: String,

@@ -26,9 +26,9 @@ impl Sample<'_> {
     }
 }
 
-/// Copies a SAMPLE record without the entries that make perf drop its call chain; everything else stays. `None` if
-/// there is no such entry.
-pub fn without_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Option<Vec<u8>>> {
+/// Copies a SAMPLE record without the call chain entries that make perf drop the whole chain. `None` if the record has
+/// no such entry.
+pub fn remove_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Option<Vec<u8>>> {
     let mut fields = Fields { body: raw.body(), attr };
     let start = fields.body.offset();
     fields.skip_to_chain()?;
@@ -40,8 +40,8 @@ pub fn without_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Opti
     Ok(with_words(raw, &body[..chain_start], &good, [&body[chain_end..], &[]]))
 }
 
-/// Like [`without_bad_entries`], for a CALLCHAIN_DEFERRED record.
-pub fn deferred_without_bad_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8>>> {
+/// Like [`remove_bad_entries`], for a CALLCHAIN_DEFERRED record.
+pub fn remove_bad_deferred_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8>>> {
     const COOKIE: usize = 8;
     let mut fields = raw.body();
     fields.u64("cookie")?;
@@ -52,7 +52,8 @@ pub fn deferred_without_bad_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8
     Ok(with_words(raw, cookie, &good, [fields.rest(), &[]]))
 }
 
-/// The chain without the entries that make perf drop it; `None` if it has no such entries.
+/// The words of a call chain without the entries that make perf drop the whole chain; `None` if there are no such
+/// entries.
 fn good_words(chain: Words<'_>) -> Option<Vec<u64>> {
     // After this marker, the last word of the chain is a cookie, not an address.
     let ends_with_cookie = chain.len() >= 2 && chain.get(chain.len() - 2) == Some(USER_DEFERRED);
@@ -99,10 +100,10 @@ mod tests {
             let old = record(kind::SAMPLE, 0x4002, &bytes(&words, endian), endian).unwrap();
             let raw = Records::new(&old, 0, endian).next().unwrap();
             assert_eq!(Sample::parse(&raw, 0, &attr()).unwrap().bad_chain_entries(), 2);
-            let new = without_bad_entries(&raw, &attr()).unwrap().unwrap();
+            let new = remove_bad_entries(&raw, &attr()).unwrap().unwrap();
             assert_eq!(new, record(kind::SAMPLE, 0x4002, &bytes(&expected, endian), endian).unwrap());
             let raw = Records::new(&new, 0, endian).next().unwrap();
-            assert_eq!(without_bad_entries(&raw, &attr()).unwrap(), None);
+            assert_eq!(remove_bad_entries(&raw, &attr()).unwrap(), None);
         }
     }
 

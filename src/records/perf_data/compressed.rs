@@ -65,7 +65,7 @@ impl Decompressor {
             Err(error) => {
                 self.failed = true;
                 self.plain = Vec::new();
-                return Err(error.at(packed.offset));
+                return Err(error.at_offset(packed.offset));
             }
         }
         Ok(Some(&self.plain[..self.given]))

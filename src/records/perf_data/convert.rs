@@ -11,7 +11,7 @@ use crate::error::Result;
 use linux_perf_event_reader::constants as abi;
 
 /// The `PERF_SAMPLE_*` bits of the fields that the conversion removes.
-const GOES: u64 = abi::PERF_SAMPLE_REGS_USER | abi::PERF_SAMPLE_STACK_USER;
+const REMOVED: u64 = abi::PERF_SAMPLE_REGS_USER | abi::PERF_SAMPLE_STACK_USER;
 
 /// Offsets in `struct perf_event_attr`.
 const SAMPLE_TYPE: usize = 24;
@@ -36,7 +36,7 @@ impl Recording {
 }
 
 fn plain_chains(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
-    attr.sample_type = attr.sample_type & !GOES | abi::PERF_SAMPLE_CALLCHAIN;
+    attr.sample_type = attr.sample_type & !REMOVED | abi::PERF_SAMPLE_CALLCHAIN;
     attr.flags &= !abi::ATTR_FLAG_BIT_EXCLUDE_CALLCHAIN_USER;
     attr.sample_regs_user = 0;
     attr.sample_stack_user = 0;
@@ -81,7 +81,7 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
 /// Encodes a record like `raw`, but with another call chain. `before` and `after` are the bytes of the body around the
 /// chain; `after` has two pieces. `None` if the result is longer than a record can be.
 pub(super) fn with_words(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], after: [&[u8]; 2]) -> Option<Vec<u8>> {
-    let mut new = ByteWriter::behind(before.to_vec(), raw.endian);
+    let mut new = ByteWriter::append_to(before.to_vec(), raw.endian);
     new.u64(chain.len() as u64);
     for &word in chain {
         new.u64(word);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn a_sample_keeps_all_but_the_stack() {
-        let sample_type = abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_CALLCHAIN | GOES | abi::PERF_SAMPLE_WEIGHT;
+        let sample_type = abi::PERF_SAMPLE_IP | abi::PERF_SAMPLE_CALLCHAIN | REMOVED | abi::PERF_SAMPLE_WEIGHT;
         let attr = EventAttr { sample_type, sample_regs_user: 0b11, ..EventAttr::default() };
         // ip, a chain of one entry, registers (ABI and two values), stack (16 bytes, 8 of them copied), weight.
         let words = [0x10u64, 1, 0x20, 2, 7, 8, 16, 0xaaaa, 0xbbbb, 8, 99];
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn an_attr_states_what_its_samples_have() {
         let mut attr_bytes = vec![0xff; 104];
-        let attr = EventAttr { sample_type: GOES | 1, flags: 1 << 22 | 1 << 18, ..EventAttr::default() };
+        let attr = EventAttr { sample_type: REMOVED | 1, flags: 1 << 22 | 1 << 18, ..EventAttr::default() };
         attr_bytes[..8].copy_from_slice(&[1, 0, 0, 0, 104, 0, 0, 0]);
         let mut event = Event { attr, attr_bytes, ids: Vec::new(), name: String::new() };
         plain_chains(&mut event, Endian::Little);

@@ -14,7 +14,7 @@ pub struct FileSection {
 }
 
 impl FileSection {
-    /// Offset just past its last byte. Saturates on nonsense.
+    /// The offset after the last byte of the section; `u64::MAX` if it is larger than that.
     pub fn end(self) -> u64 {
         self.offset.saturating_add(self.size)
     }
@@ -78,11 +78,13 @@ impl Header {
         let endian = match head.first_chunk::<8>() {
             Some(b"PERFILE2") => Endian::Little,
             Some(b"2ELIFREP") => Endian::Big,
-            Some(b"PERFFILE") => return Err(Error::new("jitgraft does not read perf.data version 1 (Linux 2.6)").at(0)),
+            Some(b"PERFFILE") => {
+                return Err(Error::new("jitgraft does not read perf.data version 1 (Linux 2.6)").at_offset(0));
+            }
             _ if head.is_empty() => return Err(Error::new("is empty: nothing was recorded")),
             _ => {
                 let why = "is not a perf.data file: it does not start with PERFILE2";
-                return Err(Error::new(why).at(0));
+                return Err(Error::new(why).at_offset(0));
             }
         };
         let mut cursor = Cursor::new(head, 0, endian);
@@ -92,14 +94,16 @@ impl Header {
             return Ok(Self::pipe(endian));
         }
         if size < FILE_HEADER {
-            return Err(Error::new(format!("header size is {size}, neither 16 (pipe) nor at least 104 (file)")).at(8));
+            return Err(
+                Error::new(format!("header size is {size}, neither 16 (pipe) nor at least 104 (file)")).at_offset(8)
+            );
         }
         if (head.len() as u64) < FILE_HEADER {
             let why = format!(
                 "the file is truncated: it has {} bytes, and the header alone has {FILE_HEADER}; record again",
                 head.len()
             );
-            return Err(Error::new(why).at(head.len() as u64));
+            return Err(Error::new(why).at_offset(head.len() as u64));
         }
         let attr_entry_size = cursor.u64("attr size")?;
         let attrs = FileSection::parse(&mut cursor, "attrs section")?;
@@ -134,17 +138,20 @@ impl Header {
         let entry = self.attr_entry_size;
         if entry < ATTR_SIZE_MIN + SECTION {
             let least = ATTR_SIZE_MIN + SECTION;
-            return Err(Error::new(format!("attr size is {entry}, less than the {least} of the first version")).at(16));
+            return Err(
+                Error::new(format!("attr size is {entry}, less than the {least} of the first version")).at_offset(16)
+            );
         }
         if self.attrs.size == 0 || !self.attrs.size.is_multiple_of(entry) {
             let size = self.attrs.size;
-            return Err(
-                Error::new(format!("attrs section has {size} bytes, not a multiple of the attr size {entry}")).at(32)
-            );
+            return Err(Error::new(format!("attrs section has {size} bytes, not a multiple of the attr size {entry}"))
+                .at_offset(32));
         }
         if self.data.offset.checked_add(self.data.size).is_none() {
             let FileSection { offset, size } = self.data;
-            return Err(Error::new(format!("data section at {offset:#x} of {size:#x} bytes ends beyond 2^64")).at(40));
+            return Err(
+                Error::new(format!("data section at {offset:#x} of {size:#x} bytes ends beyond 2^64")).at_offset(40)
+            );
         }
         Ok(())
     }

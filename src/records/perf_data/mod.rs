@@ -41,7 +41,7 @@ mod walk;
 mod words;
 
 pub use attr::{Event, EventAttr};
-pub use bad_chain::{deferred_without_bad_entries, is_bad_entry, without_bad_entries};
+pub use bad_chain::{is_bad_entry, remove_bad_deferred_entries, remove_bad_entries};
 pub use code_address::CodeAddress;
 pub use compressed::{Decompressor, Packed, is_compressed};
 pub use convert::{attr_record, copies_stacks, with_chain};
@@ -51,7 +51,7 @@ pub use header::{FileSection, Form, Header, sniff};
 pub use linux_perf_data::Feature;
 pub use record::{BpfEvent, BuildIdRecord, Comm, Ksymbol, Mmap, Namespaces, Record, Task};
 pub use recording::{ReadAt, Recording};
-pub use rewrite::{Edit, EditSink, Edits, Features, Front, front_can_stay, leave_pipe, moved, pipe_front};
+pub use rewrite::{Edit, EditSink, Edits, Features, Front, front_can_stay, leave_pipe, moved_offset, pipe_front};
 pub use sample::{
     Branch, Branches, ChainContext, ReadValue, ReadValues, Registers, Sample, StackCopy, USER_DEFERRED, is_context,
 };

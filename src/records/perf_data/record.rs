@@ -41,7 +41,7 @@ pub enum Record<'data> {
     BuildId(BuildIdRecord<'data>),
     /// Number of records for which the kernel's buffer had no room.
     Lost(u64),
-    /// Number of lost samples. LOST records may report the same loss.
+    /// Number of lost samples. LOST records may report the loss of the same samples.
     LostSamples(u64),
     /// Any other record type.
     Other,
@@ -86,9 +86,9 @@ impl Mmap<'_> {
     /// Encodes an MMAP2 record. `trailer` is the sample ID to append, if any, and the event's `sample_type`. Returns
     /// `None` if the path is too long for a record.
     pub fn to_mmap2(&self, trailer: Option<(&SampleId, u64)>, endian: Endian) -> Option<Vec<u8>> {
-        // Reserves room for the fixed fields and the longest trailer, because a hundred thousand of these may be
+        // Reserves room for the fixed fields and the longest trailer: up to a hundred thousand such records are
         // written.
-        let mut body = ByteWriter::behind(Vec::with_capacity(128 + self.path.len()), endian);
+        let mut body = ByteWriter::append_to(Vec::with_capacity(128 + self.path.len()), endian);
         body.u32(self.pid.0.cast_unsigned()).u32(self.tid.0.cast_unsigned());
         body.u64(self.addr.0).u64(self.len).u64(self.pgoff);
         let id = self.build_id.as_ref().map_or(&[][..], BuildId::as_bytes);
@@ -327,7 +327,7 @@ fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {
 fn build_id<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<BuildIdRecord<'data>> {
     let pid = pid(body)?;
     let bytes = body.bytes(24, "build ID")?;
-    // Recorders that don't set the bit predate the size byte; they always wrote 20 bytes.
+    // Recorders that don't set this bit don't write the size either. They always wrote 20 bytes.
     let sized = raw.misc & abi::PERF_RECORD_MISC_BUILD_ID_SIZE != 0;
     let size = if sized { usize::from(bytes[20]).min(20) } else { 20 };
     Ok(BuildIdRecord { pid, build_id: BuildId::new(&bytes[..size]), path: text(body), cpumode: cpumode(raw.misc) })

@@ -94,7 +94,7 @@ impl Recording {
         let (FileSection { offset, size }, entry_size) = (self.header.attrs, self.header.attr_entry_size);
         if self.header.attrs.end() > len {
             let message = format!("attrs section at {offset:#x} of {size} bytes ends beyond the file's {len} bytes");
-            return Err(Error::new(message).at(24));
+            return Err(Error::new(message).at_offset(24));
         }
         let entries = read_at(offset, size)?;
         let mut cursor = Cursor::new(&entries, offset, self.header.endian);
@@ -104,7 +104,7 @@ impl Recording {
             let ids = FileSection::parse(&mut cursor, "ids section")?;
             if ids.end() > len {
                 return Err(Error::new(format!("ids section at {:#x} ends beyond the file's {len} bytes", ids.offset))
-                    .at(base + entry_size - 16));
+                    .at_offset(base + entry_size - 16));
             }
             self.attrs_end = self.attrs_end.max(ids.end());
             let ids = parse_ids(&read_at(ids.offset, ids.size)?, ids.offset, self.header.endian);
@@ -135,7 +135,9 @@ impl Recording {
                 }
                 Err(error) => {
                     let what = format!("feature section {} and what follows it", Feature(number));
-                    warnings.push(Error::new(format!("{what} cannot be read")).because(error).at(entry).into_warning());
+                    warnings.push(
+                        Error::new(format!("{what} cannot be read")).because(error).at_offset(entry).into_warning(),
+                    );
                     break;
                 }
             }
@@ -177,7 +179,7 @@ impl Recording {
 
     fn absorb_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let base = body.offset();
-        // The attr states its own length; the rest of the record is event IDs.
+        // The attr states its own length. The IDs of the event fill the rest of the record.
         let mut peek = body;
         peek.u32("attr type")?;
         let size = u64::from(peek.u32("attr size")?).max(ATTR_SIZE_MIN);
@@ -253,7 +255,7 @@ impl Recording {
     pub fn sample<'data>(&self, record: &RawRecord<'data>) -> Result<Sample<'data>> {
         let index = self.event_of(record).unwrap_or(0);
         let Some(event) = self.events.get(index) else {
-            return Err(Error::new("a sample before any event was described").at(record.offset));
+            return Err(Error::new("a sample before any event was described").at_offset(record.offset));
         };
         let mut sample = Sample::parse(record, index, &event.attr)?;
         if event.is_off_cpu_raw() {
@@ -350,7 +352,9 @@ fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
     if end > len {
         let missing = end - len;
         warnings.push(
-            Error::new(format!("the file is truncated: {missing} bytes of records are missing")).at(len).into_warning(),
+            Error::new(format!("the file is truncated: {missing} bytes of records are missing"))
+                .at_offset(len)
+                .into_warning(),
         );
     }
     end.min(len)

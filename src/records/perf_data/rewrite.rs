@@ -90,7 +90,7 @@ pub struct Front {
 impl Front {
     /// Keeps everything before the records (`bytes`) of a recording in file form. Only the data size and the feature
     /// bits are updated.
-    pub fn kept(recording: &Recording, bytes: &[u8], data_size: u64, features: &Features) -> Self {
+    pub fn keep(recording: &Recording, bytes: &[u8], data_size: u64, features: &Features) -> Self {
         let mut front = Self { bytes: bytes.to_vec() };
         front.put(48, 8, data_size, recording.header.endian);
         front.put_features(recording, features);
@@ -98,11 +98,11 @@ impl Front {
     }
 
     /// Builds header, attrs and IDs for a recording that was not in file form.
-    pub fn made(recording: &Recording, data_size: u64, features: &Features) -> Self {
+    pub fn build(recording: &Recording, data_size: u64, features: &Features) -> Self {
         let endian = recording.header.endian;
         let attr_size = recording.events.iter().map(|event| event.attr_bytes.len()).max().unwrap_or_default();
         let entry_size = attr_size + 16;
-        let mut ids = ByteWriter::behind(vec![0; FILE_HEADER as usize], endian);
+        let mut ids = ByteWriter::append_to(vec![0; FILE_HEADER as usize], endian);
         let mut entries = ByteWriter::new(endian);
         for event in &recording.events {
             let mut attr = event.attr_bytes.clone();
@@ -164,7 +164,7 @@ const MAX_GAP: u64 = 128 * 16;
 
 impl Features {
     /// The features of a recording, unchanged.
-    pub fn of(recording: &Recording) -> Self {
+    pub fn from_recording(recording: &Recording) -> Self {
         let sections = recording.features.iter().map(|(&feature, section)| (feature, section.bytes.clone())).collect();
         let first = recording.features.values().map(|feature| feature.offset).min();
         let table = recording.header.data.end().saturating_add(recording.features.len() as u64 * 16);
@@ -186,7 +186,7 @@ impl Features {
 
     /// Encodes everything after the records in file form: the feature table, then the sections. `at` is the file offset
     /// at which the table begins.
-    pub fn behind_data(&self, at: u64, endian: Endian) -> Vec<u8> {
+    pub fn encode(&self, at: u64, endian: Endian) -> Vec<u8> {
         let mut offset = at + self.sections.len() as u64 * 16 + self.gap;
         let mut table = ByteWriter::new(endian);
         for section in self.sections.values() {
@@ -202,7 +202,7 @@ impl Features {
 
 /// The new file offset of an AUXTRACE record that was at `offset`. The record stream began at `old_start` and now
 /// begins at `new_start`.
-pub fn moved(edits: &Edits, offset: u64, old_start: u64, new_start: u64) -> u64 {
+pub fn moved_offset(edits: &Edits, offset: u64, old_start: u64, new_start: u64) -> u64 {
     offset.wrapping_add(edits.shift(offset)).wrapping_sub(old_start).wrapping_add(new_start)
 }
 
@@ -231,7 +231,7 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
         }
     };
     for event in &recording.events {
-        let mut body = ByteWriter::behind(event.attr_bytes.clone(), endian);
+        let mut body = ByteWriter::append_to(event.attr_bytes.clone(), endian);
         for &id in &event.ids {
             body.u64(id);
         }
@@ -317,9 +317,9 @@ mod tests {
         edits.apply(0..9, &mut out).unwrap();
         assert_eq!(out.1, b"01ABC58Z");
         assert_eq!(edits.new_len(9), 8);
-        assert_eq!(moved(&edits, 5, 0, 100), 105);
-        assert_eq!(moved(&edits, 8, 0, 100), 106);
-        assert_eq!(moved(&edits, 1, 0, 0), 1);
+        assert_eq!(moved_offset(&edits, 5, 0, 100), 105);
+        assert_eq!(moved_offset(&edits, 8, 0, 100), 106);
+        assert_eq!(moved_offset(&edits, 1, 0, 0), 1);
     }
 
     #[test]

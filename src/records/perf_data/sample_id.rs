@@ -112,7 +112,7 @@ mod tests {
             | abi::PERF_SAMPLE_IDENTIFIER
             | abi::PERF_SAMPLE_CALLCHAIN;
         for endian in [Endian::Little, Endian::Big] {
-            let mut written = ByteWriter::behind(vec![0xee; 24], endian);
+            let mut written = ByteWriter::append_to(vec![0xee; 24], endian);
             id.write(bits, &mut written);
             let bytes = written.finish();
             assert_eq!(bytes.len(), 24 + SampleId::size(bits));

@@ -135,12 +135,12 @@ fn parse_file(mut body: Cursor<'_>) -> Result<FileEntry> {
 }
 
 fn parse_file2(body: Cursor<'_>) -> Result<FileEntry> {
-    parse_file_message(body.rest()).map_err(|error| error.at(body.offset()))
+    parse_file_message(body.rest()).map_err(|error| error.at_offset(body.offset()))
 }
 
 fn parse_file_message(message: &[u8]) -> Result<FileEntry> {
     let mut file = FileEntry::default();
-    for field in Fields::of(message) {
+    for field in Fields::new(message) {
         match field? {
             (1, path) => file.path = path.bytes().to_vec(),
             (2, kind) => file.kind = kind.number(),
@@ -148,7 +148,7 @@ fn parse_file_message(message: &[u8]) -> Result<FileEntry> {
             (4, symbol) => file.symbols.push(parse_symbol(symbol.bytes())?),
             (6 | 7, details) => {
                 let mut offset = 0;
-                for field in Fields::of(details.bytes()) {
+                for field in Fields::new(details.bytes()) {
                     if let (1, value) = field? {
                         offset = value.number();
                     }
@@ -163,7 +163,7 @@ fn parse_file_message(message: &[u8]) -> Result<FileEntry> {
 
 fn parse_symbol(message: &[u8]) -> Result<RecordedSymbol> {
     let mut symbol = RecordedSymbol { addr: 0, len: 0, name: Box::default() };
-    for field in Fields::of(message) {
+    for field in Fields::new(message) {
         match field? {
             (1, addr) => symbol.addr = addr.number(),
             (2, len) => symbol.len = len.number() & u64::from(u32::MAX),

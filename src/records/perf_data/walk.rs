@@ -62,7 +62,7 @@ impl<'data> RawRecord<'data> {
         Cursor::new(&self.bytes[HEADER..], self.offset + HEADER as u64, self.endian)
     }
 
-    /// File offset just past the record and its payload. Saturates if the payload size is nonsense.
+    /// The file offset after the record and its payload; `u64::MAX` if it is larger than that.
     #[inline]
     pub fn end(&self) -> u64 {
         (self.offset + self.bytes.len() as u64).saturating_add(self.payload)
@@ -72,7 +72,7 @@ impl<'data> RawRecord<'data> {
 /// Encodes a record. `None` if it is longer than a record can be.
 pub fn record(kind: u32, misc: u16, body: &[u8], endian: Endian) -> Option<Vec<u8>> {
     let size = u16::try_from(body.len() + 8).ok()?;
-    let mut record = ByteWriter::behind(Vec::with_capacity(size.into()), endian);
+    let mut record = ByteWriter::append_to(Vec::with_capacity(size.into()), endian);
     record.u32(kind).u16(misc).u16(size).bytes(body);
     Some(record.finish())
 }
@@ -128,7 +128,7 @@ impl<'data> Records<'data> {
     pub fn stop(&self) -> Stop {
         let offset = self.base.saturating_add(self.at);
         match self.rest().map(|rest| RawRecord::read(rest, offset, self.endian)) {
-            Some(Err(0)) => Stop::Damage(Error::new("record size is less than its 8-byte header").at(offset)),
+            Some(Err(0)) => Stop::Damage(Error::new("record size is less than its 8-byte header").at_offset(offset)),
             _ => Stop::Next(offset),
         }
     }

@@ -47,8 +47,8 @@ impl<'data> Words<'data> {
         words.get(index).map(|word| self.endian.u64(*word))
     }
 
-    /// Calls `act` for the words of the list. Each block of `N` words is skipped unless `asked_for` selects it. The
-    /// words after the last whole block are never skipped.
+    /// Calls `act` for the words of the list, in order. Skips each block of `N` words that `asked_for` rejects. The
+    /// last words, which don't fill a block, are never skipped.
     #[inline]
     pub fn for_each_in<const N: usize>(self, asked_for: impl Fn(&[u64; N]) -> bool, mut act: impl FnMut(u64)) {
         let (words, _) = self.bytes.as_chunks::<8>();
@@ -66,7 +66,7 @@ impl<'data> Words<'data> {
         rest.iter().for_each(|word| act(read(word)));
     }
 
-    /// Number of words at the ends of two lists that are equal.
+    /// How many words at the end of both lists are the same.
     pub fn same_at_end(self, other: Self) -> usize {
         let ((own, _), (other, _)) = (self.bytes.as_chunks::<8>(), other.bytes.as_chunks::<8>());
         own.iter().rev().zip(other.iter().rev()).take_while(|(own, other)| own == other).count()

@@ -27,8 +27,9 @@ pub(super) fn is_field_line(line: &[u8]) -> bool {
     }
 }
 
-/// True if a line indented by blanks holds one of these fields: registers, instructions, physical address, page size,
-/// branches, BPF output, replaced code. `text` is the line without blanks around it, and `columns` its length with them.
+/// True if a line that is indented by blanks holds one of the following fields: registers, instructions, physical
+/// address, page size, branches, BPF output, replaced code. `text` is the line without the blanks around it, and
+/// `columns` is the length of the line with them.
 fn is_fields(text: &[u8], columns: usize) -> bool {
     const BEGINNINGS: [&[u8]; 8] =
         [b"ABI:", b"insn:", b"ilen:", b"IPC:", b"BPF output:", b"BPF string:", b"old bytes:", b"new bytes:"];
@@ -47,7 +48,7 @@ fn is_fields(text: &[u8], columns: usize) -> bool {
     is_hex(first) && is_alone
 }
 
-/// True for a line of branches. Their functions are printed as they are, and may contain blanks.
+/// True for a line of branches. The names of their functions may contain blanks.
 fn is_branch_line(text: &[u8]) -> bool {
     let mut words = text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     !words.clone().next().is_none_or(is_hex) && words.any(is_branch)

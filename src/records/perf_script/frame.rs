@@ -164,8 +164,8 @@ pub(super) fn parse_one_line_header(line: &[u8]) -> Option<Header<'_>> {
     if is_sample { Some(header) } else { None }
 }
 
-/// How many numbers of a line may be tried as the address of its frame. perf prints fewer numbers before a frame; the
-/// limit bounds the time that nonsense can take.
+/// How many numbers in a line are tried as the address of the line's frame. perf prints fewer numbers before a frame.
+/// The limit bounds the time for nonsense.
 const MOST_NUMBERS: usize = 16;
 
 /// Last address of the first page. Addresses up to it are never code.
@@ -178,10 +178,9 @@ pub(super) const ADDRESS_WIDTH: usize = 16;
 pub(super) fn is_padded_address(text: &[u8], columns: usize) -> bool {
     let number = text.trim_ascii_start();
     let blanks = text.len() - number.len();
-    let is_end = |rest: &[u8]| rest.first().is_none_or(u8::is_ascii_whitespace);
-    address(number).is_some_and(|(addr, rest)| {
-        addr > FIRST_PAGE && is_end(rest) && blanks > 0 && text.len() - rest.len() >= columns
-    })
+    let Some((addr, rest)) = address(number) else { return false };
+    let is_word = rest.first().is_none_or(u8::is_ascii_whitespace);
+    addr > FIRST_PAGE && is_word && blanks > 0 && text.len() - rest.len() >= columns
 }
 
 fn is_number(word: &[u8]) -> bool {

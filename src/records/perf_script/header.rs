@@ -47,11 +47,13 @@ impl<'a> Header<'a> {
     /// True if a line can be a header and has a time.
     pub(super) fn has_time(line: &'a [u8]) -> bool {
         // A cheap test first: the line is only parsed word by word if one of its words ends like a time.
-        let ends_time = |colon: usize| {
+        for colon in memchr::memchr_iter(b':', line) {
             let follows_digit = colon > 0 && line[colon - 1].is_ascii_digit();
-            follows_digit && line.get(colon + 1).is_none_or(u8::is_ascii_whitespace)
-        };
-        memchr::memchr_iter(b':', line).any(ends_time) && Self::parse(line).is_some_and(|header| header.time.is_some())
+            if follows_digit && line.get(colon + 1).is_none_or(u8::is_ascii_whitespace) {
+                return Self::parse(line).is_some_and(|header| header.time.is_some());
+            }
+        }
+        false
     }
 
     /// Parses a line that must be a header because frames follow directly. Depending on `-F`, it may lack time and
@@ -102,7 +104,7 @@ impl<'a> Header<'a> {
                 && let Some((time, nanos)) = parse_any_time(line, word)
             {
                 let (comm_end, Ids { pid, tid }) = ids.unwrap_or_default();
-                let comm = without_guest(line[..comm_end].trim_ascii());
+                let comm = strip_guest(line[..comm_end].trim_ascii());
                 let rest = &line[start + word.len()..];
                 return Some(Self { comm, pid, tid, cpu, time: Some(time), nanos, rest, ..Self::default() });
             } else if let Some(found) = parse_ids(word) {
@@ -137,7 +139,7 @@ impl<'a> Header<'a> {
                 cpu = Some(number);
             } else if is_event(word) {
                 let (range, Ids { pid, tid }) = ids?;
-                let comm = without_guest(line[..range.start].trim_ascii());
+                let comm = strip_guest(line[..range.start].trim_ascii());
                 return Some(Self { comm, pid, tid, cpu, rest: &line[range.end..], ..Self::default() });
             } else if numbers == 0 || !is_misc(word) && !is_time_of_day(word) {
                 numbers = 0;
@@ -234,7 +236,7 @@ fn is_event(word: &[u8]) -> bool {
 }
 
 /// Removes what perf prints before the command name for the guest of a virtual machine (`VM:12345 VCPU:001`).
-fn without_guest(comm: &[u8]) -> &[u8] {
+fn strip_guest(comm: &[u8]) -> &[u8] {
     let mut comm = comm;
     for word in [&b"VM:"[..], b"VCPU:"] {
         if let Some(rest) = comm.strip_prefix(word) {

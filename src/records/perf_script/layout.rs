@@ -29,12 +29,18 @@ pub enum SampleStart {
 impl Layout {
     /// Detects the layout of a text that begins with `head`.
     pub fn detect(head: &[u8]) -> Self {
-        let lines = || first_lines(complete_lines(head));
-        let below = || lines().skip(1).chain([&b""[..]]);
-        let indent = lines().zip(below()).find_map(|(line, below)| document_indent(line, below)).unwrap_or_default();
+        // Each of the first lines, with the line below it.
+        let mut lines: Vec<(&[u8], &[u8])> = Vec::new();
+        for line in first_lines(complete_lines(head)) {
+            if let Some((_, below)) = lines.last_mut() {
+                *below = line;
+            }
+            lines.push((line, &b""[..]));
+        }
+        let indent = lines.iter().find_map(|&(line, below)| document_indent(line, below)).unwrap_or_default();
         let mut frames: usize = 0;
         let mut is_each_alone = true;
-        for (line, below) in lines().zip(below()) {
+        for (line, below) in lines {
             let line = line.strip_prefix(indent).unwrap_or(line);
             let below = below.strip_prefix(indent).unwrap_or(below);
             // A header may begin with digits, as an address does: ` 4711 250000 cycles:`.
@@ -50,10 +56,11 @@ impl Layout {
                 break;
             }
         }
-        let has_empty_lines = || memchr::memmem::find(head, b"\n\n").or(memchr::memmem::find(head, b"\n\r\n"));
+        let has_empty_line =
+            memchr::memmem::find(head, b"\n\n").is_some() || memchr::memmem::find(head, b"\n\r\n").is_some();
         let sample_start = match frames {
             0 => SampleStart::Header,
-            _ if is_each_alone && has_empty_lines().is_none() => SampleStart::OnlyFrame,
+            _ if is_each_alone && !has_empty_line => SampleStart::OnlyFrame,
             _ => SampleStart::Frame,
         };
         Self { indent: indent.into(), sample_start }

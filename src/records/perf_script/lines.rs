@@ -10,7 +10,7 @@ use super::frame::{ADDRESS_WIDTH, Frame, UNKNOWN, parse_one_line_header};
 use super::header::Header;
 use super::layout::{Layout, SampleStart};
 use super::record_lines::is_record_line;
-use crate::bytes::lines::without_mark;
+use crate::bytes::lines::strip_mark;
 use std::ops::Range;
 
 /// What a line is.
@@ -29,7 +29,7 @@ pub(super) enum Line<'t> {
     Record,
     /// A comment, or another field of the sample above, such as its registers.
     Other,
-    /// None of these. Holds what is wrong with the line.
+    /// None of these kinds. Holds what is wrong with the line.
     Noise(&'static str),
 }
 
@@ -161,8 +161,8 @@ impl<'t, 'l> Lines<'t, 'l> {
         }
     }
 
-    /// Parses a header, and its frame if the sample is printed on one line. `is_below_field`: the line above holds another
-    /// field of the sample above.
+    /// Parses a header, and its frame if the sample is printed on one line. `is_below_field` says that the line above
+    /// holds another field of the sample above.
     fn parse_header(&self, line: &'t [u8], is_below_field: bool) -> Option<(Header<'t>, Option<Frame<'t>>)> {
         let below = &self.text[line_range(self.text, self.next, self.layout)];
         if let Some(header) = parse_full_header(line, below) {
@@ -183,7 +183,7 @@ impl<'t, 'l> Lines<'t, 'l> {
 fn line_range(text: &[u8], start: usize, layout: &Layout) -> Range<usize> {
     let start = start.min(text.len());
     let end = line_end(text, start);
-    let line = without_mark(&text[start..end]);
+    let line = strip_mark(&text[start..end]);
     let line = line.strip_prefix(&*layout.indent).unwrap_or(line);
     let start = end - line.len();
     start..start + line.trim_ascii_end().len()
@@ -216,8 +216,9 @@ fn parse_full_header<'t>(line: &'t [u8], below: &[u8]) -> Option<Header<'t>> {
     parse_one_line_header(line)
 }
 
-/// Parses a header that is only recognized by the frame on the line below it. Depending on `-F`, it may hold little more
-/// than a command name. `in_sample`: the line is in a sample, and may be a field or source line of that sample.
+/// Parses a header that is only recognized by the frame on the line below it. Depending on `-F`, it may hold little
+/// more than a command name. `in_sample` says that the line is in a sample, and may be a field or source line of that
+/// sample.
 fn parse_header_above_stack<'t>(line: &'t [u8], below: &[u8], in_sample: bool) -> Option<Header<'t>> {
     let is_of_sample = in_sample && (is_field_line(line) || is_source_line(line));
     let is_frame = Frame::parse_indented(line).is_some_and(|frame| frame.symbol != UNKNOWN || frame.dso.is_some());
@@ -279,7 +280,7 @@ fn last_header(buffer: &[u8], layout: &Layout) -> usize {
     0
 }
 
-/// True if a line is a header, whatever the lines before those directly above and below it are.
+/// True if a line is a header. Only the lines directly above and below it are looked at.
 fn is_header(line: &[u8], below: &[u8], above: &[u8]) -> bool {
     if is_usual_frame(line)
         || is_record_line(line)

@@ -1,9 +1,10 @@
-//! Writes what perf script prints for samples of memory accesses and of BPF programs besides their frames
-//! (tools/perf/builtin-script.c, `process_event`): where the data were, latencies, page sizes, control groups, bytes.
+//! Writes the values that perf script prints besides the frames for samples of memory accesses and for output of BPF
+//! programs (tools/perf/builtin-script.c, `process_event`): where the data were, latencies, page sizes, control groups,
+//! bytes.
 
 use super::output_fields::{Fields, put};
 
-/// The measured values of a sample; `None` if its event doesn't record them.
+/// What was measured about a sample. Values that the event doesn't record are `None`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Measured<'a> {
     /// Where the accessed data came from (`union perf_mem_data_src`).
@@ -45,7 +46,7 @@ impl Measured<'_> {
 }
 
 /// Appends the values that are printed on the sample's first line.
-pub(super) fn before_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>) {
+pub(super) fn write_before_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>) {
     if let (true, Some(data_src)) = (fields.data_src, measured.data_src) {
         put(out, format_args!("{:1$}", data_src_text(data_src), measured.data_src_width));
     }
@@ -65,7 +66,7 @@ pub(super) fn before_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measur
 }
 
 /// Appends the values that are printed after the frames, registers and branches.
-pub fn behind_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>) {
+pub fn write_after_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>) {
     if let (true, Some(bytes)) = (fields.bpf_output, measured.bpf_output) {
         put_bpf_output(out, bytes);
     }

@@ -183,14 +183,14 @@ impl Fields {
     /// The fields to print for tracepoints. The period is only printed if `-F` lists it. Addresses are printed if `-F`
     /// lists them or, without `-F`, if the samples have call chains.
     #[must_use]
-    pub fn of_tracepoints(self, have_call_chains: bool) -> Self {
+    pub fn tracepoint_fields(self, have_call_chains: bool) -> Self {
         let ip = if self.is_given { self.asks_ip } else { have_call_chains };
         Self { period: self.asks_period, ip, ..self }
     }
 
     /// True if any of the fields needs more of a sample than its header and frames.
     #[must_use]
-    pub fn are_beside_frames(self) -> bool {
+    pub fn need_other_fields(self) -> bool {
         let access = self.addr || self.data_src || self.weight || self.ins_lat || self.retire_lat || self.phys_addr;
         access || self.iregs || self.uregs || self.cgroup || self.misc || self.data_page_size || self.code_page_size
     }
@@ -198,7 +198,7 @@ impl Fields {
     /// The fields to print for raw hardware events (`PERF_TYPE_RAW`). Without `-F` these include everything about the
     /// memory access.
     #[must_use]
-    pub fn of_raw_events(self) -> Self {
+    pub fn raw_event_fields(self) -> Self {
         if self.is_given {
             return self;
         }

@@ -91,8 +91,8 @@ impl PartReader {
 struct LineMemo {
     /// Ranges of `frames`.
     lines: FxHashMap<Box<[u8]>, Range<u32>>,
-    /// The frames of all lines. Those of a line are leaf first; most lines have one, but a Java symbol can list inlined
-    /// calls.
+    /// The frames of all remembered lines. Most lines have one frame, but a Java symbol can list inlined calls; the
+    /// innermost frame is then first.
     frames: Vec<FrameId>,
     /// Total length of the lines in bytes.
     len: usize,
@@ -196,13 +196,13 @@ impl<'t, 'p> TextReader<'t, 'p> {
                 }
                 match self.sample {
                     Some(_) => self.read_frame_line(frame),
-                    None => self.skipped.add(Error::new("a frame without a sample above it").at(offset)),
+                    None => self.skipped.add(Error::new("a frame without a sample above it").at_offset(offset)),
                 }
             }
             Line::Source(source) => self.read_source_line(source),
             Line::Record => self.facts.apply(text),
             Line::Other => {}
-            Line::Noise(why) => self.skipped.add(Error::new(why).at(offset)),
+            Line::Noise(why) => self.skipped.add(Error::new(why).at_offset(offset)),
         }
     }
 

@@ -8,7 +8,7 @@
 //! A sample without a call chain is one line, and its command name is padded to 16 columns. Addresses are absolute, as
 //! perf prints them since about 6.17; older versions print addresses in files relative to the file.
 
-use super::measured::{Measured, before_frames};
+use super::measured::{Measured, write_before_frames};
 pub use super::output_fields::Fields;
 use super::output_fields::put;
 use crate::model::backing::base_name;
@@ -116,7 +116,7 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
         put(out, format_args!("{addr:16x}"));
         out.extend_from_slice(header.addr_symbol);
     }
-    before_frames(out, fields, &header.measured);
+    write_before_frames(out, fields, &header.measured);
     if fields.ip && header.chain {
         out.push(b'\n');
     } else if fields.ip {

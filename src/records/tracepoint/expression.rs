@@ -455,23 +455,23 @@ fn tokens(line: &str) -> Option<Vec<Token>> {
         if byte.is_ascii_whitespace() {
             rest = &rest[1..];
         } else if byte == b'"' {
-            let (text, behind) = quoted(&rest[1..], b'"')?;
+            let (text, after) = quoted(&rest[1..], b'"')?;
             tokens.push(Token::Text(text));
-            rest = behind;
+            rest = after;
         } else if byte == b'\'' {
-            let (text, behind) = quoted(&rest[1..], b'\'')?;
+            let (text, after) = quoted(&rest[1..], b'\'')?;
             tokens.push(Token::Number((*text.first()?).into()));
-            rest = behind;
+            rest = after;
         } else if byte.is_ascii_alphanumeric() || byte == b'_' {
             let len = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
-            let (word, behind) = rest.split_at(len);
+            let (word, after) = rest.split_at(len);
             let word = std::str::from_utf8(word).ok()?;
             tokens.push(if byte.is_ascii_digit() {
                 Token::Number(number(word)?)
             } else {
                 Token::Word(word.to_owned())
             });
-            rest = behind;
+            rest = after;
         } else {
             let sign = SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes()))?;
             tokens.push(Token::Sign(sign));
@@ -487,12 +487,12 @@ fn quoted(bytes: &[u8], quote: u8) -> Option<(Vec<u8>, &[u8])> {
     let mut text = Vec::new();
     let mut rest = bytes;
     loop {
-        let (&byte, behind) = rest.split_first()?;
-        rest = behind;
+        let (&byte, after) = rest.split_first()?;
+        rest = after;
         match byte {
             b'\\' => {
-                let (&escaped, behind) = rest.split_first()?;
-                rest = behind;
+                let (&escaped, after) = rest.split_first()?;
+                rest = after;
                 text.push(match escaped {
                     b'n' => b'\n',
                     b't' => b'\t',

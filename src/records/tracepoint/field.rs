@@ -22,11 +22,11 @@ pub(super) struct Field {
 pub(super) enum Place {
     /// The data is in the field itself.
     Inline,
-    /// The data are elsewhere in the raw data. The lower half of the field is their offset, the upper half their length
-    /// in bytes (`__data_loc`).
-    At,
-    /// Like [`Self::At`], but the offset counts from the end of the field (`__rel_loc`).
-    Behind,
+    /// The data are elsewhere in the raw data. The lower half of the field's value is their offset, the upper half
+    /// their length in bytes (`__data_loc`).
+    AtOffset,
+    /// Like [`Self::AtOffset`], but the offset counts from the end of the field (`__rel_loc`).
+    AfterField,
 }
 
 impl Field {
@@ -46,14 +46,14 @@ impl Field {
         }
         let (offset, size): (usize, usize) = (offset?, size?);
         let place = match declaration.split_whitespace().next()? {
-            "__data_loc" => Place::At,
-            "__rel_loc" => Place::Behind,
+            "__data_loc" => Place::AtOffset,
+            "__rel_loc" => Place::AfterField,
             _ => Place::Inline,
         };
         let declaration = declaration.trim_start_matches("__data_loc").trim_start_matches("__rel_loc").trim();
         let (kind, name, length) = match place {
             // The brackets follow the type: `char[] name`.
-            Place::At | Place::Behind => {
+            Place::AtOffset | Place::AfterField => {
                 let (kind, name) = declaration.rsplit_once([' ', ']'])?;
                 (kind.split('[').next()?, name, Some(""))
             }

@@ -82,8 +82,8 @@ impl PrintLine {
         let mut arguments = parser.arguments()?.into_iter();
         let (mut pieces, mut text) = (Vec::new(), Vec::new());
         let mut rest = &format[..];
-        while let Some((&byte, behind)) = rest.split_first() {
-            rest = behind;
+        while let Some((&byte, after)) = rest.split_first() {
+            rest = after;
             match (byte, rest.first()) {
                 (b'%', Some(b'%')) => {
                     text.push(b'%');
@@ -112,7 +112,7 @@ impl Conversion {
     fn parse(rest: &mut &[u8], arguments: &mut impl Iterator<Item = Argument>) -> Option<Self> {
         let mut conversion = Self { bits: 32, ..Self::default() };
         loop {
-            let (&byte, behind) = rest.split_first()?;
+            let (&byte, after) = rest.split_first()?;
             match byte {
                 b'-' => conversion.left = true,
                 b'+' => conversion.plus = true,
@@ -121,16 +121,16 @@ impl Conversion {
                 b'0' => conversion.zeros = true,
                 _ => break,
             }
-            *rest = behind;
+            *rest = after;
         }
         conversion.width = Size::parse(rest, arguments)?;
-        if let Some(behind) = rest.strip_prefix(b".") {
-            *rest = behind;
+        if let Some(after) = rest.strip_prefix(b".") {
+            *rest = after;
             conversion.precision = Some(Size::parse(rest, arguments)?);
         }
         loop {
-            let (&byte, behind) = rest.split_first()?;
-            *rest = behind;
+            let (&byte, after) = rest.split_first()?;
+            *rest = after;
             match byte {
                 // C knows `h` and `hh` only; a recording may say anything.
                 b'h' => conversion.bits = (conversion.bits / 2).max(8),
@@ -172,13 +172,13 @@ const ADDRESSES: &[(&[u8], u8)] =
 
 impl Size {
     fn parse(rest: &mut &[u8], arguments: &mut impl Iterator<Item = Argument>) -> Option<Self> {
-        if let Some(behind) = rest.strip_prefix(b"*") {
-            *rest = behind;
+        if let Some(after) = rest.strip_prefix(b"*") {
+            *rest = after;
             return Some(Self::Value(arguments.next()?));
         }
         let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-        let (number, behind) = rest.split_at(digits);
-        *rest = behind;
+        let (number, after) = rest.split_at(digits);
+        *rest = after;
         if digits == 0 {
             return Some(Self::None);
         }

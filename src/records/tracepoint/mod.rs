@@ -47,7 +47,7 @@ impl TracepointFormats {
     pub fn parse(bytes: &[u8], base: u64, skipped: &mut Skipped) -> Result<Self> {
         let mut cursor = Cursor::new(bytes, base, Endian::Little);
         if cursor.bytes(10, "magic")? != b"\x17\x08\x44tracing" {
-            return Err(Error::new("TRACING_DATA does not start with its magic").at(base));
+            return Err(Error::new("TRACING_DATA does not start with its magic").at_offset(base));
         }
         cursor.cstr("version")?;
         let head = cursor.bytes(2, "byte order and size of long")?;
@@ -87,7 +87,7 @@ impl TracepointFormats {
         let text = cursor.bytes(size, "format")?;
         match TracepointFormat::parse(&String::from_utf8_lossy(text), self.kernel.long_size) {
             Some((id, format)) => _ = self.formats.insert(id, format),
-            None => skipped.add(Error::new("is not the format of a tracepoint").at(at)),
+            None => skipped.add(Error::new("is not the format of a tracepoint").at_offset(at)),
         }
         Ok(())
     }

@@ -102,7 +102,7 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
-    /// Evaluates a width or precision; `Some(None)` if there is none. `None` if its argument isn't a number.
+    /// Evaluates a width or precision. `Some(None)` if the conversion has none, `None` if its argument isn't a number.
     fn size(&self, size: &Size) -> Option<Option<usize>> {
         Some(match size {
             Size::None => None,
@@ -152,8 +152,8 @@ impl<'a> TracepointRecord<'a> {
             // An inline field of size 0 extends to the end of the raw data.
             Place::Inline if field.size == 0 => (field.offset, self.raw.len().saturating_sub(field.offset)),
             Place::Inline => (field.offset, field.size),
-            Place::At => (offset, len),
-            Place::Behind => (field.offset + field.size + offset, len),
+            Place::AtOffset => (offset, len),
+            Place::AfterField => (field.offset + field.size + offset, len),
         }
     }
 
@@ -202,7 +202,7 @@ impl<'a> TracepointRecord<'a> {
             Argument::Field(field) => {
                 let field = self.field(*field)?;
                 if field.is_array {
-                    layout.text(until_nul(self.data(field)), out);
+                    layout.text(cut_at_nul(self.data(field)), out);
                 } else if field.size as u64 == self.kernel.long_size {
                     // The field is a pointer to a string in the kernel.
                     let addr = self.read(field.offset, field.size);
@@ -211,10 +211,10 @@ impl<'a> TracepointRecord<'a> {
                         None => put(out, format_args!("{addr:x}")),
                     }
                 } else {
-                    layout.text(until_nul(self.bytes(field.offset, field.size)), out);
+                    layout.text(cut_at_nul(self.bytes(field.offset, field.size)), out);
                 }
             }
-            Argument::Data(field) => layout.text(until_nul(self.data(self.field(*field)?)), out),
+            Argument::Data(field) => layout.text(cut_at_nul(self.data(self.field(*field)?)), out),
             Argument::Cut(_, operand) => self.text(operand, layout, out)?,
             Argument::Choice(condition, then, otherwise) => {
                 let chosen = if self.number(condition)? != 0 { then } else { otherwise };
@@ -368,7 +368,7 @@ impl<'a> TracepointRecord<'a> {
     fn print_field(&self, field: &Field, out: &mut Vec<u8>) {
         if field.is_array {
             let data = self.data(field);
-            let text = until_nul(data);
+            let text = cut_at_nul(data);
             let is_printable =
                 text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c));
             if field.is_text && !text.is_empty() && is_printable {
@@ -468,7 +468,7 @@ fn ipv6(bytes: &[u8]) -> Option<Ipv6Addr> {
     bytes.first_chunk::<16>().map(|bytes| Ipv6Addr::from(*bytes))
 }
 
-fn until_nul(bytes: &[u8]) -> &[u8] {
+fn cut_at_nul(bytes: &[u8]) -> &[u8] {
     memchr::memchr(0, bytes).map_or(bytes, |end| &bytes[..end])
 }
 

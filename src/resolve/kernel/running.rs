@@ -17,7 +17,7 @@ pub(super) struct RunningKernel {
 
 impl RunningKernel {
     pub(super) fn read() -> Self {
-        let release = io::of_system(Path::new("/proc/sys/kernel/osrelease")).ok();
+        let release = io::read_system_file(Path::new("/proc/sys/kernel/osrelease")).ok();
         Self { build_id: running_build_id(), release, kallsyms: PathBuf::from("/proc/kallsyms") }
     }
 
@@ -37,7 +37,7 @@ impl RunningKernel {
     /// under another kernel's build ID: `perf inject` stores the running kernel's list under the ID of whatever kernel
     /// was recorded.
     pub(super) fn has_list(&self, list: &[u8]) -> bool {
-        io::of_system(&self.kallsyms).is_ok_and(|own| is_same_kernel(list, &own))
+        io::read_system_file(&self.kallsyms).is_ok_and(|own| is_same_kernel(list, &own))
     }
 }
 
@@ -74,7 +74,7 @@ fn core_symbols(list: &[u8]) -> Vec<(u64, &[u8])> {
 
 /// The build ID of the running kernel; `None` if it cannot be read.
 pub fn running_build_id() -> Option<BuildId> {
-    note_build_id(&io::of_system(Path::new("/sys/kernel/notes")).ok()?)
+    note_build_id(&io::read_system_file(Path::new("/sys/kernel/notes")).ok()?)
 }
 
 /// Returns the build ID in a sequence of ELF notes, which is in a note of type 3 (`NT_GNU_BUILD_ID`). `None` if there

@@ -500,12 +500,12 @@ pub fn file_id(about: &Metadata) -> FileId {
 /// Reads the vDSO of the running kernel from this process's memory. `None` if that fails.
 pub fn read_running_vdso() -> Option<Image> {
     use std::os::unix::fs::FileExt;
-    let maps = io::text_of_system(Path::new("/proc/self/maps")).ok()?;
+    let maps = io::read_system_text(Path::new("/proc/self/maps")).ok()?;
     let line = maps.lines().find(|line| line.ends_with("[vdso]"))?;
     let (start, end) = line.split_whitespace().next()?.split_once('-')?;
     let (start, end) = (u64::from_str_radix(start, 16).ok()?, u64::from_str_radix(end, 16).ok()?);
     let mut bytes = vec![0; usize::try_from(end.checked_sub(start)?).ok()?];
-    io::open_of_system(Path::new("/proc/self/mem")).ok()?.read_exact_at(&mut bytes, start).ok()?;
+    io::open_system_file(Path::new("/proc/self/mem")).ok()?.read_exact_at(&mut bytes, start).ok()?;
     Image::new(Path::new("[vdso]"), io::Bytes::Owned(bytes)).ok()
 }
 

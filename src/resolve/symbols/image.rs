@@ -333,7 +333,7 @@ const LARGEST_SECTION: u64 = 4 << 30;
 
 fn parse(bytes: &[u8]) -> Result<object::File<'_>> {
     if !bytes.starts_with(&elf::ELFMAG) {
-        return Err(Error::new("not an ELF file").at(0));
+        return Err(Error::new("not an ELF file").at_offset(0));
     }
     object::File::parse(bytes).map_err(|error| Error::new("damaged ELF file").because(error))
 }

@@ -54,12 +54,12 @@ fn marker(pid: i32, path: &Path, time: u64) -> Marker {
 fn ask(
     processes: &Processes,
     options: &SourceOptions,
-    beside: &Path,
+    input_dir: &Path,
     questions: &[(i32, u64, u64)],
 ) -> (Vec<Option<String>>, Vec<String>, Vec<Account>) {
     let pool = Pool::new(NonZeroUsize::new(2)).unwrap();
     let mut warnings = Warnings::new();
-    let found = find(processes, options, Some(beside), &mut warnings);
+    let found = find(processes, options, Some(input_dir), &mut warnings);
     let loaded = found.load(processes, &pool, &mut warnings);
     let name = |&(pid, addr, time): &(i32, u64, u64)| {
         let hit = loaded.map.lookup(Pid(pid), Addr(addr), Some(Nanos(time)))?;

@@ -56,8 +56,9 @@ impl<'a> GivenList<'a> {
         list
     }
 
-    /// The files that may belong to a process, in the order of the options. If `is_shared`, several processes have this
-    /// ID in their namespaces; then only files that the user named for this process.
+    /// The files that may belong to the process with ID `pid`, in the order of the options: those that the user named
+    /// for it, and those that the user named for no particular process. If several processes have this ID in their own
+    /// namespaces (`is_shared`), only the former.
     pub(super) fn files_for(&self, pid: Pid, is_shared: bool) -> Vec<&'a GivenFile> {
         let mut indices: Vec<usize> = self.by_pid.get(&pid).cloned().unwrap_or_default();
         if !is_shared {

@@ -30,14 +30,14 @@ impl<'a> Markers<'a> {
     }
 
     /// The markers of a process, by time.
-    pub(super) fn of_process(&self, pid: Pid) -> &[&'a Marker] {
+    pub(super) fn process_markers(&self, pid: Pid) -> &[&'a Marker] {
         self.by_pid.get(&pid).map_or(&[], Vec::as_slice)
     }
 
     /// The file that a process mapped as its first marker with the process ID `inner` in its name; `None` if there is
     /// none or the file's identity wasn't recorded.
     pub(super) fn file_with_pid_in_name(&self, pid: Pid, inner: Pid) -> Option<FileId> {
-        self.of_process(pid).iter().find(|marker| inner_pid(&marker.path) == Some(inner))?.file
+        self.process_markers(pid).iter().find(|marker| inner_pid(&marker.path) == Some(inner))?.file
     }
 
     /// True if another process mapped a different file under the marker's path, so that the path doesn't identify the
@@ -106,8 +106,8 @@ mod tests {
         let markers = [marker(1, "/tmp/jit-1.dump", 7), marker(2, "/tmp/jit-1.dump", 8)];
         let processes = Processes { markers: markers.to_vec(), ..Processes::default() };
         let index = Markers::new(&processes);
-        assert_eq!(index.of_process(Pid(2)), [&markers[1]]);
+        assert_eq!(index.process_markers(Pid(2)), [&markers[1]]);
         assert_eq!(index.file_with_pid_in_name(Pid(2), Pid(1)), markers[1].file);
-        assert_eq!((index.file_with_pid_in_name(Pid(2), Pid(2)), index.of_process(Pid(3)).len()), (None, 0));
+        assert_eq!((index.file_with_pid_in_name(Pid(2), Pid(2)), index.process_markers(Pid(3)).len()), (None, 0));
     }
 }

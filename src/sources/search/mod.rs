@@ -86,9 +86,14 @@ const ROUNDS: &[for<'a> fn(&Search<'a>) -> Vec<Step<'a>>] = &[
     given::placed_objects,
 ];
 
-/// Finds and opens the sources for a recording. `beside` is the input's directory.
-pub fn find(processes: &Processes, options: &SourceOptions, beside: Option<&Path>, warnings: &mut Warnings) -> Found {
-    find_at(processes, options, &Site { beside, ..Site::default() }, warnings)
+/// Finds and opens the sources for a recording. `input_dir` is the input's directory.
+pub fn find(
+    processes: &Processes,
+    options: &SourceOptions,
+    input_dir: Option<&Path>,
+    warnings: &mut Warnings,
+) -> Found {
+    find_at(processes, options, &Site { input_dir, ..Site::default() }, warnings)
 }
 
 /// Like [`find`], if more is known about the input than its directory.
@@ -113,5 +118,12 @@ pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, 
     search.report_reused_pids();
     search.date_logs();
     let Search { scene: Scene { live, .. }, files, failed, .. } = search;
-    Found { files, failed, live, options: options.clone(), beside: site.beside.map(Path::to_owned), ..Found::none() }
+    Found {
+        files,
+        failed,
+        live,
+        options: options.clone(),
+        input_dir: site.input_dir.map(Path::to_owned),
+        ..Found::none()
+    }
 }

@@ -28,10 +28,10 @@ use std::time::{Duration, SystemTime};
 /// The maximum number of files to examine per directory, newest first: `/tmp` may contain the files of years.
 const MAX_PER_DIRECTORY: usize = 32;
 
-/// How much newer than the last sample a file may be: it may have been written when its process exited.
+/// How long after the last sample a file may have been written: some files are written when the process exits.
 const JUST_AFTER: Duration = Duration::from_secs(10);
 
-/// What matching needs to know about a file that isn't named after a recorded process.
+/// What is known about a file that isn't named after a recorded process, to find the process that it belongs to.
 #[derive(Debug)]
 struct Orphan {
     path: PathBuf,
@@ -125,7 +125,7 @@ fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orpha
     files
 }
 
-/// Reads what matching needs to know about a file. `None` if it can't be opened or contains no code.
+/// Reads what is needed to match a file to a process. `None` if the file can't be opened or contains no code.
 fn read_orphan<'a>(place: Place, kind: Kind, scene: &Scene<'_>, steps: &mut Vec<Step<'a>>) -> Option<Orphan> {
     // Files that nobody asked for aren't reported if they can't be opened, for example because another user owns them.
     let asked = matches!(place.named, Named::User | Named::Directory);
@@ -195,7 +195,7 @@ fn not_matched_warning(path: &Path, why: &str) -> Warning {
 }
 
 impl PossibleOwner {
-    /// Collects what matching needs to know about a process; `None` if it wasn't sampled in JIT memory.
+    /// Collects what is needed to match files to a process; `None` if the process wasn't sampled in JIT code.
     fn find(pid: Pid, is_wanted: bool, scene: &Scene<'_>, sampled: &Sampled) -> Option<Self> {
         let process = scene.process(pid)?;
         let (mut mapped, mut jit) = (Vec::new(), Vec::new());
@@ -219,7 +219,7 @@ impl PossibleOwner {
             samples,
             began: stale::process_start(process),
             ended: process.exited,
-            markers: scene.markers.of_process(pid).iter().filter_map(|marker| marker.file).collect(),
+            markers: scene.markers.process_markers(pid).iter().filter_map(|marker| marker.file).collect(),
             inner: scene.live.get(&pid).and_then(|live| live.inner),
             memory: process.shared_jit_memory(),
         })

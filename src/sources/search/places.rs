@@ -59,8 +59,8 @@ impl<'a> Scene<'a> {
         }
         places.extend(self.place_in_container(pid, &in_tmp));
         if !is_shared {
-            places.extend(self.site.beside.map(|input_dir| Place::new(input_dir.join(&name), Named::Habit)));
-            places.push(Place::new(in_tmp, Named::Habit));
+            places.extend(self.site.input_dir.map(|input_dir| Place::new(input_dir.join(&name), Named::Convention)));
+            places.push(Place::new(in_tmp, Named::Convention));
         }
         places
     }
@@ -72,8 +72,8 @@ impl<'a> Scene<'a> {
         for directory in given.directories_for(pid, false) {
             places.push(Place::new(directory.join(&name), Named::Directory));
         }
-        for directory in self.site.beside.into_iter().chain([Path::new("/tmp")]) {
-            places.push(Place::new(directory.join(&name), Named::Habit));
+        for directory in self.site.input_dir.into_iter().chain([Path::new("/tmp")]) {
+            places.push(Place::new(directory.join(&name), Named::Convention));
         }
         places
     }
@@ -82,8 +82,8 @@ impl<'a> Scene<'a> {
     fn usual_places_of_dump(&self, name: &OsStr) -> impl Iterator<Item = Place> {
         let of_agents = self.directories_of_agents.get_or_init(directories_of_agents);
         let usual = [Path::new("/tmp"), Path::new(".")].into_iter().chain(of_agents.iter().map(PathBuf::as_path));
-        let directories = self.site.beside.into_iter().chain(usual);
-        directories.map(move |directory| Place::new(directory.join(name), Named::Habit))
+        let directories = self.site.input_dir.into_iter().chain(usual);
+        directories.map(move |directory| Place::new(directory.join(name), Named::Convention))
     }
 
     /// The place at which we can open a process's file that is in its container. `None` if the process isn't running or
@@ -107,8 +107,8 @@ impl<'a> Scene<'a> {
                 directories.push(listed_directory(&given.path, Named::Directory));
             }
         }
-        directories.extend(self.site.beside.map(|input_dir| listed_directory(input_dir, Named::Habit)));
-        directories.extend(usual.iter().map(|path| listed_directory(Path::new(path), Named::Habit)));
+        directories.extend(self.site.input_dir.map(|input_dir| listed_directory(input_dir, Named::Convention)));
+        directories.extend(usual.iter().map(|path| listed_directory(Path::new(path), Named::Convention)));
         directories
     }
 
@@ -120,8 +120,8 @@ impl<'a> Scene<'a> {
                 directories.push(listed_directory(&given.path, Named::Directory));
             }
         }
-        directories.extend(self.site.beside.map(|input_dir| listed_directory(input_dir, Named::Habit)));
-        directories.push(Place::new("/tmp", Named::Habit));
+        directories.extend(self.site.input_dir.map(|input_dir| listed_directory(input_dir, Named::Convention)));
+        directories.push(Place::new("/tmp", Named::Convention));
         directories
     }
 }
@@ -152,11 +152,11 @@ fn directories_of_agents() -> Vec<PathBuf> {
     directories
 }
 
-/// Where these agents create a directory for each run, relative to `$JITDUMPDIR`, the home directory or `/tmp`.
+/// Where agents create a directory for each run, relative to `$JITDUMPDIR`, the home directory or `/tmp`.
 const DUMPS: &str = ".debug/jit";
 
 fn subdirectories(path: &Path) -> Vec<PathBuf> {
-    let entries = door::Named::Habit.door(false).entries(path, |_| true).into_iter();
+    let entries = door::Named::Convention.door(false).entries(path, |_| true).into_iter();
     let mut found: Vec<PathBuf> =
         entries.filter(|(_, about)| about.is_dir()).map(|(name, _)| path.join(name)).collect();
     // File systems list names in any order; sort them so that the newest come last.

@@ -21,7 +21,7 @@ impl Scene<'_> {
         all.push(pid);
         if !is_known {
             // A child inherits its parent's marker, whose name contains the parent's ID.
-            let in_markers = self.markers.of_process(pid).iter().filter_map(|marker| inner_pid(&marker.path));
+            let in_markers = self.markers.process_markers(pid).iter().filter_map(|marker| inner_pid(&marker.path));
             all.extend(in_markers.filter(|inner| self.process(*inner).is_none()));
         }
         let mut seen = BTreeSet::new();
@@ -32,7 +32,7 @@ impl Scene<'_> {
     /// Finds IDs that several processes have in their own PID namespaces. Processes whose markers are the same file
     /// count as one, because they are forks of the process that wrote it.
     pub(super) fn find_shared_pids(&self) -> BTreeSet<Pid> {
-        /// A claim to an ID: by all processes with the same marker, or by one process without a marker.
+        /// Who has an ID: all processes with the same marker, or one process without a marker.
         #[derive(PartialEq, Eq, PartialOrd, Ord)]
         enum Claimant {
             Marker(FileId),

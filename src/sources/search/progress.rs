@@ -138,7 +138,7 @@ impl<'a> Search<'a> {
         let reason = error.refusal();
         let warning = error.in_file(path).into_warning();
         let why = warning.message.strip_prefix(NOT_USED).unwrap_or(&warning.message).to_owned();
-        let file = self.scene.door(path, Named::Habit).look(path).map(|about| file_id(&about));
+        let file = self.scene.door(path, Named::Convention).look(path).map(|about| file_id(&about));
         if file.is_some_and(|file| !self.reported.insert((pid, file, why.clone()))) {
             return;
         }

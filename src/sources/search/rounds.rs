@@ -50,7 +50,7 @@ pub(super) fn files_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// The same files of processes without recorded JIT memory ([`Clue::Unexpected`]).
+/// Jitdumps and perf maps that are named after processes without recorded JIT memory ([`Clue::Unexpected`]).
 pub(super) fn unexpected_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for (&pid, process) in &search.scene.processes.by_pid {
@@ -120,8 +120,8 @@ fn shared_memory_of(pid: Pid, search: &Search<'_>) -> Option<SharedMemory> {
 
 /// The logs of processes for which the user named none, by the process ID in their names.
 pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
-    let has_log = |pid: &Pid| search.kinds_of(*pid).any(|kind| matches!(kind, Kind::Log(_)));
-    let without_log: Vec<Pid> = search.scene.processes_not_injected().filter(|pid| !has_log(pid)).collect();
+    let mut without_log: Vec<Pid> = search.scene.processes_not_injected().collect();
+    without_log.retain(|pid| !search.kinds_of(*pid).any(|kind| matches!(kind, Kind::Log(_))));
     if without_log.is_empty() {
         return Vec::new();
     }

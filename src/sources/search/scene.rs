@@ -95,20 +95,20 @@ impl<'a> Scene<'a> {
     /// True if a recording in an archive can't be about this file: jitgraft chose the path, or the recording states it,
     /// and it isn't in the archive. Such a recording is from another machine, and its files are in the archive.
     fn is_of_another_machine(&self, path: &Path, named: Named) -> bool {
-        if !matches!(named, Named::Habit | Named::Marker) {
+        if !matches!(named, Named::Convention | Named::Marker) {
             return false;
         }
-        self.site.beside.is_some_and(|archive| io::is_archive(archive) && !path.starts_with(archive))
+        self.site.input_dir.is_some_and(|archive| io::is_archive(archive) && !path.starts_with(archive))
     }
 
     /// The rules for opening a path. If it starts with a directory that the user typed, links on the way to that
     /// directory are followed.
     pub(super) fn door<'p>(&'p self, path: &'p Path, named: Named) -> Door<'p> {
-        let start = match (self.given.typed_part(path), self.site.beside) {
+        let start = match (self.given.typed_part(path), self.site.input_dir) {
             (Some(typed), _) => Start::Typed(typed),
             (None, Some(input_dir)) if path.starts_with(input_dir) => Start::Typed(input_dir),
             _ => Start::Here,
         };
-        Door { named: named.at_door(), start, force: self.options.force }
+        Door { named: named.to_door(), start, force: self.options.force }
     }
 }

@@ -30,7 +30,7 @@ pub(super) enum Step<'a> {
 #[derive(Debug)]
 pub(super) struct Candidate<'a> {
     pub(super) kind: Kind,
-    /// The process, as recorded.
+    /// The recorded ID of the process.
     pub(super) pid: Pid,
     /// The process ID in the file's name or contents, which is that in the process's own PID namespace.
     pub(super) inner: Option<Pid>,
@@ -41,11 +41,11 @@ pub(super) struct Candidate<'a> {
 /// (`Search::is_needed`), and what is reported.
 #[derive(Debug, Clone)]
 pub(super) enum Clue<'a> {
-    /// The process mapped this marker, which is its jitdump.
+    /// The process mapped this file as the marker of its jitdump. The marker is the jitdump itself.
     Marker(&'a Marker),
     /// The process has JIT memory, and runtimes name files after their process.
     JitMemory,
-    /// The same, but the file is named after a running ancestor that shares its JIT memory.
+    /// A running ancestor shares its JIT memory with the process, and the file is named after that ancestor.
     Parent,
     /// The process has no recorded JIT memory: its code may be in files, in static buffers, or in memory whose mapping
     /// wasn't recorded. Few such processes have these files, so files that can't be used aren't reported.

@@ -2,7 +2,7 @@
 
 use super::options::{GivenMap, MapSearch};
 use super::paths::{authored_name, file_from_url, normalize, path_on_server};
-use crate::bytes::utf16::{has_utf16_mark, without_mark};
+use crate::bytes::utf16::{has_utf16_mark, strip_mark};
 use crate::error::{Result, Warning, Warnings};
 use crate::io;
 use crate::io::Bytes;
@@ -39,7 +39,7 @@ pub(super) enum Lookup<T> {
         /// The files that were read. For each: the path where jitgraft would look for it on the recorded machine, and
         /// where it actually is.
         places: Vec<(PathBuf, PathBuf)>,
-        /// The number of bytes read from these files.
+        /// The total size in bytes of the files that were read.
         size: usize,
         /// True if the user named this file.
         is_given: bool,
@@ -294,11 +294,11 @@ impl<'a> Finder<'a> {
 
     /// The path of a file with this name in the input's directory; `None` if there is no such directory.
     pub(super) fn path_in_input_dir(&self, recorded: &Path) -> Option<PathBuf> {
-        Some(self.search.beside?.join(recorded.file_name()?))
+        Some(self.search.input_dir?.join(recorded.file_name()?))
     }
 
-    /// Reads the first of these files that exists and can be read. If none can be read, returns the reason if there is
-    /// a source map next to an unreadable one. Otherwise `None`.
+    /// Reads the first of these files that exists and can be read. If none can be read, but there is a source map next
+    /// to an unreadable one, returns the reason as an error. Otherwise `None`.
     fn read_script(&self, paths: Vec<PathBuf>) -> Option<Result<ScriptFile, Refusal>> {
         let mut refusal = None;
         for path in paths {
@@ -331,7 +331,7 @@ impl<'a> Finder<'a> {
             Ok(bytes) => bytes,
             Err(why) => return Some(Err(why)),
         };
-        let converted = match without_mark(&bytes) {
+        let converted = match strip_mark(&bytes) {
             Cow::Owned(converted) => Some(converted),
             Cow::Borrowed(_) => None,
         };

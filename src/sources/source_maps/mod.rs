@@ -62,15 +62,17 @@ pub struct MapAccount {
     pub map: Option<String>,
     /// How many of the script's functions occur in the profile.
     pub functions: usize,
-    /// True if most of these functions start so far right in their lines that a tool must have written the script.
+    /// True if most of the script's functions start so far right in their lines that a tool must have written the
+    /// script.
     pub minified: bool,
-    /// How many of these functions got another name.
+    /// How many of the script's functions got another name.
     pub renamed: usize,
-    /// How many of these functions got an authored position.
+    /// How many of the script's functions got an authored position.
     pub placed: usize,
-    /// How many of these functions are third-party code according to the map (`ignoreList`).
+    /// How many of the script's functions are third-party code according to the map (`ignoreList`).
     pub third_party: usize,
-    /// How many of these functions keep their generated names, because script, map and profile contradict each other.
+    /// How many of the script's functions keep their generated names, because script, map and profile contradict each
+    /// other.
     pub contradicted: usize,
     /// Why the map isn't used; `None` if it is used or there is no map.
     pub trouble: Option<String>,

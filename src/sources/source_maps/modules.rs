@@ -171,7 +171,7 @@ impl Finder<'_> {
                 paths.push(ModulePath { path: path.clone(), door, is_given: script.is_none() });
             }
         }
-        for directory in self.search.debug_dirs.iter().map(PathBuf::as_path).chain(self.search.beside) {
+        for directory in self.search.debug_dirs.iter().map(PathBuf::as_path).chain(self.search.input_dir) {
             paths.extend(list_modules(directory, Named::Recording.door(self.search.force)));
         }
         paths

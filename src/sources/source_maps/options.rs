@@ -41,7 +41,7 @@ pub(crate) struct MapSearch<'a> {
     /// Directories with modules that have debugging information.
     pub(crate) debug_dirs: &'a [PathBuf],
     /// The input's directory.
-    pub(crate) beside: Option<&'a Path>,
+    pub(crate) input_dir: Option<&'a Path>,
     /// True if files of other users are trusted (`-f`).
     pub(crate) force: bool,
 }

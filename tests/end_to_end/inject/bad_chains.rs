@@ -112,7 +112,7 @@ fn sections(file: &[u8]) -> Vec<&[u8]> {
 
 /// The expected form of a sample of the fixture. Its fields: ip, pid and tid, time, period, chain; a word each before
 /// it.
-fn without_bad_entries(sample: &[u8]) -> Vec<u8> {
+fn remove_bad_entries(sample: &[u8]) -> Vec<u8> {
     const CHAIN: usize = 8 + 4 * 8;
     let marks = [-32, -128, -512, -640, -2048, -2176, -2560].map(|mark: i64| mark as u64);
     let words: Vec<u64> = (CHAIN + 8..sample.len()).step_by(8).map(|at| word(sample, at)).collect();
@@ -136,7 +136,7 @@ fn all_but_the_bad_entries_stays_byte_for_byte() {
     assert_eq!(old.len(), new.len());
     let mut changed = 0;
     for (old, new) in old.iter().zip(&new) {
-        let expected = if old[0] == SAMPLE { without_bad_entries(old) } else { old.to_vec() };
+        let expected = if old[0] == SAMPLE { remove_bad_entries(old) } else { old.to_vec() };
         assert_eq!(expected, *new);
         changed += usize::from(old != new);
     }

@@ -41,9 +41,9 @@ pub(super) fn perf_data(bytes: &[u8]) {
         assert!(function.lines.len() + function.bytes.len() <= bytes.len(), "more than the file has");
         assert!(function.line_at(u64::MAX).is_some() != function.lines.is_empty(), "a line is lost");
     }
-    let mut features = Features::of(&recording);
+    let mut features = Features::from_recording(&recording);
     features.move_auxtrace(recording.header.endian, |offset| offset.wrapping_add(8));
-    let _ = features.behind_data(0, recording.header.endian);
+    let _ = features.encode(0, recording.header.endian);
     let _ = pipe_front(&recording, &features, &mut warnings);
     let _ = leave_pipe(&recording, bytes, 0, &mut features);
 }

@@ -45,7 +45,7 @@ impl<'a> PlannedEdits<'a> {
         edits.extend(build_ids.edits);
         edits.extend(own_text_removals(survey));
         let converted = samples.apply(input, images, ids, &mut edits);
-        let mut features = Features::of(&input.recording);
+        let mut features = Features::from_recording(&input.recording);
         if input.is_pipe() && !context.options.to_pipe() {
             edits.extend(leave_pipe(&input.recording, input.records(), input.base(), &mut features));
         }

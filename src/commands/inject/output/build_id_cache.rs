@@ -35,7 +35,7 @@ fn copy(image: &ImageFile, cache: &Path) -> Result<()> {
     // content.
     let gone = || Error::new("is gone").in_file(&image.path);
     let from = Named::Recording.door(false).open(&image.path, ELF).ok_or_else(gone)??;
-    let new = directory.create(io::mode_within([from.mode]));
+    let new = directory.create(io::common_mode([from.mode]));
     let mut new = new.map_err(|error| fail("copy into", error.into()))?;
     let copied = new.file_mut().write_all(&from.bytes).and_then(|()| new.persist_noclobber("elf".as_ref()));
     copied.map_err(|error| fail("copy into", error.into()))?;

@@ -10,7 +10,7 @@ use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
 use crate::error::Result;
 use crate::io::Output;
 use crate::pipeline::Outcome;
-use crate::records::perf_data::{EditSink, Front, front_can_stay, moved, pipe_front};
+use crate::records::perf_data::{EditSink, Front, front_can_stay, moved_offset, pipe_front};
 use crate::sources::Found;
 use std::io::Write;
 use std::ops::Range;
@@ -47,12 +47,12 @@ fn write_records(
     let PlannedEdits { edits, mut features, .. } = planned;
     let endian = input.recording.header.endian;
     let start = front.len() as u64;
-    features.move_auxtrace(endian, |offset| moved(&edits, input.auxtrace(offset), range.start, start));
+    features.move_auxtrace(endian, |offset| moved_offset(&edits, input.auxtrace(offset), range.start, start));
     output.write_all(&front)?;
     let end = start + edits.new_len(range.end - range.start);
     edits.apply(range, &mut Copier { input, output })?;
     if !context.options.to_pipe() {
-        output.write_all(&features.behind_data(end, endian))?;
+        output.write_all(&features.encode(end, endian))?;
     }
     Ok(())
 }
@@ -92,9 +92,9 @@ fn front(
         (true, true) => input.front().to_vec(),
         (true, false) => pipe_front(recording, features, &mut context.outcome.warnings),
         (false, false) if front_can_stay(recording) && !planned.has_new_events() => {
-            Front::kept(recording, input.front(), data_size, features).bytes
+            Front::keep(recording, input.front(), data_size, features).bytes
         }
-        (false, _) => Front::made(recording, data_size, features).bytes,
+        (false, _) => Front::build(recording, data_size, features).bytes,
     }
 }
 

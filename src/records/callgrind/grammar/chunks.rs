@@ -98,7 +98,7 @@ impl<R: Read> ReadChunks<R> {
             let got = (&mut self.input)
                 .take(missing)
                 .read_to_end(bytes)
-                .map_err(|error| Error::from(error).at(self.offset + bytes.len() as u64))?;
+                .map_err(|error| Error::from(error).at_offset(self.offset + bytes.len() as u64))?;
             self.ended = got == 0 || (got as u64) < missing;
         }
         // `MARK` may straddle the end of the bytes that were there before.

@@ -106,9 +106,9 @@ impl<'a, 'd> LineReader<'a, 'd> {
         let value = value.trim_ascii();
         let (mut counts, mut target) = split_word(value);
         if conditional && !counts.contains(&b'/') {
-            let (_, behind) = split_word(target);
-            counts = value[..value.len() - behind.len()].trim_ascii_end();
-            target = behind;
+            let (_, after) = split_word(target);
+            counts = value[..value.len() - after.len()].trim_ascii_end();
+            target = after;
         }
         let target = self.decoder.peek(target).position;
         let next = self.next_cost_line()?;
@@ -145,7 +145,8 @@ fn split_word(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(text.iter().position(u8::is_ascii_whitespace).unwrap_or(text.len()))
 }
 
-/// True if the value of `creator:` is valgrind's. In its files, relative positions refer to lines of self cost only.
+/// True if valgrind wrote the file, according to the value of `creator:`. In valgrind's files, relative positions refer
+/// to lines of self cost only.
 pub(in super::super) fn is_valgrind(creator: &[u8]) -> bool {
     creator.starts_with(b"callgrind-")
 }

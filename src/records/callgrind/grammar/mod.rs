@@ -21,7 +21,7 @@ pub use chunks::{CHUNK_SIZE, Chunk, chunks};
 pub(super) use line_reader::{CallLine, JumpLine, Line, LineReader, is_valgrind};
 pub(super) use names::{
     IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, name_field, push_id, raw_name, replace_callers,
-    without_recursion,
+    strip_recursion,
 };
 pub(super) use numbers::{add_costs, costs, event_names, first_cost, number};
 pub(super) use positions::{Columns, CostLine, Position, PositionDecoder, PositionEncoder};

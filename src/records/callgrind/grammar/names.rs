@@ -69,11 +69,16 @@ pub(in super::super) const UNKNOWN: &[u8] = b"???";
 /// block that was entered by a call, with `%#0*lx`.
 pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     let digits = name.strip_prefix(b"0x")?;
-    let of_len = |len| {
-        let (digits, rest) = digits.split_at_checked(len)?;
-        matches!(rest, [] | [b'\'' | b' ', ..]).then_some((hex(digits)?, rest))
-    };
-    of_len(16).or_else(|| of_len(8))
+    // The width of an address in 64-bit and in 32-bit programs.
+    for len in [16, 8] {
+        if let Some((digits, rest)) = digits.split_at_checked(len)
+            && matches!(rest, [] | [b'\'' | b' ', ..])
+            && let Some(addr) = hex(digits)
+        {
+            return Some((addr, rest));
+        }
+    }
+    None
 }
 
 /// True if a name contains an address among the callers that `--separate-callers` appends.
@@ -104,7 +109,7 @@ pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64
 }
 
 /// Removes the recursion level that callgrind appends to a recursive function: `fib'2` becomes `fib`.
-pub(in super::super) fn without_recursion(name: &[u8]) -> &[u8] {
+pub(in super::super) fn strip_recursion(name: &[u8]) -> &[u8] {
     match memchr::memrchr(b'\'', name) {
         Some(at) if at > 0 && at + 1 < name.len() && name[at + 1..].iter().all(u8::is_ascii_digit) => &name[..at],
         _ => name,

@@ -95,7 +95,7 @@ impl PositionDecoder {
         Self { columns, every_line_moves, base: None, saw_relative: false }
     }
 
-    /// Changes the columns. Earlier positions don't count any more.
+    /// Changes the columns. Relative positions can't refer to earlier positions any more.
     pub(super) fn set_columns(&mut self, columns: Columns) {
         self.columns = columns;
         self.base = None;

@@ -86,9 +86,10 @@ pub(super) struct Call<'a> {
 /// A called function.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Callee<'a> {
-    /// The last `cob=`; `None` means the caller's object, as in KCachegrind.
+    /// The object of the callee, from the last `cob=`. `None` if there was none: then it is the caller's object, as in
+    /// KCachegrind.
     pub(super) object: Option<NameRef<'a>>,
-    /// The last `cfi=`; `None` means the file of the item.
+    /// The source file of the callee, from the last `cfi=`. `None` if there was none: then it is the file of the item.
     pub(super) file: Option<NameRef<'a>>,
     pub(super) function: NameField<'a>,
 }
@@ -99,7 +100,7 @@ pub(super) struct Jump<'a> {
     /// The text of the counts.
     pub(super) counts: &'a [u8],
     pub(super) target: Position,
-    /// The last `jfi=` and `jfn=` before the jump, if any.
+    /// The file and function of the target, from the last `jfi=` and `jfn=` before the jump, if any.
     pub(super) file: Option<NameRef<'a>>,
     pub(super) function: Option<NameField<'a>>,
 }
@@ -169,7 +170,7 @@ struct ChunkParser<'a, 'j> {
 }
 
 impl<'a> ChunkParser<'a, '_> {
-    /// Updates what is in effect, after a line was read.
+    /// Updates the object, file and columns that are in effect, after a line was read.
     fn apply(&mut self, statement: Statement<'a>) {
         match statement {
             Statement::Header(b"positions", value) => self.columns = Columns::parse(value).unwrap_or(self.columns),
@@ -216,7 +217,7 @@ impl<'a> ChunkParser<'a, '_> {
         for (start, line) in LineReader::new(text, &mut decoder) {
             if let Err(error) = line.and_then(|line| parser.read_line(line)) {
                 let start = offset + (block.range.start + start) as u64;
-                block.error.get_or_insert(error.at(start));
+                block.error.get_or_insert(error.at_offset(start));
             }
         }
         block.has_relative = decoder.saw_relative;

@@ -27,7 +27,7 @@ pub(super) struct OutputContext<'a> {
 }
 
 impl<'a> InputContext<'a> {
-    /// Updates what is in effect, after a line was read.
+    /// Updates the object and files that are in effect, after a line was read.
     pub(super) fn apply(&mut self, line: Statement<'a>) {
         let Statement::Spec(keyword, value) = line else { return };
         let name = Some(name_field(value).into());
@@ -41,7 +41,7 @@ impl<'a> InputContext<'a> {
 }
 
 impl<'a> OutputContext<'a> {
-    /// Updates what is in effect, after a line of the input was copied.
+    /// Updates the object and files that are in effect, after a line of the input was copied.
     pub(super) fn apply(&mut self, line: Statement<'a>) {
         let Statement::Spec(keyword, value) = line else { return };
         let name = Some(OutputName::Input(name_field(value).into()));
@@ -55,7 +55,7 @@ impl<'a> OutputContext<'a> {
 }
 
 impl<'a> From<InputContext<'a>> for OutputContext<'a> {
-    /// What is in effect if everything so far was copied.
+    /// The context of the output if everything so far was copied from the input.
     fn from(context: InputContext<'a>) -> Self {
         Self {
             object: context.object.map(OutputName::Input),

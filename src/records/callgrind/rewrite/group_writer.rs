@@ -44,7 +44,7 @@ struct GroupWriter<'a, 'b, 'o> {
     context: OutputContext<'a>,
     /// The IDs of functions that the block defines in the input, and their names.
     functions: FxHashMap<u32, &'a [u8]>,
-    /// Those of `functions` whose definitions are already written.
+    /// The IDs in `functions` whose definitions have been written already.
     defined: FxHashSet<u32>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         }
     }
 
-    /// Object and file of the JIT function `code`; those of the block if it is `None`.
+    /// Object and file of the JIT function with the entry `code`. If `code` is `None`, object and file of the block.
     fn home(&self, code: Option<usize>) -> FunctionHome<'a> {
         let jit = self.groups.names.jit;
         let context = self.groups.context;
@@ -247,7 +247,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.write_function(&name);
     }
 
-    /// Writes object and file of a callee where they differ from the caller's.
+    /// Writes the statements for a callee's object and file, if they differ from the caller's.
     fn write_callee_home(&mut self, home: FunctionHome<'a>) {
         let context = self.writer.context;
         if let Some(object) = home.object
@@ -272,7 +272,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.output.put(b"\n");
     }
 
-    /// A jump into code that is now another function gets that function's name; other jumps stay as they are.
+    /// Writes the target of a jump. If the target is now in another function, its new name is written; otherwise the
+    /// target stays as it is.
     fn write_jump_target(&mut self, jump: &Jump<'a>) {
         if let Some(function) = jump.function {
             if let Some(file) = jump.file {
@@ -318,7 +319,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
     }
 }
 
-/// The start address of the function that callgrind named. Its calls are written there if its own group has no lines.
+/// The start address of the function that callgrind named. Synthetic calls are written there if the function's own
+/// group has no lines.
 fn function_start(groups: &BlockGroups<'_, '_>) -> Position {
     let mut position = Position::default();
     let name = groups.names.full_name(groups.block.function);

@@ -28,7 +28,7 @@ pub(super) struct BlockGroups<'a, 'b> {
 
 /// The lines of a block that belong to the same JIT function, or to no known code.
 pub(super) struct Group<'a, 'b> {
-    /// The JIT function's entry; `None` if no code is known at these addresses.
+    /// The JIT function's entry; `None` if no code is known at the addresses of these lines.
     pub(super) code: Option<usize>,
     pub(super) function: GroupName<'a>,
     pub(super) items: Vec<&'b Item<'a>>,

@@ -123,7 +123,7 @@ impl<'a> Rewriter<'a> {
                     return;
                 }
             }
-            Err(error) => self.stats.skipped.add(error.at(chunk_offset + block.range.start as u64)),
+            Err(error) => self.stats.skipped.add(error.at_offset(chunk_offset + block.range.start as u64)),
         }
         self.restore(context);
         self.output.put(&chunk[block.range]);

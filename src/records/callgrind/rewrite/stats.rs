@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 pub struct RewriteStats {
     /// Blocks of unknown objects that were written anew: with a name, or split into several.
     pub blocks: u64,
-    /// Those of `blocks` that were split because they contained code of several functions.
+    /// How many of `blocks` were split because they contained code of several functions.
     pub split: u64,
     /// Calls that were added to split blocks, so that functions keep their inclusive costs.
     pub synthetic_calls: u64,

@@ -25,9 +25,9 @@ struct Rank {
 /// What is known of a function while the order is determined.
 #[derive(Debug, Clone, Copy)]
 struct Candidate {
-    /// The function's cost from calls by placed callers, plus its cost without a caller.
+    /// The part of the function's cost that came from placed callers, plus the part that no call accounts for.
     cost: f64,
-    /// The function's cost from calls by all callers, plus its cost without a caller.
+    /// The part of the function's cost that came from any caller, plus the part that no call accounts for.
     whole_cost: f64,
     /// Number of callers that aren't placed yet.
     unplaced_callers: usize,
@@ -61,7 +61,7 @@ pub(super) fn order(callees: &Lists<(u32, f64)>, uncalled: &[f64]) -> Vec<u32> {
     let ranks = (0u32..).zip(&candidates).map(|(function, candidate)| candidate.rank(function));
     let mut heap: BinaryHeap<Rank> = ranks.collect();
     let mut order = Vec::with_capacity(candidates.len());
-    // Outdated entries of a function stay in the heap behind its newest one.
+    // When a function's rank changes, its old entry stays in the heap, behind the new one.
     while let Some(Rank { function: Reverse(function), .. }) = heap.pop() {
         if std::mem::replace(&mut candidates[function as usize].is_placed, true) {
             continue;

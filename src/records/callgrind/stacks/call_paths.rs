@@ -65,14 +65,14 @@ struct PathFinder<'f> {
     unit: f64,
     /// The paths that have reached each function. The last element holds those that end in the current function.
     arrivals: Vec<Vec<CallPath>>,
-    /// For each function, how much more cost its callers so far should have passed on to it than they did.
+    /// For each function, how much cost its callers so far should have passed on to it but didn't.
     owed: Vec<f64>,
     /// For each function, the costliest call to it: its cost, and the caller's largest stack. A function that
     /// no path reached is placed below that stack.
     costliest: Vec<Option<(f64, StackId)>>,
 }
 
-/// The part of a function's cost that goes to one of its callees, or stays in it.
+/// A part of a function's cost: the function's own cost, or the cost that goes to one of its callees.
 struct Part {
     /// Index of the callee, or [`PathFinder::itself`].
     taker: usize,

@@ -62,7 +62,7 @@ pub(super) struct Calls {
 }
 
 impl Costs {
-    /// The cost in an event, given by its index.
+    /// The cost in the event with this index; 0 if it is missing.
     pub(super) fn get(&self, event: usize) -> i64 {
         self.0.get(event).copied().unwrap_or(0)
     }
@@ -215,7 +215,7 @@ pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) 
         let mut lines = LineReader::new(&bytes, &mut decoder);
         while let Some((line_offset, line)) = lines.next() {
             if let Err(error) = names.read(line).and_then(|record| reader.read_record(record, lines.columns())) {
-                skipped.add(error.at(chunk_offset + line_offset as u64));
+                skipped.add(error.at_offset(chunk_offset + line_offset as u64));
             }
         }
     }

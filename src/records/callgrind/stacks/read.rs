@@ -11,7 +11,7 @@ use crate::model::stacks::{
 use crate::model::tier::Tier;
 use crate::model::{Pid, Tid};
 use crate::records::callgrind::cost_reader::FunctionName;
-use crate::records::callgrind::grammar::{UNKNOWN, raw_name, without_recursion};
+use crate::records::callgrind::grammar::{UNKNOWN, raw_name, strip_recursion};
 use crate::runtimes::{RuntimeSet, Tiers};
 
 /// The frames for the functions of a graph, by function number.
@@ -19,7 +19,7 @@ use crate::runtimes::{RuntimeSet, Tiers};
 struct FunctionFrames {
     /// Frames with the function's name as in the file.
     stated: Vec<FrameId>,
-    /// With the name used in stacks, without recursion levels.
+    /// Frames with the function's name as shown in stacks, without the recursion level.
     in_stacks: Vec<FrameId>,
 }
 
@@ -181,7 +181,7 @@ impl FunctionFrames {
         if is_unnamed {
             kind = kind.unnamed();
         }
-        let text = without_recursion(stated);
+        let text = strip_recursion(stated);
         let name = profile.name(text);
         let frame = Frame {
             tier: if kind == FrameKind::Jit { find_tier(name, text) } else { None },

@@ -41,9 +41,10 @@ pub(super) struct EventFlow {
     pub(super) self_costs: Vec<f64>,
     /// Cost of each function including its callees.
     pub(super) inclusive: Vec<f64>,
-    /// For each function, the share of its inclusive cost that none of these calls accounts for.
+    /// For each function, the part of its inclusive cost that didn't come from any of these calls.
     pub(super) uncalled: Vec<f64>,
-    /// The callees of each function. The number is the share of the callee's inclusive cost that these calls brought.
+    /// The callees of each function. The number is the fraction of the callee's inclusive cost that came from this
+    /// caller.
     pub(super) callees: Lists<(u32, f64)>,
 }
 

@@ -244,7 +244,8 @@ impl<'a> CostSums<'a> {
             let calls = self.calls(previous_call);
             calls.count = calls.count.saturating_sub(total.count);
         }
-        // If the function was entered before, the call that it made then is no longer its last.
+        // If the function was already on the stack, the call that it made from there was its last one until now, and
+        // was charged. It isn't its last call any more.
         let previous_frame = open.last_frames.insert(function, open.list.len());
         if let Some(previous_frame) = previous_frame {
             let charged = open.list.get(previous_frame + 1).map_or(call, |callee| callee.call);

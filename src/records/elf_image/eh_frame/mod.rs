@@ -47,7 +47,7 @@ pub(super) struct Measure {
     pub(super) any: bool,
 }
 
-/// The size that both sections need for `slots`, or slightly more. It doesn't depend on where they will be.
+/// The size that both sections need for `slots`, or slightly more. It doesn't depend on where the sections will be.
 pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
     let mut encoder = Encoder::new(target);
     let mut len = 0;
@@ -60,10 +60,10 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
     Measure { len: (len + END.len() as u64).next_multiple_of(8) + table, any: len > 0 }
 }
 
-/// A CIE of length 0, which ends the section.
+/// A record of length 0, which ends the section.
 const END: [u8; 4] = [0; 4];
 
-/// Writes both sections if any code range has unwinding information or the layout wants them anyway.
+/// Writes both sections, if any code range has unwinding information or the layout requires the sections anyway.
 pub(super) fn write<W: Write + Seek>(
     image: &Image,
     sink: &mut ByteSink<W>,
@@ -73,7 +73,7 @@ pub(super) fn write<W: Write + Seek>(
     let any = image.slots.iter().any(|slot| slot.code.unwind.is_some());
     let pieces = image.layout.pieces.iter().filter(|piece| any && piece.skip == 0);
     let mut pieces = pieces.filter(|piece| image.slots[piece.slot as usize].code.unwind.is_some()).peekable();
-    if pieces.peek().is_none() && image.layout.frames == FramesAt::Behind {
+    if pieces.peek().is_none() && image.layout.frames == FramesAt::AfterCode {
         return Ok(Frames::default());
     }
     sink.align(8)?;

@@ -179,7 +179,7 @@ impl<'data> Fde<'data> {
 
     /// Appends the FDE of code at address `pc`. `at` will be the FDE's own address, `cie` is the address of its CIE.
     pub(super) fn encode(&self, target: Target, at: u64, cie: u64, pc: u64, out: &mut Vec<u8>) {
-        let mut body = ByteWriter::behind(Vec::with_capacity(self.instructions.len() + 16), target.endian);
+        let mut body = ByteWriter::append_to(Vec::with_capacity(self.instructions.len() + 16), target.endian);
         // Both are relative to their own field: the CIE's distance follows the length, and the code's distance follows
         // that.
         for value in [(at + 4).wrapping_sub(cie), pc.wrapping_sub(at + 8), self.len] {
@@ -211,41 +211,71 @@ fn read_sized<'data>(reader: &mut RecordReader<'data>) -> Option<RecordReader<'d
 fn check_instructions(mut reader: RecordReader, address_size: u8) -> Option<()> {
     while !reader.is_empty() {
         let byte = reader.read_u8().ok()?;
-        let (bytes, numbers, has_block) = match dw::DwCfa(byte & 0xc0) {
-            dw::DW_CFA_advance_loc | dw::DW_CFA_restore => (0, 0, false),
-            dw::DW_CFA_offset => (0, 1, false),
-            _ => operands(dw::DwCfa(byte), address_size)?,
+        let operands = match dw::DwCfa(byte & 0xc0) {
+            dw::DW_CFA_advance_loc | dw::DW_CFA_restore => Operands::NONE,
+            dw::DW_CFA_offset => Operands::numbers(1),
+            _ => Operands::find(dw::DwCfa(byte), address_size)?,
         };
-        reader.skip(bytes).ok()?;
-        (0..numbers).try_for_each(|_| reader.skip_leb128()).ok()?;
-        if has_block {
+        reader.skip(operands.bytes).ok()?;
+        for _ in 0..operands.numbers {
+            reader.skip_leb128().ok()?;
+        }
+        if operands.has_block {
             read_sized(&mut reader)?;
         }
     }
     Some(())
 }
 
-/// The operands of an instruction: number of bytes, number of LEB128 numbers, and whether a block with a length
-/// follows.
-fn operands(instruction: dw::DwCfa, address_size: u8) -> Option<(usize, usize, bool)> {
-    Some(match instruction {
-        dw::DW_CFA_nop | dw::DW_CFA_remember_state | dw::DW_CFA_restore_state | dw::DW_CFA_GNU_window_save => {
-            (0, 0, false)
-        }
-        dw::DW_CFA_advance_loc1 => (1, 0, false),
-        dw::DW_CFA_advance_loc2 => (2, 0, false),
-        dw::DW_CFA_advance_loc4 => (4, 0, false),
-        dw::DW_CFA_MIPS_advance_loc8 if address_size == 8 => (8, 0, false),
-        dw::DW_CFA_restore_extended | dw::DW_CFA_undefined | dw::DW_CFA_same_value => (0, 1, false),
-        dw::DW_CFA_def_cfa_register | dw::DW_CFA_def_cfa_offset | dw::DW_CFA_def_cfa_offset_sf => (0, 1, false),
-        dw::DW_CFA_GNU_args_size => (0, 1, false),
-        dw::DW_CFA_offset_extended | dw::DW_CFA_offset_extended_sf | dw::DW_CFA_GNU_negative_offset_extended => {
-            (0, 2, false)
-        }
-        dw::DW_CFA_register | dw::DW_CFA_def_cfa | dw::DW_CFA_def_cfa_sf => (0, 2, false),
-        dw::DW_CFA_val_offset | dw::DW_CFA_val_offset_sf => (0, 2, false),
-        dw::DW_CFA_def_cfa_expression => (0, 0, true),
-        dw::DW_CFA_expression | dw::DW_CFA_val_expression => (0, 1, true),
-        _ => return None,
-    })
+/// The operands of a call frame instruction, in the order in which they are stored.
+#[derive(Clone, Copy)]
+struct Operands {
+    /// How many bytes have a fixed meaning.
+    bytes: usize,
+    /// How many LEB128 numbers follow.
+    numbers: usize,
+    /// True if a block of bytes follows, which begins with its length.
+    has_block: bool,
+}
+
+impl Operands {
+    const NONE: Self = Self { bytes: 0, numbers: 0, has_block: false };
+
+    const fn bytes(bytes: usize) -> Self {
+        Self { bytes, ..Self::NONE }
+    }
+
+    const fn numbers(numbers: usize) -> Self {
+        Self { numbers, ..Self::NONE }
+    }
+
+    /// A block after this many LEB128 numbers.
+    const fn block_after(numbers: usize) -> Self {
+        Self { numbers, has_block: true, ..Self::NONE }
+    }
+
+    /// The operands of an instruction, whose code takes up its whole first byte. `None` if the instruction is unknown
+    /// or contains an address.
+    fn find(instruction: dw::DwCfa, address_size: u8) -> Option<Self> {
+        Some(match instruction {
+            dw::DW_CFA_nop | dw::DW_CFA_remember_state | dw::DW_CFA_restore_state | dw::DW_CFA_GNU_window_save => {
+                Self::NONE
+            }
+            dw::DW_CFA_advance_loc1 => Self::bytes(1),
+            dw::DW_CFA_advance_loc2 => Self::bytes(2),
+            dw::DW_CFA_advance_loc4 => Self::bytes(4),
+            dw::DW_CFA_MIPS_advance_loc8 if address_size == 8 => Self::bytes(8),
+            dw::DW_CFA_restore_extended | dw::DW_CFA_undefined | dw::DW_CFA_same_value => Self::numbers(1),
+            dw::DW_CFA_def_cfa_register | dw::DW_CFA_def_cfa_offset | dw::DW_CFA_def_cfa_offset_sf => Self::numbers(1),
+            dw::DW_CFA_GNU_args_size => Self::numbers(1),
+            dw::DW_CFA_offset_extended | dw::DW_CFA_offset_extended_sf | dw::DW_CFA_GNU_negative_offset_extended => {
+                Self::numbers(2)
+            }
+            dw::DW_CFA_register | dw::DW_CFA_def_cfa | dw::DW_CFA_def_cfa_sf => Self::numbers(2),
+            dw::DW_CFA_val_offset | dw::DW_CFA_val_offset_sf => Self::numbers(2),
+            dw::DW_CFA_def_cfa_expression => Self::block_after(0),
+            dw::DW_CFA_expression | dw::DW_CFA_val_expression => Self::block_after(1),
+            _ => return None,
+        })
+    }
 }

@@ -61,7 +61,7 @@ impl Ranges {
     }
 
     /// Only the ranges that contain none of the given addresses. The addresses must be sorted.
-    fn without(&self, addresses: impl Iterator<Item = u64>) -> Self {
+    fn containing_none_of(&self, addresses: impl Iterator<Item = u64>) -> Self {
         let mut addresses = addresses.peekable();
         let mut kept = Vec::new();
         for range in &self.0 {
@@ -78,7 +78,7 @@ impl Ranges {
 pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
     let items = sorted_items(slots);
     // If code lies inside another file's map (Node.js's builtins), that map does not separate it from other code.
-    let separators = foreign.without(items.iter().map(|item| item.addr));
+    let separators = foreign.containing_none_of(items.iter().map(|item| item.addr));
     let (fitting, too_many): (Vec<&Item>, Vec<&Item>) = items.iter().partition(|item| item.layer < MAX_LAYERS);
     let mut groups: Vec<Group> = Vec::new();
     let mut remaining = &fitting[..];

@@ -34,7 +34,7 @@ pub(super) struct Layout {
     pub(super) segments: usize,
     /// Where `.eh_frame` and `.eh_frame_hdr` go.
     pub(super) frames: FramesAt,
-    /// Address of the sentinel functions after the code, if there are any; see [`Layout::for_viewers`].
+    /// Address of the sentinel functions after the code; `None` if there are none. See [`Layout::for_viewers`].
     pub(super) sentinels: Option<u64>,
 }
 
@@ -46,11 +46,11 @@ pub(super) const SENTINEL_LEN: u64 = 16;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FramesAt {
     /// After the code; left out if empty.
-    Behind,
+    AfterCode,
     /// After the code, even if empty: libunwind falls back to frame pointers only if there is a table.
-    BehindAlways,
+    AlwaysAfterCode,
     /// Between the file's header and the code. Holds the size in bytes.
-    InFront(u64),
+    BeforeCode(u64),
 }
 
 /// Pieces closer than this share a section. Otherwise a page of padding would be between them, and viewers that
@@ -108,7 +108,7 @@ impl Layout {
     pub(super) fn mirror(slots: &[Slot], target: Target) -> Self {
         let header = target.header_size(SEGMENTS);
         let (places, pieces) = mirror::place(slots, header);
-        Self::new(slots, (places, pieces), header, FramesAt::Behind)
+        Self::new(slots, (places, pieces), header, FramesAt::AfterCode)
     }
 
     /// A layout for perf in which the offset of all code is its address minus `base`. The code part is as long as
@@ -147,7 +147,7 @@ impl Layout {
     }
 
     /// The layout for callgrind's viewers: run-time addresses, with the sections one after the other in the file.
-    pub(super) fn at_run_time(slots: &[Slot], target: Target) -> Self {
+    pub(super) fn run_time(slots: &[Slot], target: Target) -> Self {
         let limit = if target.is_64 { u64::MAX } else { u64::from(u32::MAX) };
         let pieces = cut_into_pieces(slots, limit);
         let mut runs = find_runs(&pieces, slots);
@@ -166,7 +166,7 @@ impl Layout {
                 places[piece.slot as usize] = Some(Place { offset, addr: piece.addr });
             }
         }
-        Self { places, pieces, runs, code: header..end, segments, frames: FramesAt::Behind, sentinels: None }
+        Self { places, pieces, runs, code: header..end, segments, frames: FramesAt::AfterCode, sentinels: None }
     }
 }
 
@@ -189,15 +189,19 @@ fn cut_into_pieces(slots: &[Slot], limit: u64) -> Vec<Piece> {
     pieces
 }
 
-/// Calls `free` for each part of `start..end` that is not taken yet, then takes the whole range.
+/// Calls `free` for each part of `start..end` that is not taken yet, then takes the whole range. `taken` maps the start
+/// of each taken range to its end. Ranges that touch are merged.
 fn take_free(taken: &mut BTreeMap<u64, u64>, start: u64, end: u64, mut free: impl FnMut(u64, u64)) {
+    // The taken range that contains `start` or ends there.
     let before = taken.range(..=start).next_back().map(|(&from, &to)| (from, to)).filter(|&(_, to)| to >= start);
-    let (merged_from, mut at) = before.map_or((start, start), |(from, to)| (from, to));
+    // Code of size 0 takes nothing, but has a piece unless it lies inside other code.
     if start == end && before.is_none_or(|(_, to)| to == start) {
         free(start, end);
     }
+    let (merged_from, mut at) = before.unwrap_or((start, start));
     let mut merged_to = at;
     while at < end {
+        // The addresses are free up to the next taken range, which becomes a part of the merged one.
         let next = taken.range(at..).next().map(|(&from, &to)| (from, to)).filter(|&(from, _)| from < end);
         let (free_to, resume) = next.unwrap_or((end, end));
         if free_to > at {
@@ -243,7 +247,7 @@ pub(super) mod tests {
     #[test]
     fn runs_join_small_gaps_of_one_kind() {
         let codes = [named(16), named(16), Code { bytes: Some(&[0x90; 16]), ..named(16) }, named(16)];
-        let layout = Layout::at_run_time(&slots(&codes, &[0x1000, 0x1100, 0x1200, 0x9000]), X86_64);
+        let layout = Layout::run_time(&slots(&codes, &[0x1000, 0x1100, 0x1200, 0x9000]), X86_64);
         let runs: Vec<_> = layout.runs.iter().map(|run| (run.addr, run.size, run.has_bytes)).collect();
         assert_eq!(runs, [(0x1000, 0x110, false), (0x1200, 16, true), (0x9000, 16, false)]);
     }
@@ -253,7 +257,7 @@ pub(super) mod tests {
         let bytes: &[u8] = &[0x90; 16];
         let codes: Vec<_> = (0..70_000).map(|n| Code { bytes: (n % 2 == 0).then_some(bytes), ..named(16) }).collect();
         let addresses: Vec<u64> = (0..70_000).map(|n| n * 0x10_0000).collect();
-        let layout = Layout::at_run_time(&slots(&codes, &addresses), X86_64);
+        let layout = Layout::run_time(&slots(&codes, &addresses), X86_64);
         assert!(layout.runs.len() <= MAX_RUNS);
         assert_eq!(layout.pieces.len(), 70_000);
     }
@@ -261,7 +265,7 @@ pub(super) mod tests {
     #[test]
     fn code_of_no_size_may_stand_inside_of_other_code() {
         let codes = [named(0x100), named(0)];
-        let layout = Layout::at_run_time(&slots(&codes, &[0x1000, 0x1080]), X86_64);
+        let layout = Layout::run_time(&slots(&codes, &[0x1000, 0x1080]), X86_64);
         let runs: Vec<_> = layout.runs.iter().map(|run| (run.addr, run.size, run.pieces.len())).collect();
         assert_eq!(runs, [(0x1000, 0x100, 2)]);
     }
@@ -269,13 +273,13 @@ pub(super) mod tests {
     #[test]
     fn at_run_time_the_latest_code_wins() {
         let codes = [named(0x100), named(0x40), named(0x100), named(8)];
-        let layout = Layout::at_run_time(&slots(&codes, &[0x1000, 0x1040, 0x10c0, u64::MAX - 4]), X86_64);
+        let layout = Layout::run_time(&slots(&codes, &[0x1000, 0x1040, 0x10c0, u64::MAX - 4]), X86_64);
         let pieces: Vec<_> =
             layout.pieces.iter().map(|piece| (piece.slot, piece.addr, piece.skip, piece.len)).collect();
         let first = [(0, 0x1000, 0, 0x40), (1, 0x1040, 0, 0x40), (0, 0x1080, 0x80, 0x40), (2, 0x10c0, 0, 0x100)];
         assert_eq!(pieces, first);
         assert_eq!(layout.places[3], None, "beyond the address space");
         let narrow = Target { is_64: false, ..X86_64 };
-        assert_eq!(Layout::at_run_time(&slots(&codes, &[1 << 32]), narrow).places, [None]);
+        assert_eq!(Layout::run_time(&slots(&codes, &[1 << 32]), narrow).places, [None]);
     }
 }

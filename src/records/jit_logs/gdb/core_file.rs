@@ -24,7 +24,7 @@ pub(super) struct Core<'data> {
     pub(super) machine: u16,
     /// The memory in the core, sorted by address.
     segments: Vec<CoreSegment>,
-    /// The process ID in its own namespace; `None` if the core has no such note.
+    /// The process ID in the process's own PID namespace; `None` if the core dump has no such note.
     pub(super) pid: Option<i32>,
     /// The mapped files, by ascending address.
     pub(super) files: Vec<MappedFile>,
@@ -76,7 +76,7 @@ impl<'data> Core<'data> {
 
     fn read_program_headers(&mut self, offset: u64, count: u64) -> Result<()> {
         let Some(bytes) = usize::try_from(offset).ok().and_then(|start| self.bytes.get(start..)) else {
-            return Err(Error::new("its program headers are beyond its end").at(32));
+            return Err(Error::new("its program headers are beyond its end").at_offset(32));
         };
         let mut headers = Cursor::new(bytes, offset, self.endian);
         let available = (headers.left() / PROGRAM_HEADER) as u64;

@@ -150,7 +150,8 @@ impl ObjectLines {
     }
 }
 
-/// Start and end addresses of inlined calls, sorted.
+/// Start and end addresses of all inlined calls in an object, sorted. The line of code can only change there or at a
+/// row of the line table.
 fn inlined_edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     let mut edges = Vec::new();
     let mut units = dwarf.units();
@@ -194,14 +195,13 @@ impl LineProgramReader<'_> {
         for addr in self.change_points(function) {
             let before = lines.rows.len() + lines.calls.len();
             let row = self.read_row(addr, addr - function.addr, &mut lines, &mut call_indices);
-            let is_same = |last: &LineRow| (last.location, last.inlined) == (row.location, row.inlined);
-            if !lines.rows.last().is_some_and(is_same) {
-                lines.rows.push(row);
+            match lines.rows.last() {
+                Some(last) if (last.location, last.inlined) == (row.location, row.inlined) => {}
+                _ => lines.rows.push(row),
             }
-            match self.room.checked_sub(lines.rows.len() + lines.calls.len() - before) {
-                Some(room) => self.room = room,
-                None => break,
-            }
+            let added = lines.rows.len() + lines.calls.len() - before;
+            let Some(room) = self.room.checked_sub(added) else { break };
+            self.room = room;
         }
         lines
     }

@@ -43,7 +43,7 @@ fn words<const N: usize>(memory: &impl Memory, addr: u64) -> Option<[u64; N]> {
 /// An entry of the list: a registered object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// Address of its `jit_code_entry`.
+    /// Address of the entry's `jit_code_entry`.
     pub(super) addr: u64,
     /// Address of the object.
     pub(super) symfile: u64,

@@ -88,7 +88,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
                 let number = symfile.has_lines().then(|| registered.push(range, core.machine));
                 add_object(&symfile, number, &core, &mut log);
             }
-            Err(error) => log.skipped.add(error.at(range.start as u64)),
+            Err(error) => log.skipped.add(error.at_offset(range.start as u64)),
         }
     }
     if !registered.objects.is_empty() {

@@ -19,9 +19,9 @@ const PROGRAM_HEADER: usize = 56;
 /// The process to copy.
 #[derive(Debug, Clone, Copy)]
 pub struct SnapshotProcess {
-    /// The process ID in its own namespace.
+    /// The process ID in the process's own PID namespace.
     pub pid: i32,
-    /// ELF `e_machine` of its program.
+    /// ELF `e_machine` of the process's program.
     pub machine: u16,
 }
 

@@ -110,7 +110,8 @@ impl<'data> Symfile<'data> {
     /// The kind of a relocation, and its size in bits.
     fn relocation_kind(&self, relocation: &object::Relocation) -> (RelocationKind, u8) {
         match (self.file.architecture(), relocation.flags()) {
-            // The crate `object` doesn't know this one. Code of LLVM's large code model has it in its `.eh_frame`.
+            // `R_X86_64_PC64`, which the crate `object` doesn't know. It occurs in the `.eh_frame` of code that LLVM
+            // compiled for the large code model.
             (Architecture::X86_64, RelocationFlags::Elf { r_type }) if r_type == elf::R_X86_64_PC64 => {
                 (RelocationKind::Relative, 64)
             }

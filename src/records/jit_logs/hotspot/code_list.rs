@@ -45,7 +45,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<CodeLog> {
         {
             log.pid = Some(pid);
         } else {
-            log.skipped.add(Error::new(format!("line {} is not a line of a code list", index + 1)).at(offset));
+            log.skipped.add(Error::new(format!("line {} is not a line of a code list", index + 1)).at_offset(offset));
         }
     }
     log.torn = bytes.last().is_some_and(|last| *last != b'\n');

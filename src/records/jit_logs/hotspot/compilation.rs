@@ -101,13 +101,15 @@ impl CompilationReader {
                 continue;
             };
             let Some(tag) = tag(&bytes[start..]) else {
-                self.log.skipped.add(Error::new("an nmethod element has no end").at(start as u64));
+                self.log.skipped.add(Error::new("an nmethod element has no end").at_offset(start as u64));
                 continue;
             };
             match Nmethod::parse(tag) {
                 Some(method) => self.load(&method),
                 None => {
-                    self.log.skipped.add(Error::new("an nmethod element has no address or name").at(start as u64));
+                    self.log
+                        .skipped
+                        .add(Error::new("an nmethod element has no address or name").at_offset(start as u64));
                 }
             }
         }
@@ -171,7 +173,7 @@ impl Nmethod {
     fn parse(tag: &[u8]) -> Option<Self> {
         let (mut id, mut level, mut compiler, mut method, mut stamp) = (None, None, &b""[..], None, None);
         let (mut entry, mut header, mut size) = (None, None, None);
-        // These are offsets from the header. Those of data may be nonsense.
+        // Offsets from the header. Offsets of data may be nonsense.
         let (mut insts_offset, mut stub_offset, mut data_offsets) = (None, 0, Vec::new());
         for (key, value) in attributes(tag) {
             match key {
@@ -192,8 +194,8 @@ impl Nmethod {
         let (entry, size) = (entry?, size?);
         let header = header.or_else(|| entry.checked_sub(insts_offset?))?;
         let last_code = insts_offset.unwrap_or(entry.checked_sub(header)?).max(stub_offset);
-        let is_in_blob = |offset: &u64| *offset > last_code && *offset <= size;
-        let first_data = data_offsets.into_iter().filter(is_in_blob).min().unwrap_or(size);
+        data_offsets.retain(|offset| *offset > last_code && *offset <= size);
+        let first_data = data_offsets.into_iter().min().unwrap_or(size);
         let code = entry..header.checked_add(first_data)?;
         let blob = header..header.checked_add(size)?;
         let mut name = Method::from_words(&method?)?.spell();

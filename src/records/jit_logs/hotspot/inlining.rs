@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// log may stand for a name of any length. Names in Java class files are at most this long.
 const LONGEST_METHOD: usize = 1 << 16;
 
-/// Reads the inlined calls of tasks.
+/// Decodes the inlined calls of a code range from its `task` element, when they are needed.
 #[derive(Debug)]
 pub(super) struct Inlining;
 
@@ -58,7 +58,7 @@ struct ParsedMethod<'a> {
     method: &'a [u8],
     /// Index of the caller in [`CompileTask::parsed`]; `None` for the method that the task compiles.
     parent: Option<usize>,
-    /// Bytecode index of the call in its caller.
+    /// Bytecode index of the call in the caller.
     bytecode: u32,
 }
 

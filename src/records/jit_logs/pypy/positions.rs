@@ -137,8 +137,8 @@ impl<'a> OperationWalk<'a> {
         self.open.push(OpenCall { depth, number, location, inlined });
     }
 
-    /// The code from `offset` on belongs to the interpreter's current location. If several operations have the same
-    /// offset, all but the last have no code.
+    /// Notes that the code from `offset` on belongs to the interpreter's current location. If several operations have
+    /// the same offset, only the last of them has code.
     fn add_operation(&mut self, offset: u64) {
         let Some(open) = self.open.last() else { return };
         let line = open.location.to_line(offset, open.inlined);

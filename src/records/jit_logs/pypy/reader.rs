@@ -127,10 +127,16 @@ impl PypyLogReader<'_> {
         let distance = words.next().and_then(|word| number::<u64>(word.strip_prefix(b"+")?));
         let code = words.next().and_then(hex_bytes);
         let (Some(base), Some(distance), Some(bytes)) = (base, distance, code) else {
-            return self.log.skipped.add(Error::new("CODE_DUMP has no address, offset and code").at(offset as u64));
+            return self
+                .log
+                .skipped
+                .add(Error::new("CODE_DUMP has no address, offset and code").at_offset(offset as u64));
         };
         let Some(start) = base.checked_add(distance) else {
-            return self.log.skipped.add(Error::new("CODE_DUMP extends beyond the address space").at(offset as u64));
+            return self
+                .log
+                .skipped
+                .add(Error::new("CODE_DUMP extends beyond the address space").at_offset(offset as u64));
         };
         let is_patch = self.code.add_dump(Block { start, bytes, offset, time: self.time });
         if is_patch
@@ -145,7 +151,7 @@ impl PypyLogReader<'_> {
     fn read_trace(&mut self, line: &[u8], offset: usize) {
         let Some(trace) = Trace::parse(line, offset, self.time) else {
             if memmem::find(line, b" has address ").is_some() {
-                self.log.skipped.add(Error::new("a loop or bridge has no addresses").at(offset as u64));
+                self.log.skipped.add(Error::new("a loop or bridge has no addresses").at_offset(offset as u64));
             }
             return;
         };
@@ -249,7 +255,7 @@ impl PypyLogReader<'_> {
 
     fn load(&mut self, trace: &Trace, name: &[u8], positions: &Operations) -> Option<LogCode> {
         if trace.code.is_empty() {
-            self.log.skipped.add(Error::new("a loop or bridge ends before it begins").at(trace.offset as u64));
+            self.log.skipped.add(Error::new("a loop or bridge ends before it begins").at_offset(trace.offset as u64));
             return None;
         }
         let size = trace.code.end - trace.code.start;

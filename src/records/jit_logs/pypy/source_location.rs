@@ -59,7 +59,8 @@ impl<'a> SourceLocation<'a> {
         name
     }
 
-    /// A line entry for this location from `offset` on, inside the inlined call with that index.
+    /// Creates an entry of the line table: the code from `offset` on belongs to this location, in the inlined call with
+    /// the index `inlined` or, if that is `None`, in the function itself.
     pub(super) fn to_line(self, offset: u64, inlined: Option<u32>) -> Line<'a> {
         Line { offset, file: self.file, line: self.line, inlined, ..Line::default() }
     }

@@ -30,7 +30,7 @@ pub(super) struct Inlined {
     pub(super) function: Option<u32>,
     /// Offset of the call in the script of its caller.
     pub(super) script: Option<u32>,
-    /// Index of the inlined call that contains this one; `None` directly in the code's own function.
+    /// Index of the inlined call that contains this one; `None` if the call is in the code's own function.
     pub(super) parent: Option<u32>,
 }
 

@@ -33,7 +33,7 @@ pub(super) fn read(file: &[u8]) -> Result<CodeLog> {
             && let Err(why) = reader.read_record(&record)
         {
             let word = String::from_utf8_lossy(record.word().unwrap_or(b"a line")).into_owned();
-            reader.log.skipped.add(Error::new(format!("{word} {why}")).at(record.offset as u64));
+            reader.log.skipped.add(Error::new(format!("{word} {why}")).at_offset(record.offset as u64));
         }
     }
     let V8LogReader { mut log, sources, .. } = reader;

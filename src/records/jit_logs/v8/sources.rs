@@ -37,9 +37,9 @@ struct Script {
     /// The time from which on the ID means this script.
     since: u64,
     name: TextId,
-    /// The range of its text in the log.
+    /// The range of the script's text in the log.
     text: Range<usize>,
-    /// Offsets of the starts of its lines, in UTF-16 units.
+    /// Offsets of the starts of the script's lines, in UTF-16 units.
     lines: OnceLock<Box<[u32]>>,
 }
 
@@ -117,7 +117,7 @@ impl Sources {
                 continue;
             }
             let ScriptFunction { name, tag, .. } = self.functions[function as usize];
-            // A function inlined into a script's top-level code keeps its own tag.
+            // A function that was inlined into a script's top-level code keeps its own tag.
             let tag = if is_top_level { self.texts.get(tag).to_vec() } else { [creation.tag, b":"].concat() };
             let spelled = [&tag, creation.tier, self.texts.get(name)].concat();
             let spelled = self.texts.intern(&spelled);
@@ -201,7 +201,8 @@ fn next_run(text: &[u8]) -> UnitRun {
         return UnitRun { first_unit, units: 1, len };
     }
     let len = memchr::memchr(b'\\', text).unwrap_or(text.len());
-    // V8 escapes everything that is not ASCII. If some version doesn't, the text is UTF-8.
+    // V8 escapes everything that is not ASCII. If some version doesn't, the text is UTF-8. Then each byte that doesn't
+    // continue a character stands for one unit, and one that begins a character of four bytes for two.
     let units = text[..len].iter().map(|byte| u32::from(byte & 0xc0 != 0x80) + u32::from(*byte >= 0xf0)).sum();
     UnitRun { first_unit: 0, units, len }
 }

@@ -66,9 +66,9 @@ impl Btf {
         let header_len = object.u32("length of a BTF header")?;
         let (type_offset, type_len) = (object.u32("offset of BTF types")?, object.u32("length of BTF types")?);
         let (string_offset, string_len) = (object.u32("offset of BTF strings")?, object.u32("length of BTF strings")?);
-        let mut behind = start;
-        behind.bytes(header_len.into(), "BTF header")?;
-        let (mut types, mut strings) = (behind, behind);
+        let mut after_header = start;
+        after_header.bytes(header_len.into(), "BTF header")?;
+        let (mut types, mut strings) = (after_header, after_header);
         strings.bytes(string_offset.into(), "BTF before its strings")?;
         let strings = strings.bytes(string_len.into(), "BTF strings")?;
         types.bytes(type_offset.into(), "BTF before its types")?;
@@ -87,7 +87,7 @@ fn name_functions(mut types: Cursor<'_>, functions: &mut Vec<u32>) -> Result<()>
         let (name, info) = (types.u32("name of a BTF type")?, types.u32("info of a BTF type")?);
         types.u32("size or type of a BTF type")?;
         let (kind, members) = (info >> 24 & 0x1f, u64::from(info & 0xffff));
-        let behind = match kind {
+        let data_len = match kind {
             // INT, VAR, DECL_TAG
             1 | 14 | 17 => 4,
             // ARRAY
@@ -100,7 +100,7 @@ fn name_functions(mut types: Cursor<'_>, functions: &mut Vec<u32>) -> Result<()>
             2 | 7..=12 | 16 | 18 => 0,
             _ => return Err(start.error(format!("BTF types of kind {kind} are not known"))),
         };
-        types.bytes(behind, "members of a BTF type")?;
+        types.bytes(data_len, "members of a BTF type")?;
         functions.push(if kind == FUNC { name } else { 0 });
     }
     Ok(())

@@ -131,16 +131,58 @@ impl<'data> RawProgram<'data> {
 
     /// Parses `struct bpf_prog_info` (include/uapi/linux/bpf.h). The numbers in this function are offsets in it.
     fn parse(&self, skipped: &mut Skipped) -> ProgramInfo<'data> {
-        let mut array = |name, bit, data_field, count, stride, least| {
-            self.array(&ArrayField { name, bit, data_field, count, stride, least }, skipped)
-        };
-        let code = array("jited_prog_insns", 0, 24, self.u32(16), 1, 1);
-        let addrs = array("jited_ksyms", 3, 112, self.u32(104), 8, 8);
-        let lens = array("jited_func_lens", 4, 120, self.u32(108), 4, 4);
-        let types = array("func_info", 5, 136, self.u32(144), self.u32(132), 8);
-        let line_info = array("line_info", 6, 152, self.u32(148), self.u32(172), 16);
-        let line_addrs = array("jited_line_info", 7, 160, self.u32(168), self.u32(176), 8);
-        let tags = array("prog_tags", 8, 184, self.u32(180), 8, 8);
+        // The entries of most arrays always have the same size (`stride`). For three arrays, the struct states it.
+        let mut array = |field: ArrayField| self.array(&field, skipped);
+        let code = array(ArrayField {
+            name: "jited_prog_insns",
+            bit: 0,
+            data_field: 24,
+            count: self.u32(16),
+            stride: 1,
+            least: 1,
+        });
+        let addrs = array(ArrayField {
+            name: "jited_ksyms",
+            bit: 3,
+            data_field: 112,
+            count: self.u32(104),
+            stride: 8,
+            least: 8,
+        });
+        let lens = array(ArrayField {
+            name: "jited_func_lens",
+            bit: 4,
+            data_field: 120,
+            count: self.u32(108),
+            stride: 4,
+            least: 4,
+        });
+        let types = array(ArrayField {
+            name: "func_info",
+            bit: 5,
+            data_field: 136,
+            count: self.u32(144),
+            stride: self.u32(132),
+            least: 8,
+        });
+        let line_info = array(ArrayField {
+            name: "line_info",
+            bit: 6,
+            data_field: 152,
+            count: self.u32(148),
+            stride: self.u32(172),
+            least: 16,
+        });
+        let line_addrs = array(ArrayField {
+            name: "jited_line_info",
+            bit: 7,
+            data_field: 160,
+            count: self.u32(168),
+            stride: self.u32(176),
+            least: 8,
+        });
+        let tags =
+            array(ArrayField { name: "prog_tags", bit: 8, data_field: 184, count: self.u32(180), stride: 8, least: 8 });
         let functions = self.functions(code.bytes, [addrs, lens, types, tags], skipped);
         let name: &[u8; 16] = self.bytes(64);
         let name = &name[..memchr::memchr(0, name).unwrap_or(name.len())];

@@ -87,7 +87,7 @@ impl BpfSurvey {
     }
 }
 
-/// The functions of all programs in file order, and what identifies each of them in KSYMBOL records.
+/// The functions of all programs in file order, and for each the values by which KSYMBOL records identify it.
 fn functions(recording: &Recording, skipped: &mut Skipped) -> (Vec<BpfFunction>, Vec<KnownFunction>) {
     let (mut functions, mut known) = (Vec::new(), Vec::new());
     let endian = recording.header.endian;

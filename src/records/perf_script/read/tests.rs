@@ -148,7 +148,7 @@ proptest! {
             let part = (len..rest.len()).map(|len| cut(&rest[..len], &layout)).find(|cut| *cut > 0).unwrap_or(rest.len());
             readers.rotate_left(1);
             let (reader, taken, numbers) = &mut readers[0];
-            skipped.append(reader.read(&rest[..part], &known).moved(at));
+            skipped.append(reader.read(&rest[..part], &known).shifted(at));
             parts.add_part(&reader.profile().take_part(taken), numbers);
             known.apply_all(&rest[..part], &layout.indent);
             (rest, at) = (&rest[part..], at + part as u64);

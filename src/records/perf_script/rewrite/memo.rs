@@ -55,8 +55,8 @@ pub(super) struct When {
 /// The new text of a frame, and when it is valid.
 #[derive(Debug, Clone)]
 struct RememberedFrame {
-    /// Range of the text in [`Memo::texts`]. `None` if the name is unknown while the process has `markers` jitdumps
-    /// mapped.
+    /// Range of the text in [`Memo::texts`]. `None` if the frame has no name as long as the process has exactly
+    /// `markers` jitdumps mapped.
     text: Option<Range<usize>>,
     is_one_of_several: bool,
     valid: Range<Nanos>,

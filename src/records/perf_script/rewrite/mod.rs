@@ -78,9 +78,10 @@ struct BlockRewriter<'b, 'a, 'n, 'o> {
     /// Facts from the record lines so far.
     facts: RecordLineFacts,
     sample: Sample,
-    /// True if the last frame of the sample is in user space. Then the next one is its caller, and has a return address.
+    /// True if the last frame of the sample is in user space. The next frame is then its caller, whose address is a
+    /// return address.
     is_below_user_frame: bool,
-    /// The last frame's object and its kind; the next frame usually has the same.
+    /// The object of the last frame and the object's kind; the next frame usually has the same object.
     last_dso: Option<(&'b [u8], DsoKind)>,
     counts: Counts,
     needs: Needs,
@@ -105,7 +106,7 @@ impl From<&Header<'_>> for Sample {
     }
 }
 
-/// The answer for a frame.
+/// What the memo or the namer says about a frame.
 enum FrameAnswer {
     Named,
     Unknown,
@@ -139,7 +140,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             Line::Empty => self.end_sample(),
             Line::Header(header, _) => {
                 (self.sample, self.is_below_user_frame) = (Sample::from(header), false);
-                self.name_frames_behind(header, range);
+                self.name_frames_after_event(header, range);
             }
             Line::Frame(_) => self.name_frame_line(range),
             Line::Record => self.facts.apply(&self.block[range]),
@@ -147,8 +148,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         }
     }
 
-    /// Counts the sample that ends with an empty line. perf prints no frames at all if a word of the call chain is in
-    /// the range of the context markers but is none of them.
+    /// Counts the sample that ends with an empty line, and whether it has frames: if a word of the call chain is in the
+    /// range of the context markers but isn't a known marker, perf prints no frames at all.
     fn end_sample(&mut self) {
         let Sample { has_header, has_frame, .. } = self.sample;
         self.counts.samples += u64::from(has_header || has_frame);
@@ -177,7 +178,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
 
     /// Names the frames that follow the event on the line of a header. Usually there is one. With branches there are
     /// two: `7f1 [unknown] (//anon) =>  7f2 [unknown] (//anon)`.
-    fn name_frames_behind(&mut self, header: &Header<'b>, line: Range<usize>) {
+    fn name_frames_after_event(&mut self, header: &Header<'b>, line: Range<usize>) {
         let text = &self.block[..line.end];
         let mut done = line.end - header.rest.len();
         let mut shows_unknown = false;
@@ -252,12 +253,12 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
 
     /// Names a frame of JIT code by replacing the range `tail`, the text after its address.
     fn name_jit_frame(&mut self, tail: Range<usize>, frame: Frame<'_>, dso_kind: DsoKind, is_caller: bool) {
-        // Not all unnamed frames in such a file are JIT code, and neither are all addresses in a text without symbols
-        // and objects. They aren't counted as unresolved.
+        // Frames that may be something else than JIT code aren't counted as unresolved: unnamed frames in files that
+        // may be libraries, and addresses in a text without symbols and objects.
         let counted = u64::from(dso_kind != DsoKind::MaybeJit && !tail.is_empty());
         let Some(pid) = self.process(dso_kind) else {
             self.counts.unresolved += counted;
-            self.counts.nobodys += counted;
+            self.counts.process_unknown += counted;
             return;
         };
         let addr = match dso_kind {
@@ -370,7 +371,8 @@ fn object_len(text: &[u8]) -> Option<usize> {
 /// Length in bytes of the frame at the end of a one-line sample, if it has a name or if the text shows no symbols. Fields
 /// may follow a frame and names may contain anything, so the line must end with the frame's object; otherwise `None`.
 fn last_frame_len(header: &Header<'_>) -> Option<usize> {
-    // If no event was printed, the beginning of a name such as `Eval: main` was taken for one.
+    // If no event was printed, the header may have taken the beginning of a name such as `Eval: main` for one. Then try
+    // the whole rest of the line.
     for text in [header.tail, header.rest] {
         let text = text.trim_ascii_start();
         if text.ends_with(b")")

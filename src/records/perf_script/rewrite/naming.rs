@@ -1,4 +1,4 @@
-//! What the rewriter asks about a frame, what it is answered, and counts of the answers.
+//! The question that the rewriter asks about a frame, the possible answers, and counts of the answers.
 
 use crate::model::{FrameAddr, Nanos, Pid};
 use std::borrow::Cow;
@@ -8,7 +8,7 @@ use std::ops::{AddAssign, Range};
 /// A frame whose name the rewriter asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted<'a> {
-    /// The process; 0 for a frame of native code in a file.
+    /// The ID of the process; 0 for a frame of native code in a file.
     pub pid: Pid,
     /// The address in the process, or the offset in `file`.
     pub addr: FrameAddr,
@@ -68,7 +68,8 @@ impl Needs {
 pub struct Counts {
     /// Number of JIT frames that were named.
     pub named: u64,
-    /// Number of named frames whose address belonged to several functions, in a text without times.
+    /// Number of named frames at whose address there were several functions at different times, in a text without
+    /// times.
     pub ambiguous: u64,
     /// Number of frames in memory of JIT code that could not be named.
     pub unresolved: u64,
@@ -76,7 +77,7 @@ pub struct Counts {
     /// mapped.
     pub relative: u64,
     /// Number of unresolved frames whose process is unknown. They are included in [`Self::unresolved`].
-    pub nobodys: u64,
+    pub process_unknown: u64,
     /// Number of frames of native code in files that were named (with [`super::Style::native`]).
     pub native: u64,
     /// Number of frames of native code in files that could not be named.
@@ -93,7 +94,7 @@ impl AddAssign for Counts {
         self.ambiguous += other.ambiguous;
         self.unresolved += other.unresolved;
         self.relative += other.relative;
-        self.nobodys += other.nobodys;
+        self.process_unknown += other.process_unknown;
         self.native += other.native;
         self.native_left += other.native_left;
         self.samples += other.samples;

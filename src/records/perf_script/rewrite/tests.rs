@@ -142,7 +142,7 @@ fn relative_addresses_and_frames_of_nobody_are_left_and_counted() {
     let text = "app 5 8.000002:  1 c: \n\t 719e [unknown] (/memfd:x (deleted))\n\n\t 1010 [unknown] (//anon)\n";
     let (same, counts) = rewritten(text, Style::default());
     assert_eq!(same, text);
-    assert_eq!(counts, Counts { unresolved: 2, relative: 1, nobodys: 1, samples: 1, ..Counts::default() });
+    assert_eq!(counts, Counts { unresolved: 2, relative: 1, process_unknown: 1, samples: 1, ..Counts::default() });
     let base = "app 5 8.000001: PERF_RECORD_MMAP2 5/5: [0x1000(0x1000) @ 0x7000 fe:00 1 0]: r-xp /memfd:x (deleted)\n";
     let named = rewritten(&(base.to_owned() + text), Style::default());
     assert!(named.0.contains("\t 719e jit fn (a)+0x19e (/d/jitted-5.so)"), "{}", named.0);
@@ -342,7 +342,7 @@ fn samples_without_empty_lines_between_them_belong_to_the_nearest_header() {
     let text: String = headers.iter().map(|header| format!("{header}{frame}")).collect();
     for text in [text.clone(), format!("\n\n{text}\n"), text + "\n|5   a += b;\n"] {
         let (named, counts) = rewritten(&text, Style::default());
-        assert_eq!((counts.named, counts.unresolved, counts.nobodys), (2, 3, 1), "{named}");
+        assert_eq!((counts.named, counts.unresolved, counts.process_unknown), (2, 3, 1), "{named}");
         for (at, header) in headers.iter().enumerate() {
             let of_header = named.match_indices(header).nth(usize::from(at == 2)).unwrap().0;
             let behind = &named[of_header + header.len()..];

@@ -181,7 +181,7 @@ impl ChainConverter<'_, '_> {
             words.extend([USER_DEFERRED, cookie]);
         }
         let insert = with_chain(raw, attr, &words)?;
-        let insert = insert.ok_or_else(|| Error::new("becomes too long with its call chain").at(raw.offset))?;
+        let insert = insert.ok_or_else(|| Error::new("becomes too long with its call chain").at_offset(raw.offset))?;
         Ok(Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert }))
     }
 

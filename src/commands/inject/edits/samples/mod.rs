@@ -15,7 +15,7 @@ use crate::commands::inject::survey::{JitCode, PlainRecording, SurveyedRecording
 use crate::error::Result;
 use crate::parallel::Pool;
 use crate::records::perf_data::{
-    Edit, RawRecord, Recording, copies_stacks, deferred_without_bad_entries, kind, without_bad_entries,
+    Edit, RawRecord, Recording, copies_stacks, kind, remove_bad_deferred_entries, remove_bad_entries,
 };
 use crate::resolve::code_map::SelectedIds;
 use call_chains::PlainChains;
@@ -84,7 +84,7 @@ fn bad_entries_of_record(recording: &Recording, unwinds: bool, raw: &RawRecord<'
     match raw.kind {
         kind::SAMPLE => bad_entries_of_sample(recording, unwinds, raw),
         kind::CALLCHAIN_DEFERRED => {
-            let insert = deferred_without_bad_entries(raw).ok()??;
+            let insert = remove_bad_deferred_entries(raw).ok()??;
             Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
         }
         _ => None,
@@ -98,6 +98,6 @@ fn bad_entries_of_sample(recording: &Recording, unwinds: bool, raw: &RawRecord<'
     if unwinds && copies_stacks(attr) {
         return None;
     }
-    let insert = without_bad_entries(raw, attr).ok()??;
+    let insert = remove_bad_entries(raw, attr).ok()??;
     Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
 }
