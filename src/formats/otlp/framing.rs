@@ -65,10 +65,10 @@ pub(super) fn is_message(head: &[u8]) -> bool {
 
 /// The number of a message's first field, which may be cut off; `None` if the message is empty or damaged.
 fn first_tag(message: &[u8]) -> Option<u32> {
-    if let Some((tag, _)) = Fields::of(message).cut() {
+    if let Some((tag, _)) = Fields::new(message).cut() {
         return Some(tag);
     }
-    let (tag, _) = Fields::of(message).next()?.ok()?;
+    let (tag, _) = Fields::new(message).next()?.ok()?;
     Some(tag)
 }
 
@@ -91,7 +91,7 @@ impl Evidence {
 
 /// The evidence of all fields of a message, which may be cut off. A contradiction counts more than proof.
 fn examine(message: &[u8], examine_field: fn(u32, FieldValue<'_>) -> Evidence) -> Evidence {
-    let (mut fields, mut evidence) = (Fields::of(message), Evidence::Nothing);
+    let (mut fields, mut evidence) = (Fields::new(message), Evidence::Nothing);
     loop {
         let cut = fields.cut();
         let (tag, value) = match (cut, fields.next()) {
@@ -185,9 +185,9 @@ fn is_text(bytes: &[u8]) -> bool {
 
 /// The start of a profile: its value type, which is a pair of string indices. Nothing else identifies it.
 fn examine_profile(profile: &[u8]) -> Evidence {
-    match Fields::of(profile).next() {
+    match Fields::new(profile).next() {
         Some(Ok((1, FieldValue::Bytes(value_type)))) => {
-            let mut fields = Fields::of(value_type);
+            let mut fields = Fields::new(value_type);
             let is_value_type = fields.all(|field| matches!(field, Ok((..=3, FieldValue::Number(_)))));
             if is_value_type { Evidence::proof_if(!value_type.is_empty()) } else { Evidence::Contradiction }
         }

@@ -11,7 +11,7 @@ impl ProfilesData {
     /// Decodes a message in the binary form. Fails if it is damaged or uses an older version of the protocol.
     pub(super) fn from_bytes(bytes: Bytes) -> Result<Self> {
         let (mut resources, mut dictionaries) = (Vec::new(), Vec::new());
-        for field in Fields::of(&bytes) {
+        for field in Fields::new(&bytes) {
             match field? {
                 (1, value) => resources.push(value.bytes()),
                 (2, value) => dictionaries.push(value.bytes()),
