@@ -21,7 +21,7 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
     for series in &profile.series {
         let Some(graph) = CallGraph::from_series(profile, series) else { continue };
         is_estimate = true;
-        let whole = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(Weight::Period.of(row)));
+        let whole = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(Weight::Period.value(row)));
         let found = graph.deviations(profile, series);
         for (largest, deviation) in [(&mut outside, found.outside_cycles), (&mut inside, found.in_cycles)] {
             let Some(deviation) = deviation.filter(|_| whole > 0) else { continue };

@@ -243,6 +243,7 @@ impl<'t> Messages<'_, 't> {
         self.add(|take| take(&message.map_err(not_a_profile)?.0, Notation::Json));
     }
 
+    /// Reads messages that each follow their length (four bytes, big endian).
     fn read_length_prefixed(&mut self, input: &mut impl Read, warnings: &mut Warnings) -> Result<()> {
         loop {
             let mut len = Vec::new();

@@ -37,7 +37,7 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new(options: &ReadOptions) -> Self {
         Self {
-            profile: Profile::keeping(options.keep),
+            profile: Profile::empty(options.keep),
             named: NamedFrames::default(),
             modules: Modules::default(),
             sampled: None,
@@ -80,7 +80,7 @@ fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, reader: &mut Rea
     for (number, location) in (0..).zip(&dictionary.locations) {
         let kind = dictionary.attribute_text(location.attributes(), "profile.frame.type").and_then(frame_kind);
         let tier = dictionary.attribute_text(location.attributes(), "jitgraft.tier");
-        let tier = tier.and_then(|word| Tier::named(std::str::from_utf8(word).ok()?));
+        let tier = tier.and_then(|word| Tier::from_name(std::str::from_utf8(word).ok()?));
         let mapping = entry_at(&dictionary.mappings, location.mapping).copied();
         // For interpreted code without a mapping, profilers store a line or anything else in the address field.
         let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
@@ -151,6 +151,8 @@ struct ProfileType {
 }
 
 impl<'d> MessageReader<'_, 'd> {
+    /// Reads an encoded `ResourceProfiles`: first what it says about the process, then its profiles. A profile with
+    /// sample counts belongs to the profile before it.
     fn read_resource(&mut self, message: &'d [u8]) {
         let mut owner = Owner::new(self.reader.apart);
         for resource in messages(message, 1) {
@@ -230,7 +232,7 @@ impl<'d> MessageReader<'_, 'd> {
     /// Finds or creates the event for a profile's value type.
     fn event(&mut self, value_type: &[u8], period_type: Option<&[u8]>, period: u64) -> ProfileType {
         let (mut name, unit_word) = self.value_type(value_type);
-        let (scale, unit) = Unit::of_word(&unit_word);
+        let (scale, unit) = Unit::parse_word(&unit_word);
         let mut sampling = None;
         if let Some(period_type) = period_type
             && i64::try_from(period).is_ok_and(|period| period > 0)
@@ -238,14 +240,14 @@ impl<'d> MessageReader<'_, 'd> {
             let (period_name, period_word) = self.value_type(period_type);
             if period_name == name && period_word == unit_word {
                 sampling = Some(Sampling::Period(period.saturating_mul(scale)));
-            } else if let (scale, Unit::Nanos) = Unit::of_word(&period_word) {
+            } else if let (scale, Unit::Nanos) = Unit::parse_word(&period_word) {
                 sampling = Some(Sampling::Frequency(1_000_000_000 / period.saturating_mul(scale).max(1)));
             }
         }
         if name.is_empty() {
             name.push_str(UNNAMED);
         }
-        let index = self.reader.profile.series_of((&name, &unit));
+        let index = self.reader.profile.series_with_unit(&name, &unit);
         let series = &mut self.reader.profile.series[index];
         series.sampling = series.sampling.or(sampling);
         let counts = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
@@ -289,7 +291,7 @@ impl<'d> MessageReader<'_, 'd> {
             let signed = values.get(index).copied().unwrap_or(1).saturating_mul(scale);
             let time = times.get(index).map(|time| Nanos(*time));
             let weight = signed.unsigned_abs();
-            self.reader.sampled = join_extents(self.reader.sampled, time.map(TimeExtent::of_moment));
+            self.reader.sampled = join_extents(self.reader.sampled, time.map(TimeExtent::from_moment));
             let count = match counts.and_then(|counts| counts.get(index)) {
                 Some(count) => count.unsigned_abs(),
                 None if event.counts => weight,

@@ -277,6 +277,8 @@ impl<T: DataType> CellBatch<T> {
     }
 }
 
+/// How the file is encoded and compressed, and which columns get Bloom filters. With `is_sorted`, each group is marked
+/// as sorted by the innermost function.
 fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, ParquetError> {
     /// The number of rows per page of the sorted column. Readers skip whole pages.
     const PAGE_ROWS: usize = 1 << 13;

@@ -139,7 +139,7 @@ impl TraceSamples {
             };
             let (event, unit) = match texts[&sample.event] {
                 "" => ("samples", Unit::Samples),
-                event => (event, Unit::of_event(event)),
+                event => (event, Unit::from_event_name(event)),
             };
             let series = profile.series_named(event, unit);
             profile.series[series].counting = Counting::Sampled;
@@ -202,6 +202,8 @@ impl TraceSamples {
 }
 
 impl StackFrameRecord {
+    /// Converts the frame. The names of frames of scripts, as Hermes writes them, are split into function, file and
+    /// line.
     fn to_frame(&self, profile: &mut Profile) -> Frame {
         let is_script = self.category == "JavaScript";
         let kind = if is_script { FrameKind::Jit } else { FrameKind::User };

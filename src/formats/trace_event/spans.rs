@@ -445,6 +445,7 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
+    /// Processes the events that are still held back, and nests the spans.
     fn finish(mut self) -> Trace {
         for number in 0..self.threads.len() {
             let mut waiting = std::mem::take(&mut self.threads[number].waiting);

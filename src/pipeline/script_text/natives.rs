@@ -65,7 +65,7 @@ impl<'a> Natives<'a> {
         for (path, offset) in places {
             wanted.entry(path).or_default().push(offset);
         }
-        let dsos: Vec<Dso> = wanted.keys().map(|path| Dso::of_path(path.clone(), None)).collect();
+        let dsos: Vec<Dso> = wanted.keys().map(|path| Dso::from_path(path.clone(), None)).collect();
         let ids = || (0..).map(DsoId);
         let images = Images::new(ids().zip(&dsos), self.options.search.clone());
         let requests: Vec<Request> = ids()

@@ -45,8 +45,15 @@ pub(super) fn add_names(
         copy.lines = functions.lines(calls)?;
         push(copy, &mut functions.dictionary.location_table)?;
     }
-    let (known, copies) = (FxHashMap::default(), FxHashMap::default());
-    let mut stacks = MovedStacks { message, uses, names: &names, first_copy, known, copies, dictionary };
+    let mut stacks = MovedStacks {
+        message,
+        uses,
+        names: &names,
+        first_copy,
+        known: FxHashMap::default(),
+        copies: FxHashMap::default(),
+        dictionary,
+    };
     for (resource, encoded) in data.resource_profiles.iter_mut().zip(&message.resources) {
         stacks.move_samples(resource, encoded)?;
     }
@@ -55,7 +62,8 @@ pub(super) fn add_names(
 
 /// Appends an element to a table and returns its index. Fails if the index doesn't fit into `int32`.
 fn push<T>(element: T, table: &mut Vec<T>) -> Result<i32> {
-    let index = i32::try_from(table.len()).map_err(|_| Error::new("is full: no element can be added"))?;
+    let index =
+        i32::try_from(table.len()).map_err(|_| Error::new("a dictionary table is full, so no names can be added"))?;
     table.push(element);
     Ok(index)
 }

@@ -7,8 +7,8 @@ use crate::formats::otlp::message::{Message, Sample, messages};
 use crate::formats::otlp::modules::{GNU_BUILD_ID, HTL_HASH, htl_hash};
 use crate::formats::otlp::owner::{Owner, Tracks};
 use crate::model::about::About;
-use crate::model::backing::Backing;
 use crate::model::interner::Interner;
+use crate::model::mapping_kind::MappingKind;
 use crate::model::process::BuildId;
 use crate::model::{Addr, FrameAddr, Pid};
 use rustc_hash::FxHashSet;
@@ -70,6 +70,7 @@ pub(super) struct LocationUses {
 }
 
 impl LocationUses {
+    /// Finds the uses in a message. The files of unnamed addresses are added to `files`.
     pub(super) fn find(message: &Message<'_>, files: &mut Interner<CodeFile, u32>) -> Self {
         let locations = &message.dictionary.locations;
         let bare = locations.iter().map(|location| Bare::find(location, message, files)).collect();
@@ -167,7 +168,7 @@ fn mapping_and_file<'m, 'd>(location: &Location<'_>, message: &'m Message<'d>) -
 fn is_in_kernel(location: &Location<'_>, Message { dictionary, .. }: &Message<'_>) -> bool {
     let mapping = entry_at(&dictionary.mappings, location.mapping);
     dictionary.attribute_text(location.attributes(), "profile.frame.type") == Some(b"kernel")
-        || mapping.is_some_and(|mapping| Backing::of(dictionary.string(mapping.file)).is_kernel_object())
+        || mapping.is_some_and(|mapping| MappingKind::from_path(dictionary.string(mapping.file)).is_kernel_object())
 }
 
 /// Whether a location needs a name: it has an address outside the kernel, and no function.
@@ -181,7 +182,7 @@ fn is_unversioned(location: &Location<'_>, message: &Message<'_>) -> bool {
     let (mapping, name) = mapping_and_file(location, message);
     needs_name(location, message)
         && !mapping.is_some_and(|mapping| has_version(mapping, &message.dictionary))
-        && matches!(Backing::of(name), Backing::File(_))
+        && matches!(MappingKind::from_path(name), MappingKind::File(_))
         && !may_hold_jit_code(name)
 }
 
@@ -194,7 +195,9 @@ fn has_version(mapping: &Mapping<'_>, dictionary: &Dictionary<'_>) -> bool {
 fn code_file(mapping: &Mapping<'_>, name: &[u8], address: u64, dictionary: &Dictionary<'_>) -> Option<CodeFile> {
     let build_id = dictionary.attribute_text(mapping.attributes(), GNU_BUILD_ID).and_then(BuildId::from_digits);
     let hash = dictionary.attribute_text(mapping.attributes(), HTL_HASH).and_then(htl_hash);
-    if build_id.is_none() && hash.is_none() || !matches!(Backing::of(name), Backing::File(_) | Backing::Other(_)) {
+    if build_id.is_none() && hash.is_none()
+        || !matches!(MappingKind::from_path(name), MappingKind::File(_) | MappingKind::Other(_))
+    {
         return None;
     }
     let base = match (mapping.limit, (mapping.start..mapping.limit).contains(&address)) {
