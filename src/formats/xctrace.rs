@@ -72,6 +72,7 @@ impl<'d> Tag<'d> {
         Some(Self { name: &inner[..name_end], attributes: &inner[name_end..], ends, empty, text })
     }
 
+    /// The value of an attribute, with entities replaced; `None` if the tag doesn't have the attribute.
     fn attribute(&self, name: &str) -> Option<Cow<'d, [u8]>> {
         let mut rest = self.attributes;
         loop {

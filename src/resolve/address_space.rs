@@ -242,6 +242,7 @@ impl AddressSpaces {
         self.spaces.get(&(pid, realm))?.find(addr, time)
     }
 
+    /// Like [`Self::lookup`], for user space.
     fn lookup_user(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
         if let Some(place) = self.find_mapping(pid, addr, time) {
             return Some(place);

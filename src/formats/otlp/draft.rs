@@ -294,6 +294,7 @@ pub(super) enum TableKind {
 }
 
 impl Tables {
+    /// Starts each table with its empty first element, which means "none".
     pub(super) fn new() -> Self {
         let mut tables = Self { tables: Default::default(), buffer: Vec::new() };
         for (tag, table) in (1..).zip(&mut tables.tables) {

@@ -254,6 +254,7 @@ impl<'d> MessageReader<'_, 'd> {
         ProfileType { series: index, scale, counts }
     }
 
+    /// Reads an encoded sample of a profile. `counts` are the sample counts of its values, if they are known.
     fn read_sample(
         &mut self,
         message: &'d [u8],

@@ -241,6 +241,7 @@ impl RowWriter for OtlpWriter<'_> {
     }
 }
 
+/// The runtimes of each process, recognized by the files that it mapped.
 fn mapped_runtimes(profile: &Profile) -> FxHashMap<Pid, RuntimeSet> {
     let mut mapped: FxHashMap<Pid, RuntimeSet> = FxHashMap::default();
     for (name, module) in &profile.about.modules {

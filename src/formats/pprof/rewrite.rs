@@ -227,6 +227,7 @@ impl NewFunctions {
         self.old_strings as i64 + i64::from(self.strings.number(&*String::from_utf8_lossy(text)))
     }
 
+    /// The new functions as messages. Their IDs follow the highest one in the file.
     fn messages(&self) -> impl Iterator<Item = PprofFunction> {
         (self.last_function + 1..).zip(self.functions.items()).map(|(id, &(name, filename))| PprofFunction {
             id,

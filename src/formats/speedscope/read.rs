@@ -292,6 +292,7 @@ struct RoundedRows {
 }
 
 impl RoundedRows {
+    /// Adds a row. `weight` is in the unit of the file.
     fn push(&mut self, profile: &mut Profile, stack: Option<StackId>, weight: f64) {
         let time = self.start.map(|start| Nanos((start + self.sum) as u64));
         let exact = weight * self.scale + self.rest;

@@ -256,6 +256,7 @@ impl<T: DataType> CellBatch<T> {
         Self { values: Vec::new(), definitions: Vec::new(), repetitions: Vec::new(), present }
     }
 
+    /// Moves the cells of one row into the batch.
     fn push_row(&mut self, cells: &mut Vec<Option<T::T>>) {
         if cells.is_empty() {
             self.definitions.push(0);

@@ -73,6 +73,7 @@ impl TraceSamples {
         self.samples.len() as u64
     }
 
+    /// Adds a sample.
     pub(super) fn add(&mut self, record: &SampleRecord) {
         let weight = self.weight(&text(&record.weight));
         let sample = Sample {

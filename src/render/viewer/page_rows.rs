@@ -163,6 +163,7 @@ impl<'p> Samples<'p> {
         (self.owner(index), clock.since_start(&self.rows[index]))
     }
 
+    /// Sums rows that have equal keys with this clock. The rows must be sorted by stack.
     fn sum(&self, clock: PageClock) -> Vec<PageRow> {
         let mut sums: Vec<PageRow> = Vec::new();
         for row in self.order.iter().map(|at| self.row(*at, Some(clock))) {

@@ -175,6 +175,7 @@ impl<'p> PageTables<'p> {
         PageNumbers { functions, nodes, tracks }
     }
 
+    /// The number of a frame's function. Adds the function if it is new.
     fn function(&mut self, profile: &Profile, frame: &Frame) -> u32 {
         let FunctionStart { file, line, column } = frame.start;
         let key = PageFunctionKey {

@@ -195,6 +195,7 @@ impl SearchOptions {
         paths.into_iter().chain(by_id)
     }
 
+    /// The paths where directories of files by build ID may have the file that ran.
     fn running_paths_by_id(&self, dso: &Dso, id: BuildId) -> Vec<PathBuf> {
         let file_name = if dso.is_vdso() { "vdso" } else { "elf" };
         let mut paths = Vec::new();

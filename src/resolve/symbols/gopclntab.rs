@@ -297,6 +297,8 @@ impl<'a> GoTable<'a> {
         self.table.text_at(self.parts.names.checked_add(usize::try_from(offset).ok()?)?)
     }
 
+    /// The path of a file, by its number in the compilation unit of the function at `record`. Until Go 1.15, files are
+    /// numbered across the whole program.
     fn file(&self, record: usize, number: i32) -> Option<&'a [u8]> {
         let number = usize::try_from(number).ok()?;
         if self.version == Version::Go12 {

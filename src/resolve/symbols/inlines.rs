@@ -283,6 +283,8 @@ impl<'a> Inlines<'a> {
         }
     }
 
+    /// The split unit that a unit of the image refers to, from the package or a file of its own. `None` if it is
+    /// missing, or has inlined calls that are nested too deep.
     fn split(&self, load: &SplitDwarfLoad<Reader<'a>>) -> Option<Arc<gimli::Dwarf<Reader<'a>>>> {
         if let Some(package) = &self.package {
             let dwarf = package.find_cu(load.dwo_id, &load.parent).ok().flatten()?;

@@ -164,6 +164,7 @@ impl<'c> Position<'c> {
         self.word(index).map(Effect::decode)
     }
 
+    /// Looks back from the position, as long as instructions may be part of a prologue.
     fn prologue(&self) -> Prologue {
         let mut prologue = Prologue { lowered: 0, saved_link: false };
         for index in (self.index.saturating_sub(MAX_PROLOGUE)..self.index).rev() {

@@ -121,6 +121,7 @@ impl<'a> Parser<'a> {
         number.checked_add(1)
     }
 
+    /// Calls `parse`, unless names are nested too deep or too many rules have been tried.
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.tried += 1;
         if self.depth >= MOST_DEPTH || self.tried > MOST_TRIED {
@@ -132,6 +133,7 @@ impl<'a> Parser<'a> {
         parsed
     }
 
+    /// Parses everything after `_Z`.
     fn top_level(&mut self) -> Option<NodeId> {
         if matches!(self.peek(), b'T' | b'G') {
             let root = self.special_name()?;
@@ -179,6 +181,7 @@ impl<'a> Parser<'a> {
         Some((result, Some(parameters)))
     }
 
+    /// Parses parameter types until `is_end` is true. A single `v` means that there are no parameters.
     fn parameters(&mut self, is_end: impl Fn(&Self) -> bool) -> Option<List> {
         let mut parameters = Vec::new();
         if self.take("v") && is_end(self) {
@@ -472,6 +475,7 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
+    /// Skips the declaration of one template parameter.
     fn template_declaration(&mut self) -> Option<()> {
         match self.skip(2)? {
             "Ty" => Some(()),
