@@ -66,13 +66,6 @@ impl FrameKind {
     }
 }
 
-impl Tier {
-    /// Finds the tier with this name, as spelled in files. `None` if there is none.
-    pub fn named(name: &str) -> Option<Self> {
-        if let Some(Category::Jit(tier)) = Category::named(name) { tier } else { None }
-    }
-}
-
 impl Category {
     /// All categories in the order of legends.
     pub const ALL: [Self; 16] = [
@@ -83,7 +76,7 @@ impl Category {
         Self::Jit(Some(Tier::Interpreted)),
         Self::Jit(Some(Tier::Baseline)),
         Self::Jit(Some(Tier::MidTier)),
-        Self::Jit(Some(Tier::Optimised)),
+        Self::Jit(Some(Tier::Optimized)),
         Self::Jit(Some(Tier::Builtin)),
         Self::Jit(Some(Tier::Stub)),
         Self::Jit(Some(Tier::Wasm)),
@@ -110,6 +103,9 @@ impl Category {
     /// Finds the category with this name. The name of a tier means JIT code of that tier. `None` if there is no such
     /// category.
     pub fn named(name: &str) -> Option<Self> {
+        if let Some(tier) = Tier::from_name(name) {
+            return Some(Self::Jit(Some(tier)));
+        }
         Self::ALL.into_iter().find(|category| category.name() == name)
     }
 

@@ -36,7 +36,7 @@ impl CodeShares {
         let mut shares = Self::new(&series.name);
         for row in series.rows.iter().chain(&series.negative) {
             let frame = profile.frames_up(row.stack).next().map(|frame| profile.frame_of(frame));
-            shares.add(frame.map(|frame| (frame.kind, has_name(profile, frame))), weight.of(row));
+            shares.add(frame.map(|frame| (frame.kind, has_name(profile, frame))), weight.value(row));
         }
         shares
     }

@@ -5,8 +5,8 @@
 //! address (`0x1f3a`). All become [`UNKNOWN`], together with whatever else is known.
 
 use crate::error::{Error, Result};
-use crate::model::backing::Backing;
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::MappingKind;
+use crate::model::mapping_kind::base_name;
 use crate::model::stacks::{Frame, FrameId, FrameKind, FunctionStart, NameId, Profile, StackId, UNKNOWN};
 use crate::model::tier::Tier;
 use crate::runtimes::{RuntimeSet, Tiers};
@@ -173,10 +173,10 @@ fn address(function: &[u8]) -> Option<u64> {
 
 /// The kind of code of a named function, derived from its module.
 fn kind_of_function(module: &[u8]) -> FrameKind {
-    match Backing::of(module) {
-        Backing::Unnamed => FrameKind::User,
-        backing if backing.is_jit_object() => FrameKind::Jit,
-        backing if backing.is_kernel_object() => FrameKind::Kernel,
+    match MappingKind::from_path(module) {
+        MappingKind::Unnamed => FrameKind::User,
+        kind if kind.is_jit_object() => FrameKind::Jit,
+        kind if kind.is_kernel_object() => FrameKind::Kernel,
         _ => FrameKind::User,
     }
 }
@@ -185,9 +185,9 @@ fn kind_of_function(module: &[u8]) -> FrameKind {
 /// there. A perf map as the module doesn't either, because perf attributes all such memory to the perf map that would
 /// name it.
 pub fn kind_of_unnamed(module: &[u8]) -> FrameKind {
-    match Backing::of(module) {
-        Backing::Unnamed => FrameKind::Unknown,
-        backing if backing.is_perf_map() || backing.may_hold_jit_code() => FrameKind::Anonymous,
+    match MappingKind::from_path(module) {
+        MappingKind::Unnamed => FrameKind::Unknown,
+        kind if kind.is_perf_map() || kind.may_hold_jit_code() => FrameKind::Anonymous,
         _ => kind_of_function(module).unnamed(),
     }
 }

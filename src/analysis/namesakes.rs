@@ -1,6 +1,6 @@
 //! Tells apart functions that have the same name but start at different source locations.
 
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The source location where a function starts.

@@ -8,7 +8,7 @@
 //! same file are paired in the order of their lines; others by their callers and callees, then in the order of numbers
 //! in their names. A function has at most one partner, so that two lambdas of a class stay two.
 
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use crate::model::stacks::{Frame, FrameKind, FunctionStart, NameId, Profile, UNKNOWN};
 use crate::runtimes::run_names::{PlacedName, without_addresses, without_run_numbers};
 use rustc_hash::FxHashMap;

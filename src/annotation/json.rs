@@ -9,7 +9,7 @@ use super::listing::{
 };
 use super::overview::{Annotation, EventTotal, NameSummary, Precision};
 use crate::model::code::ExpandedCall;
-use crate::model::each::Each;
+use crate::model::lazy_list::LazyList;
 use crate::resolve::disasm::TargetKind;
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
@@ -34,11 +34,11 @@ impl Serialize for AnnotationJson<'_> {
         let mut object = serializer.serialize_map(None)?;
         object.serialize_entry("all_codes", &annotation.all_codes)?;
         object.serialize_entry("all_functions", &annotation.all_names)?;
-        object.serialize_entry("events", &Each(|| annotation.events.iter().map(event)))?;
-        object.serialize_entry("functions", &Each(|| annotation.names.iter().map(|name| NameJson { of, name })))?;
+        object.serialize_entry("events", &LazyList(|| annotation.events.iter().map(event)))?;
+        object.serialize_entry("functions", &LazyList(|| annotation.names.iter().map(|name| NameJson { of, name })))?;
         object.serialize_entry(
             "listings",
-            &Each(|| annotation.listings.iter().map(|listing| ListingJson { of, listing })),
+            &LazyList(|| annotation.listings.iter().map(|listing| ListingJson { of, listing })),
         )?;
         object.serialize_entry("version", &VERSION)?;
         object.end()
@@ -76,7 +76,7 @@ impl Serialize for NameJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self { of, name } = *self;
         let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("codes", &Each(|| name.codes.iter().map(|code| of.costs(code))))?;
+        object.serialize_entry("codes", &LazyList(|| name.codes.iter().map(|code| of.costs(code))))?;
         object.serialize_entry("costs", &of.costs(&name.costs))?;
         object.serialize_entry("module", &name.module.as_deref().map(text))?;
         object.serialize_entry("name", &text(&name.name))?;
@@ -104,9 +104,9 @@ impl Serialize for ListingJson<'_> {
         }
         if !listing.inclusive.is_empty() {
             let inclusive = || listing.inclusive.iter().map(|inclusive| of.inclusive(inclusive));
-            object.serialize_entry("inclusive", &Each(inclusive))?;
+            object.serialize_entry("inclusive", &LazyList(inclusive))?;
         }
-        let rows = Each(|| listing.rows.iter().map(|row| of.row(row, listing)));
+        let rows = LazyList(|| listing.rows.iter().map(|row| of.row(row, listing)));
         match &listing.code {
             Code::Instructions { .. } => object.serialize_entry("instructions", &rows)?,
             Code::SourceLines => {}
@@ -119,7 +119,7 @@ impl Serialize for ListingJson<'_> {
             Code::SourceLines => object.serialize_entry("source_lines", &rows)?,
             Code::Missing(_) => {}
         }
-        object.serialize_entry("versions", &Each(|| listing.versions.iter().map(|version| of.version(version))))?;
+        object.serialize_entry("versions", &LazyList(|| listing.versions.iter().map(|version| of.version(version))))?;
         object.end()
     }
 }

@@ -187,7 +187,7 @@ fn sampled_instructions(
         events.push(SampledInstructions { event: event.name.clone(), samples: Vec::new() });
     }
     for row in &examined.samples.rows {
-        let place: Option<PlaceId> = examined.samples.chains.up(row.chain).next();
+        let place: Option<PlaceId> = examined.samples.chains.places_up(row.chain).next();
         if let Some(event) = events.get_mut(row.event as usize) {
             event.samples.push(place.and_then(|place| by_place[place.0 as usize]));
         }

@@ -81,7 +81,7 @@ impl Sampled<'_> {
         let Samples { rows, chains, tracks, .. } = self.examined.samples;
         let mut sums = vec![PlaceSum::default(); chains.places().len()];
         for row in rows {
-            let Some(place) = chains.up(row.chain).next() else { continue };
+            let Some(place) = chains.places_up(row.chain).next() else { continue };
             let (sum, time) = (&mut sums[place.0 as usize], row.time.unwrap_or(UNTIMED));
             sum.costs.add(row.event as usize, Cost { weight: clamp(row.period), count: row.count });
             if time >= sum.time {

@@ -51,7 +51,8 @@ pub enum Read {
     Lines {
         /// A function that starts reading lines into a profile.
         open: OpenLines,
-        /// True if an input that starts with these bytes may be read together with other inputs.
+        /// True if an input that starts with these bytes may be concatenated with others, because each of its lines can
+        /// be understood alone.
         is_plain: fn(head: &[u8]) -> bool,
     },
     /// The input holds spans of time, such as recorded calls. They can be summed to stacks or stay spans.

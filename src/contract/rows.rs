@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::model::about::About;
+use crate::model::frame_counts::FrameCounts;
 use crate::model::recorded::{Labels, Recording, day, micros};
 use crate::model::stacks::{Frame, FrameKind, Profile, TRUNCATED, UNKNOWN};
 use crate::runtimes::jit_names::{JitNames, ReadableNames};
@@ -39,7 +40,7 @@ impl WrittenNames {
     }
 
     /// The name to write for a frame, given its function's original name.
-    pub fn of<'n>(&self, frame: &Frame, name: &'n [u8]) -> Cow<'n, [u8]> {
+    pub fn spell<'n>(&self, frame: &Frame, name: &'n [u8]) -> Cow<'n, [u8]> {
         match frame.kind {
             FrameKind::Jit if self.jit_names != JitNames::Raw => self.readable.convert(name),
             _ => Cow::Borrowed(name),
@@ -71,15 +72,15 @@ impl fmt::Debug for dyn RowWriter + '_ {
     }
 }
 
-/// The start of the interval, `stretch` nanoseconds long, that contains the time `own`. All times are nanoseconds on
-/// the recording's clock. If the wall-clock time of that clock's zero is known (`epoch`, see
+/// The start of the interval that contains `time`. Intervals are `length` nanoseconds long, and both times are
+/// nanoseconds on the recording's clock. If `epoch`, the wall-clock time of that clock's zero, is known (see
 /// [`About::epoch`](crate::model::about::About)), intervals are aligned to the wall clock, so that they are the same
 /// for all recordings.
-pub fn stretch_of(own: i64, stretch: i64, epoch: Option<i128>) -> i64 {
-    let offset = epoch.unwrap_or(0);
-    let since = i128::from(own) + offset;
-    let start = since - since.rem_euclid(i128::from(stretch.max(1))) - offset;
-    i64::try_from(start).unwrap_or(own)
+pub fn interval_start(time: i64, length: i64, epoch: Option<i128>) -> i64 {
+    let epoch = epoch.unwrap_or(0);
+    let wall_time = i128::from(time) + epoch;
+    let start = wall_time - wall_time.rem_euclid(i128::from(length.max(1))) - epoch;
+    i64::try_from(start).unwrap_or(time)
 }
 
 /// Converts a number to `i64`. Numbers that are too large become `i64::MAX`.
@@ -123,19 +124,25 @@ pub fn command_line(words: &[Vec<u8>]) -> Option<Box<str>> {
 /// The share of frames that have a name, from 0 to 1, over all samples. If the reader didn't count frames, those of the
 /// rows read so far are counted. `None` if there are no frames.
 fn share_named(profile: &Profile) -> Option<f64> {
-    let counted = profile.about.frames;
-    let (mut frames, mut unnamed) = (counted.frames, counted.unnamed);
+    let FrameCounts { mut frames, mut unnamed, .. } = profile.about.frames;
     if frames == 0 {
-        let rows = profile.series.iter().flat_map(|series| &series.rows);
-        for (row, frame) in rows.flat_map(|row| profile.frames_up(row.stack).map(move |frame| (row, frame))) {
-            let name = profile.name_of(profile.frame_of(frame).name);
-            if name != TRUNCATED {
+        for row in profile.series.iter().flat_map(|series| &series.rows) {
+            for frame in profile.frames_up(row.stack) {
+                let name = profile.name_of(profile.frame_of(frame).name);
+                if name == TRUNCATED {
+                    continue;
+                }
                 frames = frames.saturating_add(row.count);
-                unnamed = unnamed.saturating_add(if name == UNKNOWN { row.count } else { 0 });
+                if name == UNKNOWN {
+                    unnamed = unnamed.saturating_add(row.count);
+                }
             }
         }
     }
-    (frames > 0).then(|| 1.0 - unnamed as f64 / frames as f64)
+    if frames == 0 {
+        return None;
+    }
+    Some(1.0 - unnamed as f64 / frames as f64)
 }
 
 /// Writes a complete profile as the only input of the output.

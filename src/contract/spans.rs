@@ -1,6 +1,6 @@
 //! What a format must provide if its inputs hold spans of time.
 //!
-//! A new format only has to read its spans into a [`Timeline`]; [`stacks`] and [`Timeline::tell`] do the rest. A format
+//! A new format only has to read its spans into a [`Timeline`]; [`stacks`] and [`Timeline::emit`] do the rest. A format
 //! may implement any of these itself if it can do better, for example with less memory or more details.
 
 use crate::analysis::timeline::{LabelSummary, NO_NAME, SpanSink, Timeline};
@@ -23,7 +23,7 @@ pub struct Spans {
     /// A function that reads all spans into memory, for questions about single spans.
     pub timeline: fn(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Timeline>,
     /// A function that passes the spans to `sink` one by one, with everything the file says about them.
-    pub tell: fn(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()>,
+    pub emit: fn(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()>,
     /// A function that sums the spans by label. `None` if the format's spans have no labels; a summary then shows
     /// top-level spans.
     pub summary: Option<fn(input: SpanInput<'_>, warnings: &mut Warnings) -> Result<LabelSummary>>,
@@ -73,7 +73,7 @@ impl<'a> SpanInput<'a> {
     /// it.
     pub fn into_stream(self) -> Box<dyn Read + Send + 'a> {
         match self {
-            Self::Whole { bytes, done } => Box::new(Once { bytes, at: 0, done }),
+            Self::Whole { bytes, done } => Box::new(ReleasingReader { bytes, at: 0, done }),
             Self::Stream(stream) => stream,
         }
     }
@@ -94,36 +94,36 @@ impl Debug for SpanInput<'_> {
 pub struct Done(Option<Arc<dyn Fn(Range<usize>) + Send + Sync>>);
 
 impl Done {
-    /// Creates a callback that passes on to `hear` the ranges of bytes that a reader won't need again.
-    pub fn new(hear: impl Fn(Range<usize>) + Send + Sync + 'static) -> Self {
-        Self(Some(Arc::new(hear)))
+    /// Creates a callback that passes on to `report` the ranges of bytes that a reader won't need again.
+    pub fn new(report: impl Fn(Range<usize>) + Send + Sync + 'static) -> Self {
+        Self(Some(Arc::new(report)))
     }
 
     /// Reports that the reader won't need these bytes again.
-    pub fn with(&self, range: Range<usize>) {
-        if let Some(hear) = &self.0 {
-            hear(range);
+    pub fn release(&self, range: Range<usize>) {
+        if let Some(report) = &self.0 {
+            report(range);
         }
     }
 }
 
 impl fmt::Debug for Done {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(if self.0.is_some() { "Done(heard)" } else { "Done(unheard)" })
+        f.write_str(if self.0.is_some() { "Done(callback)" } else { "Done(none)" })
     }
 }
 
 /// Reads bytes once, in order, and reports what has been read as no longer needed.
-struct Once<'a> {
+struct ReleasingReader<'a> {
     bytes: &'a [u8],
     at: usize,
     done: Done,
 }
 
-impl Read for Once<'_> {
+impl Read for ReleasingReader<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         let read = (&self.bytes[self.at..]).read(to)?;
-        self.done.with(self.at..self.at + read);
+        self.done.release(self.at..self.at + read);
         self.at += read;
         Ok(read)
     }
@@ -151,8 +151,8 @@ pub fn stacks(
     let time = |time: i64| u64::try_from(time).unwrap_or(0);
     let calls = options.calls_between(time(first), time(last))?;
     let mut stacked = timeline.stacks(calls, &only, |slice| {
-        let says = slice.sub != NO_NAME && (by_name || by_sub.contains(&slice.name));
-        if says { slice.sub } else { slice.name }
+        let shows_action = slice.sub != NO_NAME && (by_name || by_sub.contains(&slice.name));
+        if shows_action { slice.sub } else { slice.name }
     });
     if stacked.overlaps > 0 {
         warnings.push(Warning::new(format!(

@@ -5,7 +5,7 @@
 //! JSON keeps its bytes wherever nothing changes.
 
 use crate::error::{Result, Warnings};
-use crate::model::backing::Backing;
+use crate::model::mapping_kind::MappingKind;
 use crate::model::process::BuildId;
 use crate::model::{FrameAddr, Pid};
 use rustc_hash::FxHashMap;
@@ -49,11 +49,11 @@ pub enum FileBase {
 /// True if a mapping with this name may hold JIT code: memory without a file (some tools name it after the process's
 /// perf map), a deleted file, or a file in a directory for shared memory.
 pub fn may_hold_jit_code(name: &[u8]) -> bool {
-    match Backing::of(name) {
-        file @ Backing::File(_) => file.is_perf_map() || file.is_likely_jit_file(),
-        Backing::Other(_) => true,
-        Backing::Bracketed(text) => text == b"[jit]" || text == b"[JIT]" || text == b"[unknown]",
-        backing => backing.may_hold_jit_code(),
+    match MappingKind::from_path(name) {
+        file @ MappingKind::File(_) => file.is_perf_map() || file.is_likely_jit_file(),
+        MappingKind::Other(_) => true,
+        MappingKind::Bracketed(text) => text == b"[jit]" || text == b"[JIT]" || text == b"[unknown]",
+        kind => kind.may_hold_jit_code(),
     }
 }
 
@@ -70,7 +70,7 @@ pub struct NamedCall<'a> {
 
 /// Returns the functions at an address, given the address's index in [`Unsymbolized::addresses`]: first inlined calls,
 /// from the innermost outwards, then the compiled function. Empty if no function is known.
-pub type Ask<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
+pub type FindCalls<'a> = dyn Fn(usize) -> Vec<NamedCall<'a>> + 'a;
 
 /// How the samples of one process use a location that has no name. Locations are shared by all samples (pprof, OTLP).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -88,7 +88,7 @@ pub struct LocationUse {
 /// and as the innermost frame. The first use keeps the location; for each other function, the location gets a copy.
 #[derive(Debug, Default)]
 pub struct LocationNames<'a> {
-    /// Locations with their functions, in the order of [`Ask`]. Locations that stay unnamed are not listed.
+    /// Locations with their functions, the innermost inlined call first. Locations that stay unnamed are not listed.
     pub named: Vec<(u32, Vec<NamedCall<'a>>)>,
     /// For each copy, the location and the functions of the copy, which may be none.
     pub copies: Vec<(u32, Vec<NamedCall<'a>>)>,
@@ -160,8 +160,8 @@ pub trait Unsymbolized: Debug {
         true
     }
 
-    /// Adds the names that `ask` returns, and writes the profile.
-    fn write(&mut self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()>;
+    /// Adds the names that `find_calls` returns, and writes the profile.
+    fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()>;
 }
 
 /// Parses a profile to find its unnamed addresses.

@@ -26,7 +26,7 @@ impl BpfFrames {
         let by_place: Vec<Self> = places.iter().map(|place| Self::count_frame(examined, place.location)).collect();
         let mut sum = Self::default();
         for row in &samples.rows {
-            for place in samples.chains.up(row.chain) {
+            for place in samples.chains.places_up(row.chain) {
                 sum.add(by_place[place.0 as usize]);
             }
         }

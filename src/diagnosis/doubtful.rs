@@ -31,7 +31,7 @@ pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
     }
     for row in &examined.samples.rows {
         let Some(time) = row.time else { continue };
-        for place in examined.samples.chains.up(row.chain) {
+        for place in examined.samples.chains.places_up(row.chain) {
             let Some(place) = doubtful_places[place.0 as usize] else { continue };
             let DoubtfulPlace { origin, pid, addr, name, error } = place;
             let times = Nanos(time.0.saturating_sub(error))..Nanos(time.0.saturating_add(error));

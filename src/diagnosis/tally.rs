@@ -144,7 +144,7 @@ impl Tally {
         for row in &samples.rows {
             let pid = samples.tracks.items()[row.track as usize].pid.unwrap_or_default();
             frames.clear();
-            let places = samples.chains.up(row.chain).map(|place| facts[place.0 as usize]);
+            let places = samples.chains.places_up(row.chain).map(|place| facts[place.0 as usize]);
             frames.extend(places.filter(|facts| facts.status != Status::Truncated));
             let time = row.time.filter(|time| time.is_valid());
             tally.add(&TalliedStack { pid, time, end: row.end, frames: &frames });

@@ -60,7 +60,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         }
         warnings.push(Warning::new(format!("cannot be read completely ({})", strip_values(&error))));
     }
-    let mut profile = Profile::keeping(options.keep);
+    let mut profile = Profile::empty(options.keep);
     let track = Track { comm: b"JavaScript".to_vec(), ..Track::default() };
     parts.push_to(&mut profile, track, warnings);
     Ok(profile)

@@ -67,6 +67,7 @@ struct ThreadColumns {
 }
 
 impl Cells<'_> {
+    /// Writes the line of a row. `event` has the first two cells, which all rows of an event share.
     fn write_line(&mut self, event: &str, row: &Row, weight: i64, out: &mut dyn Write) -> Result<()> {
         let profile = self.profile;
         let thread = self.threads.entry(row.track).or_insert_with(|| ThreadColumns::new(profile, row.track)).clone();
@@ -150,7 +151,7 @@ mod tests {
         let comm = b"say \"a, b\"".to_vec();
         let track = profile.track(Track { comm, pid: Some(Pid(7)), tid: Some(Tid(-1)), ..Track::default() });
         let mut stack = None;
-        for (name, tier) in [(&b"=f(x)\n"[..], None), (b"a;b\x1b", Some(Tier::Optimised))] {
+        for (name, tier) in [(&b"=f(x)\n"[..], None), (b"a;b\x1b", Some(Tier::Optimized))] {
             let name = profile.name(name);
             let module = Some(profile.name(b"/x/jitted-7.so"));
             let frame = profile.frame(Frame { module, tier, ..Frame::new(name, FrameKind::Jit) });
@@ -162,7 +163,7 @@ mod tests {
         let mut out = Vec::new();
         write(&profile, &WriteOptions::default(), &mut out).unwrap();
         let expected = "event,unit,comm,pid,tid,cpu,time_ns,weight,count,function,module,kind,tier,stack\n\
-            cycles,cycles,\"say \"\"a, b\"\"\",7,-1,,99,12,1,a;b\\x1b,/x/jitted-7.so,JIT,optimised,'=f(x) ;a:b\\x1b\n\
+            cycles,cycles,\"say \"\"a, b\"\"\",7,-1,,99,12,1,a;b\\x1b,/x/jitted-7.so,JIT,optimized,'=f(x) ;a:b\\x1b\n\
             cycles,cycles,\"say \"\"a, b\"\"\",7,-1,,,3,2,,,,,\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }

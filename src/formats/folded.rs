@@ -210,7 +210,7 @@ const MOST_LABELS: usize = 1 << 16;
 
 impl FoldedReader {
     fn new(options: &ReadOptions, head: &[u8]) -> Self {
-        let (profile, frames) = (Profile::keeping(options.keep), FxHashMap::default());
+        let (profile, frames) = (Profile::empty(options.keep), FxHashMap::default());
         Self { profile, tiers: Tiers::default(), frames, scale: Scale::detect(head) }
     }
 
@@ -411,7 +411,7 @@ mod tests {
         let text = b"node;JS:~f /a.js:1:1_[j];JS:*g /a.js:2:1_[j];JS:*g /a.js:2:1 12\n";
         let profile = read(text, &ReadOptions::default(), &mut Skipped::new("line"));
         let tiers: Vec<_> = profile.frames().map(|(_, frame)| frame.tier).collect();
-        assert_eq!(tiers, [None, Some(Tier::Interpreted), Some(Tier::Optimised), None]);
+        assert_eq!(tiers, [None, Some(Tier::Interpreted), Some(Tier::Optimized), None]);
     }
 
     #[test]

@@ -46,7 +46,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             reader.totals.add(line);
             in_tree = is_header(line);
         } else if !line.is_empty() && !reader.add_line(line) {
-            skipped.add(Error::new("is not a cost center with its depth and shares").at_offset(offset));
+            skipped.add(Error::new("lacks a cost center or its shares, or is indented too far").at_offset(offset));
         }
     }
     warnings.extend(skipped.into_warning());
@@ -66,7 +66,7 @@ struct TreeReader {
 
 impl TreeReader {
     fn new(options: &ReadOptions) -> Self {
-        let mut profile = Profile::keeping(options.keep);
+        let mut profile = Profile::empty(options.keep);
         let time = profile.series_named("time", Unit::Nanos);
         let alloc = profile.series_named("alloc", Unit::Named("bytes".to_owned()));
         profile.series[alloc].counting = Counting::Exact;

@@ -19,7 +19,7 @@ use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::Pid;
 use crate::model::about::{About, Module, ProcessLife};
-use crate::model::each::Each;
+use crate::model::lazy_list::LazyList;
 use crate::model::stacks::{Frame, NameId, Profile, Row, Sampling, Series, UNKNOWN, Weight};
 use crate::model::tier::Tier;
 use serde::ser::SerializeMap;
@@ -38,8 +38,8 @@ fn write_document<S: Serializer>(profile: &Profile, serializer: S) -> Result<S::
     if profile.about != About::default() {
         map.serialize_entry("about", &AboutJson(&profile.about))?;
     }
-    map.serialize_entry("frames", &Each(|| profile.frames().map(|(_, frame)| FrameJson(profile, frame))))?;
-    map.serialize_entry("events", &Each(|| profile.series.iter().map(|series| EventJson(profile, series))))?;
+    map.serialize_entry("frames", &LazyList(|| profile.frames().map(|(_, frame)| FrameJson(profile, frame))))?;
+    map.serialize_entry("events", &LazyList(|| profile.series.iter().map(|series| EventJson(profile, series))))?;
     map.end()
 }
 
@@ -99,7 +99,7 @@ impl Serialize for EventJson<'_> {
         }
         map.serialize_entry(
             "stacks",
-            &Each(|| series.signed_rows(Weight::Period).map(|(row, weight)| RowJson(profile, row, weight))),
+            &LazyList(|| series.signed_rows(Weight::Period).map(|(row, weight)| RowJson(profile, row, weight))),
         )?;
         map.end()
     }

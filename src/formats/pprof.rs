@@ -235,7 +235,7 @@ fn add_facts(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut Strin
 
 /// The times of the first and last row; `None` if no row has a time.
 fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
-    rows.filter_map(|row| row.time).map(TimeExtent::of_moment).reduce(TimeExtent::join)
+    rows.filter_map(|row| row.time).map(TimeExtent::from_moment).reduce(TimeExtent::join)
 }
 
 impl PprofDraft {

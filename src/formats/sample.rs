@@ -33,7 +33,7 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// Reads the call trees of all threads. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut profile = Profile::keeping(options.keep);
+    let mut profile = Profile::empty(options.keep);
     profile.about.os = Some(b"Darwin".to_vec());
     let series = profile.series_named("samples", Unit::Samples);
     let process = parse_process(bytes.split(|&byte| byte == b'\n').next().unwrap_or_default());
@@ -50,7 +50,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             break;
         }
         if !line.is_empty() && !reader.add_line(line) {
-            skipped.add(Error::new("is not a function with its depth and samples").at_offset(offset));
+            skipped.add(Error::new("lacks a function or its samples, or is indented wrongly").at_offset(offset));
         }
     }
     reader.self_weights.end(0, &mut reader.profile, series);
@@ -118,6 +118,7 @@ struct SampleLine<'d> {
 }
 
 impl<'d> SampleLine<'d> {
+    /// Parses a line such as `    +   8 main  (in node) + 20`; `None` if it has another form.
     fn parse(line: &'d [u8]) -> Option<Self> {
         const MODULE: &[u8] = b"  (in ";
         let line = line.strip_prefix(b"    ")?;

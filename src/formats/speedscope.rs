@@ -118,6 +118,8 @@ fn unless_zero(number: u32) -> Option<u32> {
     if number > 0 { Some(number) } else { None }
 }
 
+/// The profile of one thread and event. It is sampled, unless lists of frames would be far longer than the changes
+/// between stacks.
 fn thread_profile<'a>(
     profile: &'a Profile,
     series: &'a Series,
@@ -125,7 +127,7 @@ fn thread_profile<'a>(
     depths: &Depths,
     options: &WriteOptions,
 ) -> ThreadProfile<'a> {
-    let weights: Vec<u64> = thread.rows.iter().map(|row| options.weight.of(row)).collect();
+    let weights: Vec<u64> = thread.rows.iter().map(|row| options.weight.value(row)).collect();
     let unit = match (&series.unit, options.weight) {
         (Unit::Nanos, Weight::Period) => "nanoseconds",
         (Unit::Named(unit), Weight::Period) if unit == "bytes" => unit,

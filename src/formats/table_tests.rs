@@ -122,7 +122,7 @@ impl SpanSink for PassAll<'_> {
 fn written(reader: &Spans, bytes: &[u8], warnings: &mut Warnings, start: StartSpansFn) -> Result<Vec<u8>> {
     let mut out = Vec::new();
     let mut sink = PassAll(start(&mut out)?);
-    (reader.tell)(SpanInput::whole(bytes), &mut sink, warnings)?;
+    (reader.emit)(SpanInput::whole(bytes), &mut sink, warnings)?;
     sink.0.finish()?;
     drop(sink);
     Ok(out)

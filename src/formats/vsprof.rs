@@ -37,8 +37,8 @@ fn split_header(bytes: &[u8]) -> (&[u8], &[u8]) {
 /// Reads the call tree. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let (header, rest) = split_header(bytes);
-    let columns = VsprofColumns::find(header).ok_or_else(|| Error::new("has no line of names"))?;
-    let mut profile = Profile::keeping(options.keep);
+    let columns = VsprofColumns::find(header).ok_or_else(|| Error::new("has no line with the names of the columns"))?;
+    let mut profile = Profile::empty(options.keep);
     profile.about.os = Some(b"Windows".to_vec());
     let mut total_millis = columns.total_millis(rest);
     let series = if total_millis.is_none() && columns.shares.is_some() {
@@ -56,7 +56,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         let is_read = parsed.is_some_and(|line| add_line(&line, total_millis, series, track, &mut tree, &mut profile));
         if !is_read && !line.is_empty() {
             let offset = (bytes.len() - rest.len()) as u64 + offset;
-            skipped.add(Error::new("is not a function with its level, calls and time").at_offset(offset));
+            skipped.add(
+                Error::new("lacks the level, name, calls or time of a function, or the level is wrong").at_offset(offset),
+            );
         }
     }
     warnings.extend(skipped.into_warning());

@@ -23,7 +23,7 @@ fn is_header(line: &[u8]) -> bool {
 
 /// Reads the call tree. Lines that can't be parsed are skipped with a warning.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut profile = Profile::keeping(options.keep);
+    let mut profile = Profile::empty(options.keep);
     let series = profile.series_named("time", Unit::Nanos);
     profile.series[series].counting = Counting::Unknown;
     let track = profile.track(Track::default());
@@ -38,7 +38,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         if line.is_empty() {
             continue;
         }
-        let not_a_function = || Error::new("is not a function with its depth and time").at_offset(offset);
+        let not_a_function = || Error::new("lacks a function or its time, or is indented too far").at_offset(offset);
         let Some(line) = columns.parse(line) else {
             skipped.add(not_a_function());
             continue;

@@ -23,7 +23,7 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// Reads all rows. Rows without a backtrace get an unknown stack.
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
-    let mut profile = Profile::keeping(options.keep);
+    let mut profile = Profile::empty(options.keep);
     profile.about.os = Some(b"Darwin".to_vec());
     let mut reader = XctraceReader {
         profile,
@@ -57,15 +57,22 @@ impl<'d> Tag<'d> {
     fn next(rest: &mut &'d [u8]) -> Option<Self> {
         let begin = memchr::memchr(b'<', rest)? + 1;
         let end = begin + end_of_tag(&rest[begin..])?;
-        let inner = &rest[begin..end];
+        let mut inner = &rest[begin..end];
         *rest = &rest[end + 1..];
         let text = &rest[..memchr::memchr(b'<', rest).unwrap_or(rest.len())];
-        let (inner, ends) = inner.strip_prefix(b"/").map_or((inner, false), |inner| (inner, true));
-        let (inner, empty) = inner.strip_suffix(b"/").map_or((inner, false), |inner| (inner, true));
+        let ends = inner.starts_with(b"/");
+        if ends {
+            inner = &inner[1..];
+        }
+        let empty = inner.ends_with(b"/");
+        if empty {
+            inner = &inner[..inner.len() - 1];
+        }
         let name_end = inner.iter().position(u8::is_ascii_whitespace).unwrap_or(inner.len());
         Some(Self { name: &inner[..name_end], attributes: &inner[name_end..], ends, empty, text })
     }
 
+    /// The value of an attribute, with entities replaced; `None` if the tag doesn't have the attribute.
     fn attribute(&self, name: &str) -> Option<Cow<'d, [u8]>> {
         let mut rest = self.attributes;
         loop {
@@ -301,6 +308,7 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
+    /// Reads a `frame`: a reference to an earlier frame, or a new one, which stays open until its binary has been read.
     fn read_frame(&mut self, tag: Tag<'d>, row: &mut RowParts<'d>, offset: usize) {
         self.end_frame(row);
         if tag.ends {

@@ -7,7 +7,7 @@ use super::frame_counts::FrameCounts;
 use super::perf_command::{PerfCommand, simpleperf_program};
 use super::process::{BuildId, Moment};
 use super::units::{Addr, Nanos, Pid};
-use crate::model::backing::{Backing, base_name};
+use crate::model::mapping_kind::{MappingKind, base_name};
 use rustc_hash::FxHashSet;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -210,7 +210,7 @@ impl Module {
     /// Adds a mapping from a profile that doesn't say which process it belongs to. `name` is the module's name, from
     /// which `is_kernel` is set.
     pub fn map(&mut self, name: &[u8], memory: Range<u64>, file_offset: u64) {
-        self.is_kernel = Backing::of(name).is_kernel_object();
+        self.is_kernel = MappingKind::from_path(name).is_kernel_object();
         let len = memory.end.saturating_sub(memory.start);
         if len > 0 {
             let (pid, addr) = (Pid(if self.is_kernel { -1 } else { 0 }), Addr(memory.start));
@@ -221,7 +221,7 @@ impl Module {
 
 impl TimeExtent {
     /// The extent that contains a single time.
-    pub fn of_moment(time: Nanos) -> Self {
+    pub fn from_moment(time: Nanos) -> Self {
         Self { first: time, last: time }
     }
 
@@ -404,7 +404,7 @@ mod tests {
 
     #[test]
     fn facts_missing_in_one_profile_come_from_the_other() {
-        let moment = |time| Some(TimeExtent::of_moment(Nanos(time)));
+        let moment = |time| Some(TimeExtent::from_moment(Nanos(time)));
         let mut both = About { lost: 1, sampled: moment(9), ..About::default() };
         let host = Some(b"h".to_vec());
         both.merge(&About { lost: 2, sampled: moment(4), host: host.clone(), ..About::default() });

@@ -22,7 +22,7 @@ const MAX_GENERATIONS: u32 = 1 << 14;
 #[derive(Debug, Clone, Default)]
 pub struct Ancestry {
     forks: FxHashMap<Pid, Fork>,
-    endless: Vec<Pid>,
+    cut_off: Vec<Pid>,
 }
 
 /// How a process was forked, and from which ancestors it inherited code and mappings.
@@ -34,16 +34,15 @@ struct Fork {
     exec: Option<Nanos>,
     /// The number of ancestors.
     generation: u32,
-    /// The nearest ancestor to ask about inherited code or mappings, and the time as of which to ask. `None` if there
-    /// is none.
-    nearest: Option<(Pid, Nanos)>,
+    /// The step to the nearest ancestor to ask about inherited code or mappings. `None` if there is none.
+    nearest: Option<Step>,
     /// Like `nearest`, but doesn't end at an ancestor's exec: for asking about all times at once.
-    nearest_ever: Option<(Pid, Nanos)>,
+    nearest_ever: Option<Step>,
 }
 
 /// A fork: `parent` created `child`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Descent {
+pub struct ForkEvent {
     /// The new process.
     pub child: Pid,
     /// The process that the child was a copy of.
@@ -74,6 +73,7 @@ pub struct Ancestor {
 }
 
 /// A step from a process to one of its ancestors.
+#[derive(Debug, Clone, Copy)]
 struct Step {
     ancestor: Ancestor,
     /// The time of the fork by which the line of descent left the ancestor.
@@ -82,7 +82,7 @@ struct Step {
 
 impl Step {
     /// The step to an ancestor about which to ask as of the fork.
-    fn as_of_fork((pid, forked): (Pid, Nanos)) -> Self {
+    fn as_of_fork(pid: Pid, forked: Nanos) -> Self {
         Self { ancestor: Ancestor { pid, time: Some(forked) }, forked }
     }
 }
@@ -90,7 +90,7 @@ impl Step {
 impl Ancestry {
     /// Collects the forks of all processes.
     pub fn new(processes: &Processes) -> Self {
-        let mut ancestry = Self { forks: FxHashMap::default(), endless: Vec::new() };
+        let mut ancestry = Self { forks: FxHashMap::default(), cut_off: Vec::new() };
         ancestry.forks.reserve(processes.by_pid.len());
         for (&pid, process) in &processes.by_pid {
             let Some((parent, at)) = process.forked else { continue };
@@ -98,7 +98,7 @@ impl Ancestry {
                 continue;
             }
             let exec = process.execs.get(process.execs.partition_point(|exec| *exec < at)).copied();
-            let nearest = Some((parent, at));
+            let nearest = Some(Step::as_of_fork(parent, at));
             ancestry.forks.insert(pid, Fork { parent, at, exec, generation: 0, nearest, nearest_ever: nearest });
         }
         ancestry.end_lines(processes.by_pid.keys().copied());
@@ -106,8 +106,8 @@ impl Ancestry {
     }
 
     /// Skips ancestors that `can_answer` rejects. Lookups then go straight to the next ancestor that it accepts.
-    pub fn among(mut self, can_answer: impl Fn(Pid) -> bool) -> Self {
-        for Descent { child, parent, at } in self.descents() {
+    pub fn limited_to(mut self, can_answer: impl Fn(Pid) -> bool) -> Self {
+        for ForkEvent { child, parent, at } in self.forks() {
             if can_answer(parent) {
                 continue;
             }
@@ -129,15 +129,15 @@ impl Ancestry {
 
     /// All forks in the order of time. If a parent was forked at the same time as its child, the parent's fork comes
     /// first.
-    pub fn descents(&self) -> impl Iterator<Item = Descent> + use<> {
+    pub fn forks(&self) -> impl Iterator<Item = ForkEvent> + use<> {
         let forks = self.forks.iter();
-        let mut descents: Vec<_> = forks.map(|(child, fork)| (fork.at, fork.generation, *child, fork.parent)).collect();
-        descents.sort_unstable();
-        descents.into_iter().map(|(at, _, child, parent)| Descent { child, parent, at })
+        let mut events: Vec<_> = forks.map(|(child, fork)| (fork.at, fork.generation, *child, fork.parent)).collect();
+        events.sort_unstable();
+        events.into_iter().map(|(at, _, child, parent)| ForkEvent { child, parent, at })
     }
 
     /// When a process was forked; `None` if the recording doesn't contain the fork or its line of ancestors was
-    /// [cut](Self::endless).
+    /// [cut](Self::cut_off).
     pub fn forked(&self, pid: Pid) -> Option<Nanos> {
         self.forks.get(&pid).map(|fork| fork.at)
     }
@@ -152,7 +152,7 @@ impl Ancestry {
     /// an exec.
     pub fn inherited(&self, pid: Pid, time: Option<Nanos>) -> impl Iterator<Item = Ancestor> + Clone + '_ {
         self.line(Ancestor { pid, time }, |fork, time| {
-            if fork.happened_by(time) && fork.still_inherits(time) { fork.nearest.map(Step::as_of_fork) } else { None }
+            if fork.happened_by(time) && fork.still_inherits(time) { fork.nearest } else { None }
         })
     }
 
@@ -165,13 +165,13 @@ impl Ancestry {
             Some(_) if !fork.happened_by(time) => {
                 Some(Step { ancestor: Ancestor { pid: fork.parent, time }, forked: fork.at })
             }
-            _ => fork.nearest.map(Step::as_of_fork),
+            _ => fork.nearest,
         })
     }
 
     /// The time range around `time` in which [`inherited_code`](Self::inherited_code) returns the same ancestors.
     /// Before the fork it is only `time` itself, because each time then has a different answer.
-    pub fn settled(&self, pid: Pid, time: Nanos) -> Range<Nanos> {
+    pub fn inherited_code_period(&self, pid: Pid, time: Nanos) -> Range<Nanos> {
         let Some(&Fork { at, exec, .. }) = self.forks.get(&pid) else { return Nanos(0)..Nanos(u64::MAX) };
         match exec {
             Some(exec) if time >= exec => exec..Nanos(u64::MAX),
@@ -182,7 +182,7 @@ impl Ancestry {
 
     /// The process itself, then every process that it may have inherited from at any time.
     pub fn ancestors(&self, pid: Pid) -> impl Iterator<Item = Pid> + '_ {
-        let line = self.line(Ancestor { pid, time: None }, |fork, _| fork.nearest_ever.map(Step::as_of_fork));
+        let line = self.line(Ancestor { pid, time: None }, |fork, _| fork.nearest_ever);
         line.map(|ancestor| ancestor.pid)
     }
 
@@ -208,8 +208,8 @@ impl Ancestry {
 
     /// Processes that are their own ancestors, or that have more than `MAX_GENERATIONS` ancestors. They are treated as
     /// if they inherited nothing.
-    pub fn endless(&self) -> &[Pid] {
-        &self.endless
+    pub fn cut_off(&self) -> &[Pid] {
+        &self.cut_off
     }
 
     /// Ends lines of ancestors that are cycles or too long, and counts each process's ancestors.
@@ -261,7 +261,7 @@ impl Ancestry {
 
     fn cut(&mut self, pid: Pid) {
         self.forks.remove(&pid);
-        self.endless.push(pid);
+        self.cut_off.push(pid);
     }
 }
 
@@ -326,7 +326,7 @@ mod tests {
         let all = Ancestry::new(&processes);
         for every in [1, 2, 7] {
             let can_answer = |pid: Pid| pid.0 % every == 0;
-            let some = all.clone().among(can_answer);
+            let some = all.clone().limited_to(can_answer);
             for (pid, time) in (0..200).flat_map(|pid| (0..60).map(move |time| (Pid(pid), Some(Nanos(time))))) {
                 let time = time.filter(|time| time.0 < 55);
                 let answers = |line: &mut dyn Iterator<Item = Ancestor>| -> Vec<Ancestor> {
@@ -344,7 +344,7 @@ mod tests {
             }
         }
         let (mut seen, mut last) = (Vec::new(), Nanos(0));
-        for Descent { child, parent, at } in all.descents() {
+        for ForkEvent { child, parent, at } in all.forks() {
             assert!(last <= at && all.forked(child) == Some(at));
             let later = all.forked(parent).is_some_and(|forked| forked > at);
             assert!(later || all.forked(parent).is_none() || seen.contains(&parent));
@@ -356,7 +356,7 @@ mod tests {
     #[test]
     fn a_line_is_as_short_as_those_who_can_answer_are_few() {
         let forks: Vec<_> = (1..10_000).map(|pid| (pid, pid - 1, pid as u64)).collect();
-        let ancestry = ancestry(&forks).among(|pid| pid == Pid(0));
+        let ancestry = ancestry(&forks).limited_to(|pid| pid == Pid(0));
         assert_eq!(pids(&ancestry, 9_999, None), [(9_999, None), (0, Some(1))]);
         assert_eq!(ancestry.inherited_code(Pid(9_999), Some(Nanos(20_000))).count(), 2);
     }
@@ -367,19 +367,19 @@ mod tests {
         let ancestry = ancestry(&[(8, 7, 10), (7, 8, 20)]);
         assert_eq!(pids(&ancestry, 7, Some(30)), [(7, Some(30)), (8, Some(20)), (7, Some(10))]);
         assert_eq!(pids(&ancestry, 8, Some(30)), [(8, Some(30)), (7, Some(10))]);
-        assert_eq!(ancestry.endless(), []);
+        assert_eq!(ancestry.cut_off(), []);
     }
 
     #[test]
     fn circles_and_endless_lines_are_cut() {
         let circle = ancestry(&[(5, 5, 0), (7, 9, 0), (8, 7, 0), (9, 8, 0), (10, 9, 0)]);
-        assert_eq!(circle.endless(), [Pid(7)]);
+        assert_eq!(circle.cut_off(), [Pid(7)]);
         assert_eq!(pids(&circle, 10, None), [(10, None), (9, Some(0)), (8, Some(0)), (7, Some(0))]);
         assert_eq!(pids(&circle, 5, None), [(5, None)]);
         let limit = MAX_GENERATIONS as i32;
         let forks: Vec<_> = (1..=limit + 2).map(|pid| (pid, pid - 1, 0)).collect();
         let line = ancestry(&forks);
-        assert_eq!(line.endless(), [Pid(limit + 1)]);
+        assert_eq!(line.cut_off(), [Pid(limit + 1)]);
         assert_eq!(line.ancestors(Pid(limit)).count(), limit as usize + 1);
         assert_eq!(line.ancestors(Pid(limit + 2)).count(), 2);
     }

@@ -86,7 +86,7 @@ impl<P: Copy + Eq + Hash> Chains<P> {
     }
 
     /// The locations of a chain, innermost first.
-    pub fn up(&self, chain: Option<ChainId>) -> impl Iterator<Item = PlaceId> + '_ {
+    pub fn places_up(&self, chain: Option<ChainId>) -> impl Iterator<Item = PlaceId> + '_ {
         let mut next = chain.map(|chain| chain.0);
         std::iter::from_fn(move || {
             let (caller, place) = self.tree.get(next?);
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_value_too_large_to_number_is_an_error() {
-        let mut chains = Chains { places: Interner::of_most(2), ..Chains::default() };
+        let mut chains = Chains { places: Interner::with_limit(2), ..Chains::default() };
         push(&mut chains, "ab");
         chains.check().unwrap();
         push(&mut chains, "abc");

@@ -158,9 +158,8 @@ impl<'data> SourceMap<'data> {
         self
     }
 
-    /// For each call: its nesting depth, counting itself, and the index of a call. If the depth exceeds
-    /// [`MOST_INLINED`], that is the outermost of the enclosing calls that are too deep as well. Otherwise it is the
-    /// call itself.
+    /// For each call, its nesting depth (1 if no other call contains it), and the call at depth [`MOST_INLINED`] + 1
+    /// that contains it. For calls that aren't that deep, the latter is the call itself.
     fn depths(&self) -> (Vec<usize>, Vec<usize>) {
         const UNKNOWN: usize = 0;
         let mut depths = vec![UNKNOWN; self.calls.len()];

@@ -79,7 +79,7 @@ pub(crate) fn without_deep_calls(
     shallow
 }
 
-/// Counts the inlined calls that are nested deeper than `most`, in split DWARF, which is only counted.
+/// Counts the inlined calls that are nested deeper than `most`. For split DWARF, from which nothing is removed.
 pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
     let (mut units, mut calls) = (dwarf.units(), 0);
     while let Ok(Some(header)) = units.next() {
@@ -88,6 +88,8 @@ pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
     calls
 }
 
+/// Finds the inlined calls of a unit that are nested in `most` others. `None` if there are none, or if the unit is
+/// damaged.
 fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: usize) -> Option<DeepUnit> {
     let start = header.debug_info_offset()?.0;
     let table = dwarf.abbreviations(header).ok()?;

@@ -157,7 +157,7 @@ impl<T, Id> Interner<T, Id> {
 
     /// Creates a table that can hold `most` values.
     #[cfg(test)]
-    pub(super) fn of_most(most: u32) -> Self {
+    pub(super) fn with_limit(most: u32) -> Self {
         Self { most, ..Self::default() }
     }
 }
@@ -168,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_full_table_still_has_what_it_has() {
-        let mut table = Interner::<&str, u32>::of_most(2);
+        let mut table = Interner::<&str, u32>::with_limit(2);
         assert_eq!(["a", "b", "a"].map(|item| table.intern(item)), [0, 1, 0]);
         assert!(!table.is_full());
         assert_eq!(["b", "c", "a"].map(|item| table.intern(item)), [1, 0, 0]);

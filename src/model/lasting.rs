@@ -21,37 +21,37 @@ pub const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 pub const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 /// The intersection of two time ranges.
-pub fn both(a: Range<Nanos>, b: Range<Nanos>) -> Range<Nanos> {
+pub fn intersect(a: Range<Nanos>, b: Range<Nanos>) -> Range<Nanos> {
     a.start.max(b.start)..a.end.min(b.end)
 }
 
 /// A time range around a moment, which is narrowed down until nothing starts or ends within it.
 #[derive(Debug, Clone)]
-pub struct Quiet {
+pub struct QuietPeriod {
     moment: Nanos,
     /// The range in which no start or end has been found so far.
-    pub stretch: Range<Nanos>,
+    pub range: Range<Nanos>,
 }
 
-impl Quiet {
+impl QuietPeriod {
     /// Starts with the whole time axis.
-    pub fn around(moment: Nanos) -> Self {
-        Self { moment, stretch: ALWAYS }
+    pub fn new(moment: Nanos) -> Self {
+        Self { moment, range: ALWAYS }
     }
 
     /// True if the start or end of `by` may be in the range. If false, calling [`cut`](Self::cut) with `by` would
     /// change nothing.
     pub fn may_be_cut(&self, by: &Range<Nanos>) -> bool {
-        by.end > self.stretch.start && by.start < self.stretch.end
+        by.end > self.range.start && by.start < self.range.end
     }
 
     /// Narrows the range so that it contains neither the start nor the end of `by`.
     pub fn cut(&mut self, by: Range<Nanos>) {
         for edge in [by.start, by.end] {
             if edge <= self.moment {
-                self.stretch.start = self.stretch.start.max(edge);
+                self.range.start = self.range.start.max(edge);
             } else {
-                self.stretch.end = self.stretch.end.min(edge);
+                self.range.end = self.range.end.min(edge);
             }
         }
     }

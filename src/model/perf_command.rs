@@ -1,6 +1,6 @@
 //! Parses `perf record` command lines: perf's own options, and the recorded program (perf-record(1)).
 
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 
 /// A parsed `perf record` command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

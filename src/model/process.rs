@@ -1,12 +1,12 @@
 //! What a recording says about its processes: forks, execs, mappings, jitdump markers, and the clock. Readers fill in
 //! the fields that their format has. `sources` and `resolve` use them.
 
-use super::backing::Backing;
 use super::bpf::{BpfFunction, BpfFunctionId};
+use super::mapping_kind::MappingKind;
 use super::recorded::Labels;
 use super::recorded_symbols::RecordedSymbols;
 use super::units::{Addr, Nanos, Pid, Tid};
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -40,7 +40,7 @@ pub struct Processes {
     /// about a single process.
     pub is_recording: bool,
     /// Whether more processes may still be added.
-    pub told: ProcessListState,
+    pub list_state: ProcessListState,
     /// The labels to give to samples, by the control group ID in the sample.
     pub cgroups: FxHashMap<u64, Labels>,
     /// The path of each control group, by the ID that samples contain.
@@ -54,10 +54,10 @@ pub struct Processes {
 pub enum ProcessListState {
     /// All processes of the input are known.
     #[default]
-    Whole,
+    Complete,
     /// More processes may follow, because the input is text that is symbolized while it is read. Contains the process
     /// of the first unnamed frames in the text, if these all belong to one process.
-    Begun(Option<Pid>),
+    Partial(Option<Pid>),
 }
 
 impl Processes {
@@ -147,8 +147,10 @@ impl Process {
     pub fn shared_jit_memory(&self) -> Option<SharedMemory> {
         let last_exec = self.execs.last().copied().unwrap_or_default();
         for map in self.mappings.iter().filter(|map| map.executable && map.time >= last_exec) {
-            let is_shared =
-                matches!(map.backing(), Backing::SharedAnonymous | Backing::NamedShared | Backing::PosixShared);
+            let is_shared = matches!(
+                map.kind(),
+                MappingKind::SharedAnonymous | MappingKind::NamedShared | MappingKind::PosixShared
+            );
             if let Some(file) = map.file
                 && is_shared
                 && file.inode != 0
@@ -256,8 +258,8 @@ pub struct Mapping {
 
 impl Mapping {
     /// What backs the mapping, according to its path.
-    pub fn backing(&self) -> Backing<'_> {
-        Backing::of(&self.path)
+    pub fn kind(&self) -> MappingKind<'_> {
+        MappingKind::from_path(&self.path)
     }
 }
 

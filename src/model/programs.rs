@@ -59,7 +59,7 @@ impl<'a> Programs<'a> {
     ) -> impl Iterator<Item = (&'a Process, Nanos)> {
         let processes = self.processes;
         let can_answer = |pid| processes.by_pid.get(&pid).is_some_and(&can_answer);
-        let ancestry = ancestry.get_or_init(|| Ancestry::new(processes).among(can_answer));
+        let ancestry = ancestry.get_or_init(|| Ancestry::new(processes).limited_to(can_answer));
         ancestry
             .inherited(pid, None)
             .filter_map(|Ancestor { pid, time }| Some((processes.by_pid.get(&pid)?, time.unwrap_or(END))))

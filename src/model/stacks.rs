@@ -15,8 +15,8 @@ pub use part::{Part, Renumbered, Taken};
 pub use renamed::ChangedFrame;
 
 use super::about::About;
-use super::backing::Backing;
 use super::interner::{self, Interner};
+use super::mapping_kind::MappingKind;
 use super::prefix_tree::PrefixTree;
 use super::recorded::{Labels, Recording};
 use super::texts::Texts;
@@ -208,7 +208,7 @@ pub enum Unit {
 
 impl Unit {
     /// The unit of a perf event's periods, given the event's name, which may have modifiers (`cpu-clock:u`).
-    pub fn of_event(name: &str) -> Self {
+    pub fn from_event_name(name: &str) -> Self {
         // The periods of the two clock events are nanoseconds (kernel/events/core.c, perf_swevent_init_hrtimer).
         match name.split([':', '/']).next().unwrap_or(name) {
             "cpu-clock" | "task-clock" => Self::Nanos,
@@ -219,7 +219,7 @@ impl Unit {
     }
 
     /// Parses the name of a unit in a file. Returns the unit, and the factor that converts the file's values to it.
-    pub fn of_word(word: &str) -> (u64, Self) {
+    pub fn parse_word(word: &str) -> (u64, Self) {
         match word {
             "nanoseconds" | "ns" => (1, Self::Nanos),
             "microseconds" | "us" => (1_000, Self::Nanos),
@@ -239,7 +239,7 @@ impl Unit {
     }
 
     /// The unit for a name that [`Unit::name`] returned.
-    pub fn named(name: &str) -> Self {
+    pub fn from_name(name: &str) -> Self {
         match name {
             "samples" => Self::Samples,
             "nanoseconds" => Self::Nanos,
@@ -269,7 +269,7 @@ pub enum Weight {
 
 impl Weight {
     /// Returns the selected number of a row.
-    pub fn of(self, row: &Row) -> u64 {
+    pub fn value(self, row: &Row) -> u64 {
         match self {
             Self::Period => row.weight,
             Self::Samples => row.count,
@@ -350,7 +350,7 @@ impl Series {
     /// All rows with the selected number. For negative rows, which come last, weights are negative but sample counts
     /// aren't.
     pub fn signed_rows(&self, weight: Weight) -> impl Iterator<Item = (&Row, i64)> {
-        let amount = move |row: &Row| i64::try_from(weight.of(row)).unwrap_or(i64::MAX);
+        let amount = move |row: &Row| i64::try_from(weight.value(row)).unwrap_or(i64::MAX);
         let sign = if weight == Weight::Period { -1 } else { 1 };
         let positive = self.rows.iter().map(move |row| (row, amount(row)));
         positive.chain(self.negative.iter().map(move |row| (row, sign * amount(row))))
@@ -373,11 +373,6 @@ impl Series {
             sum = sum.saturating_add(row.weight);
         }
         sum.checked_mul(factor).is_some()
-    }
-
-    /// Name and unit. Weights of two series may only be added up if both are equal.
-    pub fn identity(&self) -> (&str, &Unit) {
-        (&self.name, &self.unit)
     }
 }
 
@@ -443,7 +438,7 @@ impl Profile {
     }
 
     /// Creates an empty profile that keeps every row, or only sums.
-    pub fn keeping(keep: Keep) -> Self {
+    pub fn empty(keep: Keep) -> Self {
         Self { keep, ..Self::default() }
     }
 
@@ -550,7 +545,7 @@ impl Profile {
 
     /// The source location to show for a frame's function in a table: where the function starts or, if that is unknown,
     /// the executed line. `None` if neither is known.
-    pub fn home_of(&self, frame: &Frame) -> Option<(NameId, u32)> {
+    pub fn definition_of(&self, frame: &Frame) -> Option<(NameId, u32)> {
         match frame.start {
             FunctionStart { file: Some(file), line: line @ 1.., .. } => Some((file, line)),
             _ => self.place_of(frame),
@@ -661,7 +656,7 @@ impl Profile {
 
     /// The index of the series with this name and unit; creates it if there is none. If a series with another unit
     /// already has the name, appends the unit to the name: values with different units are never added up.
-    pub(crate) fn series_of(&mut self, (name, unit): (&str, &Unit)) -> usize {
+    pub(crate) fn series_with_unit(&mut self, name: &str, unit: &Unit) -> usize {
         let mut name = name.to_owned();
         while let Some(index) = self.find_series(&name)
             && self.series[index].unit != *unit
@@ -690,7 +685,7 @@ impl Profile {
                 return (index, 1);
             }
         }
-        (self.series_of(other.identity()), 1)
+        (self.series_with_unit(&other.name, &other.unit), 1)
     }
 
     /// Switches to [`Keep::Sums`]: adds up existing rows and future ones.
@@ -739,8 +734,8 @@ impl Profile {
 
 /// True for a module of JIT code whose name contains its process's ID, such as `perf-7.map`.
 fn is_named_after_process(module: &[u8]) -> bool {
-    let backing = Backing::of(module);
-    backing.is_jit_object() || backing.is_perf_map() || backing.may_hold_jit_code()
+    let kind = MappingKind::from_path(module);
+    kind.is_jit_object() || kind.is_perf_map() || kind.may_hold_jit_code()
 }
 
 /// Adds a row to the sum for its track and stack. `places` has the index of each sum in `sums`.
@@ -790,7 +785,7 @@ mod tests {
 
     #[test]
     fn a_value_too_large_to_number_is_an_error() {
-        let mut few = Profile { names: Texts::of_most(2), ..Profile::new() };
+        let mut few = Profile { names: Texts::with_limit(2), ..Profile::new() };
         few.merge(&profile(&[("a;b", 1)]));
         few.check().unwrap();
         few.merge(&profile(&[("a;c", 2)]));
@@ -801,7 +796,7 @@ mod tests {
     #[test]
     fn a_hundred_thousand_series_are_found_by_name_even_if_some_are_taken_out() {
         let mut profile = Profile::new();
-        let find = |profile: &mut Profile, at: usize| profile.series_of((&format!("event{at}"), &Unit::Samples));
+        let find = |profile: &mut Profile, at: usize| profile.series_with_unit(&format!("event{at}"), &Unit::Samples);
         for at in 0..100_000 {
             assert_eq!(find(&mut profile, at), at);
         }
@@ -809,7 +804,7 @@ mod tests {
         assert_eq!([0, 2, 99_999, 1].map(|at| find(&mut profile, at)), [0, 1, 99_998, 99_999]);
         profile.series.swap(0, 1);
         assert_eq!([0, 2].map(|at| find(&mut profile, at)), [1, 0]);
-        let other = (0..3).map(|_| profile.series_of(("event0", &Unit::Nanos))).collect::<Vec<_>>();
+        let other = (0..3).map(|_| profile.series_with_unit("event0", &Unit::Nanos)).collect::<Vec<_>>();
         assert!(other.iter().all(|at| profile.series[*at].name == "event0 (nanoseconds)"));
     }
 

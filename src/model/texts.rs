@@ -147,7 +147,7 @@ impl<Id> Texts<Id> {
 
     /// Creates a table that can hold `most` strings.
     #[cfg(test)]
-    pub(super) fn of_most(most: u32) -> Self {
+    pub(super) fn with_limit(most: u32) -> Self {
         Self { most, ..Self::default() }
     }
 }
@@ -178,7 +178,7 @@ mod tests {
 
     #[test]
     fn full_ones_still_know_what_they_have() {
-        let mut texts = Texts::<u32>::of_most(2);
+        let mut texts = Texts::<u32>::with_limit(2);
         assert_eq!([&b"a"[..], b"b", b"c", b"b", b"c"].map(|text| texts.intern(text)), [0, 1, 0, 1, 0]);
         assert!(texts.is_full());
         assert_eq!(texts.len(), 2);

@@ -21,7 +21,7 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
     for series in &profile.series {
         let Some(graph) = CallGraph::from_series(profile, series) else { continue };
         is_estimate = true;
-        let whole = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(Weight::Period.of(row)));
+        let whole = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(Weight::Period.value(row)));
         let found = graph.deviations(profile, series);
         if let Some(deviation) = found.outside_cycles {
             Largest::keep_larger(&mut outside, deviation, whole, &series.name);

@@ -110,7 +110,7 @@ impl MergedSum {
     fn new(by: By) -> Self {
         Self {
             by,
-            sum: Profile::keeping(Keep::Sums),
+            sum: Profile::empty(Keep::Sums),
             about: MergedAbout::default(),
             outcome: Outcome::default(),
             skipped: Vec::new(),
@@ -131,12 +131,11 @@ impl MergedSum {
         };
         profile.map_tracks(|track| reduce_track(track, self.by));
         self.about.take(&mut profile.about);
-        let samplings: Vec<_> = profile.series.iter().map(|series| (series.identity(), series.sampling)).collect();
         self.sum.merge(&profile);
-        for (identity, sampling) in samplings {
-            let series = self.sum.series_of(identity);
-            let series = &mut self.sum.series[series];
-            series.sampling = merge_samplings(series.sampling, sampling);
+        for part in &profile.series {
+            let index = self.sum.series_with_unit(&part.name, &part.unit);
+            let series = &mut self.sum.series[index];
+            series.sampling = merge_samplings(series.sampling, part.sampling);
         }
         Ok(())
     }

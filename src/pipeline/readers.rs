@@ -116,7 +116,7 @@ pub(super) struct AddedParts {
 impl AddedParts {
     /// Creates an empty profile to merge into. `what` is what skipped things are called in messages, in the singular.
     pub(super) fn new(what: &'static str, keep: Keep) -> Self {
-        Self { profile: Profile::keeping(keep), numbers: FxHashMap::default(), skipped: Skipped::new(what) }
+        Self { profile: Profile::empty(keep), numbers: FxHashMap::default(), skipped: Skipped::new(what) }
     }
 
     /// Merges the next part.

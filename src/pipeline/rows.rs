@@ -188,7 +188,7 @@ fn split_by_recording(profile: &mut Profile) -> Vec<(Arc<Recording>, RecordingRo
 /// For an input with rows from several machines, describes the recording of the rows from one of them.
 fn describe_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
     let times = rows.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
-    rows.about.sampled = times.map(TimeExtent::of_moment).reduce(TimeExtent::join);
+    rows.about.sampled = times.map(TimeExtent::from_moment).reduce(TimeExtent::join);
     Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 

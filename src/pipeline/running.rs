@@ -4,8 +4,8 @@ use crate::error::{Error, Result};
 use crate::io;
 use crate::io::door::{Door, Named, Opened, Root, Start};
 use crate::model::Pid;
-use crate::model::backing::Backing;
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::MappingKind;
+use crate::model::mapping_kind::base_name;
 use crate::runtimes::{CommandLine, Environment, RUNTIMES, Runtime, RuntimeSet};
 use crate::sources::{SOURCE, status_pid, status_user};
 use std::collections::BTreeSet;
@@ -94,7 +94,7 @@ impl RunningProcess {
 
     /// The address ranges of executable memory that no file backs, which may contain JIT code.
     pub(crate) fn jit_memory(&self) -> impl Iterator<Item = &Range<u64>> {
-        let is_jit = |map: &&MappedNow| map.executable && Backing::of(&map.path).may_hold_jit_code();
+        let is_jit = |map: &&MappedNow| map.executable && MappingKind::from_path(&map.path).may_hold_jit_code();
         self.mappings.iter().filter(is_jit).map(|map| &map.addresses)
     }
 

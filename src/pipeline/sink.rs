@@ -63,7 +63,7 @@ pub struct Whole {
 impl Whole {
     /// Creates an empty sink that doesn't distinguish inputs.
     pub fn new(keep: Keep, naming: Naming) -> Self {
-        Self { profile: Profile::keeping(keep), keep, naming, is_empty: true, input: None }
+        Self { profile: Profile::empty(keep), keep, naming, is_empty: true, input: None }
     }
 
     /// Like [`new`](Self::new), but rows of different inputs are kept apart.

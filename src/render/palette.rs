@@ -20,7 +20,7 @@ pub(in crate::render) const SHADES: u32 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::render) enum Swatch {
     /// Not code, but the root, or a process or thread that owns the stacks.
-    Whose,
+    Owner,
     /// A kind of code.
     Code(Category),
     /// A name, because the profile has no kinds of code. The name selects one of several warm colors.
@@ -49,7 +49,7 @@ const PAINTS: [(Category, char, [u32; 2]); 16] = [
     (Category::Jit(Some(Tier::Interpreted)), 'a', [0xb1_ca_ca, 0x2d_5a_73]),
     (Category::Jit(Some(Tier::Baseline)), 'b', [0x7e_b5_ea, 0x11_6b_ac]),
     (Category::Jit(Some(Tier::MidTier)), 'm', [0x6d_8e_c5, 0x33_9e_ee]),
-    (Category::Jit(Some(Tier::Optimised)), 'o', [0x1c_62_ae, 0x73_b8_fb]),
+    (Category::Jit(Some(Tier::Optimized)), 'o', [0x1c_62_ae, 0x73_b8_fb]),
     (Category::Jit(Some(Tier::Builtin)), 'c', [0x3a_a4_7a, 0x02_59_33]),
     (Category::Jit(Some(Tier::Stub)), 's', [0xb6_ca_9c, 0x64_68_57]),
     (Category::Jit(Some(Tier::Wasm)), 'w', [0xaa_88_e9, 0x73_27_80]),
@@ -69,7 +69,7 @@ impl Swatch {
     /// The letter that stands for this swatch in the page's data and style.
     pub(in crate::render) fn letter(self) -> char {
         match self {
-            Self::Whose => 'q',
+            Self::Owner => 'q',
             Self::Code(category) => paint(category).0,
             Self::Name(number) => ['A', 'B', 'C', 'D'][usize::from(number.min(NAMES - 1))],
             Self::Change(step) => {
@@ -88,7 +88,7 @@ impl Swatch {
     /// The colors of this swatch on a light page and on a dark page.
     fn colors(self) -> [Rgb; 2] {
         match self {
-            Self::Whose => split_rgb(0xe4_e4_e4, 0x3c_3f_43),
+            Self::Owner => split_rgb(0xe4_e4_e4, 0x3c_3f_43),
             Self::Lane => split_rgb(0xff_ff_ff, 0x1b_1d_20),
             Self::Idle => split_rgb(0xf3_f4_f5, 0x26_28_2c),
             Self::Code(category) => {
@@ -209,7 +209,7 @@ pub(in crate::render) fn patterns(swatches: &[Swatch]) -> String {
 /// reader's system decides between light and dark, unless the attribute `data-theme` of the root element does.
 pub(in crate::render) fn variables() -> String {
     let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
-    let all: Vec<Swatch> = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Whose, Swatch::Idle]).collect();
+    let all: Vec<Swatch> = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Owner, Swatch::Idle]).collect();
     let [light, dark] = [0, 1].map(|theme| theme_variables(&all, theme));
     format!(
         ":root{{{light}}}\n@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n\
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn tiers_grow_deeper_from_the_interpreter_to_the_best_compiler() {
-        let ladder = [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimised];
+        let ladder = [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimized];
         let light =
             |theme: usize| ladder.map(|tier| luminance(Swatch::Code(Category::Jit(Some(tier))).colors()[theme]));
         assert!(light(0).is_sorted_by(|a, b| a > b) && light(1).is_sorted_by(|a, b| a < b));
@@ -347,7 +347,7 @@ mod tests {
     #[test]
     fn text_is_read_on_every_color() {
         let shaded_ones = Category::ALL.into_iter().map(Swatch::Code).chain((0..NAMES).map(Swatch::Name));
-        let shaded_ones = shaded_ones.chain([Swatch::Whose]).map(|swatch| (swatch, SHADES));
+        let shaded_ones = shaded_ones.chain([Swatch::Owner]).map(|swatch| (swatch, SHADES));
         for (swatch, shades) in shaded_ones.chain((-STEPS..=STEPS).map(|step| (Swatch::Change(step), 1))) {
             for color in swatch.colors() {
                 for shade in 0..shades {
@@ -386,7 +386,7 @@ mod tests {
     #[test]
     fn each_swatch_has_a_letter_of_its_own() {
         let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
-        let all = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Whose, Swatch::Lane, Swatch::Idle]);
+        let all = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Owner, Swatch::Lane, Swatch::Idle]);
         let mut letters: Vec<char> = all.map(Swatch::letter).collect();
         let count = letters.len();
         letters.sort_unstable();

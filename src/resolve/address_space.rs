@@ -23,9 +23,9 @@
 //! including what the parent itself inherited. That state is kept per child, in a structure that shares equal parts.
 
 use super::dso::{Dso, DsoId, DsoKind, Dsos};
-use crate::model::ancestry::{Ancestry, Descent};
-use crate::model::backing::{self, Backing};
-use crate::model::lasting::{ALWAYS, Lasting, Quiet, both};
+use crate::model::ancestry::{Ancestry, ForkEvent};
+use crate::model::lasting::{ALWAYS, Lasting, QuietPeriod, intersect};
+use crate::model::mapping_kind::{self, MappingKind};
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
 use crate::model::ranges::{Entry, OrderedRanges, RangeMap, Ranks, SharedRanges, Span};
 use crate::model::{Addr, Nanos, Pid};
@@ -134,7 +134,7 @@ impl AddressSpaces {
         for (&pid, process) in &processes.by_pid {
             let mut previous: Option<(&Mapping, DsoId)> = None;
             for mapping in &process.mappings {
-                let realm = Realm::of_mapping(pid, mapping);
+                let realm = Realm::from_mapping(pid, mapping);
                 let dso = match previous {
                     // Most mappings have the same DSO as the one before. Comparing the two saves a hash lookup.
                     Some((previous, dso)) if is_same_dso(previous, mapping, pid) => dso,
@@ -175,7 +175,7 @@ impl AddressSpaces {
     /// Computes what each forked process inherited, by replaying the history of its parent up to the fork.
     fn inherit(&mut self, processes: &Processes) {
         let (mut ranks, mut parents) = (Ranks::default(), FxHashMap::default());
-        for Descent { child, parent, at } in self.ancestry.descents() {
+        for ForkEvent { child, parent, at } in self.ancestry.forks() {
             let followed = parents.entry(parent).or_insert_with(|| FollowedProcess {
                 forked: self.ancestry.forked(parent),
                 execs: processes.by_pid.get(&parent).map_or(&[][..], |process| &process.execs),
@@ -210,14 +210,14 @@ impl AddressSpaces {
             Some(space) => space.quiet_period(addr, time),
             None => ALWAYS,
         };
-        let mut same_exec = Quiet::around(time);
+        let mut same_exec = QuietPeriod::new(time);
         // Exec periods are sorted. Only the last one that began by `time` and the next one can limit the answer.
         let periods = self.executing.get(&pid).map_or(&[][..], Vec::as_slice);
         let next = periods.partition_point(|period| period.start <= time);
         for period in &periods[next.saturating_sub(1)..periods.len().min(next + 1)] {
             same_exec.cut(period.clone());
         }
-        let holds = both(both(self.ancestry.settled(pid, time), same_mapping), same_exec.stretch);
+        let holds = intersect(intersect(self.ancestry.inherited_code_period(pid, time), same_mapping), same_exec.range);
         Lasting { answer: self.lookup_user(pid, addr, time), holds }
     }
 
@@ -242,6 +242,7 @@ impl AddressSpaces {
         self.spaces.get(&(pid, realm))?.find(addr, time)
     }
 
+    /// Like [`Self::lookup`], for user space.
     fn lookup_user(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
         if let Some(place) = self.find_mapping(pid, addr, time) {
             return Some(place);
@@ -284,7 +285,7 @@ impl AddressSpaces {
 }
 
 impl Realm {
-    fn of_mapping(pid: Pid, mapping: &Mapping) -> Self {
+    fn from_mapping(pid: Pid, mapping: &Mapping) -> Self {
         match mapping.cpumode {
             CpuMode::Kernel => Self::Kernel,
             CpuMode::GuestKernel => Self::GuestKernel,
@@ -307,8 +308,8 @@ impl Realm {
 /// Reads the address of the kernel's reference symbol from a mapping. perf records the kernel's mapping under the name
 /// `[kernel.kallsyms]_text`, with the address of `_text` as its page offset. `None` if this isn't such a mapping.
 fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
-    let (_, symbol) = backing::split_reference_symbol(&mapping.path);
-    if !mapping.backing().is_kernel() || symbol.is_empty() {
+    let (_, symbol) = mapping_kind::split_reference_symbol(&mapping.path);
+    if !mapping.kind().is_kernel() || symbol.is_empty() {
         return None;
     }
     let end = mapping.addr.0.checked_add(mapping.len).filter(|&end| end != u64::MAX).map(Addr);
@@ -319,7 +320,7 @@ fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
 /// of the vDSO, which comes last. A sample's user address in such a period belongs to the previous program, which
 /// called `execve`.
 fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
-    let vdsos = process.mappings.iter().filter(|mapping| mapping.backing() == Backing::Vdso);
+    let vdsos = process.mappings.iter().filter(|mapping| mapping.kind() == MappingKind::Vdso);
     let mut ends: Vec<Nanos> = vdsos.map(|mapping| mapping.time).collect();
     ends.sort_unstable();
     let mut periods = Vec::new();
@@ -338,27 +339,28 @@ fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
 /// mapping to the next module. An end at which a module starts is therefore not the kernel's real end.
 fn starts_module(processes: &Processes, addr: Addr) -> bool {
     let mappings = processes.by_pid.get(&KERNEL_PID).map_or(&[][..], |process| &process.mappings);
-    mappings.iter().any(|mapping| mapping.addr == addr && !mapping.backing().is_kernel())
+    mappings.iter().any(|mapping| mapping.addr == addr && !mapping.kind().is_kernel())
 }
 
 /// True if two mappings of one process certainly have the same DSO. False if they may differ.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
-    let realm = Realm::of_mapping(pid, other);
+    let realm = Realm::from_mapping(pid, other);
     // Equal paths aren't enough for a vDSO: whether it is a 32-bit one also depends on its address.
     (one.path == other.path && one.build_id == other.build_id && one.file == other.file)
-        && (realm != Realm::User || other.backing() != Backing::Vdso)
-        && Realm::of_mapping(pid, one) == realm
+        && (realm != Realm::User || other.kind() != MappingKind::Vdso)
+        && Realm::from_mapping(pid, one) == realm
 }
 
+/// The DSO of a mapping.
 fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
     // All memory of a 32-bit process lies below this address.
     const FOUR_GIGABYTES: u64 = 1 << 32;
     let kind = match realm {
-        Realm::User if mapping.backing() == Backing::Vdso && mapping.addr.0 < FOUR_GIGABYTES => DsoKind::Vdso32,
+        Realm::User if mapping.kind() == MappingKind::Vdso && mapping.addr.0 < FOUR_GIGABYTES => DsoKind::Vdso32,
         // If a file has a build ID, a linker made it, even if it is in shared memory.
-        Realm::User if mapping.backing() == Backing::PosixShared && mapping.build_id.is_some() => DsoKind::File,
+        Realm::User if mapping.kind() == MappingKind::PosixShared && mapping.build_id.is_some() => DsoKind::File,
         Realm::User => Dso::kind_of_user_path(&mapping.path),
-        Realm::Kernel if mapping.backing().is_kernel() => DsoKind::Kernel,
+        Realm::Kernel if mapping.kind().is_kernel() => DsoKind::Kernel,
         Realm::Kernel => DsoKind::Module,
         Realm::GuestUser | Realm::GuestKernel => DsoKind::Guest,
     };
@@ -372,7 +374,7 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
 /// no build ID.
 fn is_linked_file(dso: DsoId, dsos: &Dsos) -> bool {
     let Dso { path, kind, build_id, .. } = dsos.get(dso);
-    *kind == DsoKind::File && (build_id.is_some() || !Backing::of(path).is_deleted())
+    *kind == DsoKind::File && (build_id.is_some() || !MappingKind::from_path(path).is_deleted())
 }
 
 /// Replays the mappings and execs of one process in time order.
@@ -432,7 +434,7 @@ impl SpaceBuilder {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
         let is_absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module)
-            || backing::simpleperf_jit_cache(&mapping.path).is_some();
+            || mapping_kind::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
         // The kernel reports a mapping again each time it grows or its protection changes. Parts that are already
         // mapped stay as they are. Otherwise a thousand such records would cut each other to pieces.
@@ -442,7 +444,7 @@ impl SpaceBuilder {
         if kind == DsoKind::Anonymous && self.continue_moved_text(&range, mapping.time, dsos) {
             return self.live.get(range.start).is_some_and(|entry| !entry.value.is_remapped);
         }
-        let is_deleted = kind == DsoKind::File && Backing::of(&mapping.path).is_deleted();
+        let is_deleted = kind == DsoKind::File && MappingKind::from_path(&mapping.path).is_deleted();
         if is_deleted && self.continue_text_in_deleted_file(&range, dsos) {
             return true;
         }
@@ -639,14 +641,14 @@ impl Space {
 
     /// The longest period around `time` in which no mapping of this address space begins or ends at `addr`.
     fn quiet_period(&self, addr: Addr, time: Nanos) -> Range<Nanos> {
-        let mut quiet = Quiet::around(time);
+        let mut quiet = QuietPeriod::new(time);
         let before = self.regions.position(|region| region.from <= time);
         let (last, next) = (self.regions.last_at(addr.0, before), self.regions.first_at(addr.0, before));
         for index in last.into_iter().chain(next) {
             let region = &self.regions.as_slice()[index];
             quiet.cut(region.from..region.until);
         }
-        quiet.stretch
+        quiet.range
     }
 }
 

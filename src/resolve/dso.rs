@@ -1,7 +1,7 @@
 //! Numbers everything that can be mapped into memory: files, the vDSO, anonymous memory, the kernel and its modules.
 
-use crate::model::backing::{self, Backing};
 use crate::model::bpf::BpfFunctionId;
+use crate::model::mapping_kind::{self, MappingKind};
 use crate::model::process::{BuildId, FileId};
 use rustc_hash::FxHashMap;
 
@@ -47,7 +47,7 @@ pub enum DsoKind {
 
 impl Dso {
     /// A user-space DSO of which only the path and perhaps the build ID are known. Its kind follows from the path.
-    pub fn of_path(path: Vec<u8>, build_id: Option<BuildId>) -> Self {
+    pub fn from_path(path: Vec<u8>, build_id: Option<BuildId>) -> Self {
         let kind = Self::kind_of_user_path(&path);
         Self { path, build_id, file: None, kind }
     }
@@ -61,16 +61,16 @@ impl Dso {
     /// left out (`[kernel.kallsyms]_text` becomes `[kernel.kallsyms]`).
     pub fn label(&self) -> &[u8] {
         match self.kind {
-            DsoKind::Kernel | DsoKind::Guest => backing::split_reference_symbol(&self.path).0,
+            DsoKind::Kernel | DsoKind::Guest => mapping_kind::split_reference_symbol(&self.path).0,
             _ => &self.path,
         }
     }
 
     /// The kind of DSO for a mapping in user space, judging by its path.
     pub fn kind_of_user_path(path: &[u8]) -> DsoKind {
-        match Backing::of(path) {
-            Backing::Vdso => DsoKind::Vdso,
-            backing if backing.is_memory() => DsoKind::Anonymous,
+        match MappingKind::from_path(path) {
+            MappingKind::Vdso => DsoKind::Vdso,
+            kind if kind.is_memory() => DsoKind::Anonymous,
             _ => DsoKind::File,
         }
     }
@@ -106,11 +106,11 @@ impl Dsos {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::backing::tests::{PATHS, those};
+    use crate::model::mapping_kind::tests::{PATHS, paths_where};
 
     #[test]
     fn every_sort_of_path_has_its_kind() {
-        let of = |kind| those(|path| Dso::kind_of_user_path(path) == kind);
+        let of = |kind| paths_where(|path| Dso::kind_of_user_path(path) == kind);
         let anonymous = [
             "",
             "//anon",

@@ -135,6 +135,7 @@ impl Frames {
         self.answers[index] = self.store(frames);
     }
 
+    /// Stores the frames of one address, which start with the innermost.
     fn store(&mut self, frames: &[Frame]) -> Answer {
         let mut answer = Answer::default();
         for &frame in frames.iter().rev() {

@@ -207,6 +207,8 @@ impl KernelSymbols {
         Ok(symbols)
     }
 
+    /// Parses a list, and keeps the functions that contain an address in `wanted`. Fails if the list shows no
+    /// addresses.
     fn parse(text: io::Bytes, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
         let mut shift = 0;
         let mut at_reference = false;

@@ -115,6 +115,7 @@ impl Resolver<'_> {
         frames
     }
 
+    /// Groups the locations by what can name them. Locations that nothing can name are left out.
     fn sort_locations(&self, locations: &[Location]) -> SortedLocations {
         let mut sorted = SortedLocations::default();
         for (index, &location) in locations.iter().enumerate() {
@@ -204,6 +205,7 @@ impl Resolver<'_> {
         KernelSymbols::find(&wanted, self.spaces.dsos(), reference, self.kernel, &self.options.search, warnings)
     }
 
+    /// Names locations in the kernel by its symbol list. BPF programs and trampolines have names of their own.
     fn resolve_kernel(&self, locations: &[FileLocation], symbols: &KernelSymbols, frames: &mut Frames) {
         for &FileLocation { dso, offset, index } in locations {
             let (name, offset_in_function) = if self.is_kernel_symbol(dso) {
@@ -235,6 +237,7 @@ impl Resolver<'_> {
         if file.is_empty() { None } else { Some((file, line.line)) }
     }
 
+    /// Names locations in JIT code. The source lines of each piece of code are decoded only once.
     fn resolve_code(&self, mut locations: Vec<CodeLocation>, frames: &mut Frames, warnings: &mut Warnings) {
         locations.sort_unstable();
         let mut too_deep = 0;

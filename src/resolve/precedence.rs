@@ -7,7 +7,7 @@
 //! from a file, JIT code always wins.
 
 use super::address_space::{AddressSpaces, Place};
-use super::code_map::{CodeMap, Hit, How};
+use super::code_map::{CodeMap, Hit, HitKind};
 use super::dso::DsoKind;
 use crate::model::lasting::UNTIMED;
 use crate::model::process::CpuMode;
@@ -21,12 +21,12 @@ pub fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &
     if !is_file {
         return true;
     }
-    match hit.how {
-        How::Live => codes.segment(hit.segment).from >= place.mapped,
-        How::Untimed => place.until == Nanos(u64::MAX),
+    match hit.kind {
+        HitKind::Live => codes.segment(hit.segment).from >= place.mapped,
+        HitKind::Untimed => place.until == Nanos(u64::MAX),
         // Engine logs also report functions of the engine's own executable. The executable's symbols have better names
         // for them.
-        How::FilledIn => false,
+        HitKind::FilledIn => false,
     }
 }
 
@@ -40,7 +40,7 @@ pub fn is_reported(
     addr: Addr,
     time: Option<Nanos>,
 ) -> bool {
-    if hit.how == How::Live {
+    if hit.kind == HitKind::Live {
         return true;
     }
     let place = spaces.lookup(pid, addr, time.unwrap_or(UNTIMED), CpuMode::User);

@@ -3,7 +3,7 @@
 
 use super::runtime::{Runtime, Shape};
 use super::switch::{Flag, Stacks, Switch, Version};
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 

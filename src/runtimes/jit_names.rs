@@ -14,6 +14,7 @@
 //! Of a path, the file name is kept. If other files of the profile have the same name, as many directories as needed
 //! are kept, too, so that different functions stay different. Names in any other notation stay as they are.
 
+use crate::model::tier::Tier;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
@@ -317,11 +318,15 @@ fn before_arguments(method: &str) -> &str {
     method.split('(').next().unwrap_or(method)
 }
 
-/// Parses `function [tier]`, with one of the words of [`Tier::name`](crate::model::tier::Tier::name).
+/// Parses `function [tier]`, with the name of a tier, as jitgraft writes for runtimes that have no notation of their
+/// own.
 fn tiered(name: &str) -> Option<NameParts<'_>> {
     let (function, tier) = name.strip_suffix(']')?.rsplit_once(" [")?;
-    let known = ["interpreted", "baseline", "mid-tier", "optimised"].contains(&tier) && !function.is_empty();
-    known.then(|| NameParts { function: function.into(), tier, ..NameParts::default() })
+    let tier = Tier::from_name(tier).filter(|tier| tier.is_step())?;
+    if function.is_empty() {
+        return None;
+    }
+    Some(NameParts { function: function.into(), tier: tier.name(), ..NameParts::default() })
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use super::runtime::Runtime;
 use super::table::RUNTIMES;
-use crate::model::ancestry::{Ancestry, Descent};
-use crate::model::backing::base_name;
+use crate::model::ancestry::{Ancestry, ForkEvent};
+use crate::model::mapping_kind::base_name;
 use crate::model::process::{Process, Processes};
 use crate::model::{Nanos, Pid};
 use object::{Object, ObjectSection, ObjectSymbol};
@@ -126,7 +126,7 @@ impl<'a> ProcessRuntimes<'a> {
     fn find_inherited(&mut self) -> InheritedRuntimes {
         let mut inherited =
             InheritedRuntimes { ancestry: Ancestry::new(self.processes), forked_with: FxHashMap::default() };
-        for Descent { child, parent, at } in inherited.ancestry.descents() {
+        for ForkEvent { child, parent, at } in inherited.ancestry.forks() {
             let set = self.find_mapped(parent, at).union(inherited.find(parent, Some(at)));
             if set != RuntimeSet::default() {
                 inherited.forked_with.insert(child, set);

@@ -5,7 +5,7 @@ use super::engines::{JSC, V8, V8_INTERPRETERS};
 use super::runtime::Shape::{Around, Ends, Holds, Is, Starts};
 use super::runtime::{Callers, FlagVariable, Interpreter, PLAIN, Runtime, UnderValgrind};
 use super::switch::{Flag, SWITCH, Stacks, Switch, Version};
-use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimised, Stub, Wasm};
+use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimized, Stub, Wasm};
 
 const fn php_debug(value: &'static str) -> Flag {
     Flag::Setting { option: "-d", key: "opcache.jit_debug", value, exact: true }
@@ -308,7 +308,7 @@ pub const RUNTIMES: &[Runtime] = &[
         marked_names: &[
             (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
             (Baseline, &[Starts("Baseline: ")]),
-            (Optimised, &[Starts("Ion: ")]),
+            (Optimized, &[Starts("Ion: ")]),
             (Stub, &[Starts("BaselineIC: "), Starts("IonIC: "), Starts("VMWrapper: ")]),
         ],
         plain_names: &[
@@ -322,7 +322,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ("BlinterpOp: GetElem", Some(Interpreted)),
             ("Interpreter: main (/a/list.js:10:5)", Some(Interpreted)),
             ("Baseline: main (/a/list.js:10:5)", Some(Baseline)),
-            ("Ion: main (/a/list.js:10:5)", Some(Optimised)),
+            ("Ion: main (/a/list.js:10:5)", Some(Optimized)),
             ("BaselineIC: GetProp", Some(Stub)),
             ("IonIC: GetElem : main (/a/list.js:10:5)", Some(Stub)),
             ("IC: GetProp", Some(Stub)),
@@ -414,7 +414,7 @@ pub const RUNTIMES: &[Runtime] = &[
         // Names without arguments are blobs (share/code/codeBlob.cpp).
         marked_names: &[
             (Baseline, &[Ends(") [c1]")]),
-            (Optimised, &[Ends(") [c2]"), Ends(") [jvmci]")]),
+            (Optimized, &[Ends(") [c2]"), Ends(") [jvmci]")]),
             (
                 Stub,
                 &[
@@ -451,8 +451,8 @@ pub const RUNTIMES: &[Runtime] = &[
             ("jbyte_disjoint_arraycopy_avx3", Some(Stub)),
             ("int java.lang.Object.hashCode()", None),
             ("int java.lang.Object.hashCode() [c1]", Some(Baseline)),
-            ("int java.lang.Object.hashCode() [c2]", Some(Optimised)),
-            ("int java.lang.Object.hashCode() [jvmci]", Some(Optimised)),
+            ("int java.lang.Object.hashCode() [c2]", Some(Optimized)),
+            ("int java.lang.Object.hashCode() [jvmci]", Some(Optimized)),
             ("LW;work(I)J", None),
             // The notations of perf-map-agent, depending on its options.
             ("Ljava/lang/Object;::hashCode", None),
@@ -544,15 +544,15 @@ pub const RUNTIMES: &[Runtime] = &[
         // PHP has a single compiler. It optimizes by types unless opcache.jit selects the lowest level.
         marked_names: &[
             (Stub, &[Starts("JIT$$"), Starts("jit$$"), Starts("ESCAPE-")]),
-            (Optimised, &[Starts("TRACE-"), Starts("JIT$")]),
+            (Optimized, &[Starts("TRACE-"), Starts("JIT$")]),
         ],
         examples: &[
             ("JIT$$exception_handler_free_op1_op2", Some(Stub)),
             ("jit$$trace_exit_0", Some(Stub)),
             ("ESCAPE-12-3", Some(Stub)),
-            ("TRACE-46$/tmp/w.php$19", Some(Optimised)),
-            ("TRACE-1$App\\Deep\\Sq::area$9", Some(Optimised)),
-            ("JIT$App\\Deep\\{closure}", Some(Optimised)),
+            ("TRACE-46$/tmp/w.php$19", Some(Optimized)),
+            ("TRACE-1$App\\Deep\\Sq::area$9", Some(Optimized)),
+            ("JIT$App\\Deep\\{closure}", Some(Optimized)),
         ],
         ..PLAIN
     },
@@ -677,11 +677,11 @@ pub const RUNTIMES: &[Runtime] = &[
         }),
         unnamed: "interpreted functions, which all show as `MVM_interp_run`",
         // MoarVM's JIT compiler only gets code that its specializer has optimized.
-        other_names: Some(Optimised),
+        other_names: Some(Optimized),
         examples: &[
-            ("find_method(gen/moar/stage2/nqpmo.nqp:1391)", Some(Optimised)),
-            ("(gen/moar/BOOTSTRAP/v6c.nqp:2473)", Some(Optimised)),
-            ("!cursor_start(gen/moar/stage2/QRegex.nqp:1482)", Some(Optimised)),
+            ("find_method(gen/moar/stage2/nqpmo.nqp:1391)", Some(Optimized)),
+            ("(gen/moar/BOOTSTRAP/v6c.nqp:2473)", Some(Optimized)),
+            ("!cursor_start(gen/moar/stage2/QRegex.nqp:1482)", Some(Optimized)),
         ],
         ..PLAIN
     },
@@ -717,7 +717,7 @@ pub const RUNTIMES: &[Runtime] = &[
         marked_names: &[
             (Baseline, &[Ends(")[QuickJitted]"), Ends(")[MinOptJitted]"), Ends(")[InstrumentedTier]")]),
             (MidTier, &[Ends(")[InstrumentedTierOptimized]")]),
-            (Optimised, &[Ends(")[Optimized]"), Ends(")[OptimizedTier1]"), Ends(")[OptimizedTier1OSR]")]),
+            (Optimized, &[Ends(")[Optimized]"), Ends(")[OptimizedTier1]"), Ends(")[OptimizedTier1OSR]")]),
         ],
         plain_names: &[(Stub, &[Starts("stub<"), Starts("stub ")])],
         examples: &[
@@ -725,9 +725,9 @@ pub const RUNTIMES: &[Runtime] = &[
             ("void [App] P::f(int32)[MinOptJitted]", Some(Baseline)),
             ("void [App] P::f(int32)[InstrumentedTier]", Some(Baseline)),
             ("void [App] P::f(int32)[InstrumentedTierOptimized]", Some(MidTier)),
-            ("void [System.Private.CoreLib] System.AppContext::Setup(char**,char**,int32)[Optimized]", Some(Optimised)),
-            ("void [App] P::f(int32)[OptimizedTier1]", Some(Optimised)),
-            ("void [App] P::f(int32)[OptimizedTier1OSR]", Some(Optimised)),
+            ("void [System.Private.CoreLib] System.AppContext::Setup(char**,char**,int32)[Optimized]", Some(Optimized)),
+            ("void [App] P::f(int32)[OptimizedTier1]", Some(Optimized)),
+            ("void [App] P::f(int32)[OptimizedTier1OSR]", Some(Optimized)),
             ("stub<9> AllocateTemporaryEntryPoints<PRECODE_FIXUP>", Some(Stub)),
             ("stub GenerateResolveStub<?>", Some(Stub)),
             ("void [App] P::f(int32)[PreJIT]", None),
@@ -820,12 +820,12 @@ pub const RUNTIMES: &[Runtime] = &[
         // Names are composed by jitgraft's reader for PyPy's log. All code is traced and optimized, except for the
         // backend's helpers.
         plain_names: &[(Stub, &[Is("PyPy helper"), Is("Loop -1")])],
-        other_names: Some(Optimised),
+        other_names: Some(Optimized),
         examples: &[
             ("PyPy helper", Some(Stub)),
             ("Loop -1", Some(Stub)),
-            ("fib work.py:5 #16 FOR_ITER", Some(Optimised)),
-            ("fib work.py:6 #24 LOAD_FAST bridge", Some(Optimised)),
+            ("fib work.py:5 #16 FOR_ITER", Some(Optimized)),
+            ("fib work.py:6 #24 LOAD_FAST bridge", Some(Optimized)),
         ],
         ..PLAIN
     },
@@ -856,8 +856,8 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "interpreted functions (the interpreter is one block of assembly code)",
         // The names are from perftools_addtrace in src/lj_trace.c. jitgraft's reader for LuaJIT's dump uses the same
         // form.
-        plain_names: &[(Optimised, &[Starts("TRACE_")])],
-        examples: &[("TRACE_12::w.lua:7", Some(Optimised))],
+        plain_names: &[(Optimized, &[Starts("TRACE_")])],
+        examples: &[("TRACE_12::w.lua:7", Some(Optimized))],
         ..PLAIN
     },
     Runtime {

@@ -51,7 +51,7 @@ pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
 /// The tier of names like `function [baseline]`, which jitgraft writes for runtimes that have no notation of their own.
 fn tier_in_brackets(name: &[u8]) -> Option<Tier> {
     let (_, word) = std::str::from_utf8(name).ok()?.strip_suffix(']')?.rsplit_once(" [")?;
-    [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimised].into_iter().find(|tier| tier.name() == word)
+    Tier::from_name(word).filter(|tier| tier.is_step())
 }
 
 /// Caches the tiers of a profile's names.
@@ -100,8 +100,8 @@ mod tests {
     #[test]
     fn without_a_runtime_only_marked_names_show() {
         let tier = |name: &str| tier(name.as_bytes(), RuntimeSet::default());
-        assert_eq!(tier("JS:*push /a/list.js:10:5"), Some(Tier::Optimised));
-        assert_eq!(tier("TRACE-1$App\\fib$19"), Some(Tier::Optimised));
+        assert_eq!(tier("JS:*push /a/list.js:10:5"), Some(Tier::Optimized));
+        assert_eq!(tier("TRACE-1$App\\fib$19"), Some(Tier::Optimized));
         assert_eq!(tier("sort [baseline]"), Some(Tier::Baseline));
         for plain in ["Interpreter", "lists:reverse/1", "evalexpr_0_0", "push(a.raku:1)", "fib", ""] {
             assert_eq!(tier(plain), None, "{plain}");

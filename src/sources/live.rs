@@ -287,7 +287,7 @@ pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
     let last_exec = process.execs.last().copied().unwrap_or_default();
     let mut files = BTreeMap::new();
     for mapping in process.mappings.iter().filter(|mapping| mapping.time >= last_exec && mapping.executable) {
-        let is_file = mapping.path.starts_with(b"/") && !mapping.backing().may_hold_jit_code();
+        let is_file = mapping.path.starts_with(b"/") && !mapping.kind().may_hold_jit_code();
         let is_dump = mapping.path.ends_with(b".dump");
         if is_file && !is_dump && mapping.cpumode != CpuMode::Kernel {
             files.insert(mapping.addr, mapping);

@@ -115,7 +115,7 @@ fn jit_memory(process: &Process) -> RangeMap<Nanos> {
     let last_exec = process.execs.last().copied().unwrap_or_default();
     let mut memory = RangeMap::default();
     for mapping in process.mappings.iter().filter(|mapping| mapping.time >= last_exec && mapping.executable) {
-        if !mapping.backing().may_hold_jit_code() {
+        if !mapping.kind().may_hold_jit_code() {
             continue;
         }
         // Addresses that were mapped before keep the time of their first mapping.

@@ -11,7 +11,7 @@
 
 use crate::error::Warnings;
 use crate::model::ancestry::Ancestry;
-use crate::model::backing::Backing;
+use crate::model::mapping_kind::MappingKind;
 use crate::model::process::{CpuMode, Mapping, Processes};
 use crate::model::ranges::{IntervalTree, Span};
 use crate::model::{Addr, Nanos, Pid};
@@ -128,7 +128,7 @@ fn find_overlaps(lists: &[CodeList<'_>], processes: &Processes) -> Vec<Overlap> 
 fn mapped_files(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> IntervalTree<FileMapping> {
     let mut mappings: Vec<&Mapping> = Vec::new();
     for process in ancestry.ancestors(pid).filter_map(|pid| processes.by_pid.get(&pid)) {
-        let files = process.mappings.iter().filter(|mapping| mapping.executable && mapping.backing().ends_jit_code());
+        let files = process.mappings.iter().filter(|mapping| mapping.executable && mapping.kind().ends_jit_code());
         mappings.extend(files);
     }
     mappings.sort_by_key(|mapping| (&mapping.path, mapping.addr));
@@ -176,7 +176,8 @@ impl<'a> Symbols<'a> {
         let Some(image) = self.images.get(place.dso) else {
             let path = &self.spaces.dsos().get(place.dso).path;
             let begins_in_file = overlap.entry.start >= overlap.file.start;
-            let is_jit = begins_in_file && (Backing::of(path).is_likely_jit_file() || self.has_no_symbols(path));
+            let is_jit =
+                begins_in_file && (MappingKind::from_path(path).is_likely_jit_file() || self.has_no_symbols(path));
             return if is_jit { Claim::Nothing } else { Claim::All };
         };
         if overlap.is_entry_inside_file() {

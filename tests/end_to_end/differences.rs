@@ -154,7 +154,7 @@ fn a_flame_graph_pairs_functions_as_the_table_does() {
     let before = script(7, &[(&lambda(1, 0xa08), 50), (&lambda(2, 0xc48), 50)]);
     let after = script(7, &[(&lambda(1, 0xfa08), 50), (&lambda(2, 0xfc48), 50)]);
     let dir = Dir::with(&[("before", &before), ("after", &after)]);
-    assert!(!dir.run("flamegraph --diff before after").contains("in calls that are gone"));
-    assert!(dir.run("flamegraph --exact-names --diff before after").contains("in calls that are gone"));
+    assert!(!dir.run("flamegraph --diff before after").contains("in calls that no longer occur"));
+    assert!(dir.run("flamegraph --exact-names --diff before after").contains("in calls that no longer occur"));
     dir.run("view --no-open --diff before after -o page.html");
 }

@@ -136,7 +136,7 @@ fn a_function_of_a_recording_is_one_box_with_the_shares_of_its_tiers() {
     assert!(page.named("quicksort").into_iter().any(|one| mixed(&one)), "{:?}", page.named("quicksort"));
     assert_eq!(page.facts["title"], "./tiers tiers.lisp");
     let apart = flamegraph(&[&args[..], &["--no-merge-tiers"]].concat(), &input);
-    for name in ["quicksort baseline", "quicksort optimised"] {
+    for name in ["quicksort baseline", "quicksort optimized"] {
         assert!(!apart.named(name).is_empty(), "{name}");
     }
     let raw = flamegraph(&[&args[..], &["--jit-names", "raw"]].concat(), &input);
@@ -150,7 +150,7 @@ fn colors_show_the_sort_of_code_and_the_legend_states_how_much_of_it_ran() {
     let page = flamegraph(&[], &fixture("php-recording/perf.data.zst"));
     let legend: Vec<&str> =
         page.facts["legend"].as_array().unwrap().iter().map(|entry| entry[1].as_str().unwrap()).collect();
-    for sort in ["kernel", "native", "optimised"] {
+    for sort in ["kernel", "native", "optimized"] {
         assert!(legend.iter().any(|entry| entry.starts_with(sort) && entry.ends_with('%')), "{legend:?}");
     }
     assert!(page.named("TRACE-8$App\\Deep\\mandel$5").iter().all(|one| one.letter == 'o'));

@@ -111,10 +111,10 @@ fn the_spots_of_the_page_add_up_to_what_annotate_reports_each_instruction() {
     }
     let mut summed = Costs::new();
     let rows = page.numbers("profile/rows.0.count").into_iter().zip(page.numbers("profile/rows.0.weight"));
-    for (spot, (count, weight)) in
-        page.deltas("profile/rows.0.spot").into_iter().zip(rows).filter(|(spot, _)| *spot > 0)
+    for (instruction, (count, weight)) in
+        page.deltas("profile/rows.0.instruction").into_iter().zip(rows).filter(|(instruction, _)| *instruction > 0)
     {
-        let sum = summed.entry(places[spot as usize - 1].clone()).or_default();
+        let sum = summed.entry(places[instruction as usize - 1].clone()).or_default();
         *sum = (sum.0 + count, sum.1 + weight);
     }
     assert!(expected.len() > 50, "{}", expected.len());

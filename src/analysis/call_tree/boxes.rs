@@ -80,7 +80,7 @@ impl CallTree {
     }
 
     /// All nodes except the root, with their labels. Parents come before their children.
-    pub fn labelled_nodes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+    pub fn labeled_nodes(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
         (1..self.nodes.len() as u32).map(|node| (node, self.nodes.get(node).1))
     }
 

@@ -92,7 +92,7 @@ impl Chart {
                     extents.push(RowExtent::in_time(node, time, covered_time(row), before));
                 } else {
                     let start = end;
-                    end += weight.of(row);
+                    end += weight.value(row);
                     extents.push(RowExtent { node, start, end });
                 }
             }

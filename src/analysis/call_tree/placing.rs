@@ -16,7 +16,7 @@ impl CallTree {
         tree.own = vec![0; tree.nodes.len()];
         for (row, node) in series.rows.iter().zip(places) {
             let own = &mut tree.own[node as usize];
-            *own = own.saturating_add(weight.of(row));
+            *own = own.saturating_add(weight.value(row));
         }
         tree.sum();
         tree
@@ -38,9 +38,9 @@ impl CallTree {
         let mut line = String::new();
         for (row, node) in rows.into_iter().zip(places) {
             match &mut run {
-                Some((same, sum)) if *same == node => *sum = sum.saturating_add(weight.of(row)),
+                Some((same, sum)) if *same == node => *sum = sum.saturating_add(weight.value(row)),
                 _ => {
-                    if let Some((node, sum)) = run.replace((node, weight.of(row))) {
+                    if let Some((node, sum)) = run.replace((node, weight.value(row))) {
                         tree.path(node, &mut line);
                         stack(&line, sum);
                     }

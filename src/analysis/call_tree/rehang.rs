@@ -37,7 +37,7 @@ impl CallTree {
     fn rehung(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Self {
         let mut became: Vec<Option<u32>> = vec![None; self.nodes.len()];
         tree.own = vec![0; self.nodes.len()];
-        for (node, label) in self.labelled_nodes() {
+        for (node, label) in self.labeled_nodes() {
             let parent = became[self.parent(node) as usize];
             became[node as usize] = place(&mut tree, parent, label);
             let own = &mut tree.own[became[node as usize].unwrap_or(ROOT) as usize];
@@ -77,7 +77,7 @@ mod tests {
         let series = profile.series_named("cycles", Unit::Samples);
         for (tier, kind, above, weight) in [
             (Some(Tier::Interpreted), FrameKind::Jit, "g", 10),
-            (Some(Tier::Optimised), FrameKind::Jit, "g", 30),
+            (Some(Tier::Optimized), FrameKind::Jit, "g", 30),
             (None, FrameKind::User, "g", 5),
         ] {
             let name = profile.name(b"f");
@@ -102,7 +102,7 @@ mod tests {
         assert_eq!(own, merged_own);
         assert_eq!(own.iter().sum::<u64>(), 45);
         let told: Vec<String> = boxes.iter().map(|one| one.tiers.text()).filter(|told| !told.is_empty()).collect();
-        assert_eq!(told, ["optimised 75 %, interpreted 25 %"]);
+        assert_eq!(told, ["optimized 75 %, interpreted 25 %"]);
     }
 
     #[test]

@@ -58,7 +58,7 @@ impl Group {
         let [own, total] = [own, total].map(|weight| Sum { weight, count: weight.unsigned_abs() });
         let mut categories = CategoryShares::default();
         categories.add(Category::of(frame), own.weight.unsigned_abs());
-        let place = profile.home_of(frame);
+        let place = profile.definition_of(frame);
         Self { track: 0, frame: Some(grouping.of_frames()[function.index()]), own, total, categories, place }
     }
 
@@ -205,7 +205,7 @@ impl GatheredGroup {
         self.own += own;
         let frame = profile.frame_of(frame);
         self.categories.add(Category::of(frame), own.weight.unsigned_abs());
-        if let Some(place) = profile.home_of(frame) {
+        if let Some(place) = profile.definition_of(frame) {
             self.lines.add(place, own);
         }
     }

@@ -21,8 +21,8 @@ pub use slices::{
     MIRI_FRAMES, NO_NAME, NameNo, Oddities, Slice, SliceKind, SliceNames, Stacked, Timeline, UNFINISHED, UNNAMED,
 };
 pub use span_sink::{
-    Arguments, NumberOrName, OtherEvent, OtherKind, SpanFile, SpanHead, SpanId, SpanRecord, SpanSink, SpanWriter,
-    TellSpan,
+    Arguments, EmitSpan, NumberOrName, OtherEvent, OtherKind, SpanFile, SpanHead, SpanId, SpanRecord, SpanSink,
+    SpanWriter,
 };
 pub use tally::Tally;
 

@@ -172,16 +172,16 @@ pub trait SpanWriter: Debug {
 }
 
 /// A callback that passes a complete span to a sink.
-pub type TellSpan<'t> = dyn FnMut(&SpanRecord<'_>) -> Result<()> + 't;
+pub type EmitSpan<'t> = dyn FnMut(&SpanRecord<'_>) -> Result<()> + 't;
 
 impl Timeline {
     /// Passes the timeline's spans to a sink, by start time and outer spans first. For each span that the sink wants,
     /// `complete` is called with what the timeline knows about it. It adds what else the file says about the span and
     /// passes the record on.
-    pub fn tell(
+    pub fn emit(
         &mut self,
         sink: &mut dyn SpanSink,
-        mut complete: impl FnMut(&Slice, SpanRecord<'_>, &mut TellSpan<'_>) -> Result<()>,
+        mut complete: impl FnMut(&Slice, SpanRecord<'_>, &mut EmitSpan<'_>) -> Result<()>,
     ) -> Result<()> {
         self.sort();
         let (first, last) = self.bounds();

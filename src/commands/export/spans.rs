@@ -58,7 +58,7 @@ fn read_input(
     let Some(spans) = opened.format().read.spans() else {
         return Err(Error::new("has no spans, unlike the inputs before it"));
     };
-    read_spans(opened.into_whole(path)?, job, |input| (spans.tell)(input, filter, warnings))
+    read_spans(opened.into_whole(path)?, job, |input| (spans.emit)(input, filter, warnings))
 }
 
 /// Passes the selected spans of one input to the writer.

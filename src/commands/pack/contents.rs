@@ -102,7 +102,7 @@ impl<'a> Contents<'a> {
         for Program { role, name, path, image, .. } in programs {
             let by_path = path.as_deref().and_then(below_root).filter(|path| !self.by_path.contains_key(path));
             let Some(packed) = by_path.or_else(|| path_by_id(image.build_id()?, name)) else { continue };
-            let content = Content::new(packed, *role, image.path(), image.bytes(), image.about());
+            let content = Content::new(packed, *role, image.path(), image.bytes(), image.metadata());
             let pieces = if symbols_only { pieces(image.bytes()) } else { content.pieces };
             self.add(Content { build_id: image.build_id().map(hex), pieces, ..content });
         }

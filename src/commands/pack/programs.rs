@@ -98,7 +98,7 @@ pub(super) fn find<'a>(
 fn frames(examined: &Examined<'_>) -> Vec<(DsoId, u64)> {
     let (chains, mut frames) = (&examined.samples.chains, BTreeMap::<DsoId, u64>::new());
     for row in &examined.samples.rows {
-        for place in chains.up(row.chain) {
+        for place in chains.places_up(row.chain) {
             if let Location::File(dso, _) = chains.places()[place.0 as usize].location {
                 *frames.entry(dso).or_default() += row.count;
             }

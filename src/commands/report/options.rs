@@ -4,7 +4,7 @@ use crate::analysis::category::Category;
 use crate::analysis::comparison::CompareOptions;
 use crate::analysis::groups::{Group, Key, Unnamed};
 use crate::io::{InPath, OutPath};
-use crate::model::backing::Backing;
+use crate::model::mapping_kind::MappingKind;
 use crate::model::stacks::Weight;
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::table::{Layout, TextStyle};
@@ -145,7 +145,7 @@ impl Selection {
             let base = module.rsplit('/').next();
             self.modules.is_empty()
                 || self.modules.iter().any(|wanted| {
-                    let is_jit = wanted == JIT && Backing::of(module.as_bytes()).is_jit_object();
+                    let is_jit = wanted == JIT && MappingKind::from_path(module.as_bytes()).is_jit_object();
                     wanted == module || Some(&wanted[..]) == base || is_jit
                 })
         };

@@ -313,7 +313,7 @@ mod tests {
         let category = |at: u32| {
             Category::Jit(Some(match at % 4 {
                 0 => Tier::Interpreted,
-                _ => Tier::Optimised,
+                _ => Tier::Optimized,
             }))
         };
         let function = |at: u32| if at.is_multiple_of(2) { at / 2 % 100 } else { 100 + at % 5_000 };

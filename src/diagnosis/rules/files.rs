@@ -8,7 +8,7 @@ use super::super::tally::Spoilt;
 use super::super::wording::{list_with_verb, printable_path};
 use super::jit::UnnamedCode;
 use super::neighbours::Neighbours;
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use crate::model::{Addr, Pid};
 use crate::resolve::Location;
 use crate::resolve::dso::{DsoId, DsoKind};

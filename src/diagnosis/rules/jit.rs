@@ -443,7 +443,7 @@ impl<'a> UnnamedCode<'a> {
             return false;
         };
         let before = tally.unnamed_at.iter().filter(|time| *time < exec).count();
-        let is_earlier_jit = |map: &Mapping| map.time < *exec && map.executable && map.backing().may_hold_jit_code();
+        let is_earlier_jit = |map: &Mapping| map.time < *exec && map.executable && map.kind().may_hold_jit_code();
         before * 2 > tally.unnamed_at.len() && process.mappings.iter().any(is_earlier_jit)
     }
 

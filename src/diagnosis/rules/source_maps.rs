@@ -59,7 +59,7 @@ fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
         (0..place_count).map(|place| innermost_script(context.examined.named, PlaceId(place))).collect();
     let mut sums = FxHashMap::default();
     for row in &samples.rows {
-        let innermost = samples.chains.up(row.chain).find_map(|place| scripts[place.0 as usize].as_ref());
+        let innermost = samples.chains.places_up(row.chain).find_map(|place| scripts[place.0 as usize].as_ref());
         if let Some(script) = innermost {
             *sums.entry(script.clone()).or_default() += 1;
         }

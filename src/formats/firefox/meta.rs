@@ -6,7 +6,7 @@ use super::markers;
 use super::writing::{Counted, Writing, millis};
 use crate::analysis::thread_rows::{ThreadRows, middle_distance};
 use crate::contract::rows::command_line;
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use crate::model::stacks::{Sampling, Series, Unit};
 use serde_json::{Value, json};
 use std::io;

@@ -11,6 +11,7 @@ use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{Counting, FrameId, FrameKind, Profile, Row, StackId, Track, TrackId, Unit};
+use crate::model::tier::Tier;
 use crate::model::{Nanos, Pid, Tid};
 use serde::Deserialize;
 
@@ -185,7 +186,7 @@ fn number_in(column: &[Option<f64>], row: usize) -> Option<f64> {
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let file: ReadFile = serde_json::from_slice(bytes)
         .map_err(|error| Error::new("is not a complete Firefox profile").because(error))?;
-    let mut profile = Profile::keeping(options.keep);
+    let mut profile = Profile::empty(options.keep);
     if !file.meta.platform.is_empty() {
         profile.about.os = Some(os_of_platform(&file.meta.platform).into());
     }
@@ -291,6 +292,7 @@ impl<'f> ThreadTables<'f> {
         (0..table.func.len()).map(|row| named.frame(profile, self.stated_frame(table, row))).collect()
     }
 
+    /// What the tables say about the frame in a row of the frame table.
     fn stated_frame(&self, table: &ReadFrames, row: usize) -> StatedFrame<'f> {
         let function_row = index_in(&table.func, row);
         let function = match (self.funcs, function_row) {
@@ -377,6 +379,9 @@ fn small_number_in(column: &[Option<f64>], row: usize) -> u32 {
 /// The kind of code for the name of a category; `None` unless only jitgraft uses that name. The categories of other
 /// tools describe what a thread is doing.
 fn kind_of_category(name: &str) -> Option<FrameKind> {
+    if Tier::from_name(&name.to_ascii_lowercase()).is_some() {
+        return Some(FrameKind::Jit);
+    }
     let category = Category::ALL.into_iter().find(|category| category.name().eq_ignore_ascii_case(name))?;
     // Other tools use these two names, too.
     (!matches!(category, Category::Native | Category::Unknown)).then(|| category.kind())

@@ -101,6 +101,7 @@ fn process_name(writing: &Writing<'_>, thread: &ThreadRows<'_>) -> String {
 }
 
 impl SampleColumns {
+    /// Builds the columns of a thread's samples. Adds the stacks of the samples to `tables`.
     fn new(rows: &[&Row], tables: &mut Tables<'_>, shared: &mut Shared<'_>) -> Self {
         let writing = shared.writing;
         let counts_time = writing.counted == Counted::Time;
@@ -115,7 +116,7 @@ impl SampleColumns {
         for row in rows {
             stack.number_or_null(row.stack.map(|stack| tables.stack(stack, shared)));
             time.millis(writing.time(row));
-            let counted = writing.weight.of(row);
+            let counted = writing.weight.value(row);
             if counts_time {
                 weight.millis(counted)
             } else {

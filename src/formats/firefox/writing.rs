@@ -35,7 +35,8 @@ pub(super) struct Writing<'a> {
 impl<'a> Writing<'a> {
     pub(super) fn new(profile: &'a Profile, series: &'a Series, weight: Weight) -> Self {
         let times = series.rows.iter().filter_map(|row| row.time);
-        let (start, last) = (times.clone().min().map_or(0, |time| time.0), times.max().map_or(0, |time| time.0));
+        let start = times.clone().min().map_or(0, |time| time.0);
+        let last = times.max().map_or(0, |time| time.0);
         let mut main_threads = FxHashMap::default();
         for track in profile.tracks() {
             if track.tid.map(|tid| tid.0) == track.pid.map(|pid| pid.0) {

@@ -29,7 +29,7 @@ pub const SPANS: Spans = Spans {
     wants: Wants::Whole,
     stacks: read::stacks,
     timeline: read::timeline,
-    tell: read::tell,
+    emit: read::emit,
     summary: Some(summary::summarize),
 };
 

@@ -102,16 +102,16 @@ impl<'data> MeasuremeFile<'data> {
             // Memory isn't released after every page, since each release interrupts the other threads. The range
             // includes pages that were released before, because the kernel maps neighbors of a touched page, and so
             // brings some of them back.
-            if page % TOGETHER == 0 {
+            if page % PAGES_PER_RELEASE == 0 {
                 let Range { start, end } = self.events.file_range(page);
-                done.with(start..end + 2 * TOGETHER * (end - start));
+                done.release(start..end + 2 * PAGES_PER_RELEASE * (end - start));
             }
         }
     }
 }
 
 /// Memory is released each time this many pages have been read.
-const TOGETHER: usize = 16;
+const PAGES_PER_RELEASE: usize = 16;
 
 /// The version in the file's header. Fails if the file has another magic number than a measureme profile.
 fn parse_version(bytes: &[u8]) -> Result<u32> {

@@ -42,6 +42,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     Ok(stacks)
 }
 
+/// Warns if names are lost, or if calls overlap without being nested.
 fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, warnings: &mut Warnings) {
     if profile.names_are_lost() {
         warnings.push(Warning::new(
@@ -95,7 +96,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
 }
 
 /// Passes each interval to `sink` as soon as it is read, so that memory doesn't grow with the file.
-pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
+pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
     let metadata = &profile.metadata;
@@ -134,6 +135,7 @@ struct SpanPasser<'p, 'data> {
 }
 
 impl SpanPasser<'_, '_> {
+    /// Passes an event on to the sink, if it is an interval that the sink wants.
     fn pass(&mut self, event: RawEvent, sink: &mut dyn SpanSink) -> Result<()> {
         let Payload::Interval { start, end } = event.payload else { return Ok(()) };
         let (label, kind) = (self.labels.number(event.id), self.kinds.number(event.kind));

@@ -150,6 +150,7 @@ impl<'data> Strings<'data> {
 }
 
 impl StringIndex {
+    /// Reads the string index. IDs have `id_size` bytes.
     fn read(stream: &PageStream<'_>, id_size: usize, skipped: &mut Skipped) -> Self {
         let size = 2 * id_size;
         let len = stream.len().saturating_sub(STREAM_HEADER);

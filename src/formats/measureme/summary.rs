@@ -111,6 +111,7 @@ impl Sums {
         &mut self.items[at]
     }
 
+    /// Adds an interval to the totals of its label, and subtracts it from the self time of its caller.
     #[inline]
     fn add_interval(&mut self, thread: usize, kind: SummaryKind, label: u32, span: Span) {
         let duration = span.duration() as i64;

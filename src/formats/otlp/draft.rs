@@ -102,14 +102,20 @@ impl Draft {
 
     /// Adds a profile for an event to a resource. `timed` says whether the profile's samples have timestamps.
     pub(super) fn add_profile(&mut self, resource: usize, series: &Series, timed: bool) -> Slot {
-        let (name, unit) = (series.name.clone(), series.unit.word().to_owned());
-        let period = clamp(series.period());
+        let unit = series.unit.word();
         // The names go into the string table at the end; a second profile, with the sample counts, may follow.
-        self.len += 24 * LONGEST_VARINT + 2 * (name.len() + COUNTS.len()) + unit.len();
-        let (counted, samples) = (series.is_counted(), Vec::new());
-        let (numbers, sums) = (FxHashMap::default(), FxHashMap::default());
+        self.len += 24 * LONGEST_VARINT + 2 * (series.name.len() + COUNTS.len()) + unit.len();
         let profiles = &mut self.resources[resource].profiles;
-        profiles.push(ProfileDraft { name, unit, period, counted, timed, samples, numbers, sums });
+        profiles.push(ProfileDraft {
+            name: series.name.clone(),
+            unit: unit.to_owned(),
+            period: clamp(series.period()),
+            counted: series.is_counted(),
+            timed,
+            samples: Vec::new(),
+            numbers: FxHashMap::default(),
+            sums: FxHashMap::default(),
+        });
         Slot { resource, profile: profiles.len() - 1 }
     }
 
@@ -290,6 +296,7 @@ pub(super) enum TableKind {
 }
 
 impl Tables {
+    /// Starts each table with its empty first element, which means "none".
     pub(super) fn new() -> Self {
         let mut tables = Self { tables: Default::default(), buffer: Vec::new() };
         for (tag, table) in (1..).zip(&mut tables.tables) {

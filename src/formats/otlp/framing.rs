@@ -307,6 +307,7 @@ impl<'t> Messages<'_, 't> {
         self.add(|take| take(ProfilesData::from_bytes(Bytes::from(message))?));
     }
 
+    /// Reads messages that each follow their length (four bytes, big endian).
     fn read_length_prefixed(&mut self, input: &mut impl Read, warnings: &mut Warnings) -> Result<()> {
         loop {
             let mut len = Vec::new();

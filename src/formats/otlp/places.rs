@@ -118,6 +118,7 @@ fn lines(
     lines
 }
 
+/// The message for the function of a frame.
 fn function(
     frame: &Frame,
     profile: &Profile,
@@ -127,7 +128,7 @@ fn function(
 ) -> FunctionMessage {
     let runtime_name = profile.name_of(frame.name);
     let module = frame.module.map(|module| profile.name_of(module));
-    let name = names.of(frame, runtime_name);
+    let name = names.spell(frame, runtime_name);
     let name_strindex = tables.text(label::function_name(&name, module).as_bytes());
     // The system name carries the start column if there is one, else the runtime's own name if that differs.
     let with_column = system_name(&String::from_utf8_lossy(&name), frame.start.line, frame.start.column);
@@ -162,6 +163,7 @@ fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &m
     attributes
 }
 
+/// The index of the mapping for a piece of a module. Adds the mapping if it is new.
 fn mapping(piece: &Piece<'_>, tables: &mut Tables) -> i32 {
     let filename_strindex = tables.text(piece.name);
     let mut attribute_indices = Vec::new();

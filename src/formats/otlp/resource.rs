@@ -5,7 +5,7 @@ use super::messages::{AnyValue, ArrayValue, Resource, attribute, number, text};
 use super::owner::{MACHINES, os_type};
 use crate::contract::rows::command_line;
 use crate::model::about::About;
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use crate::model::recorded::{Labels, Recording};
 use crate::model::stacks::Track;
 use std::borrow::Cow;
@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 /// What is known about a recording, for the resources of its processes.
 #[derive(Debug, Default)]
-pub(super) struct Described {
+pub(super) struct RecordingFacts {
     recording: Recording,
     /// Holds only the recorded command and the operating system.
     about: About,
@@ -21,7 +21,7 @@ pub(super) struct Described {
     labels: Labels,
 }
 
-impl Described {
+impl RecordingFacts {
     /// Describes a recording. `about` may be of a profile that also has rows of other recordings.
     pub(super) fn new(recording: Recording, labels: Labels, about: &About) -> Self {
         let command = if recording.command == command_line(&about.command) {
@@ -50,7 +50,7 @@ impl Described {
 /// The resource for a thread's process. `executable` is the path of its program. An attribute given by `labels`
 /// replaces the one that would be derived here, since keys must be unique.
 pub(super) fn resource(
-    described: &Described,
+    described: &RecordingFacts,
     track: &Track,
     executable: Option<&[u8]>,
     labels: &BTreeMap<Box<str>, Box<str>>,

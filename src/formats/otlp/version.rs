@@ -59,6 +59,7 @@ fn old_protocol(version: &str) -> Error {
 }
 
 impl Signs {
+    /// Collects evidence from an encoded sample. `attributes` is the size of the dictionary's attribute table.
     fn add_sample(&mut self, sample: &[u8], attributes: usize) {
         let (mut second, mut times) = (None, 0);
         for (tag, value) in inner(sample) {

@@ -10,9 +10,9 @@ use super::json;
 use super::labels;
 use super::messages::{number, text};
 use super::places::Places;
-use super::resource::{Described, resource};
+use super::resource::{RecordingFacts, resource};
 use crate::contract::options::WriteOptions;
-use crate::contract::rows::{RowOrigin, RowWriter, WrittenNames, clamp, stretch_of};
+use crate::contract::rows::{RowOrigin, RowWriter, WrittenNames, clamp, interval_start};
 use crate::error::Result;
 use crate::model::stacks::{Profile, Row, Track, TrackId, Weight};
 use crate::model::{Nanos, Pid};
@@ -46,7 +46,7 @@ pub(super) struct OtlpWriter<'o> {
 /// The state for the input whose rows are being written.
 #[derive(Debug, Default)]
 struct WrittenInput {
-    described: Described,
+    described: RecordingFacts,
     names: WrittenNames,
     /// The runtimes of each process, recognized by the files that it mapped. `None` until they are needed.
     mapped: Option<FxHashMap<Pid, RuntimeSet>>,
@@ -82,6 +82,7 @@ impl<'o> OtlpWriter<'o> {
         Self { messages, bucket, draft: Draft::new(), input: WrittenInput::default() }
     }
 
+    /// Adds a row to the current message. If the message would get too long, writes it first and starts a new one.
     fn add_row(&mut self, profile: &Profile, series: usize, row: &Row, weight: i64) -> Result<()> {
         let track = profile.track_of(row.track);
         let runtimes = track.pid.map_or_else(RuntimeSet::default, |pid| self.input.runtimes(pid, profile));
@@ -118,7 +119,7 @@ impl<'o> OtlpWriter<'o> {
 /// recording's clock was 0.
 fn unix_time(time: Nanos, bucket: Option<i64>, epoch: Option<i128>) -> u64 {
     let time = match bucket {
-        Some(bucket) => stretch_of(clamp(time.0), bucket, epoch).into(),
+        Some(bucket) => interval_start(clamp(time.0), bucket, epoch).into(),
         None => i128::from(time.0),
     };
     u64::try_from((time + epoch.unwrap_or(0)).max(0)).unwrap_or(u64::MAX)
@@ -213,7 +214,7 @@ fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
 
 impl RowWriter for OtlpWriter<'_> {
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
-        let described = Described::new(origin.recording, origin.labels, &profile.about);
+        let described = RecordingFacts::new(origin.recording, origin.labels, &profile.about);
         let names = WrittenNames::new(origin.jit_names, profile);
         self.input = WrittenInput { described, names, ..WrittenInput::default() };
         Ok(())
@@ -240,6 +241,7 @@ impl RowWriter for OtlpWriter<'_> {
     }
 }
 
+/// The runtimes of each process, recognized by the files that it mapped.
 fn mapped_runtimes(profile: &Profile) -> FxHashMap<Pid, RuntimeSet> {
     let mut mapped: FxHashMap<Pid, RuntimeSet> = FxHashMap::default();
     for (name, module) in &profile.about.modules {
@@ -262,6 +264,7 @@ struct OutgoingMessages<'o> {
 }
 
 impl OutgoingMessages<'_> {
+    /// Writes a message, or keeps it for now if it is the first protocol buffer.
     fn write(&mut self, message: Vec<u8>) -> Result<()> {
         self.count += 1;
         match self.form {

@@ -90,7 +90,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     if tables.profile.string_table.is_empty() {
         return Err(Error::new("is truncated: it has no string table"));
     }
-    let mut profile = Profile::keeping(options.keep);
+    let mut profile = Profile::empty(options.keep);
     let events = events(&tables, &mut profile);
     let dropped = DroppedFunctions::compile(&tables, warnings);
     let frames = frames(bytes.len(), &tables, &dropped, options.columns, &mut profile);
@@ -186,7 +186,7 @@ impl EventValues {
     fn new(tables: &Tables<'_>, index: usize, profile: &mut Profile) -> Self {
         let value_type = tables.profile.sample_type[index];
         let ValueType { r#type: name, unit } = value_type;
-        let (scale, unit) = Unit::of_word(&tables.text(unit));
+        let (scale, unit) = Unit::parse_word(&tables.text(unit));
         let mut name = tables.text(name);
         if name.is_empty() {
             name.push_str(UNNAMED);
@@ -282,6 +282,7 @@ struct PprofReading<'t, 'd> {
 }
 
 impl PprofReading<'_, '_> {
+    /// Adds a row for each event in which the sample has a value. Fails if all stacks together have too many frames.
     fn add_sample(&mut self, sample: &PprofSample) -> Result<()> {
         let kept = kept_locations(&sample.location_id, &self.dropped);
         let stack = match self.frames.stack(kept, &mut self.profile)? {
@@ -290,7 +291,7 @@ impl PprofReading<'_, '_> {
         };
         let SampleOwner { track, time } = self.owner(sample);
         let track = self.profile.track(track);
-        self.sampled = join_extents(self.sampled, time.map(TimeExtent::of_moment));
+        self.sampled = join_extents(self.sampled, time.map(TimeExtent::from_moment));
         self.unfit_values += u64::from(sample.value.len() != self.tables.profile.sample_type.len());
         let value_at = |index: usize| sample.value.get(index).copied().unwrap_or(0);
         for event in &self.events {

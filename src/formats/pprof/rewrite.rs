@@ -27,11 +27,11 @@
 use super::messages::{PprofFunction, PprofLine, PprofLocation, PprofProfile, PprofSample, SCHEMA, write_file};
 use super::tables::{Tables, is_pid};
 use crate::contract::unsymbolized::{
-    Ask, BareAddress, LocationNames, LocationUse, NamedCall, Unsymbolized, may_hold_jit_code,
+    BareAddress, FindCalls, LocationNames, LocationUse, NamedCall, Unsymbolized, may_hold_jit_code,
 };
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::backing::Backing;
 use crate::model::interner::Interner;
+use crate::model::mapping_kind::MappingKind;
 use crate::model::{Addr, FrameAddr, Pid};
 use prost::Message;
 use prost::bytes::Bytes;
@@ -87,10 +87,10 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
         &self.addresses
     }
 
-    fn write(&mut self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
+    fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
         let names = LocationNames::new(&self.uses, |one| {
             match self.addresses.binary_search(&bare_address(one, &self.tables)) {
-                Ok(index) => ask(index),
+                Ok(index) => find_calls(index),
                 Err(_) => Vec::new(),
             }
         });
@@ -127,7 +127,7 @@ impl UnnamedLocations {
         let (mut indices, mut in_kernel) = (FxHashMap::default(), FxHashSet::default());
         for (index, location) in (0..).zip(&tables.profile.location) {
             let file = tables.mapped_file(location);
-            if Backing::of(file).is_kernel_object() {
+            if MappingKind::from_path(file).is_kernel_object() {
                 in_kernel.insert(location.id);
             }
             // If an ID occurs twice, the later location counts.
@@ -227,6 +227,7 @@ impl NewFunctions {
         self.old_strings as i64 + i64::from(self.strings.number(&*String::from_utf8_lossy(text)))
     }
 
+    /// The new functions as messages. Their IDs follow the highest one in the file.
     fn messages(&self) -> impl Iterator<Item = PprofFunction> {
         (self.last_function + 1..).zip(self.functions.items()).map(|(id, &(name, filename))| PprofFunction {
             id,

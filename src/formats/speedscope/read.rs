@@ -9,7 +9,7 @@ use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::analysis::namesakes::is_anonymous;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use crate::model::stacks::{Counting, FrameId, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashSet;
@@ -83,7 +83,7 @@ struct FrameEvent {
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let file: FileRead = serde_json::from_slice(bytes)
         .map_err(|error| Error::new("is not a complete speedscope file").because(error))?;
-    let mut profile = Profile::keeping(options.keep);
+    let mut profile = Profile::empty(options.keep);
     let mut named = NamedFrames::default();
     let exporter = file.exporter.as_deref().unwrap_or_default();
     let is_ours = exporter.starts_with("jitgraft ");
@@ -292,6 +292,7 @@ struct RoundedRows {
 }
 
 impl RoundedRows {
+    /// Adds a row. `weight` is in the unit of the file.
     fn push(&mut self, profile: &mut Profile, stack: Option<StackId>, weight: f64) {
         let time = self.start.map(|start| Nanos((start + self.sum) as u64));
         let exact = weight * self.scale + self.rest;

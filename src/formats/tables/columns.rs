@@ -112,6 +112,7 @@ pub(super) fn schema(columns: &[&Column]) -> Result<TypePtr, ParquetError> {
 }
 
 impl Column {
+    /// The Parquet type of the column.
     fn field(&self) -> Result<TypePtr, ParquetError> {
         match self.cells {
             Text(_) => self.plain(PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),

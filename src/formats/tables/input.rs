@@ -4,8 +4,8 @@
 use crate::analysis::category::Category;
 use crate::analysis::label;
 use crate::contract::rows::{RowOrigin, WrittenNames};
-use crate::model::backing::base_name;
 use crate::model::interner::Interner;
+use crate::model::mapping_kind::base_name;
 use crate::model::recorded::{Labels, Recording, micros};
 use crate::model::stacks::{Frame, FrameKind, Profile, StackId, TRUNCATED, Track, TrackId, UNKNOWN};
 use parquet::data_type::ByteArray;
@@ -190,10 +190,11 @@ impl TableInput {
         self.written[text as usize].clone()
     }
 
+    /// Converts a frame to cells. Adds the texts of the cells to `texts`.
     fn frame_cells(&mut self, profile: &Profile, frame: &Frame) -> FrameCells {
         let name = profile.name_of(frame.name);
         let module = frame.module.map(|module| profile.name_of(module));
-        let function = self.texts.number(&label::function_name(&self.names.of(frame, name), module));
+        let function = self.texts.number(&label::function_name(&self.names.spell(frame, name), module));
         let build_id = profile.build_of(frame);
         let place = profile.place_of(frame);
         let texts = &mut self.texts;

@@ -256,6 +256,7 @@ impl<T: DataType> CellBatch<T> {
         Self { values: Vec::new(), definitions: Vec::new(), repetitions: Vec::new(), present }
     }
 
+    /// Moves the cells of one row into the batch.
     fn push_row(&mut self, cells: &mut Vec<Option<T::T>>) {
         if cells.is_empty() {
             self.definitions.push(0);
@@ -277,6 +278,8 @@ impl<T: DataType> CellBatch<T> {
     }
 }
 
+/// How the file is encoded and compressed, and which columns get Bloom filters. With `is_sorted`, each group is marked
+/// as sorted by the innermost function.
 fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, ParquetError> {
     /// The number of rows per page of the sorted column. Readers skip whole pages.
     const PAGE_ROWS: usize = 1 << 13;

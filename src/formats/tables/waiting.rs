@@ -1,7 +1,7 @@
 //! Collects the rows of an event until their row group is full.
 
 use super::input::{TableInput, TableRow};
-use crate::contract::rows::{clamp, stretch_of};
+use crate::contract::rows::{clamp, interval_start};
 use crate::model::stacks::{Row, StackId, TrackId};
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
@@ -44,7 +44,7 @@ impl WaitingRows {
         }
         let count = clamp(row.count);
         if let Some(bucket) = bucket {
-            time = time.map(|time| stretch_of(time, bucket, epoch));
+            time = time.map(|time| interval_start(time, bucket, epoch));
             let index = *self.sums.entry((row.track, row.stack, time)).or_insert(self.rows.len());
             if let Some(sum) = self.rows.get_mut(index) {
                 sum.weight = sum.weight.saturating_add(weight);
@@ -81,9 +81,9 @@ mod tests {
 
     #[test]
     fn stretches_of_time_begin_with_whole_seconds_of_the_wall_clock() {
-        assert_eq!(stretch_of(2_700, 1_000, None), 2_000);
-        assert_eq!(stretch_of(2_700, 1_000, Some(800)), 2_200);
-        assert_eq!(stretch_of(100, 1_000, Some(300)), -300);
+        assert_eq!(interval_start(2_700, 1_000, None), 2_000);
+        assert_eq!(interval_start(2_700, 1_000, Some(800)), 2_200);
+        assert_eq!(interval_start(100, 1_000, Some(300)), -300);
     }
 
     #[test]

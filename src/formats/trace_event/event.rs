@@ -1,6 +1,6 @@
 //! One event as it is in the file. serde reads it; strings are borrowed from the file's bytes.
 
-use super::mend::lenient_text;
+use super::repair::lenient_text;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;

@@ -48,8 +48,9 @@ pub(super) fn spans(writing: EventWriting<'_>, rows: &[&Row]) -> Vec<StackSpan> 
 }
 
 impl EventLayout<'_> {
+    /// Adds a row's weight to the sums of its stack and of all its callers' stacks.
     fn add(&mut self, row: &Row) {
-        let weight = self.writing.weight.of(row);
+        let weight = self.writing.weight.value(row);
         let unit = if self.writing.counts_time { 1 } else { 1000 };
         let duration = clamp(weight.saturating_mul(unit));
         let mut next = row.stack;
@@ -67,6 +68,8 @@ impl EventLayout<'_> {
         }
     }
 
+    /// Lays out all stacks, callers before their callees. The callees of a stack start where it starts, and follow each
+    /// other.
     fn spans(&self) -> Vec<StackSpan> {
         // The stacks whose start isn't known yet, the next one last.
         let mut waiting: Vec<StackId> = self.callees(None).iter().rev().copied().collect();

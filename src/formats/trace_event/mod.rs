@@ -28,9 +28,9 @@
 
 mod event;
 mod layout;
-mod mend;
 mod read;
 mod reader;
+mod repair;
 mod samples;
 mod spans;
 mod stack;
@@ -44,7 +44,7 @@ use crate::contract::spans::{Spans, Wants};
 
 /// The functions that read spans of traces.
 pub const SPANS: Spans =
-    Spans { wants: Wants::Stream, stacks: read::stacks, timeline: read::timeline, tell: read::tell, summary: None };
+    Spans { wants: Wants::Stream, stacks: read::stacks, timeline: read::timeline, emit: read::emit, summary: None };
 
 /// True for the start of a JSON object that hasn't shown its events yet. Other keys may precede them, and no other
 /// format starts like this. The reader fails if no events follow.

@@ -1,7 +1,7 @@
 //! Reads traces: as stacks, as a timeline, or span by span.
 
 use super::event::{Owner, TraceEvent};
-use super::mend::mend;
+use super::repair::repair;
 use super::spans::{ThreadKey, Trace, read_trace};
 use crate::analysis::quantity::counted;
 use crate::analysis::timeline::{
@@ -43,7 +43,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     }
     // Hermes declares its threads with spans that take no time. In that case samples come first.
     let takes_time = spans.series.iter().flat_map(|series| &series.rows).any(|row| row.weight > 0);
-    let mut profile = if takes_time { std::mem::take(&mut spans) } else { Profile::keeping(options.keep) };
+    let mut profile = if takes_time { std::mem::take(&mut spans) } else { Profile::empty(options.keep) };
     for ((pid, _), SampledThread { tid, chunks }) in sampled {
         chunks.push_to(&mut profile, trace.track(Some(pid), Some(tid), b"JavaScript"), warnings);
     }
@@ -101,7 +101,7 @@ fn warn_about_unread(samples: u64, warnings: &mut Warnings) {
 
 /// Passes the spans to a sink. The trace is read twice: first for its spans, then for the remaining data of those that
 /// the sink wants.
-pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
+pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.into_whole()?;
     let input = SpanInput::Whole { bytes: &bytes, done };
     let trace = read(input, &ReadOptions::default(), warnings, |event, _| sink.other(&other_event(event)))?;
@@ -110,17 +110,17 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
         warnings.push(Warning::new(format!("left out {count} samples, which are not spans")));
     }
     let mut timeline = trace.timeline;
-    timeline.tell(sink, |slice, record, tell| {
+    timeline.emit(sink, |slice, record, pass_on| {
         let Some(bytes) = usize::try_from(slice.origin).ok().and_then(|offset| bytes.get(offset..)) else {
             return Ok(());
         };
         if let Ok((event, _)) = TraceEvent::parse_bytes(bytes) {
-            return tell(&with_event(record, &event));
+            return pass_on(&with_event(record, &event));
         }
         // The first pass read this event only after repairing it, so it has to be repaired again.
-        let Ok((json, _)) = mend(bytes) else { return Ok(()) };
+        let Ok((json, _)) = repair(bytes) else { return Ok(()) };
         match TraceEvent::parse(&json) {
-            Ok((event, _)) => tell(&with_event(record, &event)),
+            Ok((event, _)) => pass_on(&with_event(record, &event)),
             Err(_) => Ok(()),
         }
     })

@@ -2,7 +2,7 @@
 //! event, is in memory at once. After damage, reading continues with the next event.
 
 use super::event::TraceEvent;
-use super::mend::{Unmendable, mend};
+use super::repair::{Unrepairable, repair};
 use super::samples::{SampleRecord, StackFrameRecord, TraceSamples};
 use crate::error::{Error, Result, Skipped};
 use serde::de::DeserializeOwned;
@@ -19,7 +19,7 @@ const AT_ONCE: usize = 1 << 16;
 const LONGEST: usize = 1 << 26;
 
 /// The maximum length of an event that is repaired if it isn't valid JSON.
-const LONGEST_MENDED: usize = 1 << 20;
+const LONGEST_REPAIRED: usize = 1 << 20;
 
 /// After damage, the search for the next event may examine this many bytes in vain, plus four times the length of the
 /// document so far. After that, it only examines the starts of lines.
@@ -168,6 +168,7 @@ impl<R: Read> EventReader<R> {
         }
     }
 
+    /// Tries to parse the event that starts here, repairs it if it isn't valid JSON, and passes it to `each`.
     fn try_event(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<Attempt> {
         let offset = self.base + self.at as u64;
         let bytes = &self.buffer[self.at..];
@@ -186,8 +187,8 @@ impl<R: Read> EventReader<R> {
         if self.has_wasted_enough() {
             return Ok(damaged);
         }
-        let looked_at = &bytes[..bytes.len().min(LONGEST_MENDED)];
-        match mend(looked_at) {
+        let looked_at = &bytes[..bytes.len().min(LONGEST_REPAIRED)];
+        match repair(looked_at) {
             Ok((json, len)) => {
                 if let Ok((event, _)) = TraceEvent::parse(&json) {
                     each(&TraceEvent { offset, ..event })?;
@@ -197,12 +198,12 @@ impl<R: Read> EventReader<R> {
                 self.wasted += len as u64;
                 Ok(damaged)
             }
-            Err(Unmendable::Short) if looked_at.len() < LONGEST_MENDED && !self.at_end => Ok(Attempt::Short),
-            Err(Unmendable::Short) => {
+            Err(Unrepairable::Short) if looked_at.len() < LONGEST_REPAIRED && !self.at_end => Ok(Attempt::Short),
+            Err(Unrepairable::Short) => {
                 self.wasted += looked_at.len() as u64;
                 Ok(damaged)
             }
-            Err(Unmendable::Damaged(message, len)) => {
+            Err(Unrepairable::Damaged(message, len)) => {
                 self.wasted += len as u64;
                 Ok(Attempt::Damaged(message))
             }

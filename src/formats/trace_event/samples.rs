@@ -73,6 +73,7 @@ impl TraceSamples {
         self.samples.len() as u64
     }
 
+    /// Adds a sample.
     pub(super) fn add(&mut self, record: &SampleRecord) {
         let weight = self.weight(&text(&record.weight));
         let sample = Sample {
@@ -139,7 +140,7 @@ impl TraceSamples {
             };
             let (event, unit) = match texts[&sample.event] {
                 "" => ("samples", Unit::Samples),
-                event => (event, Unit::of_event(event)),
+                event => (event, Unit::from_event_name(event)),
             };
             let series = profile.series_named(event, unit);
             profile.series[series].counting = Counting::Sampled;
@@ -202,6 +203,8 @@ impl TraceSamples {
 }
 
 impl StackFrameRecord {
+    /// Converts the frame. The names of frames of scripts, as Hermes writes them, are split into function, file and
+    /// line.
     fn to_frame(&self, profile: &mut Profile) -> Frame {
         let is_script = self.category == "JavaScript";
         let kind = if is_script { FrameKind::Jit } else { FrameKind::User };

@@ -376,6 +376,7 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
+    /// Ends a span on an ID-based track. If no such span is open, keeps the end for a start that was written later.
     fn end_async(&mut self, event: &SpanEvent, id: Id) {
         let Timeline { slices, oddities, by_arg, .. } = &mut self.timeline;
         let Some(ByIdTrack { stack, .. }) = self.by_id.get_mut(&id) else {
@@ -445,6 +446,7 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
+    /// Processes the events that are still held back, and nests the spans.
     fn finish(mut self) -> Trace {
         for number in 0..self.threads.len() {
             let mut waiting = std::mem::take(&mut self.threads[number].waiting);

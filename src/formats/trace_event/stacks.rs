@@ -86,7 +86,7 @@ fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<S
     let mut open: Vec<usize> = Vec::new();
     let mut end: Option<i64> = None;
     for row in rows {
-        let weight = writing.weight.of(row);
+        let weight = writing.weight.value(row);
         let (start, length) = match row.time {
             Some(time) => {
                 let length = if writing.counts_time { clamp(weight) } else { writing.stretch };
@@ -127,6 +127,7 @@ fn interval_start(time: i64, length: i64, previous_end: Option<i64>) -> i64 {
     }
 }
 
+/// Writes a span. Its arguments are the module, the number of samples and, if the event doesn't count time, the weight.
 fn write_span(
     writing: EventWriting<'_>,
     span: &StackSpan,

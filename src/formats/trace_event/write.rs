@@ -157,6 +157,7 @@ impl<'o> TraceWriter<'o> {
         }
     }
 
+    /// Writes the field `args`, unless there are no arguments.
     fn arguments(&mut self, args: Arguments<'_>) {
         match args {
             Arguments::Json([]) => {}

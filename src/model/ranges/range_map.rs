@@ -186,6 +186,7 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
+    /// Removes an entry, and its block if that becomes empty (unless it is the only one).
     fn remove_entry(&mut self, EntryPlace { block, index }: EntryPlace) {
         let entries = &mut self.blocks[block];
         entries.remove(index);
@@ -197,6 +198,7 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
+    /// Inserts an entry, and splits its block if that becomes too long.
     fn insert_entry(&mut self, EntryPlace { block, index }: EntryPlace, entry: Entry<V>) {
         let Some(entries) = self.blocks.get_mut(block) else {
             self.blocks.push(vec![entry]);

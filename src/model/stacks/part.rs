@@ -110,9 +110,9 @@ mod tests {
             sums in any::<bool>(),
         ) {
             let keep = if sums { Keep::Sums } else { Keep::EachRow };
-            let (mut one, mut sum) = (Profile::keeping(keep), Profile::keeping(keep));
+            let (mut one, mut sum) = (Profile::empty(keep), Profile::empty(keep));
             let mut readers: Vec<_> =
-                (0..3).map(|_| (Profile::keeping(keep), Taken::default(), Renumbered::default())).collect();
+                (0..3).map(|_| (Profile::empty(keep), Taken::default(), Renumbered::default())).collect();
             for (reader, stacks) in &parts {
                 let (profile, taken, numbers) = &mut readers[*reader];
                 for names in stacks {

@@ -40,14 +40,14 @@ impl Profile {
 
     /// Renames functions. `rename` returns a function's new name, or `None` to keep its name.
     pub fn rename_functions(&mut self, rename: impl Fn(&[u8]) -> Option<Vec<u8>>) {
-        let other = std::mem::replace(self, Self::keeping(self.keep));
+        let other = std::mem::replace(self, Self::empty(self.keep));
         self.merge_renamed(&other, |_, name| rename(name).map_or(Cow::Borrowed(name), Cow::Owned));
     }
 
     /// Replaces frames. `change` returns a frame's replacement, or `None` to keep the frame; it gets the profile in
     /// order to look up names. Frames that become equal are merged.
     pub fn change_frames(&mut self, change: impl Fn(&Self, &Frame) -> Option<ChangedFrame>) {
-        let other = std::mem::replace(self, Self::keeping(self.keep));
+        let other = std::mem::replace(self, Self::empty(self.keep));
         let mut frames: Vec<FrameId> = Vec::with_capacity(other.frame_count());
         for frame in other.frames.items() {
             let [module, build, file, start_file] = [frame.module, frame.build, frame.file, frame.start.file]
@@ -75,7 +75,7 @@ impl Profile {
     /// Returns a copy in which each frame is what `replace` returns for it. `replace` gets the copy, to intern names in
     /// it, and the old frame. Frames that become equal are merged.
     pub fn with_frames(&self, mut replace: impl FnMut(&mut Self, FrameId, &Frame) -> Frame) -> Self {
-        let mut copy = Self::keeping(self.keep);
+        let mut copy = Self::empty(self.keep);
         let mut frames: Vec<FrameId> = Vec::with_capacity(self.frame_count());
         for (id, frame) in self.frames() {
             let replaced = replace(&mut copy, id, frame);
@@ -113,7 +113,7 @@ impl Profile {
         // The new name of each series whose name had to change in order to stay unique.
         let mut new_names: FxHashMap<&str, String> = FxHashMap::default();
         for series in &other.series {
-            let index = self.series_of(series.identity());
+            let index = self.series_with_unit(&series.name, &series.unit);
             new_names.entry(&series.name).or_insert_with(|| self.series[index].name.clone());
         }
         for calls in &other.calls {

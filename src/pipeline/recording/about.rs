@@ -5,8 +5,8 @@ use super::resolution::Resolution;
 use super::samples::Samples;
 use crate::model::Pid;
 use crate::model::about::{About, MappedRange, Module, ProcessLife};
-use crate::model::backing;
 use crate::model::frame_counts::FrameCounts;
+use crate::model::mapping_kind;
 use crate::model::process::{CpuMode, Mapping, Process};
 use crate::records::perf_data::{Feature, FeatureSection, Recording};
 use crate::resolve::dso::{Dso, DsoKind};
@@ -69,7 +69,7 @@ fn modules(resolution: &Resolution<'_>) -> BTreeMap<Vec<u8>, Module> {
             if !is_kernel && Dso::kind_of_user_path(&mapping.path) == DsoKind::Anonymous {
                 continue;
             }
-            let name = if is_kernel { backing::split_reference_symbol(&mapping.path).0 } else { &mapping.path };
+            let name = if is_kernel { mapping_kind::split_reference_symbol(&mapping.path).0 } else { &mapping.path };
             let module = modules.entry(name.to_vec()).or_default();
             module.build_id.add(mapping.build_id);
             module.is_kernel |= is_kernel;

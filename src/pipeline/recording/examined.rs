@@ -53,7 +53,7 @@ pub(super) fn code_shares(samples: &Samples, named: &Named, events: &[Event]) ->
     }
     let mut shares: Vec<_> = events.iter().map(|event| CodeShares::new(&event.name)).collect();
     for row in &samples.rows {
-        let leaf = samples.chains.up(row.chain).next();
+        let leaf = samples.chains.places_up(row.chain).next();
         shares[row.event as usize].add(leaf.and_then(|place| innermost[place.0 as usize]), row.period);
     }
     shares

@@ -3,8 +3,8 @@
 use super::locator::{FrameLocation, Locator};
 use crate::analysis::start_functions::starts_threads;
 use crate::error::Warnings;
-use crate::model::backing::{Backing, simpleperf_jit_cache};
 use crate::model::chains::{Chains, PlaceId};
+use crate::model::mapping_kind::{MappingKind, simpleperf_jit_cache};
 use crate::model::process::{BuildId, CpuMode};
 use crate::model::stacks::{FrameKind, TRUNCATED};
 use crate::model::{Addr, Pid};
@@ -349,7 +349,7 @@ impl FrameNaming<'_> {
     /// --jit`).
     fn dso_module(&mut self, id: DsoId, place: &FrameLocation) -> FrameModule {
         let dso = self.locator.spaces.dsos().get(id);
-        if dso.kind == DsoKind::Anonymous && !Backing::of(&dso.path).has_own_name() {
+        if dso.kind == DsoKind::Anonymous && !MappingKind::from_path(&dso.path).has_own_name() {
             // perf shows such memory with the name of the perf map that would name its code.
             return FrameModule {
                 name: self.module(format!("/tmp/perf-{}.map", place.pid).as_bytes(), None),
@@ -386,12 +386,12 @@ fn image_of_jit_code(path: &[u8]) -> Option<Option<Pid>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::backing::{Backing, tests::those};
+    use crate::model::mapping_kind::{MappingKind, tests::paths_where};
 
     #[test]
     fn some_memory_has_a_name_of_its_own() {
         assert_eq!(
-            those(|path| Backing::of(path).has_own_name()),
+            paths_where(|path| MappingKind::from_path(path).has_own_name()),
             [
                 "/memfd:doublemapper (deleted)",
                 "anon_inode:[perf_event]",

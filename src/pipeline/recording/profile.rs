@@ -25,7 +25,7 @@ pub(super) struct Tables {
 impl Tables {
     /// Converts locations to frames and call chains to stacks. The profile doesn't have any rows yet.
     pub(super) fn new(recording: &Recording, samples: &Samples, named: &Named, keep: Keep) -> Self {
-        let mut profile = Profile::keeping(keep);
+        let mut profile = Profile::empty(keep);
         profile.perf_names = true;
         let stacks = stacks(samples, named, &mut profile);
         let tracks = samples.tracks.items().iter().map(|track| profile.track(track.clone())).collect();
@@ -57,7 +57,7 @@ impl Tables {
 
 fn series(event: &Event) -> Series {
     let name = &event.name;
-    let unit = Unit::of_event(name);
+    let unit = Unit::from_event_name(name);
     Series { name: name.to_owned(), unit, sampling: sampling(&event.attr), ..Series::default() }
 }
 

@@ -202,7 +202,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             None => self.read_chain(sample, pid),
         };
         let branches = self.keep_branches(sample, pid);
-        self.samples.sampled = about::join_extents(self.samples.sampled, valid_time.map(TimeExtent::of_moment));
+        self.samples.sampled = about::join_extents(self.samples.sampled, valid_time.map(TimeExtent::from_moment));
         let before = self.samples.rows.len();
         for &Member { event, period } in members.iter().filter(|member| is_read(member)) {
             self.samples.push(SampleRow {

@@ -29,7 +29,7 @@ pub(super) fn warn_about_replaced<'a>(
     }
     let recorded = recorded_files(&by_path, processes);
     for (path, (dso, image)) in by_path {
-        let Some(here) = image.about().map(file_id) else { continue };
+        let Some(here) = image.metadata().map(file_id) else { continue };
         let Some(files) = recorded.get(path) else { continue };
         if is_another(here, files) {
             let message = match dso.build_id {

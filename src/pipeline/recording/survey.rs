@@ -128,7 +128,7 @@ pub(crate) fn is_recorded_kernel(recording: &Recording, processes: &Processes) -
     let Some(running) = running_build_id() else { return true };
     for mapping in processes.by_pid.values().flat_map(|process| &process.mappings) {
         if mapping.cpumode == CpuMode::Kernel
-            && mapping.backing().is_kernel()
+            && mapping.kind().is_kernel()
             && mapping.build_id.is_some_and(|recorded| hex(recorded) != hex(running))
         {
             return false;
@@ -160,7 +160,7 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
 fn process_events_duration(processes: &Processes) -> Duration {
     let mappings = processes.by_pid.values().flat_map(|process| &process.mappings).map(|mapping| mapping.time);
     let moments = processes.moments.iter().map(|moment| moment.time);
-    let extents = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::of_moment);
+    let extents = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::from_moment);
     match extents.reduce(TimeExtent::join) {
         Some(extent) => Duration::from_nanos(extent.last.0.saturating_sub(extent.first.0)),
         None => Duration::ZERO,
@@ -181,7 +181,7 @@ pub(crate) fn collect_sampled(recording: &Recording, chunks: &RecordChunks<'_>) 
         let is_sample = record.kind == kind::SAMPLE;
         let time = sample.time.filter(|time| time.is_valid());
         if is_sample {
-            sampled.times = about::join_extents(sampled.times, time.map(TimeExtent::of_moment));
+            sampled.times = about::join_extents(sampled.times, time.map(TimeExtent::from_moment));
         }
         let Some((pid, _)) = sample.pid_tid else { continue };
         if is_sample

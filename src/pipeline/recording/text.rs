@@ -208,10 +208,10 @@ impl<'a> TextWriter<'a> {
                 ChainKind::Unwound => &self.unwound,
             };
             let lines = lines.as_ref().expect("made for each kind of an event");
-            for place in samples.chains.up(row.chain) {
+            for place in samples.chains.places_up(row.chain) {
                 out.extend_from_slice(lines.get(place));
             }
-        } else if let Some(place) = samples.chains.up(row.chain).next() {
+        } else if let Some(place) = samples.chains.places_up(row.chain).next() {
             // perf shows only the function itself, without calls inlined into it, but with the source line of the
             // innermost call.
             let mut source = None;

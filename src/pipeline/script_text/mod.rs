@@ -159,7 +159,7 @@ impl TextFilter<'_> {
         // perf script doesn't print which clock was used. Assume the monotonic one, which jitdumps must use: with any
         // other clock, their times would be useless anyway.
         processes.clock.clockid = Some(1);
-        processes.told = ProcessListState::Begun(None);
+        processes.list_state = ProcessListState::Partial(None);
         let pool = &self.job.pool;
         let mut counts = Counts::default();
         let mut pending = Vec::new();
@@ -195,7 +195,7 @@ impl TextFilter<'_> {
                 }
             };
             if processes.by_pid.is_empty() {
-                processes.told = ProcessListState::Begun(first_needed(&needs));
+                processes.list_state = ProcessListState::Partial(first_needed(&needs));
             }
             for (needs, facts) in needs {
                 ask_for(&mut processes, &needs.pids, &facts);

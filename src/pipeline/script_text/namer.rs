@@ -6,7 +6,7 @@ use crate::model::process::{Marker, Processes};
 use crate::model::{Nanos, Pid};
 use crate::records::perf_script::record_lines::RecordLineFacts;
 use crate::records::perf_script::rewrite::{Answer, Named, Wanted};
-use crate::resolve::code_map::{CodeMap, Hit, How};
+use crate::resolve::code_map::{CodeMap, Hit, HitKind};
 use crate::resolve::symbols::SymbolOptions;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -63,7 +63,7 @@ impl<'m, 'data> Namer<'m, 'data> {
         // Inherited code belongs to the modules of the parent.
         let owner = self.map.segment(hit.segment).pid;
         let (image, map) = self.dsos.get(&owner).unwrap_or(&self.dsos[&wanted.pid]);
-        let dso = if hit.how == How::Untimed { map } else { image };
+        let dso = if hit.kind == HitKind::Untimed { map } else { image };
         let lines = self.lines.get(hit.code.0 as usize).map(|lines| lines.get_or_init(|| code.lines.entries()));
         let lines = lines.map_or(&[][..], Vec::as_slice);
         let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
@@ -73,7 +73,7 @@ impl<'m, 'data> Namer<'m, 'data> {
             dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
             is_one_of_several: wanted.time.is_none()
-                && hit.how.is_timed()
+                && hit.kind.is_timed()
                 && self.map.has_other_names(wanted.pid, at, code.name),
         };
         Answer::Named(named, self.valid(&wanted, hit))
@@ -82,16 +82,16 @@ impl<'m, 'data> Namer<'m, 'data> {
     /// The time range in which looking up the same address gives the same answer.
     fn valid(&self, wanted: &Wanted<'_>, hit: Hit) -> Range<Nanos> {
         let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
-        match (hit.how, wanted.time) {
+        match (hit.kind, wanted.time) {
             (_, None) => moment(UNTIMED),
             // Only for code of the process itself: a child may replace inherited code at any time.
-            (How::Live, Some(_)) if self.map.segment(hit.segment).pid == wanted.pid => {
+            (HitKind::Live, Some(_)) if self.map.segment(hit.segment).pid == wanted.pid => {
                 let segment = self.map.segment(hit.segment);
                 segment.from..segment.until.min(UNTIMED)
             }
             // If even the last code at this address has no time, no code with a time was ever there. The answer then
             // holds as long as the process runs the program to which the untimed names belong.
-            (How::Untimed, Some(time)) if last().is_some_and(|last| last.how == How::Untimed) => {
+            (HitKind::Untimed, Some(time)) if last().is_some_and(|last| last.kind == HitKind::Untimed) => {
                 let owner = self.map.segment(hit.segment).pid;
                 let named = self.map.untimed_period(owner);
                 if owner == wanted.pid || named == ALWAYS { named } else { moment(time) }

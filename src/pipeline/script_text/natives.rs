@@ -66,7 +66,7 @@ impl<'a> Natives<'a> {
             wanted.entry(path).or_default().push(offset);
         }
         // The files get the IDs 0, 1, … in the order of their paths.
-        let dsos: Vec<Dso> = wanted.keys().map(|path| Dso::of_path(path.clone(), None)).collect();
+        let dsos: Vec<Dso> = wanted.keys().map(|path| Dso::from_path(path.clone(), None)).collect();
         let images = Images::new((0..).map(DsoId).zip(&dsos), self.options.search.clone());
         let mut requests: Vec<Request> = Vec::new();
         for (dso, offsets) in (0..).map(DsoId).zip(wanted.values()) {

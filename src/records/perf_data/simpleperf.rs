@@ -13,7 +13,7 @@ use super::recording::Recording;
 use crate::bytes::cursor::Cursor;
 use crate::bytes::protobuf::Fields;
 use crate::error::{Result, Skipped};
-use crate::model::backing::simpleperf_jit_cache;
+use crate::model::mapping_kind::simpleperf_jit_cache;
 use crate::model::recorded_symbols::{RecordedFile, RecordedSymbol, SymbolBase};
 use linux_perf_data::Feature;
 

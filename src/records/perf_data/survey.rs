@@ -9,7 +9,7 @@ use super::walk::RawRecord;
 use super::{Feature, Recording};
 use crate::error::{Error, Skipped};
 use crate::model::ancestry::Ancestry;
-use crate::model::backing::{self, Backing};
+use crate::model::mapping_kind::{self, MappingKind};
 use crate::model::process::{
     BuildId, CpuMode, KernelSymbol, Mapping, Marker, Moment, MomentKind, Process, Processes, TscConversion,
 };
@@ -170,7 +170,7 @@ impl RecordSurvey {
             }
         }
         let process = self.process(mmap.pid);
-        process.has_jit_memory |= executable && Backing::of(mmap.path).may_hold_jit_code();
+        process.has_jit_memory |= executable && MappingKind::from_path(mmap.path).may_hold_jit_code();
         process.mappings.push(Mapping {
             time,
             addr: mmap.addr,
@@ -209,7 +209,7 @@ impl RecordSurvey {
         for (pid, inner) in std::mem::take(&mut self.namespaces).numbers() {
             self.process(pid).inner_pid.get_or_insert(inner);
         }
-        for &pid in Ancestry::new(&self.processes).endless() {
+        for &pid in Ancestry::new(&self.processes).cut_off() {
             let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);
             let said =
                 format!("process {pid} is recorded as forked from process {parent}, but its ancestors form a cycle");
@@ -248,7 +248,7 @@ impl RecordSurvey {
 /// the symbol that perf appends (`[kernel.kallsyms]_text`).
 fn build_id_path(mapping: &Mapping) -> &[u8] {
     match mapping.cpumode {
-        CpuMode::Kernel | CpuMode::GuestKernel => backing::split_reference_symbol(&mapping.path).0,
+        CpuMode::Kernel | CpuMode::GuestKernel => mapping_kind::split_reference_symbol(&mapping.path).0,
         _ => &mapping.path,
     }
 }
@@ -270,7 +270,7 @@ fn jitdump_pid(path: &[u8]) -> Option<Pid> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::backing::tests::those;
+    use crate::model::mapping_kind::tests::paths_where;
 
     #[test]
     fn memory_for_jit_code_is_reported_by_its_path() {
@@ -292,7 +292,7 @@ mod tests {
             "/dev/ashmem/dalvik-jit-code-cache (deleted)",
             "/tmp/#77 (deleted)",
         ];
-        assert_eq!(those(|path| Backing::of(path).may_hold_jit_code()), expected);
+        assert_eq!(paths_where(|path| MappingKind::from_path(path).may_hold_jit_code()), expected);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::header::Header;
 use crate::bytes::digits::{decimal, hex};
-use crate::model::backing::{Backing, base_name};
+use crate::model::mapping_kind::{MappingKind, base_name};
 
 /// A frame as printed. All fields borrow from the line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -303,8 +303,8 @@ impl DsoKind {
     /// Classifies an object by its name; `None` means that no object was printed.
     pub(super) fn classify(dso: Option<&[u8]>) -> Self {
         let Some(dso) = dso else { return Self::Anonymous(None) };
-        let backing = Backing::of(dso);
-        if dso == UNKNOWN || dso == b"anon" || dso.starts_with(b"[JIT] ") || backing.is_private_memory() {
+        let kind = MappingKind::from_path(dso);
+        if dso == UNKNOWN || dso == b"anon" || dso.starts_with(b"[JIT] ") || kind.is_private_memory() {
             return Self::Anonymous(dso.strip_prefix(b"[JIT] tid ").and_then(parse_pid));
         }
         if let Some(rest) = dso.strip_prefix(b"/tmp/perf-").and_then(|rest| rest.strip_suffix(b".map")) {
@@ -312,9 +312,9 @@ impl DsoKind {
         }
         let base = base_name(dso);
         let is_image = base.starts_with(b"jitted-") && base.ends_with(b".so");
-        if is_image || backing.is_shared_memory() {
+        if is_image || kind.is_shared_memory() {
             Self::FileBacked
-        } else if backing.is_likely_jit_file() || matches!(backing, Backing::Untold | Backing::AnonInode) {
+        } else if kind.is_likely_jit_file() || matches!(kind, MappingKind::UnknownPath | MappingKind::AnonInode) {
             Self::MaybeJit
         } else {
             Self::Other
@@ -329,7 +329,7 @@ fn parse_pid(digits: &[u8]) -> Option<i32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::backing::tests::those;
+    use crate::model::mapping_kind::tests::paths_where;
 
     type Parts<S> = (u64, S, Option<u64>, Option<S>, bool);
 
@@ -475,7 +475,7 @@ mod tests {
             "[unknown]",
             "[JIT] tid 77",
         ];
-        assert_eq!(those(|path| matches!(DsoKind::classify(Some(path)), DsoKind::Anonymous(_))), anonymous);
+        assert_eq!(paths_where(|path| matches!(DsoKind::classify(Some(path)), DsoKind::Anonymous(_))), anonymous);
         let file_backed = [
             "[anon_shmem:JIT code]",
             "/dev/zero",
@@ -488,9 +488,9 @@ mod tests {
             "/run/jitted-77.so",
             "/run/jitted-77-3.so",
         ];
-        assert_eq!(those(|path| DsoKind::classify(Some(path)) == DsoKind::FileBacked), file_backed);
+        assert_eq!(paths_where(|path| DsoKind::classify(Some(path)) == DsoKind::FileBacked), file_backed);
         let maybe = ["//toolong", "anon_inode:[perf_event]", "/usr/lib/libc.so.6 (deleted)", "/dev/shm/code"];
-        assert_eq!(those(|path| DsoKind::classify(Some(path)) == DsoKind::MaybeJit), maybe);
+        assert_eq!(paths_where(|path| DsoKind::classify(Some(path)) == DsoKind::MaybeJit), maybe);
     }
 
     #[test]

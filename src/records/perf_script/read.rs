@@ -17,7 +17,7 @@ use super::record_lines::RecordLineFacts;
 use crate::analysis::named_frames::kind_of_unnamed;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::model::backing::{Backing, base_name};
+use crate::model::mapping_kind::{MappingKind, base_name};
 use crate::model::stacks::{self, FrameId, FrameKind, Keep, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use crate::runtimes::java_calls;
@@ -49,7 +49,7 @@ pub type Readable = fn(&[u8]) -> Option<String>;
 impl PartReader {
     /// Creates a reader with an empty profile, for a text of this layout.
     pub fn new(keep: Keep, layout: Layout) -> Self {
-        let mut profile = Profile::keeping(keep);
+        let mut profile = Profile::empty(keep);
         // perf runs on no other system.
         profile.about.os = Some(b"Linux".to_vec());
         profile.perf_names = true;
@@ -343,8 +343,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
         }
         let series = *self.events.entry(sample.event).or_insert_with(|| {
             let name = String::from_utf8_lossy(sample.event);
-            let unit = sample.period.map_or(Unit::Samples, |_| Unit::of_event(&name));
-            self.part.profile.series_of((&name, &unit))
+            let unit = sample.period.map_or(Unit::Samples, |_| Unit::from_event_name(&name));
+            self.part.profile.series_with_unit(&name, &unit)
         });
         self.last_event = Some((sample.event, series));
         series
@@ -378,7 +378,7 @@ fn frame_kind(frame: &Frame<'_>) -> FrameKind {
     }
     match dso_kind {
         DsoKind::Anonymous(_) | DsoKind::FileBacked => FrameKind::Jit,
-        DsoKind::Other if Backing::of(dso).is_kernel_object() => FrameKind::Kernel,
+        DsoKind::Other if MappingKind::from_path(dso).is_kernel_object() => FrameKind::Kernel,
         DsoKind::MaybeJit | DsoKind::Other => FrameKind::User,
     }
 }

@@ -10,7 +10,7 @@
 use super::frame::address;
 use super::header::Header;
 use crate::bytes::digits::decimal;
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use crate::model::ranges::{Ranks, SharedRanges};
 use crate::model::{Addr, Nanos, Pid, Tid};
 use std::collections::{BTreeMap, BTreeSet};

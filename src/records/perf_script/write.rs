@@ -11,7 +11,7 @@
 use super::measured::{Measured, write_before_frames};
 pub use super::output_fields::Fields;
 use super::output_fields::put;
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use crate::model::process::CpuMode;
 use crate::model::{Nanos, Pid, Tid};
 

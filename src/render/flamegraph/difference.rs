@@ -114,7 +114,9 @@ impl Drawing {
         }
         let gone = sum_gone(&old.tree, &was);
         if gone > 0 {
-            drawing.facts.push(format!("{} of it in calls that are gone", percent(gone as f64, total_before as f64)));
+            drawing
+                .facts
+                .push(format!("{} of it in calls that no longer occur", percent(gone as f64, total_before as f64)));
         }
         drawing.finish(names)
     }
@@ -150,12 +152,12 @@ fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
 /// the earlier tree has no such node.
 fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     let mut known: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
-    for (node, label) in before.labelled_nodes() {
+    for (node, label) in before.labeled_nodes() {
         known.entry((before.parent_of(node), before.name(label), before.start(label))).or_insert(node);
     }
     let mut was = vec![None; after.node_count()];
     was[0] = Some(0);
-    for (node, label) in after.labelled_nodes() {
+    for (node, label) in after.labeled_nodes() {
         if let Some(parent) = was[after.parent_of(node) as usize] {
             was[node as usize] = known.get(&(parent, after.name(label), after.start(label))).copied();
         }
@@ -171,7 +173,7 @@ fn sum_gone(before: &CallTree, was: &[Option<u32>]) -> u64 {
         kept[*node as usize] = true;
     }
     let mut gone = 0;
-    for (node, _) in before.labelled_nodes() {
+    for (node, _) in before.labeled_nodes() {
         if !kept[node as usize] && kept[before.parent_of(node) as usize] {
             gone += before.total_of(node);
         }

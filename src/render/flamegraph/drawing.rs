@@ -132,7 +132,7 @@ pub(super) fn function_tree(
 /// The self weight by kind of code. Empty if no kinds are known.
 fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> {
     let mut by_label: Vec<Option<u64>> = vec![None; tree.label_count()];
-    for (node, label) in tree.labelled_nodes() {
+    for (node, label) in tree.labeled_nodes() {
         let sum = by_label[label as usize].get_or_insert(0);
         *sum = sum.saturating_add(if reversed { 0 } else { tree.own_of(node) });
     }
@@ -153,7 +153,8 @@ fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> 
     own
 }
 
-/// The self weight of a box whose stacks end with the weight `ending`.
+/// The self weight of a box. `ending` is the weight of the stacks that end at the box. Of reversed stacks, the boxes
+/// next to the root are the functions that ran, so only they tell; boxes of callers have `None`.
 pub(super) fn own_of_box(placed: &Placed, ending: u64, look: &Look) -> Option<u64> {
     if !look.reversed {
         return Some(ending);
@@ -168,11 +169,11 @@ pub(super) fn own_of_box(placed: &Placed, ending: u64, look: &Look) -> Option<u6
 /// The color of a box, given its label and its tiers, the heaviest first. `are_known` says whether the profile states
 /// kinds of code.
 fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], are_known: bool) -> Swatch {
-    let Some(label) = label else { return Swatch::Whose };
+    let Some(label) = label else { return Swatch::Owner };
     match tree.category(label) {
         Some(Category::Jit(_)) => Swatch::Code(Category::Jit(tiers.first().and_then(|(tier, _)| *tier))),
         Some(category) => Swatch::Code(category),
-        None if are_known => Swatch::Whose,
+        None if are_known => Swatch::Owner,
         None => warm(tree.name(label)),
     }
 }
@@ -378,7 +379,7 @@ fn title(profile: &Profile, look: &Look) -> String {
 
 /// The sum of all rows of an event.
 fn sum_weights(series: &Series, weight: Weight) -> u64 {
-    series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(weight.of(row)))
+    series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(weight.value(row)))
 }
 
 /// The facts below the title: the event, its total, the number of samples and the time span.

@@ -108,6 +108,7 @@ fn readable_line(line: &str) -> Cow<'_, str> {
     }
 }
 
+/// Converts our options to inferno's.
 fn options<'a>(look: &Look) -> flamegraph::Options<'a> {
     let mut options = flamegraph::Options::default();
     let title = match (look.flame_chart, look.inverted) {

@@ -60,6 +60,7 @@ pub(super) struct Extent {
 }
 
 impl Layout {
+    /// Lays out title, facts and legend from the top, and the boxes below them.
     pub(super) fn new(drawing: &Drawing, look: &Look) -> Self {
         let width = look.width.map_or(WIDTH, |width| width as f64);
         let font = look.font_size.unwrap_or(12) as f64;

@@ -87,6 +87,7 @@ impl Picture {
         &self.tail
     }
 
+    /// The SVG text up to the boxes: style, data for the script, title, facts and legend.
     fn write_head(&self, look: &Look) -> String {
         let Layout { width, height, .. } = self.layout;
         let title = escape(&self.drawing.title);

@@ -88,20 +88,35 @@ fn split_behind(text: &str, end: char) -> (&str, &str) {
 /// Joins the module `first` with all modules that it imports, directly or indirectly. Each module comes after its own
 /// imports.
 fn join_modules(first: &str, modules: &[(&str, &str)]) -> String {
-    let (mut done, mut script) = (Vec::new(), String::new());
-    let mut todo = vec![(first, false)];
-    while let Some((name, imports_done)) = todo.pop() {
-        if done.contains(&name) {
+    /// What to do with a module of this name.
+    enum Step<'t> {
+        /// Visit its imports, then write it.
+        Visit(&'t str),
+        /// Write it: all its imports have been written.
+        Write(&'t str),
+    }
+    let mut script = String::new();
+    let mut written = Vec::new();
+    // The step at the end of the list comes next.
+    let mut steps = vec![Step::Visit(first)];
+    while let Some(step) = steps.pop() {
+        let (Step::Visit(name) | Step::Write(name)) = step;
+        if written.contains(&name) {
             continue;
         }
         let text = modules.iter().find(|(other, _)| *other == name).map_or("", |(_, text)| *text);
         let module = ModuleParts::parse(text);
-        if imports_done {
-            script.push_str(&module.text);
-            done.push(name);
-        } else {
-            todo.push((name, true));
-            todo.extend(module.imports.iter().rev().map(|(_, from)| (*from, false)));
+        match step {
+            Step::Visit(_) => {
+                steps.push(Step::Write(name));
+                for (_, imported) in module.imports.iter().rev() {
+                    steps.push(Step::Visit(imported));
+                }
+            }
+            Step::Write(_) => {
+                script.push_str(&module.text);
+                written.push(name);
+            }
         }
     }
     script

@@ -34,13 +34,13 @@ pub(super) struct PageRow {
     pub(super) node: u32,
     pub(super) track: u32,
     /// The number of the instruction, counted from 1 over all listings. 0 if no listing has the instruction.
-    pub(super) spot: u32,
+    pub(super) instruction: u32,
 }
 
 impl PageRow {
     /// The key for summing: rows with equal keys become one row.
     fn key(&self) -> (u64, u32, u32, u32) {
-        (self.time, self.node, self.track, self.spot)
+        (self.time, self.node, self.track, self.instruction)
     }
 }
 
@@ -65,19 +65,19 @@ pub(super) struct PageClock {
 }
 
 impl<'p> PageRows<'p> {
-    /// Makes the rows. `spots` has for each event the instruction of each row; it may be empty.
+    /// Makes the rows. `instructions` has for each event the instruction of each row; it may be empty.
     pub(super) fn new(
         profile: &Profile,
         series: &'p [Series],
-        spots: &'p [Vec<u32>],
+        instructions: &'p [Vec<u32>],
         numbers: &'p PageNumbers,
     ) -> Self {
         let count = series.iter().map(|series| series.rows.len()).sum();
         let clock = PageClock::new(profile, count);
         let mut samples: Vec<Samples<'_>> = Vec::with_capacity(series.len());
         for (event, series) in series.iter().enumerate() {
-            let spots = spots.get(event).map_or(&[][..], |spots| &spots[..]);
-            samples.push(Samples::new(series, spots, numbers));
+            let instructions = instructions.get(event).map_or(&[][..], |instructions| &instructions[..]);
+            samples.push(Samples::new(series, instructions, numbers));
         }
         // Rows with a duration, such as calls, are never summed: two calls are not one longer call.
         match clock.filter(|_| count > SINGLE && !profile.rows_last) {
@@ -110,24 +110,24 @@ impl<'p> PageRows<'p> {
 struct Owner {
     track: u32,
     node: u32,
-    spot: u32,
+    instruction: u32,
 }
 
 /// The samples of one event.
 struct Samples<'p> {
     rows: &'p [Row],
-    spots: &'p [u32],
+    instructions: &'p [u32],
     numbers: &'p PageNumbers,
     /// The indices of the event's rows, sorted by time or by stack.
     order: Vec<usize>,
 }
 
 impl<'p> Samples<'p> {
-    fn new(series: &'p Series, spots: &'p [u32], numbers: &'p PageNumbers) -> Self {
+    fn new(series: &'p Series, instructions: &'p [u32], numbers: &'p PageNumbers) -> Self {
         let rows = &series.rows[..];
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_by_key(|&at| (rows[at].time.is_none(), rows[at].time));
-        Self { rows, spots, numbers, order }
+        Self { rows, instructions, numbers, order }
     }
 
     fn owner(&self, index: usize) -> Owner {
@@ -135,7 +135,7 @@ impl<'p> Samples<'p> {
         Owner {
             track: self.numbers.tracks[track as usize],
             node: stack.map_or(0, |stack| self.numbers.nodes[stack.index()] + 1),
-            spot: self.spots.get(index).copied().unwrap_or(0),
+            instruction: self.instructions.get(index).copied().unwrap_or(0),
         }
     }
 
@@ -147,10 +147,10 @@ impl<'p> Samples<'p> {
     }
 
     fn row(&self, index: usize, clock: Option<PageClock>) -> PageRow {
-        let Owner { track, node, spot } = self.owner(index);
+        let Owner { track, node, instruction } = self.owner(index);
         let row = &self.rows[index];
         let time = clock.map_or(0, |clock| clock.since_start(row));
-        PageRow { time, weight: row.weight, count: row.count, node, track, spot }
+        PageRow { time, weight: row.weight, count: row.count, node, track, instruction }
     }
 
     /// The number of rows if samples are summed with this clock.
@@ -163,6 +163,7 @@ impl<'p> Samples<'p> {
         (self.owner(index), clock.since_start(&self.rows[index]))
     }
 
+    /// Sums rows that have equal keys with this clock. The rows must be sorted by stack.
     fn sum(&self, clock: PageClock) -> Vec<PageRow> {
         let mut sums: Vec<PageRow> = Vec::new();
         for row in self.order.iter().map(|at| self.row(*at, Some(clock))) {

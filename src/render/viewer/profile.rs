@@ -13,11 +13,13 @@ use crate::analysis::groups::{Grouping, Key, Unnamed, groups};
 use crate::analysis::label;
 use crate::analysis::quantity::{grouped, row_word};
 use crate::model::about::TimeExtent;
-use crate::model::backing::base_name;
 use crate::model::interner::Interner;
+use crate::model::mapping_kind::base_name;
 use crate::model::prefix_tree::PrefixTree;
 use crate::model::printable::readable;
-use crate::model::stacks::{Frame, FrameId, FunctionStart, NameId, Profile, Sampling, Series, Track, Weight};
+use crate::model::stacks::{
+    Frame, FrameId, FunctionStart, NameId, Profile, Sampling, Series, ThreadCalls, Track, Weight,
+};
 use crate::render::palette;
 use rustc_hash::FxHashMap;
 use serde_json::json;
@@ -43,11 +45,12 @@ impl PageRecording {
 
 /// Makes the section `profile`. If there is a baseline (an earlier profile to compare with), also makes the section
 /// `baseline` with its samples of the events that both profiles have. `recordings` is for pages of several recordings.
-/// `spots` has, for each event and row, the number of the instruction plus 1; 0 if the instruction is not listed.
+/// `instructions` has, for each event and row, the number of the instruction plus 1; 0 if the instruction is not
+/// listed.
 pub fn sections(
     profile: &Profile,
     recordings: &[PageRecording],
-    spots: &[Vec<u32>],
+    instructions: &[Vec<u32>],
     baseline: Option<&Profile>,
     compare: CompareOptions,
 ) -> Vec<Section> {
@@ -56,7 +59,7 @@ pub fn sections(
     let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
     let is_stated: Vec<bool> =
         profile.series.iter().map(|series| CallGraph::from_series(profile, series).is_some()).collect();
-    let sampled = PageRows::new(profile, &profile.series, spots, &shown);
+    let sampled = PageRows::new(profile, &profile.series, instructions, &shown);
     let (summed, untimed) = (note_of_sums(&sampled), note_of_untimed(profile, &sampled));
     let notes = profile.about.notes.iter().chain(&summed).chain(&untimed).map(|note| readable(note.as_bytes()));
     let fields = [
@@ -172,6 +175,7 @@ impl<'p> PageTables<'p> {
         PageNumbers { functions, nodes, tracks }
     }
 
+    /// The number of a frame's function. Adds the function if it is new.
     fn function(&mut self, profile: &Profile, frame: &Frame) -> u32 {
         let FunctionStart { file, line, column } = frame.start;
         let key = PageFunctionKey {
@@ -207,7 +211,7 @@ impl<'p> PageTables<'p> {
             // does.
             let place = match frame.start.file {
                 Some(file) if !profile.calls.is_empty() => Some((file, frame.start.line)),
-                _ => place.or_else(|| profile.home_of(frame)),
+                _ => place.or_else(|| profile.definition_of(frame)),
             };
             let Some((file, line)) = place else { continue };
             let function = &mut self.functions[*number as usize];
@@ -239,10 +243,14 @@ impl<'p> PageTables<'p> {
         })
     }
 
+    /// The section with the functions and stacks, in columns.
     fn columns(&self) -> Section {
         let functions = || self.functions.iter();
-        let up =
-            |(number, (parent, _)): (u32, (Option<u32>, u32))| parent.map_or(0, |parent| u64::from(number - parent));
+        // For each node, the distance to its parent, which has a smaller number; 0 if the node has no parent.
+        let mut distances = Vec::with_capacity(self.nodes.len());
+        for (number, (parent, _)) in (0u32..).zip(self.nodes.iter()) {
+            distances.push(parent.map_or(0, |parent| u64::from(number - parent)));
+        }
         Section::new("profile")
             .texts("texts", self.texts.items())
             .numbers("functions.name", functions().map(|function| function.key.name.into()))
@@ -251,7 +259,7 @@ impl<'p> PageTables<'p> {
             .numbers("functions.category", functions().map(|function| category_number(function.key.category)))
             .numbers("functions.file", functions().map(|function| number_from_one(function.file)))
             .numbers("functions.line", functions().map(|function| function.line.into()))
-            .numbers("nodes.up", (0..).zip(self.nodes.iter()).map(up))
+            .numbers("nodes.up", distances)
             .numbers("nodes.function", self.nodes.iter().map(|(_, function)| function.into()))
     }
 }
@@ -268,37 +276,72 @@ pub fn category_number(category: Category) -> u64 {
 
 /// Adds columns with the calls that the input states for each event, and the threads that made these calls.
 fn calls(profile: &Profile, is_stated: &[bool], numbers: &PageNumbers, mut section: Section) -> Section {
-    let function = |frame: FrameId| u64::from(numbers.functions[frame.index()]);
     // A thread may have thousands of events, so look up events by name in a hash table.
-    let mut places: Vec<FxHashMap<&str, usize>> = Vec::new();
-    for calls in &profile.calls {
-        places.push(calls.events.iter().enumerate().map(|(at, name)| (&name[..], at)).collect());
+    let mut event_indices: Vec<FxHashMap<&str, usize>> = Vec::new();
+    for thread in &profile.calls {
+        event_indices.push(thread.events.iter().enumerate().map(|(index, name)| (&name[..], index)).collect());
     }
-    let events = profile.series.iter().enumerate().filter(|(event, _)| is_stated[*event]);
-    for (event, series) in events {
-        let threads = || {
-            profile.calls.iter().zip(&places).filter_map(|(calls, places)| {
-                let event = *places.get(&series.name[..])?;
-                Some((calls, event, u64::from(numbers.tracks[calls.track.index()])))
-            })
-        };
-        let functions =
-            || threads().flat_map(|(thread, event, track)| thread.functions.iter().map(move |of| (of, event, track)));
-        let calls =
-            || threads().flat_map(|(thread, event, track)| thread.calls.iter().map(move |of| (of, event, track)));
-        let cost = |costs: &[i64], event: usize| costs.get(event).map_or(0, |cost| u64::try_from(*cost).unwrap_or(0));
-        let column = |name: &str| format!("calls.{event}.{name}");
+    for (event, series) in profile.series.iter().enumerate() {
+        if !is_stated[event] {
+            continue;
+        }
+        let mut columns = CallColumns::default();
+        for (thread, indices) in profile.calls.iter().zip(&event_indices) {
+            if let Some(index) = indices.get(&series.name[..]) {
+                columns.add(thread, *index, numbers);
+            }
+        }
+        let name = |column: &str| format!("calls.{event}.{column}");
         section = section
-            .numbers(column("function"), functions().map(|(of, ..)| function(of.function)))
-            .numbers(column("self"), functions().map(|(of, event, _)| cost(&of.costs, event)))
-            .numbers(column("functionTrack"), functions().map(|(.., track)| track))
-            .numbers(column("caller"), calls().map(|(of, ..)| function(of.caller)))
-            .numbers(column("callee"), calls().map(|(of, ..)| function(of.callee)))
-            .numbers(column("count"), calls().map(|(of, ..)| of.count))
-            .numbers(column("cost"), calls().map(|(of, event, _)| cost(&of.costs, event)))
-            .numbers(column("track"), calls().map(|(.., track)| track));
+            .numbers(name("function"), columns.functions)
+            .numbers(name("self"), columns.self_costs)
+            .numbers(name("functionTrack"), columns.function_tracks)
+            .numbers(name("caller"), columns.callers)
+            .numbers(name("callee"), columns.callees)
+            .numbers(name("count"), columns.counts)
+            .numbers(name("cost"), columns.costs)
+            .numbers(name("track"), columns.tracks);
     }
     section
+}
+
+/// The columns for the recorded calls of one event: three with a number per function and thread, five with a number per
+/// pair of caller and callee.
+#[derive(Default)]
+struct CallColumns {
+    functions: Vec<u64>,
+    self_costs: Vec<u64>,
+    function_tracks: Vec<u64>,
+    callers: Vec<u64>,
+    callees: Vec<u64>,
+    counts: Vec<u64>,
+    costs: Vec<u64>,
+    tracks: Vec<u64>,
+}
+
+impl CallColumns {
+    /// Adds the calls of a thread. `event` is the index of the event in the thread's lists of costs.
+    fn add(&mut self, thread: &ThreadCalls, event: usize, numbers: &PageNumbers) {
+        let function_number = |frame: FrameId| u64::from(numbers.functions[frame.index()]);
+        let track = u64::from(numbers.tracks[thread.track.index()]);
+        for function in &thread.functions {
+            self.functions.push(function_number(function.function));
+            self.self_costs.push(cost_of_event(&function.costs, event));
+            self.function_tracks.push(track);
+        }
+        for calls in &thread.calls {
+            self.callers.push(function_number(calls.caller));
+            self.callees.push(function_number(calls.callee));
+            self.counts.push(calls.count);
+            self.costs.push(cost_of_event(&calls.costs, event));
+            self.tracks.push(track);
+        }
+    }
+}
+
+/// The cost at this index; 0 if there is none or if it is negative.
+fn cost_of_event(costs: &[i64], event: usize) -> u64 {
+    costs.get(event).map_or(0, |cost| u64::try_from(*cost).unwrap_or(0))
 }
 
 /// Adds columns with the samples of each event, in order of time.
@@ -309,8 +352,9 @@ fn columns(rows: &PageRows<'_>, mut section: Section) -> Section {
             .numbers(format!("rows.{event}.track"), rows.rows(event).map(|row| row.track.into()))
             .numbers(format!("rows.{event}.weight"), rows.rows(event).map(|row| row.weight))
             .numbers(format!("rows.{event}.count"), rows.rows(event).map(|row| row.count));
-        if rows.rows(event).any(|row| row.spot > 0) {
-            section = section.deltas(format!("rows.{event}.spot"), rows.rows(event).map(|row| row.spot.into()));
+        if rows.rows(event).any(|row| row.instruction > 0) {
+            section =
+                section.deltas(format!("rows.{event}.instruction"), rows.rows(event).map(|row| row.instruction.into()));
         }
         if rows.clock.is_some() {
             section = section.deltas(format!("rows.{event}.time"), rows.rows(event).map(|row| row.time));

@@ -8,7 +8,7 @@ use super::words::{first_word, is_word};
 
 /// A word found in an authored file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Declared<'t> {
+pub(super) struct DeclaredWord<'t> {
     /// The word as the author wrote it.
     pub(super) word: &'t str,
     /// The rest of the file after the word.
@@ -75,7 +75,7 @@ const KEYWORDS: &[&str] = &[
     "var",
 ];
 
-impl<'t> Declared<'t> {
+impl<'t> DeclaredWord<'t> {
     /// Finds the authored word from which a tool made `word`. Looks at offset `at` first, then on the rest of that
     /// line. `None` if it isn't there.
     pub(super) fn find(text: &'t str, at: usize, word: &str, role: Role) -> Option<Self> {
@@ -130,13 +130,13 @@ pub(super) fn is_computed_key(text: &str, at: usize) -> bool {
     if before.trim_end_matches(' ').ends_with('[') || before.ends_with(['\'', '"', '`']) {
         return true;
     }
-    let key = behind_keywords(&text[at..]);
+    let key = skip_keywords(&text[at..]);
     key.starts_with(['[', '\'', '"', '`']) || key.starts_with(|first: char| first.is_ascii_digit())
 }
 
 /// The value of a key that is a string literal, such as `'a b'` or `["a"]`. `None` for any other key.
 pub(super) fn string_key(text: &str, at: usize) -> Option<&str> {
-    let key = behind_keywords(&text[at..]);
+    let key = skip_keywords(&text[at..]);
     let key = key.strip_prefix('[').map_or(key, str::trim_start);
     let quote = key.chars().next().filter(|first| matches!(first, '\'' | '"'))?;
     let (value, after) = key[1..].split_once(quote)?;
@@ -144,7 +144,7 @@ pub(super) fn string_key(text: &str, at: usize) -> Option<&str> {
     (is_whole && !value.contains('\\')).then_some(value)
 }
 
-fn behind_keywords(text: &str) -> &str {
+fn skip_keywords(text: &str) -> &str {
     let mut rest = text;
     loop {
         rest = rest.trim_start_matches([' ', '\t', '\n', '\r', '*']);
@@ -227,7 +227,7 @@ mod tests {
     fn found(marked: &str, word: &str, role: Role) -> Option<(String, Option<String>)> {
         let at = marked.find('|').unwrap();
         let text = marked.replacen('|', "", 1);
-        let declared = Declared::find(&text, at, word, role)?;
+        let declared = DeclaredWord::find(&text, at, word, role)?;
         Some((declared.word.to_owned(), declared.function().map(str::to_owned)))
     }
 

@@ -71,6 +71,7 @@ impl Authored {
         self.renamed(name).map_or(Cow::Borrowed(name), |renamed| Cow::Owned(renamed.into_bytes()))
     }
 
+    /// The authored form of V8's name; `None` if nothing is known about the function.
     fn renamed(&self, name: &[u8]) -> Option<String> {
         if self.scripts.is_empty() {
             return None;

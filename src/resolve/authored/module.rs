@@ -40,23 +40,28 @@ impl AuthoredModule {
         let mut authored = Self { url: url.to_owned(), ..Self::default() };
         for (function, start) in functions {
             authored.starts.insert(start, function);
-            let names: BTreeSet<&String> =
-                modules.iter().filter_map(|module| module.names.get(&function)).filter(|name| is_shown(name)).collect();
-            let name = names.first().filter(|_| names.len() == 1).map(|name| name.as_str());
-            let place = |places: &Option<ModulePlaces<'_>>| of_dwarf(places.as_ref()?, function, name);
-            let is_known = names.len() < 2;
-            let found = debugging.iter().find_map(place).filter(|_| is_known);
-            let readable = |name: &str| demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned());
-            match (name, found) {
-                (Some(name), found) => {
-                    let found = AuthoredFunction { name: readable(name), ..found.unwrap_or_default() };
-                    authored.functions.insert(function, found);
+            let mut names: BTreeSet<&str> = BTreeSet::new();
+            for module in modules {
+                if let Some(name) = module.names.get(&function)
+                    && is_shown(name)
+                {
+                    names.insert(name);
                 }
-                (None, Some(found)) => {
-                    authored.functions.insert(function, found);
-                }
-                (None, None) => {}
             }
+            if names.len() > 1 {
+                continue;
+            }
+            let name = names.first().copied();
+            let found = debugging.iter().flatten().find_map(|places| read_dwarf(places, function, name));
+            let known = match (name, found) {
+                (Some(name), found) => {
+                    let readable = demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned());
+                    AuthoredFunction { name: readable, ..found.unwrap_or_default() }
+                }
+                (None, Some(found)) => found,
+                (None, None) => continue,
+            };
+            authored.functions.insert(function, known);
         }
         authored
     }
@@ -82,7 +87,7 @@ impl AuthoredModule {
 /// What DWARF says about the function with number `function`. `name` is its name in the module, if it has one; DWARF
 /// must agree with it, because linkers leave descriptions of removed functions behind. `None` if DWARF says nothing or
 /// disagrees.
-fn of_dwarf(places: &ModulePlaces<'_>, function: u32, name: Option<&str>) -> Option<AuthoredFunction> {
+fn read_dwarf(places: &ModulePlaces<'_>, function: u32, name: Option<&str>) -> Option<AuthoredFunction> {
     let raw = places.name(function)?;
     let readable = demangle(raw.as_bytes()).unwrap_or_else(|| raw.clone());
     if name.is_some_and(|name| name != raw && !is_readable_form(name, &readable)) || !is_shown(&readable) {

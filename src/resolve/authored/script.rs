@@ -11,7 +11,7 @@
 //! * Around each position, the source map must fit the script (see [`Fit`]): segments start where words start, and
 //!   words that weren't renamed are equal on both sides.
 
-use super::declared::{Declared, Role, is_computed_key, leads_to_value, own_name, string_key};
+use super::declared::{DeclaredWord, Role, is_computed_key, leads_to_value, own_name, string_key};
 use super::fit::Fit;
 use super::function::{FunctionText, begins_word};
 use super::text::Text;
@@ -114,7 +114,7 @@ impl AuthoredScript {
 
     /// Adds the source maps of authored files that are themselves generated scripts. `scripts` gives each such file's
     /// index and its script. Positions in the file are replaced by positions in the files from which it was generated.
-    pub fn through(mut self, scripts: Vec<(u32, Self)>) -> Self {
+    pub fn compose(mut self, scripts: Vec<(u32, Self)>) -> Self {
         /// A generated script among the authored files, and the indices that its first file and its first name will
         /// get.
         struct Numbered<'s> {
@@ -380,10 +380,10 @@ impl AuthoredScript {
             return Ok(value.map(|value| AuthoredWord::new(value, segment)));
         }
         let expected = recorded.as_deref().unwrap_or(generated);
-        let mut declared = Declared::find(text, offset, expected, role);
+        let mut declared = DeclaredWord::find(text, offset, expected, role);
         // Tools may record another word for a key or property: its object, or a keyword before it.
         if declared.is_none() && matches!(role, Role::Property | Role::Key) {
-            declared = Declared::find(text, offset, generated, role);
+            declared = DeclaredWord::find(text, offset, generated, role);
         }
         if let Some(declared) = declared {
             let function = declared.function().map(str::to_owned);

@@ -98,6 +98,7 @@ impl Text {
         before_step + in_step.chars().map(char::len_utf16).sum::<usize>()
     }
 
+    /// The byte offset of the character that starts at or after this UTF-16 unit; `None` beyond the end of the text.
     fn byte_of_unit(&self, unit: usize) -> Option<usize> {
         let step = self.units.partition_point(|units| *units <= unit).checked_sub(1)?;
         let mut byte = self.step_start(step);

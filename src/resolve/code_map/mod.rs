@@ -39,7 +39,7 @@ pub use selected::{SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::code::Code;
-use crate::model::lasting::{ALWAYS, Lasting, Quiet, both};
+use crate::model::lasting::{ALWAYS, Lasting, QuietPeriod, intersect};
 use crate::model::process::Processes;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::parallel::Pool;
@@ -51,7 +51,7 @@ use sweep::Batch;
 
 /// The kind of entry in which a [`Hit`] was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum How {
+pub enum HitKind {
     /// A timed load that was live at the requested time; if no time was requested, the last load at the address.
     Live,
     /// Like `Live`, but from a source that only fills gaps ([`CodeList::fill_in`]).
@@ -60,7 +60,7 @@ pub enum How {
     Untimed,
 }
 
-impl How {
+impl HitKind {
     /// True if the entry has a time. Other code may then have been at the address before or after it.
     pub fn is_timed(self) -> bool {
         matches!(self, Self::Live | Self::FilledIn)
@@ -77,7 +77,7 @@ pub struct Hit {
     /// The offset of the address from the start of the code, in bytes.
     pub offset: u64,
     /// The kind of entry in which the code was found.
-    pub how: How,
+    pub kind: HitKind,
 }
 
 /// Finds JIT code by process, address and time.
@@ -153,7 +153,7 @@ impl<'data> CodeMap<'data> {
         });
         map.codes = codes;
         if !map.is_empty() {
-            map.ancestry = Ancestry::new(processes).among(|pid| map.layers.contains_key(&pid));
+            map.ancestry = Ancestry::new(processes).limited_to(|pid| map.layers.contains_key(&pid));
         }
         map
     }
@@ -172,30 +172,30 @@ impl<'data> CodeMap<'data> {
         if self.is_empty() {
             return None;
         }
-        let (index, how) = self.find_segment(pid, addr, time)?;
+        let (index, kind) = self.find_segment(pid, addr, time)?;
         let segment = &self.segments()[index];
         let offset = segment.offset + (addr.0 - segment.start.0);
-        Some(Hit { code: segment.code, segment: SegmentId(index as u32), offset, how })
+        Some(Hit { code: segment.code, segment: SegmentId(index as u32), offset, kind })
     }
 
     /// The index of the segment that wins at this address and time, and the kind of entry in which it was found.
-    fn find_segment(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<(usize, How)> {
+    fn find_segment(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<(usize, HitKind)> {
         let family = self.family(pid, time);
         for (layer, time) in family.clone() {
             if let Some(index) = layer.timed.find_live(self.segments(), addr, time) {
-                return Some((index, How::Live));
+                return Some((index, HitKind::Live));
             }
         }
         for (layer, time) in family.clone() {
             if let Some(index) = layer.gap_filling.find_live(self.segments(), addr, time) {
-                return Some((index, How::FilledIn));
+                return Some((index, HitKind::FilledIn));
             }
         }
         for (layer, time) in family {
             if layer.has_untimed_at(time)
                 && let Some(index) = layer.untimed.find_live(self.segments(), addr, None)
             {
-                return Some((index, How::Untimed));
+                return Some((index, HitKind::Untimed));
             }
         }
         None
@@ -207,11 +207,11 @@ impl<'data> CodeMap<'data> {
         let holds = match answer {
             // A process's own live code wins over everything else, so the answer stays the same for as long as its
             // segment lasts.
-            Some(Hit { how: How::Live, segment, .. }) if self.segment(segment).pid == pid => {
+            Some(Hit { kind: HitKind::Live, segment, .. }) if self.segment(segment).pid == pid => {
                 let Segment { from, until, .. } = *self.segment(segment);
                 from..until
             }
-            _ => both(self.ancestry.settled(pid, time), self.quiet_period(pid, addr, time)),
+            _ => intersect(self.ancestry.inherited_code_period(pid, time), self.quiet_period(pid, addr, time)),
         };
         Lasting { answer, holds }
     }
@@ -232,11 +232,11 @@ impl<'data> CodeMap<'data> {
         let Some(layer) = self.layers.get(&pid) else { return ALWAYS };
         let timed = layer.timed.quiet_period(self.segments(), addr, time);
         let gap_filling = layer.gap_filling.quiet_period(self.segments(), addr, time);
-        let mut same_program = Quiet::around(time);
+        let mut same_program = QuietPeriod::new(time);
         if let Some(program) = &layer.program {
             same_program.cut(program.clone());
         }
-        both(both(timed, gap_filling), same_program.stretch)
+        intersect(intersect(timed, gap_filling), same_program.range)
     }
 
     /// The period in which the untimed entries of the process apply: the time in which the program that they belong to

@@ -7,7 +7,7 @@
 //! fewer rectangles: address where code lies side by side, time where the same addresses were reused.
 
 use super::segment::Segment;
-use crate::model::lasting::{Quiet, UNTIMED};
+use crate::model::lasting::{QuietPeriod, UNTIMED};
 use crate::model::{Addr, Nanos};
 use crate::parallel;
 use std::cell::{Cell, RefCell};
@@ -265,7 +265,7 @@ impl SegmentIndex {
 
     /// The longest period around `time` in which no segment begins or ends at `addr`.
     pub(super) fn quiet_period(&self, segments: &[Segment], addr: Addr, time: Nanos) -> Range<Nanos> {
-        let quiet = RefCell::new(Quiet::around(time));
+        let quiet = RefCell::new(QuietPeriod::new(time));
         self.visit(
             segments,
             addr,
@@ -275,7 +275,7 @@ impl SegmentIndex {
                 false
             },
         );
-        quiet.into_inner().stretch
+        quiet.into_inner().range
     }
 
     /// Calls `each` with the segments that contain `addr`, until it returns true. In a group with a tree, skips the

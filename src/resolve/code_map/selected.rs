@@ -86,12 +86,18 @@ impl<'data> SelectedCode<'data> {
         segments.retain(|_| members.next().is_some_and(|member| *member));
         segments.shrink_to_fit();
         let mut used = vec![false; codes.len()];
-        segments.iter().for_each(|segment| used[segment.code.0 as usize] = true);
+        for segment in &segments {
+            used[segment.code.0 as usize] = true;
+        }
         codes.keep_only(&used);
-        let new: Vec<u32> = numbers(&used).collect();
-        segments.iter_mut().for_each(|segment| segment.code = CodeId(new[segment.code.0 as usize]));
-        let new = numbers(&set.members).zip(&set.members);
-        let by_segment = new.map(|(number, member)| member.then_some(SelectedId(number))).collect();
+        let new_codes: Vec<u32> = numbers(&used).collect();
+        for segment in &mut segments {
+            segment.code = CodeId(new_codes[segment.code.0 as usize]);
+        }
+        let mut by_segment = Vec::with_capacity(set.members.len());
+        for (number, is_member) in numbers(&set.members).zip(&set.members) {
+            by_segment.push(if *is_member { Some(SelectedId(number)) } else { None });
+        }
         (Self { codes, segments }, SelectedIds { by_segment })
     }
 

@@ -114,6 +114,7 @@ fn first_group_len(changes: &[Change]) -> usize {
     changes.len()
 }
 
+/// Replays the groups of a batch, one after the other. `changes` are sorted by process and address.
 fn replay_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch {
     let mut batch = Batch::default();
     let mut live = Live::default();
@@ -190,6 +191,7 @@ impl Span for MappedFileAt {
 }
 
 impl Cuts {
+    /// Collects the execs of a process, and the mappings of files that end its code.
     fn from_process(process: &Process) -> Self {
         let mut execs = process.execs.clone();
         execs.sort_unstable();
@@ -203,7 +205,7 @@ impl Cuts {
             }
             let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
             let file = MappedFile { path: &mapping.path, begins: range.start.wrapping_sub(mapping.pgoff) };
-            if mapping.backing().ends_jit_code() {
+            if mapping.kind().ends_jit_code() {
                 // Mapping a file again where it already is ends no code. It happens if a compiler maps its code from a
                 // file and then changes the protection. Only the gaps between the parts already mapped end code.
                 let mut gap_start = range.start;
@@ -251,7 +253,7 @@ impl Cuts {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::backing::{Backing, tests::those};
+    use crate::model::mapping_kind::{MappingKind, tests::paths_where};
 
     #[test]
     fn files_end_code_that_they_are_mapped_over() {
@@ -263,6 +265,6 @@ mod tests {
             "/x/core.dump",
             "/tmp/perf-77.map",
         ];
-        assert_eq!(those(|path| Backing::of(path).ends_jit_code()), expected);
+        assert_eq!(paths_where(|path| MappingKind::from_path(path).ends_jit_code()), expected);
     }
 }

@@ -33,11 +33,11 @@ pub(super) fn build(events: Vec<CodeEvent<'static>>, processes: &Processes) -> C
     CodeMap::build(vec![events.into_iter().collect()], processes, &pool)
 }
 
-fn name_at(map: &CodeMap<'_>, pid: i32, addr: u64, time: Option<u64>) -> Option<(String, u64, How)> {
+fn name_at(map: &CodeMap<'_>, pid: i32, addr: u64, time: Option<u64>) -> Option<(String, u64, HitKind)> {
     let hit = map.lookup(Pid(pid), Addr(addr), time.map(Nanos))?;
     let segment = map.segment(hit.segment);
     assert!(segment.start.0 <= addr && addr < segment.end.0 && segment.code == hit.code);
-    Some((String::from_utf8_lossy(map.code(hit.code).name).into_owned(), hit.offset, hit.how))
+    Some((String::from_utf8_lossy(map.code(hit.code).name).into_owned(), hit.offset, hit.kind))
 }
 
 /// Checks that a lookup gives the same answer for as long as the first lookup says.
@@ -60,19 +60,19 @@ fn a_later_load_takes_only_what_it_overlaps() {
         &Processes::default(),
     );
     let at = |addr, time| name_at(&map, 1, addr, Some(time));
-    assert_eq!(at(0x150, 15), Some(("a".into(), 0x50, How::Live)));
-    assert_eq!(at(0x150, 20), Some(("b".into(), 0x10, How::Live)));
-    assert_eq!(at(0x130, 25), Some(("a".into(), 0x30, How::Live)));
-    assert_eq!(at(0x1ff, 25), Some(("a".into(), 0xff, How::Live)));
+    assert_eq!(at(0x150, 15), Some(("a".into(), 0x50, HitKind::Live)));
+    assert_eq!(at(0x150, 20), Some(("b".into(), 0x10, HitKind::Live)));
+    assert_eq!(at(0x130, 25), Some(("a".into(), 0x30, HitKind::Live)));
+    assert_eq!(at(0x1ff, 25), Some(("a".into(), 0xff, HitKind::Live)));
     assert_eq!(at(0x200, 25), None);
-    assert_eq!(name_at(&map, 1, 0x150, None), Some(("b".into(), 0x10, How::Live)));
+    assert_eq!(name_at(&map, 1, 0x150, None), Some(("b".into(), 0x10, HitKind::Live)));
 }
 
 #[test]
 fn a_load_names_nothing_that_was_sampled_before_it() {
     let map = build(vec![load(1, Some(10), code("a", 0x100, 0x10))], &Processes::default());
     assert_eq!(name_at(&map, 1, 0x108, Some(9)), None);
-    assert_eq!(name_at(&map, 1, 0x108, Some(10)), Some(("a".into(), 8, How::Live)));
+    assert_eq!(name_at(&map, 1, 0x108, Some(10)), Some(("a".into(), 8, HitKind::Live)));
     assert!(map.has_code_at_other_times(Pid(1), Addr(0x108)) && !map.has_code_at_other_times(Pid(1), Addr(0x110)));
     assert!(!map.has_code_at_other_times(Pid(2), Addr(0x108)));
 }
@@ -141,7 +141,7 @@ fn files_and_execs_end_code_but_anonymous_memory_does_not() {
     let map = build(vec![load(1, Some(10), code("a", 0x100, 0x10))], &processes);
     let at = |addr, time| name_at(&map, 1, addr, Some(time)).is_some();
     assert!(at(0x104, 25) && !at(0x104, 30) && at(0x10c, 35) && !at(0x10c, 40));
-    assert_eq!(name_at(&map, 1, 0x10c, None), Some(("a".into(), 0xc, How::Live)));
+    assert_eq!(name_at(&map, 1, 0x10c, None), Some(("a".into(), 0xc, HitKind::Live)));
 }
 
 #[test]
@@ -183,10 +183,10 @@ fn untimed_entries_follow_live_code_and_the_later_wins() {
     ];
     let map = build(events, &Processes::default());
     let at = |addr, time| name_at(&map, 1, addr, time);
-    assert_eq!(at(0x108, Some(5)), Some(("old".into(), 8, How::Untimed)));
-    assert_eq!(at(0x108, Some(15)), Some(("dump".into(), 8, How::Live)));
-    assert_eq!(at(0x184, Some(15)), Some(("new".into(), 4, How::Untimed)));
-    assert_eq!(at(0x1c0, None), Some(("old".into(), 0xc0, How::Untimed)));
+    assert_eq!(at(0x108, Some(5)), Some(("old".into(), 8, HitKind::Untimed)));
+    assert_eq!(at(0x108, Some(15)), Some(("dump".into(), 8, HitKind::Live)));
+    assert_eq!(at(0x184, Some(15)), Some(("new".into(), 4, HitKind::Untimed)));
+    assert_eq!(at(0x1c0, None), Some(("old".into(), 0xc0, HitKind::Untimed)));
     assert_eq!(map.overlaps(), 1);
     assert_lasting(&map, 1..=1, 0xf0..0x210, 20, 1);
 }
@@ -318,7 +318,7 @@ fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>)
     let map = build(events, &processes);
     assert_lasting(&map, 1..=1, 0..space / 16, time + 2, 7);
     for (at, addr) in (0..time + 2).flat_map(|at| (0..space).map(move |addr| (at, addr))) {
-        let hit = map.lookup(Pid(1), Addr(addr), Some(Nanos(at))).filter(|hit| hit.how == How::Live);
+        let hit = map.lookup(Pid(1), Addr(addr), Some(Nanos(at))).filter(|hit| hit.kind == HitKind::Live);
         let found = hit.map(|hit| (loads[hit.code.0 as usize], hit.offset));
         assert_eq!(found, simulation.at(addr, at), "address {addr}, time {at}");
     }
@@ -371,10 +371,13 @@ fn a_layer_that_fills_in_is_queried_if_nothing_else_was_live() {
     let map = CodeMap::build(vec![own, filler], &Processes::default(), &pool);
     let at = |addr, time| name_at(&map, 1, addr, Some(time)).map(|(name, _, how)| (name, how));
     let found = |name: &str, how| Some((name.to_owned(), how));
-    assert_eq!([at(0x108, 15), at(0x108, 25)], [found("filler", How::FilledIn), found("own", How::Live)]);
-    assert_eq!(at(0x108, 35), found("own", How::Live), "though it comes later");
-    assert_eq!([at(0x208, 25), at(0x208, 35)], [found("map", How::Untimed), found("filler", How::FilledIn)]);
-    assert_eq!([at(0x218, 25), at(0x308, 35)], [found("untimed", How::Untimed), found("filler", How::FilledIn)]);
+    assert_eq!([at(0x108, 15), at(0x108, 25)], [found("filler", HitKind::FilledIn), found("own", HitKind::Live)]);
+    assert_eq!(at(0x108, 35), found("own", HitKind::Live), "though it comes later");
+    assert_eq!([at(0x208, 25), at(0x208, 35)], [found("map", HitKind::Untimed), found("filler", HitKind::FilledIn)]);
+    assert_eq!(
+        [at(0x218, 25), at(0x308, 35)],
+        [found("untimed", HitKind::Untimed), found("filler", HitKind::FilledIn)]
+    );
     let others = |addr, name: &[u8]| map.has_other_names(Pid(1), Addr(addr), name);
     assert!(!others(0x108, b"own") && others(0x308, b"filler"));
     let doubtful = |from, until| map.may_be_other(Pid(1), Addr(0x308), b"filler", Nanos(from)..Nanos(until));

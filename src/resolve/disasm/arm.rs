@@ -151,6 +151,8 @@ fn arm_target(word: u32, addr: u64) -> Option<Target> {
     Some(Target { addr: addr.wrapping_add(8).wrapping_add_signed(distance) & 0xffff_ffff, kind })
 }
 
+/// The address to which the Thumb instruction at `addr` refers; `None` if it refers to none. `second` is its second
+/// half, or 0.
 fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
     let (one, two) = (u32::from(first), u32::from(second));
     let pc = addr.wrapping_add(4);
@@ -251,6 +253,7 @@ const BARRIERS: [(&str, &str); 8] = [
     ("0xf", "sy"),
 ];
 
+/// Rewrites a register or number as objdump spells it. Relative targets (`$+0x10`) become the address of `branch`.
 fn operand(part: &str, branch: Option<Target>) -> String {
     match part {
         "sb" => return "r9".to_owned(),
@@ -360,92 +363,173 @@ fn is_part(mnemonic: &str, base: &str) -> bool {
 /// Rewrites what differs from objdump only in Thumb code: conditions in `it` blocks, width suffixes, stack operations.
 /// `condition` is the one that an `it` block gives to this instruction.
 fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> String {
-    let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
-    let (mut operands, is_wide) = (operands.trim_start().to_owned(), first >> 11 > 0b1_1100);
-    let (mut stem, mut width) = match mnemonic.split_once('.') {
-        Some((stem, width)) => (stem.to_owned(), format!(".{width}")),
-        None => (mnemonic.to_owned(), String::new()),
-    };
-    let plain_number = first & 0xfbf0 == 0xf200 || first & 0xfbf0 == 0xf2a0;
-    if is_wide && !stem.starts_with('b') {
-        let base = stem.strip_suffix('s').unwrap_or(&stem);
-        let marked =
-            WIDE.contains(&base) || WIDE.iter().any(|base| matches!(base, &"str" | &"ldr") && is_part(&stem, base));
-        width = if marked { ".w" } else { "" }.to_owned();
+    let is_wide = first >> 11 > 0b1_1100;
+    let mut thumb = ThumbText::new(text, is_wide);
+    thumb.respell(first, second, condition);
+    if first & 0xffef == 0xea4f {
+        thumb.show_shift_as_move();
     }
-    match (&stem[..], is_wide) {
-        ("bl" | "blx" | "bic" | "bics", true) if stem.starts_with("bl") => width.clear(),
-        ("bic" | "bics", true) => width = ".w".to_owned(),
-        // The last number must be the width. The library prints the number of the highest bit instead.
-        ("bfi" | "bfc", true) => {
-            width.clear();
-            let (one, two) = (u32::from(first), u32::from(second));
-            let low = bits(two, 12, 3) << 2 | bits(two, 6, 2);
-            let name = |number: u32| REGISTERS[number as usize];
-            let from = if stem == "bfc" { String::new() } else { format!("{}, ", name(bits(one, 0, 4))) };
-            let count = (bits(two, 0, 5) + 1).saturating_sub(low);
-            operands = format!("{}, {from}#{low}, #{count}", name(bits(two, 8, 4)));
-        }
-        ("b", false) if condition.is_none() => width = ".n".to_owned(),
-        (branch, false) if first >> 12 == 0b1101 && branch.starts_with('b') => width = ".n".to_owned(),
-        ("push", true) => (stem, operands) = ("stmdb".to_owned(), format!("sp!, {operands}")),
-        ("pop", true) => (stem, width, operands) = ("ldmia".to_owned(), ".w".to_owned(), format!("sp!, {operands}")),
-        ("ldm" | "stm", _) => {
-            stem.push_str("ia");
-            width = if is_wide { ".w" } else { "" }.to_owned();
-        }
-        ("add" | "sub", true) if plain_number => (stem, width) = (format!("{stem}w"), String::new()),
-        // A mov with a 16-bit immediate.
-        ("mov", true) if first & 0xfbf0 == 0xf240 => (stem, width) = ("movw".to_owned(), String::new()),
-        ("rsb" | "rsbs", true) => width.clear(),
-        ("uxth" | "uxtb" | "sxth" | "sxtb" | "rev" | "rev16" | "revsh", true) => width = ".w".to_owned(),
-        ("svc", _) => operands = operands.trim_start_matches('#').to_owned(),
-        ("rsbs", false) => {
-            stem = "negs".to_owned();
-            operands = operands.strip_suffix(", #0").unwrap_or(&operands).to_owned();
-        }
-        ("adr", false) => {
-            stem = "add".to_owned();
-            operands = operands.replacen(", ", ", pc, ", 1);
-        }
-        _ => {}
+    if first == 0xf84d && second & 0xfff == 0xd04 {
+        thumb.show_single_register("str", "[sp, #-4]!");
     }
-    // objdump shows an instruction that shifts a register by a number as a `mov`.
-    if first & 0xffef == 0xea4f
-        && let Some((shift, flags)) = ["lsl", "lsr", "asr", "ror"].iter().find_map(|shift| {
-            stem.strip_prefix(shift).filter(|flags| matches!(*flags, "" | "s")).map(|flags| (*shift, flags))
-        })
-        && let Some((registers, by)) = operands.rsplit_once(", ").filter(|(_, by)| by.starts_with('#'))
-    {
-        operands = format!("{registers}, {shift} {by}");
-        stem = format!("mov{flags}");
-    }
-    // objdump shows a push or pop of a single register as `str` or `ldr`.
-    if first == 0xf84d && second & 0xfff == 0xd04 || first == 0xf85d && second & 0xfff == 0xb04 {
-        let name = operands.trim_start_matches("sp!, ").trim_matches(['{', '}']).to_owned();
-        let (name_of, offset) = if first == 0xf84d { ("str", "[sp, #-4]!") } else { ("ldr", "[sp], #4") };
-        (stem, width, operands) = (name_of.to_owned(), ".w".to_owned(), format!("{name}, {offset}"));
+    if first == 0xf85d && second & 0xfff == 0xb04 {
+        thumb.show_single_register("ldr", "[sp], #4");
     }
     if !is_wide {
-        let is_store = matches!(first >> 11, 0b01100..=0b10011);
-        if is_store && operands.ends_with(']') && !operands[operands.find('[').unwrap_or(0)..].contains(',') {
+        thumb.respell_narrow_operands(first);
+    }
+    if let Some(condition) = condition.and_then(|condition| CONDITIONS.get(usize::from(condition))) {
+        thumb.add_condition(condition, first);
+    }
+    thumb.finish()
+}
+
+/// The text of a Thumb instruction: a mnemonic such as `ldr.w`, split into `ldr` and `.w`, and the operands.
+struct ThumbText {
+    stem: String,
+    width: String,
+    operands: String,
+    /// True if the instruction has 32 bits.
+    is_wide: bool,
+}
+
+impl ThumbText {
+    /// Splits the library's text. A 32-bit instruction that also has a 16-bit encoding gets a `.w`.
+    fn new(text: &str, is_wide: bool) -> Self {
+        let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+        let (stem, mut width) = match mnemonic.split_once('.') {
+            Some((stem, width)) => (stem.to_owned(), format!(".{width}")),
+            None => (mnemonic.to_owned(), String::new()),
+        };
+        if is_wide && !stem.starts_with('b') {
+            let base = stem.strip_suffix('s').unwrap_or(&stem);
+            let is_marked = WIDE.contains(&base) || is_part(&stem, "str") || is_part(&stem, "ldr");
+            width = if is_marked { ".w" } else { "" }.to_owned();
+        }
+        Self { stem, width, operands: operands.trim_start().to_owned(), is_wide }
+    }
+
+    /// Rewrites mnemonics and operands that objdump spells differently.
+    fn respell(&mut self, first: u16, second: u16, condition: Option<u16>) {
+        let Self { stem, width, operands, is_wide } = self;
+        // An add or sub of a 12-bit number.
+        let has_plain_number = first & 0xfbf0 == 0xf200 || first & 0xfbf0 == 0xf2a0;
+        match (&stem[..], *is_wide) {
+            ("bl" | "blx", true) => width.clear(),
+            ("bic" | "bics", true) => *width = ".w".to_owned(),
+            ("bfi" | "bfc", true) => {
+                width.clear();
+                *operands = bit_field_operands(*stem == "bfi", first, second);
+            }
+            ("b", false) if condition.is_none() => *width = ".n".to_owned(),
+            (branch, false) if first >> 12 == 0b1101 && branch.starts_with('b') => *width = ".n".to_owned(),
+            ("push", true) => {
+                *stem = "stmdb".to_owned();
+                *operands = format!("sp!, {operands}");
+            }
+            ("pop", true) => {
+                *stem = "ldmia".to_owned();
+                *width = ".w".to_owned();
+                *operands = format!("sp!, {operands}");
+            }
+            ("ldm" | "stm", _) => {
+                stem.push_str("ia");
+                *width = if *is_wide { ".w" } else { "" }.to_owned();
+            }
+            ("add" | "sub", true) if has_plain_number => {
+                stem.push('w');
+                width.clear();
+            }
+            // A mov with a 16-bit immediate.
+            ("mov", true) if first & 0xfbf0 == 0xf240 => {
+                *stem = "movw".to_owned();
+                width.clear();
+            }
+            ("rsb" | "rsbs", true) => width.clear(),
+            ("uxth" | "uxtb" | "sxth" | "sxtb" | "rev" | "rev16" | "revsh", true) => *width = ".w".to_owned(),
+            ("svc", _) => *operands = operands.trim_start_matches('#').to_owned(),
+            ("rsbs", false) => {
+                *stem = "negs".to_owned();
+                if let Some(registers) = operands.strip_suffix(", #0") {
+                    *operands = registers.to_owned();
+                }
+            }
+            ("adr", false) => {
+                *stem = "add".to_owned();
+                *operands = operands.replacen(", ", ", pc, ", 1);
+            }
+            _ => {}
+        }
+    }
+
+    /// Rewrites an instruction that shifts a register by a number, which objdump shows as a `mov`.
+    fn show_shift_as_move(&mut self) {
+        for shift in ["lsl", "lsr", "asr", "ror"] {
+            if let Some(flags @ ("" | "s")) = self.stem.strip_prefix(shift)
+                && let Some((registers, by)) = self.operands.rsplit_once(", ")
+                && by.starts_with('#')
+            {
+                let stem = format!("mov{flags}");
+                self.operands = format!("{registers}, {shift} {by}");
+                self.stem = stem;
+                return;
+            }
+        }
+    }
+
+    /// Rewrites a push or pop of a single register, which objdump shows as `str` or `ldr`.
+    fn show_single_register(&mut self, stem: &str, address: &str) {
+        let register = self.operands.trim_start_matches("sp!, ").trim_matches(['{', '}']);
+        self.operands = format!("{register}, {address}");
+        self.stem = stem.to_owned();
+        self.width = ".w".to_owned();
+    }
+
+    /// Rewrites operands of 16-bit instructions: adds an offset of 0 to addresses of loads and stores, and drops a
+    /// repeated stack pointer.
+    fn respell_narrow_operands(&mut self, first: u16) {
+        let operands = &mut self.operands;
+        let is_load_or_store = matches!(first >> 11, 0b01100..=0b10011);
+        if is_load_or_store && operands.ends_with(']') && !operands[operands.find('[').unwrap_or(0)..].contains(',') {
             operands.insert_str(operands.len() - 1, ", #0");
         }
         if let Some(rest) = operands.strip_prefix("sp, sp, ") {
-            operands = format!("sp, {rest}");
+            *operands = format!("sp, {rest}");
         }
     }
-    if let Some(condition) = condition.and_then(|condition| CONDITIONS.get(usize::from(condition))) {
-        if !is_wide && SETS_FLAGS.contains(&&stem[..]) {
-            stem.pop();
+
+    /// Appends the condition that an `it` block gives to the instruction.
+    fn add_condition(&mut self, condition: &str, first: u16) {
+        if !self.is_wide && SETS_FLAGS.contains(&&self.stem[..]) {
+            self.stem.pop();
         }
-        stem.push_str(condition);
-        if stem.starts_with('b') && stem.len() == 3 && !is_wide && first >> 11 == 0b11100 {
-            width = ".n".to_owned();
+        self.stem.push_str(condition);
+        let is_narrow_branch = !self.is_wide && first >> 11 == 0b11100;
+        if is_narrow_branch && self.stem.starts_with('b') && self.stem.len() == 3 {
+            self.width = ".n".to_owned();
         }
     }
-    let mnemonic = format!("{stem}{width}");
-    if operands.is_empty() { mnemonic } else { format!("{mnemonic:<6} {operands}") }
+
+    fn finish(self) -> String {
+        let Self { stem, width, operands, .. } = self;
+        let mnemonic = format!("{stem}{width}");
+        if operands.is_empty() { mnemonic } else { format!("{mnemonic:<6} {operands}") }
+    }
+}
+
+/// The operands of `bfi` (`has_source`) or `bfc`. The last one is the width of the field; the library prints the number
+/// of its highest bit instead.
+fn bit_field_operands(has_source: bool, first: u16, second: u16) -> String {
+    let (first, second) = (u32::from(first), u32::from(second));
+    let lowest = bits(second, 12, 3) << 2 | bits(second, 6, 2);
+    let width = (bits(second, 0, 5) + 1).saturating_sub(lowest);
+    let to = REGISTERS[bits(second, 8, 4) as usize];
+    if has_source {
+        let from = REGISTERS[bits(first, 0, 4) as usize];
+        format!("{to}, {from}, #{lowest}, #{width}")
+    } else {
+        format!("{to}, #{lowest}, #{width}")
+    }
 }
 
 #[cfg(test)]
@@ -524,7 +608,7 @@ mod tests {
 
     #[test]
     fn an_it_gives_conditions_and_takes_flags() {
-        // ite eq; moveq r0, #1; movne r0, #2; movs r0, #3
+        // The code: ite eq; moveq r0, #1; movne r0, #2; movs r0, #3
         let told = texts(CodeKind::Thumb, &[0x0c, 0xbf, 1, 0x20, 2, 0x20, 3, 0x20], 0);
         assert_eq!(told, ["ite eq", "moveq r0, #1", "movne r0, #2", "movs r0, #3"]);
     }

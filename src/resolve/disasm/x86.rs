@@ -83,6 +83,7 @@ impl X86 {
         instructions
     }
 
+    /// The text of an instruction in objdump's spelling.
     fn text(&mut self, decoded: &Decoded, target: Option<Target>) -> String {
         let mut text = String::new();
         self.formatter.format(decoded, &mut text);
@@ -155,15 +156,25 @@ fn idle_prefixes(code: &[u8]) -> usize {
 
 /// objdump's text for a list of prefixes, such as `data16 rex.WB`.
 fn prefixes_text(prefixes: &[u8]) -> String {
-    let name = |&byte: &u8| match legacy_prefix(byte) {
-        Some(name) => name.to_owned(),
-        None => {
-            let bits = [(8, 'W'), (4, 'R'), (2, 'X'), (1, 'B')];
-            let set: String = bits.iter().filter(|(bit, _)| byte & bit != 0).map(|(_, letter)| *letter).collect();
-            if set.is_empty() { "rex".to_owned() } else { format!("rex.{set}") }
+    let mut names = Vec::new();
+    for &byte in prefixes {
+        names.push(match legacy_prefix(byte) {
+            Some(name) => name.to_owned(),
+            None => rex_name(byte),
+        });
+    }
+    names.join(" ")
+}
+
+/// objdump's name of a REX prefix, with a letter for each bit that is set: `rex.WB`, or `rex` if none is.
+fn rex_name(byte: u8) -> String {
+    let mut letters = String::new();
+    for (bit, letter) in [(8, 'W'), (4, 'R'), (2, 'X'), (1, 'B')] {
+        if byte & bit != 0 {
+            letters.push(letter);
         }
-    };
-    prefixes.iter().map(name).collect::<Vec<_>>().join(" ")
+    }
+    if letters.is_empty() { "rex".to_owned() } else { format!("rex.{letters}") }
 }
 
 /// True for `imul` of a register by a number, with the result in the same register. objdump shows that register twice,
@@ -245,7 +256,7 @@ mod tests {
 
     #[test]
     fn sizes_of_32_bits_go_without_saying_too() {
-        // pushl -0x44(%ebp); call *0x8(%edx); jmp *(%eax); pop (%ecx)
+        // The code: pushl -0x44(%ebp); call *0x8(%edx); jmp *(%eax); pop (%ecx)
         let code = [0xff, 0x75, 0xbc, 0xff, 0x52, 0x08, 0xff, 0x20, 0x8f, 0x01];
         let lines = Disassembler::new(crate::model::abi::EM_386, Syntax::Att).decode(&code, 0);
         let texts: Vec<_> = lines.iter().map(|line| &line.text[..]).collect();

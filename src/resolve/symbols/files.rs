@@ -195,6 +195,7 @@ impl SearchOptions {
         paths.into_iter().chain(by_id)
     }
 
+    /// The paths where directories of files by build ID may have the file that ran.
     fn running_paths_by_id(&self, dso: &Dso, id: BuildId) -> Vec<PathBuf> {
         let file_name = if dso.is_vdso() { "vdso" } else { "elf" };
         let mut paths = Vec::new();
@@ -349,7 +350,7 @@ impl SearchOptions {
 
     /// What a file is that isn't an ELF file. `None` if it is an ELF file or can't be read.
     pub fn no_elf(&self, path: &Path) -> Option<NoElf> {
-        NoElf::of(&self.door(path).head(path, no_elf::HEAD)?.ok()?)
+        NoElf::recognize(&self.door(path).head(path, no_elf::HEAD)?.ok()?)
     }
 
     /// True if a file or directory exists at the path.
@@ -422,6 +423,7 @@ impl SearchOptions {
     }
 }
 
+/// Opens and parses a file; `None`, with a warning if that helps, if it doesn't exist or can't be used.
 fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
     match door.open(path, kind)? {
         Ok(opened) => {
@@ -585,7 +587,7 @@ mod tests {
         let after = RecordedTime { began: written + second, ended: written + 3 * second };
         let is_used = |file: FileId, time: RecordedTime| {
             let options = SearchOptions { cache: None, recorded_here: Some(time), ..SearchOptions::default() };
-            let dso = Dso { file: Some(file), ..Dso::of_path(path.as_os_str().as_bytes().into(), None) };
+            let dso = Dso { file: Some(file), ..Dso::from_path(path.as_os_str().as_bytes().into(), None) };
             let mut warnings = Warnings::new();
             let found = options.find_running(&dso, &mut warnings).is_some();
             assert_eq!(warnings.is_empty(), found);
@@ -606,7 +608,7 @@ mod tests {
 
     #[test]
     fn the_vdso_of_this_kernel_is_that_of_its_own_recordings() {
-        let vdso = |kind| Dso { kind, ..Dso::of_path(b"[vdso]".into(), None) };
+        let vdso = |kind| Dso { kind, ..Dso::from_path(b"[vdso]".into(), None) };
         let found = |kernel_runs_here, kind| {
             let options = SearchOptions { cache: None, kernel_runs_here, ..SearchOptions::default() };
             options.find_running(&vdso(kind), &mut Warnings::new()).is_some()

@@ -297,6 +297,8 @@ impl<'a> GoTable<'a> {
         self.table.text_at(self.parts.names.checked_add(usize::try_from(offset).ok()?)?)
     }
 
+    /// The path of a file, by its number in the compilation unit of the function at `record`. Until Go 1.15, files are
+    /// numbered across the whole program.
     fn file(&self, record: usize, number: i32) -> Option<&'a [u8]> {
         let number = usize::try_from(number).ok()?;
         if self.version == Version::Go12 {
@@ -511,14 +513,16 @@ fn find_table<'a>(image: &'a Image, object: &object::File<'a>) -> Option<(u64, &
     object.section_by_name(".go.buildinfo").or_else(|| object.section_by_name(".note.go.buildid"))?;
     for section in [".data.rel.ro", ".rodata"].iter().filter_map(|name| object.section_by_name(name)) {
         let Ok(bytes) = section.data() else { continue };
-        let is_head = |at: &usize| {
-            let head = bytes.get(*at..).and_then(|head| head.first_chunk::<8>());
-            head.is_some_and(|head| is_head(head, object.is_little_endian()))
-        };
-        let at = memchr::memmem::find_iter(bytes, b"\xff\xff\xff").flat_map(|at| [at.checked_sub(1), Some(at)]);
-        let at = at.flatten().filter(|at| at.is_multiple_of(4)).find(is_head);
-        if let Some(at) = at {
-            return Some((section.address().checked_add(at as u64)?, &bytes[at..]));
+        // The magic is three bytes 0xff and another byte, which comes first in little-endian files.
+        for marker in memchr::memmem::find_iter(bytes, b"\xff\xff\xff") {
+            for at in [marker.checked_sub(1), Some(marker)].into_iter().flatten() {
+                if at.is_multiple_of(4)
+                    && let Some(head) = bytes[at..].first_chunk::<8>()
+                    && is_head(head, object.is_little_endian())
+                {
+                    return Some((section.address().checked_add(at as u64)?, &bytes[at..]));
+                }
+            }
         }
     }
     None

@@ -31,7 +31,7 @@ pub struct Image {
     /// without code, have such sections.
     blank: Vec<Range<u64>>,
     /// The file's metadata when it was opened; `None` if it didn't come from a file.
-    about: Option<Metadata>,
+    metadata: Option<Metadata>,
     /// True if every user may read the file and reach its directory.
     is_everybodys: bool,
 }
@@ -66,8 +66,8 @@ pub fn is_core_dump(bytes: &[u8]) -> bool {
 impl Image {
     /// Parses a file that has been opened, and keeps its metadata.
     pub fn from_opened(path: &Path, opened: Opened) -> Result<Self> {
-        let (about, is_everybodys) = (Some(opened.about), opened.is_everybodys);
-        Ok(Self { about, is_everybodys, ..Self::new(path, opened.bytes)? })
+        let is_everybodys = opened.is_everybodys;
+        Ok(Self { metadata: Some(opened.about), is_everybodys, ..Self::new(path, opened.bytes)? })
     }
 
     /// Parses the bytes of an ELF file or ReadyToRun image, read from `path`. Fails if they are damaged or something
@@ -90,7 +90,7 @@ impl Image {
             machine,
             methods: Vec::new(),
             blank,
-            about: None,
+            metadata: None,
             is_everybodys: true,
         })
     }
@@ -113,7 +113,7 @@ impl Image {
             machine: image.machine,
             methods: image.methods,
             blank: Vec::new(),
-            about: None,
+            metadata: None,
             is_everybodys: true,
         })
     }
@@ -129,8 +129,8 @@ impl Image {
     }
 
     /// The file's metadata when it was opened; `None` if it didn't come from a file.
-    pub fn about(&self) -> Option<&Metadata> {
-        self.about.as_ref()
+    pub fn metadata(&self) -> Option<&Metadata> {
+        self.metadata.as_ref()
     }
 
     /// True if every user may read the file and reach its directory.
@@ -346,6 +346,7 @@ struct Headers {
     blank: Vec<Range<u64>>,
 }
 
+/// Reads the loadable segments, the build ID, and the code sections whose bytes the file lacks.
 fn read_headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endianness, bytes: &[u8]) -> Headers {
     let mut segments = Vec::new();
     for segment in header.program_headers(endian, bytes).unwrap_or_default() {

@@ -126,6 +126,8 @@ impl<'data> DebugSections<'data> {
         self.left_out.load(Ordering::Relaxed)
     }
 
+    /// Loads the image's own sections, without the units and line tables that the addresses don't need. `None` if they
+    /// are damaged.
     fn load_main(&mut self, object: &object::File<'data>, addresses: &[u64], lines: bool) -> Option<()> {
         let (image, endian) = (self.image, self.endian);
         let mut addresses = addresses.to_vec();
@@ -136,19 +138,25 @@ impl<'data> DebugSections<'data> {
             Some(listed) => listed.info(image, object, endian),
             None => (image.section(object, SectionId::DebugInfo.name()), false),
         };
-        let (mut info, mut aranges) = (Some(info), Some(aranges));
-        let mut section = |id| match id {
-            SectionId::DebugInfo => info.take().unwrap_or_default(),
-            SectionId::DebugAranges => aranges.take().unwrap_or_default(),
-            SectionId::DebugAbbrev | SectionId::DebugLine => Cow::default(),
+        let section = |id| match id {
+            // The first two have been read already, and the last two may not be needed.
+            SectionId::DebugInfo | SectionId::DebugAranges | SectionId::DebugAbbrev | SectionId::DebugLine => {
+                Cow::default()
+            }
             id if is_wanted(id) => image.section(object, id.name()),
             _ => Cow::default(),
         };
         self.main = DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()?;
+        self.main.debug_info = info.into();
+        self.main.debug_aranges = aranges.into();
         let tables = listed.as_ref().and_then(|listed| Tables::new(&self.dwarf(), listed));
-        let has_far = tables.as_ref().is_some_and(|tables| tables.leave_out_far(&mut self.abbreviations));
-        let has_lines = lines || !tables.is_some_and(|tables| tables.leave_out_lines(&mut self.abbreviations));
-        if has_lines {
+        let mut has_far = false;
+        let mut needs_lines = true;
+        if let Some(tables) = tables {
+            has_far = tables.leave_out_far(&mut self.abbreviations);
+            needs_lines = lines || !tables.leave_out_lines(&mut self.abbreviations);
+        }
+        if needs_lines {
             self.main.debug_line = image.section(object, SectionId::DebugLine.name()).into();
         }
         self.is_part = is_cut || has_far;
@@ -275,6 +283,8 @@ impl<'a> Inlines<'a> {
         }
     }
 
+    /// The split unit that a unit of the image refers to, from the package or a file of its own. `None` if it is
+    /// missing, or has inlined calls that are nested too deep.
     fn split(&self, load: &SplitDwarfLoad<Reader<'a>>) -> Option<Arc<gimli::Dwarf<Reader<'a>>>> {
         if let Some(package) = &self.package {
             let dwarf = package.find_cu(load.dwo_id, &load.parent).ok().flatten()?;

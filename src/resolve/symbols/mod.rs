@@ -146,6 +146,7 @@ pub fn resolve(
     parts
 }
 
+/// Resolves the addresses of one file, in shards that run in parallel. Without the file, its addresses have no frames.
 fn resolve_file(
     request: &Request,
     file: Option<&OpenedObject<'_>>,
@@ -178,6 +179,8 @@ pub fn too_deep(calls: u64) -> Warning {
     ))
 }
 
+/// Opens the file that ran and, as needed, other files with its symbols and debug information. `None` without the file
+/// that ran.
 fn open<'a>(
     request: &Request,
     images: &'a Images,
@@ -251,6 +254,8 @@ impl<'a> Shard<'a> {
         }
     }
 
+    /// Adds the frames at a link-time address: inlined calls from DWARF or Go's table, then the function from the
+    /// symbol table.
     fn add_frames(&mut self, addr: u64, loaded: &'a LoadedSymbols<'a>, inlines: Option<&Inlines<'a>>) {
         let symbol = loaded.table.find(addr);
         let mut function = Frame {

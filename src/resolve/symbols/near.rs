@@ -49,12 +49,13 @@ impl Listed {
                 }
             }
         }
-        let mut before = None;
-        let each = addresses.iter().zip(&listed).filter_map(|(&addr, &listed)| {
-            let behind = before.replace((addr, listed)) == Some((addr.wrapping_sub(1), true));
-            (!listed && !behind).then_some(addr)
-        });
-        let elsewhere = each.collect();
+        let mut elsewhere = Vec::new();
+        for (index, &addr) in addresses.iter().enumerate() {
+            let follows_listed = index > 0 && listed[index - 1] && addresses[index - 1] == addr.wrapping_sub(1);
+            if !listed[index] && !follows_listed {
+                elsewhere.push(addr);
+            }
+        }
         Some(Self { hit, elsewhere })
     }
 
@@ -180,8 +181,10 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
             let is = |attribute: constants::DwAt| name == u64::from(attribute.0);
             if is(DW_AT_stmt_list) {
                 // The attribute can only be replaced in place if its name takes one byte, as it usually does.
-                line_table = Some(name_at).filter(|_| at == name_at + 2);
-                line_table?;
+                if at != name_at + 2 {
+                    return None;
+                }
+                line_table = Some(name_at);
             }
             has_low |= is(DW_AT_low_pc);
             has_ranges |= is(DW_AT_ranges) || is(DW_AT_high_pc);
@@ -190,7 +193,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
         has_functions |= tag == u64::from(DW_TAG_subprogram.0) && (has_low || has_ranges);
         places.extend(line_table);
     }
-    (says_where || !has_functions).then_some(places)
+    if says_where || !has_functions { Some(places) } else { None }
 }
 
 impl Listed {
@@ -214,17 +217,24 @@ impl Listed {
 
 /// True if the unit's own ranges contain one of the addresses, which must be ascending, or if the ranges can't be read.
 fn covers(dwarf: &gimli::Dwarf<Reader<'_>>, unit: gimli::UnitHeader<Reader<'_>>, addresses: &[u64]) -> bool {
-    let look = || {
-        let unit = dwarf.unit(unit)?;
-        let mut ranges = dwarf.unit_ranges(&unit)?;
-        while let Some(range) = ranges.next()? {
-            if plt::is_hit(addresses, range.begin, range.end) {
-                return Ok::<bool, gimli::Error>(true);
-            }
+    !addresses.is_empty() && contains_any(dwarf, unit, addresses).unwrap_or(true)
+}
+
+/// True if the unit's own ranges contain one of the addresses, which must be ascending. Fails if the ranges are
+/// damaged.
+fn contains_any(
+    dwarf: &gimli::Dwarf<Reader<'_>>,
+    unit: gimli::UnitHeader<Reader<'_>>,
+    addresses: &[u64],
+) -> gimli::Result<bool> {
+    let unit = dwarf.unit(unit)?;
+    let mut ranges = dwarf.unit_ranges(&unit)?;
+    while let Some(range) = ranges.next()? {
+        if plt::is_hit(addresses, range.begin, range.end) {
+            return Ok(true);
         }
-        Ok(false)
-    };
-    !addresses.is_empty() && look().unwrap_or(true)
+    }
+    Ok(false)
 }
 
 #[cfg(test)]

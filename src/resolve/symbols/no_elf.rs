@@ -36,7 +36,7 @@ const MAGICS: &[(&[u8], NoElf)] = &[
 
 impl NoElf {
     /// Recognizes a file by its first bytes (`head`). `None` if it is an ELF file.
-    pub fn of(head: &[u8]) -> Option<Self> {
+    pub fn recognize(head: &[u8]) -> Option<Self> {
         if head.starts_with(b"\x7fELF") {
             return None;
         }
@@ -63,7 +63,10 @@ impl NoElf {
 fn pe(head: &[u8]) -> Option<NoElf> {
     let u16_at = |at: usize| Some(u16::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
     let u32_at = |at: usize| Some(u32::from_le_bytes(head.get(at..)?.first_chunk().copied()?));
-    let signature = usize::try_from(u32_at(0x3c)?).ok().filter(|_| head.starts_with(b"MZ"))?;
+    if !head.starts_with(b"MZ") {
+        return None;
+    }
+    let signature = usize::try_from(u32_at(0x3c)?).ok()?;
     if !head.get(signature..)?.starts_with(b"PE\0\0") {
         return None;
     }
@@ -95,15 +98,15 @@ mod tests {
 
     #[test]
     fn files_are_reported_by_their_beginnings() {
-        assert_eq!(NoElf::of(b"\x7fELF\x02\x01"), None);
+        assert_eq!(NoElf::recognize(b"\x7fELF\x02\x01"), None);
         for is_64 in [false, true] {
-            assert_eq!(NoElf::of(&pe_image(is_64, true)), Some(NoElf::DotNet));
-            assert_eq!(NoElf::of(&pe_image(is_64, false)), Some(NoElf::Pe));
+            assert_eq!(NoElf::recognize(&pe_image(is_64, true)), Some(NoElf::DotNet));
+            assert_eq!(NoElf::recognize(&pe_image(is_64, false)), Some(NoElf::Pe));
         }
-        assert_eq!(NoElf::of(b"LCBS\0\0\0\0"), Some(NoElf::SbclCore));
-        assert_eq!(NoElf::of(b"DTiJ\x01\0\0\0"), Some(NoElf::JitDump));
+        assert_eq!(NoElf::recognize(b"LCBS\0\0\0\0"), Some(NoElf::SbclCore));
+        assert_eq!(NoElf::recognize(b"DTiJ\x01\0\0\0"), Some(NoElf::JitDump));
         for other in [&b""[..], b"MZ", b"#!/bin/sh", &pe_image(true, true)[..0x82]] {
-            assert_eq!(NoElf::of(other), Some(NoElf::Other));
+            assert_eq!(NoElf::recognize(other), Some(NoElf::Other));
         }
     }
 
@@ -111,10 +114,10 @@ mod tests {
     fn cut_headers_are_read_as_far_as_they_go() {
         let image = pe_image(true, true);
         for len in 0..image.len() {
-            NoElf::of(&image[..len]);
+            NoElf::recognize(&image[..len]);
         }
         let mut wild = image;
         wild[0x3c..0x40].copy_from_slice(&[0xff; 4]);
-        assert_eq!(NoElf::of(&wild), Some(NoElf::Other));
+        assert_eq!(NoElf::recognize(&wild), Some(NoElf::Other));
     }
 }

@@ -245,7 +245,7 @@ mod tests {
 
     #[test]
     fn stubs_of_aarch64_have_16_or_24_bytes() {
-        // adrp x16, 0x11000 at 0x6b0; ldr x17, [x16, #0xf90]; add x16, x16, #0xf90; br x17
+        // The stub: adrp x16, 0x11000 at 0x6b0; ldr x17, [x16, #0xf90]; add x16, x16, #0xf90; br x17
         let plain = le(&[0x9000_0090, 0xf947_ca11, 0x913e_4210, 0xd61f_0220]);
         assert_eq!(aarch64_stub(&plain, 0x6b0), Some((16, 0x10f90)));
         assert_eq!(aarch64_stub(&plain[..15], 0x6b0), None);
@@ -262,13 +262,13 @@ mod tests {
 
     #[test]
     fn stubs_of_arm_riscv64_and_s390x() {
-        // add ip, pc, #0, 12; add ip, ip, #16, 20; ldr pc, [ip, #2796]!
+        // The stub: add ip, pc, #0, 12; add ip, ip, #16, 20; ldr pc, [ip, #2796]!
         let arm = le(&[0xe28f_c600, 0xe28c_ca10, 0xe5bc_faec]);
         assert_eq!(arm_stub(&arm, 0x104fc), Some((12, 0x104fc + 8 + 0x10000 + 0xaec)));
         let from_thumb = [&[0x78, 0x47, 0xc0, 0x46], &arm[..]].concat();
         assert_eq!(arm_stub(&from_thumb, 0x104f8), Some((16, 0x104fc + 8 + 0x10000 + 0xaec)));
         assert_eq!(arm_stub(&arm[..8], 0x104fc), None);
-        // auipc t3, 0x2; ld t3, -1520(t3); jalr t1, t3; nop
+        // The stub: auipc t3, 0x2; ld t3, -1520(t3); jalr t1, t3; nop
         let riscv = le(&[0x0000_2e17, 0xa10e_3e03, 0x000e_0367, 0x13]);
         assert_eq!(riscv64_stub(&riscv, 0x620), Some((16, 0x620 + 0x2000 - 1520)));
         let mut s390x = vec![0xc0, 0x10, 0, 0, 0x10, 0x08, 0xe3, 0x10, 0x10, 0, 0, 4, 0x07, 0xf1];

@@ -75,16 +75,16 @@ impl<'data> SymbolTable<'data> {
         addresses.extend(stubs.iter().map(|stub| stub.start));
         addresses.sort_unstable();
         addresses.dedup();
-        let mut gathering = Gathering::new(&addresses);
+        let mut collector = SymbolCollector::new(&addresses);
         for object in objects {
             let sections = executable_sections(object);
             match object {
-                object::File::Elf32(file) => gathering.add_file(file, &sections),
-                object::File::Elf64(file) => gathering.add_file(file, &sections),
+                object::File::Elf32(file) => collector.add_file(file, &sections),
+                object::File::Elf64(file) => collector.add_file(file, &sections),
                 _ => {}
             }
         }
-        let mut table = Self::from_symbols(gathering.finish());
+        let mut table = Self::from_symbols(collector.finish());
         table.add_stubs(stubs);
         table
     }
@@ -197,7 +197,7 @@ impl<'data> Symbol<'data> {
 }
 
 /// Collects the symbols that contain wanted addresses, in one pass over the unsorted symbol tables.
-struct Gathering<'a, 'data> {
+struct SymbolCollector<'a, 'data> {
     /// The wanted addresses in ascending order.
     addresses: &'a [u64],
     /// For each wanted address, the start of the nearest symbol at or before it. Only symbols that start after the
@@ -240,7 +240,7 @@ impl AddressSlots {
     }
 }
 
-impl<'a, 'data> Gathering<'a, 'data> {
+impl<'a, 'data> SymbolCollector<'a, 'data> {
     fn new(addresses: &'a [u64]) -> Self {
         let nearest = vec![None; addresses.len()];
         Self { addresses, nearest, symbols: Vec::new(), slots: AddressSlots::new(addresses) }
@@ -389,14 +389,14 @@ mod tests {
     }
 
     fn found(symbols: &[Symbol<'static>], addresses: &[u64], addr: u64) -> Option<String> {
-        let mut gathering = Gathering::new(addresses);
+        let mut collector = SymbolCollector::new(addresses);
         for symbol in symbols {
-            let first = gathering.find_first_from(symbol.start);
-            if first.is_some_and(|first| gathering.record_start(first, symbol.start, symbol.end)) {
-                gathering.symbols.push(symbol.clone());
+            let first = collector.find_first_from(symbol.start);
+            if first.is_some_and(|first| collector.record_start(first, symbol.start, symbol.end)) {
+                collector.symbols.push(symbol.clone());
             }
         }
-        let table = SymbolTable::from_symbols(gathering.finish());
+        let table = SymbolTable::from_symbols(collector.finish());
         table.find(addr).map(|symbol| String::from_utf8_lossy(&symbol.name).into_owned())
     }
 

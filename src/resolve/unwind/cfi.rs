@@ -99,6 +99,7 @@ impl<'a> FrameTable<'a> {
         Self::new(machine, eh_frame.into(), Cow::default(), Cow::default(), bases)
     }
 
+    /// Builds the table from the contents of the sections. `None` if they contain no frame description.
     fn new(
         machine: Machine,
         eh_frame: Cow<'a, [u8]>,
@@ -189,6 +190,8 @@ impl<'a> FrameTable<'a> {
         entry.contains(addr).then_some(entry)
     }
 
+    /// Executes a frame description up to `addr`, and converts the resulting rules. `None` if the description is
+    /// damaged.
     fn read_row<'s, S: UnwindSection<SectionSlice<'s>>>(
         &self,
         entry: &FrameDescriptionEntry<SectionSlice<'s>>,
@@ -361,6 +364,8 @@ impl UnwindRow {
         Some(fp.wrapping_sub(fp_offset as u64))
     }
 
+    /// Evaluates a DWARF expression, which starts with `initial` on its stack. `None` if it needs unknown values or is
+    /// damaged.
     fn evaluate(
         &self,
         bytes: &[u8],

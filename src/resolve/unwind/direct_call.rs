@@ -295,19 +295,20 @@ mod tests {
 
     #[test]
     fn targets_of_branches() {
-        // Thumb, at 0x10000: bl 1b098; at 0x10002: blx 1b098; at 0x10000: bl 10000; b.w 10004; blx r3
+        // Thumb code, one case per line: at 0x10000: bl 1b098; at 0x10002: blx 1b098; at 0x10000: bl 10000; b.w 10004;
+        // blx r3
         assert_eq!(decode_thumb(&[0x0b, 0xf0, 0x4a, 0xf8], 0x10004), Some(Branch::Call(0x1b098)));
         assert_eq!(decode_thumb(&[0x0b, 0xf0, 0x4a, 0xe8], 0x10006), Some(Branch::Call(0x1b098)));
         assert_eq!(decode_thumb(&[0xff, 0xf7, 0xfe, 0xff], 0x10004), Some(Branch::Call(0x10000)));
         assert_eq!(decode_thumb(&[0, 0xf0, 0, 0xb8], 0x10004), Some(Branch::Jump(0x10004)));
         assert_eq!(decode_thumb(&[0, 0xbf, 0x98, 0x47], 0x10004), Some(Branch::CallRegister));
-        // Arm, at 0x10000: bl 10048; blx 10048; b 10048; blx r3; bx lr
+        // Arm code at 0x10000, one case per line: bl 10048; blx 10048; b 10048; blx r3; bx lr
         assert_eq!(decode_arm(&[0x10, 0, 0, 0xeb], 0x10004), Some(Branch::Call(0x10048)));
         assert_eq!(decode_arm(&[0x10, 0, 0, 0xfa], 0x10004), Some(Branch::Call(0x10048)));
         assert_eq!(decode_arm(&[0x10, 0, 0, 0xea], 0x10004), Some(Branch::Jump(0x10048)));
         assert_eq!(decode_arm(&[0x33, 0xff, 0x2f, 0xe1], 0x10004), Some(Branch::CallRegister));
         assert_eq!(decode_arm(&[0x1e, 0xff, 0x2f, 0xe1], 0x10004), None);
-        // RISC-V: jal 81c at 0x852; auipc ra, -1; jalr -0x40(ra) at 0x2000; jalr t1, t3
+        // RISC-V code, one case per line: jal 81c at 0x852; auipc ra, -1; jalr -0x40(ra) at 0x2000; jalr t1, t3
         assert_eq!(decode_riscv64(&[0xef, 0xf0, 0xbf, 0xfc], 0x856), Some(Branch::Call(0x81c)));
         assert_eq!(
             decode_riscv64(&[0x97, 0xf0, 0xff, 0xff, 0xe7, 0x80, 0x00, 0xfc], 0x2008),

@@ -161,6 +161,8 @@ struct ExidxFrame<'r, R> {
 }
 
 impl<R: Fn(u64) -> Option<u64>> ExidxFrame<'_, R> {
+    /// Executes operations, which pop registers and move the virtual stack pointer. `None` if an operation fails or
+    /// isn't supported.
     fn run(&mut self, operations: &[u8]) -> Option<()> {
         let mut bytes = operations.iter().copied();
         while let Some(byte) = bytes.next() {
@@ -261,7 +263,8 @@ mod tests {
             let caller = row(operations).caller(&registers(0x1000, 0x2000, 0x111), &read).ok().flatten()?;
             Some((caller.pc()?, caller.sp()?, caller.get(4)))
         };
-        // Nothing saved; vsp += 8, pop {r4, lr}; vsp = r7, pop {r4-r7, lr}; pop {r4, pc}; pop {d8}, vsp += 0x204 * 2
+        // The operations, one line each: nothing saved; vsp += 8, pop {r4, lr}; vsp = r7, pop {r4-r7, lr}; pop {r4,
+        // pc}; pop {d8}, vsp += 0x204 * 2
         assert_eq!(caller(&[0xb0, 0xb0, 0xb0]), Some((0x110, 0x1000, None)));
         assert_eq!(caller(&[0x01, 0xa8, 0xb0]), Some((0x100c, 0x1010, Some(0x1009))));
         assert_eq!(caller(&[0x97, 0xab, 0xb0]), Some((0x2010, 0x2014, Some(0x2001))));
@@ -278,13 +281,13 @@ mod tests {
 
     #[test]
     fn the_instruction_before_a_return_address() {
-        // bl; blx r3; blx to Thumb code; Thumb bl; Thumb blx r3
+        // The calls: bl; blx r3; blx to Thumb code; Thumb bl; Thumb blx r3
         for call in
             [&[0x10, 0, 0, 0xeb][..], &[0x33, 0xff, 0x2f, 0xe1], &[0, 0, 0, 0xfb], &[0, 0xf0, 0, 0xf8], &[0x98, 0x47]]
         {
             assert!(ends_in_call(call), "{call:x?}");
         }
-        // mov r0, r0; Arm bx lr; Thumb bx lr; too short; empty
+        // No calls: mov r0, r0; Arm bx lr; Thumb bx lr; too short; empty
         for other in [&[0, 0, 0xa0, 0xe1][..], &[0x1e, 0xff, 0x2f, 0xe1], &[0x70, 0x47], &[1], &[]] {
             assert!(!ends_in_call(other), "{other:x?}");
         }

@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn the_code_shows_the_stage() {
-        // test cl,1; push rbp; mov rbp,rsp; nop; pop rbp; ret
+        // The code: test cl,1; push rbp; mov rbp,rsp; nop; pop rbp; ret
         let code = [0xf6, 0xc1, 1, 0x55, 0x48, 0x89, 0xe5, 0x90, 0x5d, 0xc3];
         let stages: Vec<Stage> = [0, 3, 4, 7, 8, 9, 10].iter().map(|&offset| stage_x86_64(&code, offset)).collect();
         use Stage::{Framed, NoFrame, Pushed};

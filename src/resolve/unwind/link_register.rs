@@ -61,6 +61,7 @@ fn signed_field(word: u32, low: u32, bits: u32) -> i64 {
 }
 
 impl Effect {
+    /// What the instruction `word` does, as far as unwinding is concerned.
     pub(super) fn decode(word: u32) -> Self {
         let (rd, rn, rt2) = (field(word, 0, 5), field(word, 5, 5), field(word, 10, 5));
         match word {
@@ -163,6 +164,7 @@ impl<'c> Position<'c> {
         self.word(index).map(Effect::decode)
     }
 
+    /// Looks back from the position, as long as instructions may be part of a prologue.
     fn prologue(&self) -> Prologue {
         let mut prologue = Prologue { lowered: 0, saved_link: false };
         for index in (self.index.saturating_sub(MAX_PROLOGUE)..self.index).rev() {
@@ -191,6 +193,8 @@ impl<'c> Position<'c> {
         effects.find(|effect| *effect != Effect::Other) == Some(Effect::MakesFrame) && self.prologue().saved_link
     }
 
+    /// How much of its frame the function has set up, judging by the instructions ahead; see the module's
+    /// documentation.
     fn stage(&self) -> Stage {
         if self.is_half_framed() {
             return self.stage_in_prologue();
@@ -292,12 +296,13 @@ mod tests {
 
     #[test]
     fn a_function_with_a_frame() {
-        // sub sp, sp, #32; stp x29, x30, [sp, #16]; add x29, sp, #16; bl; ldp x29, x30, [sp, #16]; add sp, sp, #32; ret
+        // The code: sub sp, sp, #32; stp x29, x30, [sp, #16]; add x29, sp, #16; bl; ldp x29, x30, [sp, #16]; add sp,
+        // sp, #32; ret
         let java = [0xd100_83ff, 0xa901_7bfd, 0x9100_43fd, 0x9400_0010, 0xa941_7bfd, 0x9100_83ff, 0xd65f_03c0];
         let framed = Stage::Framed;
         let expected = [in_link(0), in_link(32), in_link(32), framed, framed, in_link(32), in_link(0)];
         assert_eq!(stages(&java, stage_aarch64), expected);
-        // paciasp; stp x29, x30, [sp, #-16]!; mov x29, sp; nop; ldp x29, x30, [sp], #16; autiasp; ret
+        // The code: paciasp; stp x29, x30, [sp, #-16]!; mov x29, sp; nop; ldp x29, x30, [sp], #16; autiasp; ret
         let signed = [0xd503_233f, 0xa9bf_7bfd, 0x9100_03fd, 0xd503_201f, 0xa8c1_7bfd, 0xd503_23bf, 0xd65f_03c0];
         let expected = [in_link(0), in_link(0), in_link(16), framed, framed, in_link(0), in_link(0)];
         assert_eq!(stages(&signed, stage_aarch64), expected);
@@ -305,7 +310,7 @@ mod tests {
 
     #[test]
     fn a_leaf_that_loops_and_one_that_cannot_be_reported() {
-        // mul x0, x0, x1; subs w2, w2, #1; b.ne; ret
+        // The code: mul x0, x0, x1; subs w2, w2, #1; b.ne; ret
         let leaf = [0x9b01_7c00, 0x7100_0442, 0x54ff_ffc1, 0xd65f_03c0];
         assert_eq!(stages(&leaf, stage_aarch64), [in_link(0); 4]);
         // V8's check whether code was deoptimized: tbz w16, #0, over; ldr x17; br x17; stp x29, x30, [sp, #-16]!
@@ -314,7 +319,7 @@ mod tests {
         // An interpreter's jump to its next handler: nop; br x3. Below: mov x30, x1; ret
         assert_eq!(stages(&[0xd503_201f, 0xd61f_0060], stage_aarch64), [Stage::Framed; 2]);
         assert_eq!(stages(&[0xaa01_03fe, 0xd65f_03c0], stage_aarch64), [Stage::Framed, in_link(0)]);
-        // mov x29, sp without saving the link register first; b to itself; ldr x30, [x20], #8
+        // The code: mov x29, sp without saving the link register first; b to itself; ldr x30, [x20], #8
         assert_eq!(stages(&[0x9100_03fd, 0x1400_0000, 0xf840_869e], stage_aarch64), [Stage::Framed; 3]);
         assert_eq!(stage_aarch64(&[0; 3], 0), Stage::Framed);
         assert_eq!(stage_aarch64(&[0xc0, 3, 0x5f, 0xd6], 2), Stage::Framed);
@@ -322,7 +327,7 @@ mod tests {
 
     #[test]
     fn stubs_of_files_only() {
-        // bti c; adrp x16; ldr x17, [x16, #8]; add x16, x16, #8; br x17; nop
+        // The code: bti c; adrp x16; ldr x17, [x16, #8]; add x16, x16, #8; br x17; nop
         let stub = [0xd503_245f, 0x9000_0110, 0xf940_0611, 0x9100_2210, 0xd61f_0220, 0xd503_201f];
         let found = stages(&stub, stage_in_file);
         assert_eq!(found[..5], [in_link(0); 5]);

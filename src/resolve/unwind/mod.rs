@@ -29,12 +29,12 @@ pub mod registers;
 mod tests;
 
 use super::address_space::{AddressSpaces, Place};
-use super::code_map::{CodeMap, Hit, How};
+use super::code_map::{CodeMap, Hit, HitKind};
 use super::dso::DsoId;
 use super::precedence::code_wins;
 use super::symbols::images::Images;
 use crate::model::abi::EM_AARCH64;
-use crate::model::lasting::{ALWAYS, Lasting, both};
+use crate::model::lasting::{ALWAYS, Lasting, intersect};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use cfi::{FrameTable, Lost, Scratch, UnwindRow};
@@ -323,7 +323,7 @@ impl<'a> Unwinder<'a> {
                 None => self.rules_without_row(place, frame, machine),
             },
         };
-        cache.known.insert((moment.pid, frame), (rules.clone(), both(place_holds, hit_holds)));
+        cache.known.insert((moment.pid, frame), (rules.clone(), intersect(place_holds, hit_holds)));
         rules
     }
 
@@ -337,7 +337,7 @@ impl<'a> Unwinder<'a> {
         cache: &mut Cache,
     ) -> Option<Rc<UnwindRow>> {
         let row = self.code_row(hit, frame, machine, cache);
-        if row.is_some() || hit.how != How::Untimed {
+        if row.is_some() || hit.kind != HitKind::Untimed {
             return row;
         }
         // Untimed code that wins over a file is part of that file, such as a function of an executable without symbols

@@ -200,9 +200,9 @@ fn a_direct_call_proves_the_caller_of_jit_code_that_only_jumps_on() {
     /// The address after the call in the code at `JIT`.
     const BEHIND_CALL: u64 = JIT + 8;
     const BEHIND_NOP: u64 = JIT + 12;
-    // nop; bl JUMPING; nop; nop
+    // The code: nop; bl JUMPING; nop; nop
     let calling = leaked_code(&[0xd503_201f, 0x9400_000f, 0xd503_201f, 0xd503_201f]);
-    // nop; br x2
+    // The code: nop; br x2
     let jumping = leaked_code(&[0xd503_201f, 0xd61f_0040]);
     let events = vec![load(JIT, calling, None), load(JUMPING, jumping, None)];
     let stack = [0, 0, STACK + 32, OUTER_CALLER, 0, 0];

@@ -101,7 +101,7 @@ impl Fake {
     }
 
     fn found(&self) -> Found {
-        let times = Some(TimeExtent::of_moment(Nanos(FIRST)));
+        let times = Some(TimeExtent::from_moment(Nanos(FIRST)));
         let samples = || Sampled { times, ..Sampled::default() };
         let (proc, host) = (Some(self.dir.path()), Some(&b"here"[..]));
         let site = Site { proc, host, samples: Some(&samples), ..Site::default() };

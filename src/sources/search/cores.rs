@@ -9,7 +9,7 @@ use super::progress::Search;
 use super::scene::Scene;
 use super::steps::{Candidate, Clue, Place, Step};
 use crate::model::Pid;
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use crate::model::process::Process;
 use crate::records::jit_logs::{LogId, LogProcess, MappedFile};
 use crate::sources::account::Kind;

@@ -56,10 +56,10 @@ impl Scene<'_> {
     /// The only process that a file from the user can belong to, even if the file states another process ID (`inner`).
     /// `None` if there are several such processes.
     fn only_candidate(&self, inner: Option<Pid>) -> Option<Pid> {
-        match (self.processes.told, &self.jit_processes[..]) {
-            (ProcessListState::Whole, &[only]) => Some(only),
+        match (self.processes.list_state, &self.jit_processes[..]) {
+            (ProcessListState::Complete, &[only]) => Some(only),
             // The list of processes may still grow, so that a process with this ID may come later.
-            (ProcessListState::Begun(first), _) if inner.is_none() => first,
+            (ProcessListState::Partial(first), _) if inner.is_none() => first,
             _ => None,
         }
     }

@@ -202,7 +202,7 @@ impl PossibleOwner {
         for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
             let range = (mapping.addr.0, mapping.addr.0.saturating_add(mapping.len));
             mapped.push(range);
-            if mapping.backing().may_hold_jit_code() {
+            if mapping.kind().may_hold_jit_code() {
                 jit.push(range);
             }
         }

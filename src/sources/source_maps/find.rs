@@ -225,7 +225,7 @@ impl<'a> Finder<'a> {
             }
         }
         let script = AuthoredScript::new(text, map, files);
-        let script = if earlier.is_empty() { script } else { script.through(earlier) };
+        let script = if earlier.is_empty() { script } else { script.compose(earlier) };
         Ok(LoadedScript { script, size })
     }
 

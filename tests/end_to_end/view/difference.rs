@@ -86,7 +86,7 @@ fn amounts_as_they_are_differ_where_shares_do_not() {
     let mut shown =
         Shown::with(&after, &[], &["--diff", before.to_str().unwrap(), "--sample-weight", "1"]).part("difference");
     assert_eq!(change_of_b(&mut shown), "+0.0%, may be noise");
-    shown.page.click_on("#difference-normalise");
+    shown.page.click_on("#difference-normalize");
     assert_eq!(change_of_b(&mut shown), "+100.0%, may be noise");
     shown.reload();
     assert_eq!(change_of_b(&mut shown), "+100.0%, may be noise");

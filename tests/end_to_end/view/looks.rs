@@ -106,7 +106,7 @@ fn the_picture_and_the_page_tell_the_same_of_a_box() {
     for compare in [&["--sample-weight", "1"][..], &[]] {
         let options = [&["--diff", before], compare].concat();
         let mut page = Shown::with(&after, &[], &options);
-        page.set(&json!({ "normalise": false }));
+        page.set(&json!({ "normalize": false }));
         let svg = dir.path().join("graph.svg");
         let drawn = crate::support::runner::stdout(&[&["flamegraph", "--quiet"], &options[..]].concat(), &after);
         std::fs::write(&svg, drawn).unwrap();

@@ -67,7 +67,7 @@ impl SpanSink for PassAll<'_> {
 fn written(of: &Spans, bytes: &[u8], warnings: &mut Warnings) -> Result<()> {
     let mut out = Vec::new();
     let mut sink = PassAll(trace::start_spans(&mut out)?);
-    (of.tell)(SpanInput::whole(bytes), &mut sink, warnings)?;
+    (of.emit)(SpanInput::whole(bytes), &mut sink, warnings)?;
     sink.0.finish()?;
     drop(sink);
     let again = (trace::SPANS.stacks)(SpanInput::whole(&out), &ReadOptions::default(), &mut Warnings::new());

@@ -1,6 +1,6 @@
 //! Address ranges in which a process has JIT code at any time: a fast filter for the words of copied stacks.
 
-use crate::model::ancestry::{Ancestry, Descent};
+use crate::model::ancestry::{Ancestry, ForkEvent};
 use crate::model::process::Processes;
 use crate::model::{Addr, Pid};
 use crate::resolve::code_map::CodeMap;
@@ -91,7 +91,7 @@ impl JitRanges {
             let mut files = Vec::new();
             for mapping in &process.mappings {
                 let range = mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len));
-                if mapping.backing().ends_jit_code() && self.overlaps(pid, range.start, range.end) {
+                if mapping.kind().ends_jit_code() && self.overlaps(pid, range.start, range.end) {
                     files.push(range);
                 }
             }
@@ -111,7 +111,7 @@ impl JitRanges {
         // share one list.
         let mut forked_with: FxHashMap<Pid, Arc<AddrRanges>> = FxHashMap::default();
         let mut passed_on: FxHashMap<(Pid, bool), Option<Arc<AddrRanges>>> = FxHashMap::default();
-        for Descent { child, parent, at } in ancestry.descents() {
+        for ForkEvent { child, parent, at } in ancestry.forks() {
             let is_older = ancestry.forked(parent).is_some_and(|forked| forked <= at);
             let ranges = passed_on.entry((parent, is_older)).or_insert_with(|| {
                 let inherited = if is_older { forked_with.get(&parent) } else { None };

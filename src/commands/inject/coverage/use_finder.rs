@@ -6,7 +6,7 @@ use super::jit_ranges::{AddrRanges, JitRanges};
 use super::memo::{Asked, FramePlace, Memo, StackAnswer};
 use super::shadowings::{Epoch, ProcessShadowings, Shadowings};
 use crate::commands::inject::survey::RecordOrder;
-use crate::model::lasting::{ALWAYS, Lasting, both};
+use crate::model::lasting::{ALWAYS, Lasting, intersect};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::recording::chain_memo::{ChainKey, ChainMemo};
@@ -14,7 +14,7 @@ use crate::records::perf_data::{
     DeferredChain, DeferredChains, RawRecord, Recording, Sample, Words, is_bad_entry, kind,
 };
 use crate::resolve::address_space::{AddressSpaces, Place};
-use crate::resolve::code_map::{CodeMap, Hit, How, SegmentId};
+use crate::resolve::code_map::{CodeMap, Hit, HitKind, SegmentId};
 use crate::resolve::dso::DsoKind;
 use crate::resolve::precedence::is_reported;
 use std::collections::BTreeMap;
@@ -277,7 +277,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
                     let StackAnswer { uses, kind } = found.answer;
                     self.note(user, uses);
                     self.chain_uses.extend(uses.into_iter().flatten());
-                    holds = both(holds, found.holds);
+                    holds = intersect(holds, found.holds);
                     counts.has_frames = true;
                     counts.frames.add(kind);
                 }
@@ -335,14 +335,14 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             && code.answer.is_none_or(|code| addr >= code.end)
         {
             let returned_to = self.look_up_address(user, addr);
-            holds = both(holds, returned_to.holds);
+            holds = intersect(holds, returned_to.holds);
             uses[1] = returned_to.answer.map(|code| code.id);
         }
         let kind = if code.answer.is_some() {
             FramePlace::Known
         } else {
             let anonymous = self.context.is_anonymous(user.pid, frame.for_lookup(), user.time);
-            holds = both(holds, anonymous.holds);
+            holds = intersect(holds, anonymous.holds);
             if !anonymous.answer {
                 FramePlace::Elsewhere
             } else if self.context.codes.has_code_at_other_times(user.pid, frame.for_lookup()) {
@@ -410,7 +410,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         let before = self.look_up_address(user, Addr(word.wrapping_sub(1)));
         let uses = [code.answer, before.answer].map(|code| code.map(|code| code.id));
         let answer = StackAnswer { uses, kind: FramePlace::Elsewhere };
-        Lasting { answer, holds: both(code.holds, before.holds) }
+        Lasting { answer, holds: intersect(code.holds, before.holds) }
     }
 
     /// Notes that the JIT code at an address was used, and returns it. `None` if there is no JIT code at the address.
@@ -427,9 +427,9 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         let UsingSample { pid, time, order, shadowings, .. } = user;
         let Lasting { answer: hit, mut holds } = self.context.code(pid, addr, time);
         let Some(hit) = hit else { return Lasting { answer: None, holds } };
-        if hit.how != How::Live {
+        if hit.kind != HitKind::Live {
             let is_reported = self.context.is_reported(pid, addr, time, &hit);
-            holds = both(holds, is_reported.holds);
+            holds = intersect(holds, is_reported.holds);
             if !is_reported.answer {
                 return Lasting { answer: None, holds };
             }
@@ -439,9 +439,9 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         let id = self.found.note(epoch, CodeUse { first: order, last: order });
         let segment = self.context.codes.segment(hit.segment);
         // Live code of the process itself has precedence, so the answer holds to the end of the segment.
-        let is_certain = hit.how == How::Live && segment.pid == pid;
+        let is_certain = hit.kind == HitKind::Live && segment.pid == pid;
         let end = if is_certain { segment.end } else { Addr(addr.0.saturating_add(1)) };
-        Lasting { answer: Some(UsedCode { id, end }), holds: both(holds, number.holds) }
+        Lasting { answer: Some(UsedCode { id, end }), holds: intersect(holds, number.holds) }
     }
 
     /// The epoch of a segment: the time between two mappings that hide it. See [`CodeEpoch`].

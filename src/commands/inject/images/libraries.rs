@@ -24,7 +24,7 @@ impl<'a> Libraries<'a> {
         let shares = |of: &Pid| self.ancestry.ancestors(*of).any(|of| of == pid);
         let mut ranges = Vec::new();
         for (_, process) in self.processes.by_pid.iter().filter(|(of, _)| shares(of)) {
-            let code = process.mappings.iter().filter(|map| map.executable && map.backing().is_library());
+            let code = process.mappings.iter().filter(|map| map.executable && map.kind().is_library());
             let programs: BTreeSet<&[u8]> = code.map(|map| map.path.as_slice()).collect();
             let maps = process.mappings.iter().filter(|map| programs.contains(map.path.as_slice()));
             ranges.extend(maps.map(|map| map.addr.0..map.addr.0.saturating_add(map.len)));
@@ -35,7 +35,7 @@ impl<'a> Libraries<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::backing::{Backing, tests::those};
+    use crate::model::mapping_kind::{MappingKind, tests::paths_where};
 
     #[test]
     fn images_keep_away_from_other_files() {
@@ -49,6 +49,6 @@ mod tests {
             "/run/jitted-77.so",
             "/run/jitted-77-3.so",
         ];
-        assert_eq!(those(|path| Backing::of(path).is_library()), expected);
+        assert_eq!(paths_where(|path| MappingKind::from_path(path).is_library()), expected);
     }
 }

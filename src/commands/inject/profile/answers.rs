@@ -145,7 +145,7 @@ fn locate_code(
     let addr = address.addr.for_lookup();
     let hit = map.lookup(pid, addr, None)?;
     counts.named += 1;
-    counts.several += u64::from(hit.how.is_timed() && map.has_other_names(pid, addr, map.code(hit.code).name));
+    counts.several += u64::from(hit.kind.is_timed() && map.has_other_names(pid, addr, map.code(hit.code).name));
     Some(Location::Code(hit.code, hit.offset))
 }
 

@@ -129,6 +129,8 @@ fn stacks_of_process(pid: Option<Pid>, stacks: &RawStacks, file: &RawFile<'_>) -
     seen.into_iter().enumerate().filter(|(_, seen)| *seen).map(|(stack, _)| stack)
 }
 
+/// The row of a stack's caller; `None` if it has none. Depending on the version, the file states the row or its
+/// distance.
 fn caller(stacks: &RawStacks, stack: usize) -> Option<usize> {
     match &stacks.prefix_offset {
         None => index_in(stacks.prefix.as_ref()?, stack),

@@ -4,7 +4,7 @@ use super::bare::BareFunction;
 use super::file::{RawFile, RawFuncs, Tables, number, range};
 use super::strings::{Sources, Strings};
 use crate::bytes::splices::Splices;
-use crate::contract::unsymbolized::{Ask, BareAddress, NamedCall};
+use crate::contract::unsymbolized::{BareAddress, FindCalls, NamedCall};
 use crate::error::Result;
 use rustc_hash::FxHashMap;
 use serde_json::value::RawValue;
@@ -34,7 +34,7 @@ pub(super) struct Edits<'e, 'd> {
 
 impl<'d> Edits<'_, 'd> {
     /// Looks up the names and returns all changes.
-    pub(super) fn splices(&self, ask: &Ask<'_>) -> Result<Splices> {
+    pub(super) fn splices(&self, find_calls: &FindCalls<'_>) -> Result<Splices> {
         let bytes = self.bytes;
         let shared = &self.file.shared;
         let mut splices = Splices::default();
@@ -44,7 +44,7 @@ impl<'d> Edits<'_, 'd> {
         for functions in self.functions.chunk_by(|a, b| a.tables == b.tables) {
             let Some(tables) = all_tables.get(functions[0].tables) else { continue };
             let Some(raw_strings) = tables.strings else { continue };
-            let named = self.named_rows(functions, ask);
+            let named = self.named_rows(functions, find_calls);
             if let Some(strings) = &mut shared_strings
                 && self.is_shared(raw_strings)
             {
@@ -70,13 +70,13 @@ impl<'d> Edits<'_, 'd> {
     }
 
     /// The rows that get a name: those for which all processes that use them agree on the name.
-    fn named_rows<'a>(&self, functions: &[BareFunction], ask: &Ask<'a>) -> Vec<(usize, NamedRow<'a>)> {
+    fn named_rows<'a>(&self, functions: &[BareFunction], find_calls: &FindCalls<'a>) -> Vec<(usize, NamedRow<'a>)> {
         let mut rows = Vec::new();
         let mut first_rows = FxHashMap::default();
         for functions_of_row in functions.chunk_by(|a, b| a.row == b.row) {
             let [first, others @ ..] = functions_of_row else { continue };
-            let Some(call) = self.look_up(first, ask) else { continue };
-            if others.iter().all(|other| self.look_up(other, ask).is_some_and(|other| other.name == call.name)) {
+            let Some(call) = self.look_up(first, find_calls) else { continue };
+            if others.iter().all(|other| self.look_up(other, find_calls).is_some_and(|other| other.name == call.name)) {
                 let first_row = *first_rows.entry((call.name, call.file)).or_insert(first.row);
                 rows.push((first.row, NamedRow { call, row: first_row }));
             }
@@ -85,9 +85,9 @@ impl<'d> Edits<'_, 'd> {
     }
 
     /// The function that contains the code at an address; `None` if it isn't known. Calls inlined in it are left out.
-    fn look_up<'a>(&self, function: &BareFunction, ask: &Ask<'a>) -> Option<NamedCall<'a>> {
+    fn look_up<'a>(&self, function: &BareFunction, find_calls: &FindCalls<'a>) -> Option<NamedCall<'a>> {
         let index = self.addresses.binary_search(&function.address()).ok()?;
-        ask(index).last().copied()
+        find_calls(index).last().copied()
     }
 }
 
@@ -120,6 +120,8 @@ impl TableEdits<'_, '_, '_> {
         }
     }
 
+    /// Plans to change the name and source file of the function in a row. Depending on the version, the file is a
+    /// column of the table or a row of the table of sources.
     fn rename_function(
         &mut self,
         row: usize,

@@ -34,7 +34,7 @@ mod edits;
 mod file;
 mod strings;
 
-use crate::contract::unsymbolized::{Ask, BareAddress, Unsymbolized};
+use crate::contract::unsymbolized::{BareAddress, FindCalls, Unsymbolized};
 use crate::error::{Error, Result, Warnings};
 use bare::BareFunction;
 use edits::Edits;
@@ -70,9 +70,9 @@ impl Unsymbolized for UnsymbolizedFirefox<'_> {
         false
     }
 
-    fn write(&mut self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
+    fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
         let Self { bytes, file, functions, addresses } = self;
-        Edits { bytes, file, functions, addresses }.splices(ask)?.write(bytes, out)
+        Edits { bytes, file, functions, addresses }.splices(find_calls)?.write(bytes, out)
     }
 }
 

@@ -34,6 +34,7 @@ pub(super) struct Opened<'d> {
 }
 
 impl<'d> Framed<'d> {
+    /// Decompresses the message if necessary. Fails if it is damaged, or if it is JSON, which can't be rewritten.
     pub(super) fn open(&self) -> Result<Opened<'d>> {
         let bytes = self.whole.get(self.message.clone()).unwrap_or_default();
         if self.form == Form::Damaged {

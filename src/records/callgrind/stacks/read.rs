@@ -3,7 +3,7 @@
 use super::call_paths::{FunctionStacks, find_stacks, share_out};
 use super::graph::CallGraph;
 use super::thread_graph::{LineCost, ThreadGraph};
-use crate::model::backing::base_name;
+use crate::model::mapping_kind::base_name;
 use crate::model::stacks::{
     Calls, Counting, Frame, FrameId, FrameKind, FunctionStart, NameId, Profile, Row, SelfCost, Series, StackId,
     ThreadCalls, Track, TrackId, Unit,
@@ -237,7 +237,7 @@ mod tests {
             let profile = to_profile(&read(text.as_bytes(), true, &mut Warnings::new()).unwrap());
             profile.frames().filter(|(_, frame)| frame.line == 0).map(|(_, frame)| frame.tier).collect::<Vec<_>>()
         };
-        assert_eq!(tier(text), [None, Some(Tier::Optimised)]);
+        assert_eq!(tier(text), [None, Some(Tier::Optimized)]);
         assert_eq!(tier(&text.replace("rakudo-m", "other")), [None, None]);
     }
 

@@ -1,8 +1,8 @@
 //! Parses locations in the interpreted program, as PyPy prints them.
 
 use crate::bytes::digits::decimal;
-use crate::model::backing::base_name;
 use crate::model::code::Line;
+use crate::model::mapping_kind::base_name;
 use memchr::memmem;
 
 /// A location in the interpreted program.

@@ -1,7 +1,7 @@
 //! Tests that a text gives the same profile when read as a whole, in parts, and with remembered lines.
 
 use super::*;
-use crate::model::backing::tests::those;
+use crate::model::mapping_kind::tests::paths_where;
 use crate::model::stacks::{Renumbered, Taken};
 use crate::model::tier::Tier;
 use crate::records::perf_script::cut;
@@ -20,7 +20,7 @@ fn every_sort_of_object_has_its_kind_of_code() {
         "[ext4]",
         "/lib/modules/6.1/kernel/fs/ext4.ko",
     ];
-    assert_eq!(those(|path| has_kind(path, FrameKind::Kernel)), kernel);
+    assert_eq!(paths_where(|path| has_kind(path, FrameKind::Kernel)), kernel);
     let user = [
         "",
         "//toolong",
@@ -37,7 +37,7 @@ fn every_sort_of_object_has_its_kind_of_code() {
         "file",
         "[unknown]",
     ];
-    assert_eq!(those(|path| has_kind(path, FrameKind::User)), user);
+    assert_eq!(paths_where(|path| has_kind(path, FrameKind::User)), user);
 }
 
 fn read_text(text: &str) -> (Profile, Vec<String>) {
@@ -85,7 +85,7 @@ fn only_jit_code_has_a_tier_and_only_where_its_name_shows() {
     );
     let tiers: Vec<_> =
         profile.frames_up(profile.series[0].rows[0].stack).map(|id| profile.frame_of(id).tier).collect();
-    assert_eq!(tiers, [Some(Tier::Optimised), None, None, Some(Tier::Interpreted)]);
+    assert_eq!(tiers, [Some(Tier::Optimized), None, None, Some(Tier::Interpreted)]);
 }
 
 /// Lines of every kind.

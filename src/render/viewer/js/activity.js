@@ -10,7 +10,8 @@ import { hashOfName, warmLetter } from "./shades.js";
 /** In nanoseconds. If the unit of time is longer, each row is the sum of many samples. */
 const SINGLE_UNIT = 1000;
 
-/** Which time the rows of an event stand for: the time before them (−1), after them (1), or only their own time (0). */
+/** Which time the rows of an event stand for: the time before them (−1), the time after their start (1), or only the
+ * moment itself (0). */
 export function reachOf(profile, event, weight) {
   if (profile.rowsLast) return weight === "period" ? 1 : 0;
   return event.unit === "nanoseconds" && weight === "period" ? -1 : 0;

@@ -1,14 +1,15 @@
 // How much of each box ran in which category. A function may run in several tiers; if these are merged into one box,
 // the box belongs to several categories.
 
-/** Members by a tree's `at`. They depend only on the shape of the tree, so a moving brush reuses them. */
+/** The `Members` of each tree, by the tree's `at`. They depend only on the shape of the tree, so they stay valid
+ * while a brush moves. */
 const MEMBERS = new WeakMap();
 
 /** Finds the nodes of the profile that are in each box of a tree (its members). Most boxes have a single member; only
  * for the others we need to know how much each member weighs. */
 class Members {
   constructor({ nodeParent, nodeCount }, { at, length }) {
-    /** For each box of the tree: how many members it has, and one of them. */
+    /** For each box of the tree: the number of its members, and one of them. */
     this.count = new Int32Array(length);
     this.one = new Int32Array(length);
     for (let node = 0; node < nodeCount; node++) {
@@ -45,7 +46,7 @@ class Members {
   }
 }
 
-/** By tree, the categories of its boxes. */
+/** The categories of boxes, by tree. */
 const CATEGORIES = new WeakMap();
 
 /** The categories of a tree's boxes. */
@@ -57,14 +58,14 @@ export function categoriesOf(page, tree) {
   return CATEGORIES.get(tree);
 }
 
-/** The categories of boxes of which only their functions are known: in trees of reversed stacks, and of stated calls. A
- * box has the category in which most of its function's own samples ran. */
+/** The categories of boxes in trees where only the function of a box is known: bottom-up trees, and trees of recorded
+ * calls. A box has the category in which its function has the most self weight. */
 class FunctionCategories {
   constructor(page, tree) {
     Object.assign(this, { tree, profile: page.profile, groups: page.groups(), sums: page.sums() });
   }
 
-  /** [[category, weight]] of what ran in a function itself, the heaviest first. */
+  /** The self weight of a group by category: [[category, weight]], the heaviest first. */
   ownOf(group) {
     const count = this.profile.categories.length, shares = [];
     for (let category = 0; category < count; category++) {
@@ -79,13 +80,13 @@ class FunctionCategories {
     return heaviest ? heaviest[0] : this.profile.functions.category[this.groups.first[group]];
   }
 
-  /** How the box of a caller is divided is not known. */
+  /** It is not known how the weight of a caller's box is divided. */
   mixOf() {
     return [];
   }
 }
 
-/** The categories of a tree's boxes, by what is in each. */
+/** The categories of a tree's boxes, from the samples in each box. */
 class BoxCategories {
   constructor(page, tree) {
     const { profile } = page, selection = page.selection();
@@ -96,7 +97,7 @@ class BoxCategories {
     this.known = new Map();
   }
 
-  /** For each node in `shared`, the weight of the samples in it and below. */
+  /** For each node in `shared`, the weight of the samples in it and in the nodes below it. */
   weightsOfShared(selection) {
     const { shared, below, number } = this.members,
       { at, place, total } = this.tree,
@@ -112,7 +113,7 @@ class BoxCategories {
     return weights;
   }
 
-  /** [[category, weight]] of a box with several members, the heaviest first. */
+  /** The weight by category of a box with several members: [[category, weight]], the heaviest first. */
   of(node) {
     if (!this.known.has(node)) this.known.set(node, this.sumsOf(node));
     return this.known.get(node);
@@ -133,14 +134,14 @@ class BoxCategories {
     return this.profile.functions.category[this.profile.nodeFunction[member]];
   }
 
-  /** [[category, weight]] of a box in several categories; empty if there is only one. */
+  /** The weight by category of a box with several categories: [[category, weight]]; empty if there is only one. */
   mixOf(node) {
     if (this.members.count[node] < 2) return [];
     const shares = this.of(node);
     return shares.length > 1 ? shares : [];
   }
 
-  /** The heaviest category of a box; if nothing is in it, that of its function. */
+  /** The heaviest category of a box. If the box has no samples, the category of its function. */
   heaviestOf(node) {
     const count = this.members.count[node];
     if (count === 1) return this.categoryOfMember(this.members.one[node]);
@@ -149,7 +150,7 @@ class BoxCategories {
   }
 }
 
-/** By a tree's `at`: for each node the category of its innermost visible frame; −1 if all frames are hidden. */
+/** For each node, the category of its innermost visible frame; −1 if all frames are hidden. Cached by a tree's `at`. */
 const SHOWN = new WeakMap();
 
 /** Self weight by category, over a whole call tree. The weight of hidden frames counts for their callers. */

@@ -1,9 +1,10 @@
-// Selects ranges of time with the pointer or the keyboard, in any element that shows time. During a drag, a draft is
-// shown; the final ranges go into `store.ranges`, and everything else follows from there.
+// Lets the user select time ranges with the pointer or the keyboard, in any element that shows time. During a drag, a
+// draft is shown. The final ranges are stored in `store.ranges`, and everything else follows from there.
 //
-// A surface describes such an element; positions are in pixels of the element:
-// { element, spanAt(x, y) → [from, to) under a point or null, edgeAt(x, y) → { index, edge } of a range or null,
-// tracksAt(y) → the tracks that a drag from there selects or null (leave it out to select none), isClickChoosing }
+// A surface describes such an element. Positions are in pixels of the element. A surface has: element; spanAt(x, y),
+// which returns the time range [from, to) under a point, or null; edgeAt(x, y), which returns the edge { index, edge }
+// of a selected range near a point, or null; tracksAt(y), which returns the tracks that a drag from there selects, or
+// null (optional); isClickChoosing, which tells whether a click selects a range.
 
 import { tracksWithoutRange } from "./recordings.js";
 import { tidyRanges } from "./time_axis.js";
@@ -28,7 +29,7 @@ export class Brush {
     return this.drag?.draft ?? this.store.state.ranges;
   }
 
-  /** Selects ranges, and the tracks that they apply to. */
+  /** Selects ranges, and the tracks to which they apply. */
   choose(ranges, tracks = this.store.state.tracks) {
     const tidy = tidyRanges(ranges, this.length);
     this.store.set({ ranges: tidy, tracks: tidy.length ? tracks : tracksWithoutRange(this.profile, tracks) });
@@ -58,7 +59,8 @@ export class Brush {
     const span = surface.spanAt(x, y);
     if (!span) return false;
     const { ranges, tracks } = this.store.state, chosen = surface.tracksAt?.(y) ?? tracks;
-    // The ranges are those of the selected tracks. A drag over other tracks starts anew instead of changing them.
+    // If the drag started over other tracks than the selected ones, it starts a new selection instead of changing the
+    // ranges.
     const isElsewhere = JSON.stringify(chosen) !== JSON.stringify(tracks), before = isElsewhere ? [] : ranges;
     const edge = isElsewhere ? null : surface.edgeAt(x, y);
     const inside = before.findIndex(([from, to]) => from <= span[0] && span[0] < to);

@@ -1,4 +1,5 @@
-// Part "Call tree": the stacks as a table of rows that open, from their roots or from their ends on.
+// Part "Call tree": the stacks as a table with expandable rows, starting from the outermost or from the innermost
+// functions.
 
 import { categoriesOf } from "./box_categories.js";
 import { drawingOf, element } from "./dom.js";
@@ -10,12 +11,12 @@ import { childrenByWeight } from "./tree.js";
 import { VirtualRows } from "./virtual_rows.js";
 
 const ROW_PIXELS = 20;
-/** Deeper rows are not indented further: their names would leave the window. */
+/** Deeper rows are not indented further, because their names would move out of the window. */
 const DEEPEST_INDENT = 40;
-/** At the beginning rows are open down to the first one that has less than this share of its caller. */
+/** Initially, rows are expanded down to the first one that has less than this share of its caller's weight. */
 const OPEN_SHARE = 0.5;
 
-/** Mounts it. */
+/** Mounts the part in `root`. */
 export function mountCallTree(root, page) {
   const part = new CallTreePart(root, page);
   const draw = drawingOf(page, () => root.hidden || part.draw());
@@ -42,20 +43,20 @@ class CallTreePart {
     page.walkers.tree = (step) => this.walk(step);
   }
 
-  /** Whether the tree begins with what ran. */
+  /** True if the tree starts with the innermost functions (bottom-up). */
   get endsFirst() {
     return this.kind.value === "bottomup";
   }
 
   draw() {
     this.tree = this.page.tree(this.kind.value);
-    // Weights change with every selection; what is open stays open as long as the rows are the same.
+    // Weights change with every selection. Rows stay expanded as long as the shape of the tree stays the same.
     if (this.shape !== this.tree.parent) this.openHeaviest();
     this.shape = this.tree.parent;
     this.arrange();
   }
 
-  /** Opens the heaviest path. */
+  /** Expands the rows on the heaviest path. */
   openHeaviest() {
     const { tree } = this;
     this.open = new Set();
@@ -66,10 +67,10 @@ class CallTreePart {
     }
   }
 
-  /** The rows that are there: below each open one its children, the heaviest first. */
+  /** Lists the visible rows: below each expanded row its children, the heaviest first. */
   arrange() {
     const { tree, open } = this, rows = [], todo = [];
-    // The place of each row among its siblings, for readers of the screen.
+    // The position of each row among its siblings, for screen readers.
     this.places = new Map();
     const enter = (parent) => {
       const children = childrenByWeight(tree, parent);
@@ -89,7 +90,8 @@ class CallTreePart {
     this.virtual.reset(rows.length);
   }
 
-  /** To the next row that is searched for, in the order in which all rows would stand if they were open. */
+  /** Moves to the next search match (`step` 1) or the previous one (−1), in the order that the rows would have if all
+   * were expanded. */
   walk(step) {
     const { tree, found } = this, wanted = [];
     if (!found) return null;
@@ -139,7 +141,7 @@ class CallTreePart {
     }, ...amounts.map((text, at) => element("span", { class: at % 2 ? "amount" : "amount unit" }, text)), name);
   }
 
-  /** What ran in a row's function itself; null for the callers of what ran. */
+  /** The self weight of a row's function; null for callers in a bottom-up tree. */
   selfOf(node) {
     if (!this.endsFirst) return this.tree.own[node];
     return this.tree.depth[node] === 1 ? this.tree.total[node] : null;

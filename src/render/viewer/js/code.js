@@ -1,5 +1,5 @@
-// Part "Code": the machine code of the selected function, instruction by instruction, with its source beside it; without
-// one, the hottest codes to choose from.
+// Part "Code": the machine code of the selected function, instruction by instruction, with its source next to it. If no
+// function is selected, a list of the hottest code to choose from.
 
 import { MachinePane } from "./code_machine.js";
 import { SourcePane } from "./code_source.js";
@@ -9,19 +9,20 @@ import { amount, counted, grouped, percent } from "./format.js";
 import { ownBelow } from "./functions.js";
 import { instructionCosts, Listings, sumOf } from "./listings.js";
 
-/** Events that have columns beside an instruction: more leave no room for it. */
+/** The number of events that have columns next to an instruction. More columns would leave no room for the
+ * instruction. */
 const MOST_EVENTS = 3;
 
-/** The callees that a function without self time leads to. */
+/** The number of callees listed for a function without self time. */
 const MOST_CALLEES = 12;
 
-/** The keys that change the costs of instructions. */
+/** The keys of the state that change the costs of instructions. */
 const COST_KEYS = ["ranges", "tracks"];
 
-/** The keys that change the view. */
+/** The keys of the state that change what this part shows. */
 const CODE_KEYS = [...COST_KEYS, "part", "event", "weight", "selected", "code", "mergeTiers", "theme"];
 
-/** Mounts it. */
+/** Mounts the part in `root`. */
 export function mountCode(root, page) {
   const part = new CodePart(root, page);
   const draw = drawingOf(page, () => part.draw());
@@ -90,7 +91,7 @@ class CodePart {
     this.#costs = null;
   }
 
-  /** The events that are reported for: the chosen one first, then others that have samples. */
+  /** The events whose costs are shown: the chosen one first, then others that have samples. */
   #events() {
     const { profile, state } = this.#page;
     const chosen = Math.min(state.event, profile.events.length - 1);
@@ -99,13 +100,13 @@ class CodePart {
     return [chosen, ...others].slice(0, MOST_EVENTS);
   }
 
-  /** What the rows count: "sample" or "cost". */
+  /** What a row of the profile counts: "sample" or "cost". */
   get #counted() {
     return this.#page.profile.counted;
   }
 
-  /** A number of samples, or a cost. */
-  #told(count) {
+  /** The text for a number of samples, or for a cost. */
+  #countText(count) {
     return this.#counted === "cost" ? amount(count, this.#page.unit) : counted(count, "sample");
   }
 
@@ -129,7 +130,7 @@ class CodePart {
     this.#shown = shown;
   }
 
-  /** The listing to show: the one that was chosen, or the hottest of the selected function; -1: none. */
+  /** The listing to show: the chosen one, or else the hottest of the selected function; -1 if there is none. */
   #current() {
     const { state } = this.#page;
     const listings = this.#listings;
@@ -141,7 +142,7 @@ class CodePart {
     return [...own].sort((a, b) => heat(b) - heat(a) || a - b)[0] ?? -1;
   }
 
-  /** The cost of a listing: {part, count, whole} of the chosen event, or of that one. */
+  /** The cost of a listing for an event (by default the chosen one): {part, count, whole}. */
   #sum(listing, event = this.#events()[0]) {
     const cost = this.#costs[event];
     const [from, to] = [this.#listings.first[listing], this.#listings.first[listing + 1]];
@@ -191,18 +192,19 @@ class CodePart {
       const { self, selfCount } = this.#page.sums();
       const group = this.#page.groups().of[number];
       const { total } = this.#page.selection();
-      if (number >= 0) words.push(`${percent(self[group], total)} of the selection, ${this.#told(selfCount[group])}`);
+      if (number >= 0) words.push(`${percent(self[group], total)} of the selection, ${this.#countText(selfCount[group])}`);
     } else {
       const sums = own.map((listing) => this.#sum(listing));
       const count = sums.reduce((sum, { count }) => sum + count, 0);
       const part = sums.reduce((sum, { part }) => sum + part, 0);
-      words.push(`${percent(part, sums[0].whole)} of the selection, ${this.#told(count)}`);
+      words.push(`${percent(part, sums[0].whole)} of the selection, ${this.#countText(count)}`);
       words.push(this.#versionsOf(own));
     }
     head.replaceChildren(element("h2", { title: name }, name), element("p", {}, words.filter(Boolean).join(" · ")));
   }
 
-  /** The number of versions that a function has; the page lists these: versions of one tier have one name. */
+  /** The text for the number of versions of a function. If the page lists only the hottest ones, it says so. Versions
+   * of the same tier have the same name. */
   #versionsOf(own) {
     const all = new Map(own.map((listing) => [this.#listings.category[listing], this.#listings.versions[listing]]));
     const count = [...all.values()].reduce((sum, versions) => sum + versions, 0);
@@ -247,7 +249,7 @@ class CodePart {
     if (weights[hottest] > 0) this.machine.moveTo(hottest);
   }
 
-  /** The event of each column, and the meaning of a sample's place. */
+  /** For each event with columns: its name, and how precisely samples are attributed to instructions. */
   #eventNotes(events) {
     const { profile } = this.#page;
     const told = (event, column) => {
@@ -267,7 +269,7 @@ class CodePart {
     if (hosts.length > 0) {
       const link = ([listing, count]) => element("li", {},
         element("button", { class: "target", "data-listing": listing, onclick: () => this.#choose(listing) },
-          this.#listings.name[listing]), ` ${this.#told(count)}`);
+          this.#listings.name[listing]), ` ${this.#countText(count)}`);
       return [element("p", {}, "It was inlined and has no code of its own. Its samples are in"),
         element("ul", {}, ...hosts.map(link))];
     }
@@ -282,7 +284,7 @@ class CodePart {
       : `Nothing is known about the code of ${name}.`)];
   }
 
-  /** The functions with code that ran below this one, the hottest first. */
+  /** Links to the functions with code that were called, directly or indirectly, by this group, the hottest first. */
   #calleesOf(group) {
     const { profile, store, unit } = this.#page, groups = this.#page.groups();
     const sums = ownBelow(profile, groups, this.#page.selection().own, group);
@@ -296,7 +298,7 @@ class CodePart {
       element("ul", { id: "code-callees" }, ...callees.map(link))];
   }
 
-  /** The calls that a compiler expanded, where it did not state at which instructions. */
+  /** The inlined calls of a listing for which the compiler didn't record addresses. */
   #expanded(shown) {
     const lines = this.#listings.expanded(shown);
     if (lines.length === 0) return [];
@@ -305,16 +307,17 @@ class CodePart {
       element("pre", {}, lines.join("\n")))];
   }
 
-  /** The listings that samples are in whose innermost frame is this function, with how many: it was inlined there. */
+  /** The listings that contain samples whose innermost frame is this function, each with the number of these samples.
+   * The function was inlined into their code. */
   #hostsOf(number) {
     const { profile, state } = this.#page;
     const event = Math.min(state.event, profile.events.length - 1);
     const rows = profile.rows(event);
-    const spots = rows.spot;
+    const instructions = rows.instruction;
     const hosts = new Map();
     for (let row = 0; row < rows.length; row++) {
-      if (!spots[row] || rows.node[row] < 0 || profile.nodeFunction[rows.node[row]] !== number) continue;
-      const listing = this.#listings.instructions().listingOf(spots[row] - 1);
+      if (!instructions[row] || rows.node[row] < 0 || profile.nodeFunction[rows.node[row]] !== number) continue;
+      const listing = this.#listings.instructions().listingOf(instructions[row] - 1);
       hosts.set(listing, (hosts.get(listing) ?? 0) + rows.count[row]);
     }
     return [...hosts].sort((a, b) => b[1] - a[1]).slice(0, 12);
@@ -327,14 +330,14 @@ class CodePart {
     this.#page.store.set({ selected: stays ? selected : number < 0 ? null : number, code: listing });
   }
 
-  /** Goes where an instruction leads to in another listing. */
+  /** Shows the other listing that an instruction's target is in. */
   #follow(at) {
     const out = this.#listings.instructions().out(at);
     const listing = out?.name ? this.#listings.at(out.name, out.address ?? 0n) : -1;
     if (listing >= 0) this.#choose(listing);
   }
 
-  /** The source follows the instruction at the cursor. */
+  /** Selects the source line of the instruction at the cursor. */
   #moved(at) {
     const instructions = this.#listings.instructions();
     const file = instructions.file[at];
@@ -343,7 +346,7 @@ class CodePart {
     if (file) this.source.reveal(file, instructions.line[at]);
   }
 
-  /** The machine code follows a source line: to its hottest instruction. */
+  /** Selects a source line, and moves the cursor to its hottest instruction. */
   #choseLine(file, line) {
     this.#line = { file, line };
     const instructions = this.#listings.instructions();
@@ -358,7 +361,7 @@ class CodePart {
     else this.source.reveal(file, line);
   }
 
-  /** Finds the instructions that a text is in: what they state, lead to, or are of. */
+  /** Finds the instructions of the listing whose text, target or source line contains the search text. */
   #search(redraw = true) {
     const { search, searched } = this.#nodes;
     const word = search.value.toLowerCase();

@@ -1,4 +1,4 @@
-// The machine code of one listing: a row an instruction, with what it cost, jump arrows, and what it leads to.
+// The machine code of one listing: a row per instruction, with its cost, jump arrows, and its target.
 
 import { ARROWS_WIDTH, drawArrows, jumpArrows } from "./arrows.js";
 import { listingRows } from "./code_rows.js";
@@ -8,7 +8,7 @@ import { VirtualRows } from "./virtual_rows.js";
 
 const MACHINE_ROW = 18;
 
-/** The cells of a cost: percent and samples for each event; empty where it cost nothing. */
+/** The cells of a cost: a percentage and a count for each event. Cells are empty if the cost is 0. */
 export function costCells(events, costOf) {
   return events.flatMap((event) => {
     const { part, whole, count } = costOf(event);
@@ -21,7 +21,7 @@ export function costCells(events, costOf) {
   });
 }
 
-/** The pane of the machine code. */
+/** The pane with the machine code. */
 export class MachinePane {
   #list;
   #canvas;
@@ -33,8 +33,8 @@ export class MachinePane {
 
   /**
    * @param {HTMLElement} root
-   * @param {{follow: (at: number) => void, moved: (at: number) => void}} calls follow: a target out of the listing was
-   *   chosen; moved: the cursor is on another instruction
+   * @param {{follow: (at: number) => void, moved: (at: number) => void}} calls follow: called when a target outside
+   *   the listing is chosen; moved: called when the cursor moves to another instruction
    */
   constructor(root, calls) {
     this.calls = calls;
@@ -50,9 +50,10 @@ export class MachinePane {
 
   /**
    * Shows a listing.
-   * @param {object} view {listings, instructions, listing, costs, events: the numbers of those that have columns,
-   *   wholes: by event what percentages are of, weightOf: (cost) => the column that is summed, hotOnly, found: Set|null,
-   *   marked: (at) => whether it is of the source line that is chosen}
+   * @param {object} view {listings, instructions, listing, costs, events: the events that have columns, wholes: for
+   *   each event, the amount that is 100%, weightOf: (cost) => the column to sum, hotOnly: whether to hide
+   *   instructions without samples, found: the Set of instructions that match the search, or null, marked: (at) =>
+   *   whether the instruction belongs to the selected source line}
    */
   show(view) {
     const { listings, instructions, listing, costs, hotOnly, found } = view;
@@ -67,32 +68,32 @@ export class MachinePane {
     const stays = moved === this.#list.cursor;
     this.#list.cursor = moved;
     this.#list.reset(this.#rows.length);
-    // With other lines around it the cursor stays in sight.
+    // If other rows around the cursor are shown now, keep the cursor in view.
     if (!stays && moved >= 0) this.#list.show(moved, true);
   }
 
-  /** The instruction at the cursor; -1: none. */
+  /** The instruction at the cursor; -1 if there is none. */
   get cursor() {
     return this.#rows[this.#list.cursor] ?? -1;
   }
 
-  /** The instructions that are shown, in order. */
+  /** The visible instructions, in order. */
   get shown() {
     return this.#rows.filter((at) => at >= 0);
   }
 
-  /** Puts the cursor on an instruction, which is shown from then on. */
-  moveTo(at, centred = true) {
+  /** Moves the cursor to an instruction, and shows the instruction if it is hidden. */
+  moveTo(at, centered = true) {
     if (!this.#rowOf.has(at)) {
       this.#wanted = at;
       this.show(this.#view);
     }
     if (!this.#rowOf.has(at)) return;
-    this.#list.moveTo(this.#rowOf.get(at), centred);
+    this.#list.moveTo(this.#rowOf.get(at), centered);
     this.calls.moved(at);
   }
 
-  /** Draws again, where only marks changed. */
+  /** Redraws the rows after marks have changed. */
   draw() {
     this.#list.draw();
   }
@@ -130,7 +131,7 @@ export class MachinePane {
     return instructions.file[at] && !isSame ? `:${instructions.line[at]}` : "";
   }
 
-  /** The target of an instruction. */
+  /** The elements for the target of an instruction. */
   #target(at, address) {
     const { listings, instructions, listing } = this.#view;
     const inside = instructions.inside[at];
@@ -162,7 +163,7 @@ export class MachinePane {
     this.calls.moved(this.#rows[row]);
   }
 
-  /** The middle of a gap that was clicked at is shown, with what is around it. */
+  /** Shows the instruction in the middle of a gap that was clicked, and the instructions around it. */
   #open(row) {
     const after = this.#rows[row + 1] ?? -1;
     const left = -1 - this.#rows[row];
@@ -186,7 +187,8 @@ export class MachinePane {
     event.stopPropagation();
   }
 
-  /** From one hot instruction to the next cooler one, or back; from anywhere else to the hottest. */
+  /** Moves to the next cooler hot instruction, or to the next hotter one. From any other instruction, moves to the
+   * hottest. */
   #hot(cooler) {
     const { costs, events, weightOf } = this.#view;
     const weights = weightOf(costs[events[0]]);

@@ -4,22 +4,22 @@ import { element } from "./dom.js";
 import { duration, grouped, percent } from "./format.js";
 import { colorSquare } from "./shades.js";
 
-/** More rows make the page slow, and nobody reads them. */
+/** The number of rows shown. More rows would make the page slow, and nobody reads them. */
 const MOST_CODES = 2000;
 
-/** Listings to choose from. */
+/** A table of listings from which the user chooses one. */
 export class CodeTable {
   #root;
   #chosen;
 
-  /** @param {(listing: number) => void} chosen */
+  /** @param {(listing: number) => void} chosen called with the listing that the user chose */
   constructor(root, chosen) {
     this.#root = root;
     this.#chosen = chosen;
     root.addEventListener("keydown", (event) => this.#key(event));
   }
 
-  /** Shows these listings, what cost most first. */
+  /** Shows these listings, the one with the highest cost first. */
   show({ listings, profile, list, shown, sumOf, withNames }) {
     const sums = new Map(list.map((listing) => [listing, sumOf(listing)]));
     const sorted = [...list].sort((a, b) => sums.get(b).part - sums.get(a).part || a - b).slice(0, MOST_CODES);
@@ -36,9 +36,9 @@ export class CodeTable {
       { head: "no listing", kind: "name", text: (listing) => (whys ? listings.missing[listing] : "") },
     ];
     const cells = columns.map(({ text }) => sorted.map(text));
-    // A column that says nothing is left out.
+    // Leave out columns in which all cells are empty.
     const shownColumns = columns.map((column, at) => ({ ...column, cells: cells[at] })).filter(({ cells }) => cells.some((cell) => cell !== ""));
-    // One stop of the tabulator: arrows go from row to row.
+    // Only one row can be reached with Tab; arrow keys move from row to row.
     const stop = sorted.includes(shown) ? shown : sorted[0];
     const focused = this.#root.contains(document.activeElement);
     const table = element("table", { class: "codes", role: "grid", "aria-label": withNames ? "Code" : "Versions of this function" },
@@ -64,12 +64,12 @@ export class CodeTable {
   }
 }
 
-/** A sort of code in its color. */
+/** The name of a kind of code, with a square in its color. */
 export function swatch(category) {
   return element("span", { class: "swatch" }, colorSquare(category.letter), category.name);
 }
 
-/** A time since the first sample. */
+/** The text for a time relative to the first sample. */
 export function writtenAt(nanoseconds) {
   return nanoseconds < 0 ? `${duration(-nanoseconds)} before` : duration(nanoseconds);
 }

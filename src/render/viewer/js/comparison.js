@@ -1,34 +1,36 @@
-// Two profiles side by side: what of a change is real, by function. Samples are judged by chance; what was measured has
-// no noise, and is compared by amount; of sums whose number of samples isn't known, nothing is said.
+// Compares two profiles by function, and tells which changes are real. Sampled amounts are tested for chance. Exactly
+// measured amounts have no noise and are compared directly. If an input has only sums over an unknown number of
+// samples, changes can't be judged.
 
 import { lastPart } from "./box_actions.js";
 import { functionSums } from "./functions.js";
 import { isSignificant } from "./significance.js";
 
-/** Both sides: {total, count}, how changes are judged, and by what amounts of before are multiplied. */
+/** Two compared sides: {total, count} of each, how changes are judged, and the factor for amounts of the earlier one. */
 export class Comparison {
-  constructor(before, after, { kind, one }, normalise) {
+  constructor(before, after, { kind, one }, normalize) {
     const side = ({ total, count }) => ({ total, count });
     this.selections = { before, after };
     this.before = side(before);
     this.after = side(after);
     this.kind = kind;
     this.one = one;
-    this.scale = normalise && before.total > 0 ? after.total / before.total : 1;
+    this.scale = normalize && before.total > 0 ? after.total / before.total : 1;
   }
 
-  /** True if a change from one {weight, count} to another is shown: it is more than chance, or real, or nobody knows. */
+  /** True if a change between two amounts {weight, count} is shown: it is more than chance, or exact, or can't be
+   * judged. */
   isShown(before, after) {
     return this.kind === "samples" ? this.isSignificant(before, after) : before.weight !== after.weight;
   }
 
-  /** True if the samples before and after differ by more than chance. */
+  /** True if the numbers of samples differ by more than chance. */
   isSignificant(before, after) {
     const [one, other] = this.one;
     return isSignificant(shareOf(before, this.before, one), shareOf(after, this.after, other));
   }
 
-  /** The word for a change; empty if nobody knows. */
+  /** The word for a change; empty if the change can't be judged. */
   wordOf(before, after, delta) {
     if (this.kind === "nothing") return "";
     if (this.kind === "samples" && !this.isSignificant(before, after)) return "noise";
@@ -39,14 +41,14 @@ export class Comparison {
   }
 }
 
-/** The samples of a part and of all; `one` is what one sample weighs, where the user states it. */
+/** The number of samples in a part and in the whole. `one` is the weight of one sample, if the user stated it. */
 function shareOf(part, { total, count }, one) {
   const samples = (weight) => Math.floor(weight / one);
   return one === null ? { part: part.count, whole: count } : { part: samples(part.weight), whole: samples(total) };
 }
 
-/** The functions of both sides, those first whose share changed most, as `report --diff` gives them: [{name, module,
- * before: {weight, count}, after, delta (percentage points), word, number}]. */
+/** The functions of both sides, in the order of `report --diff`: the largest change of share first. Elements: [{name,
+ * module, before: {weight, count}, after, delta (percentage points), word, number}]. */
 export function changedFunctions(page, comparison, byTotal) {
   const { profile } = page,
     groups = page.groups(),
@@ -69,8 +71,8 @@ export function changedFunctions(page, comparison, byTotal) {
   return changes.sort((a, b) => size(b) - size(a) || (a.name < b.name ? -1 : 1));
 }
 
-/** The change of a function: the same one has one identity on both sides. A program may have moved, and the files of JIT
- * code are called after the process: the module is the last part of its path. */
+/** The change of a function. A function has the same key on both sides: name and module without directories, because
+ * a program may have moved and files of JIT code are named after the process. */
 function changeOf(byFunction, { functions, categories }, number) {
   const key = functions.identity[number];
   if (!byFunction.has(key)) {
@@ -87,7 +89,7 @@ function changeOf(byFunction, { functions, categories }, number) {
   return byFunction.get(key);
 }
 
-/** Puts the place behind the names of functions that others are called like. */
+/** Appends the source location to function names that occur several times. */
 function tellApart(changes, { functions }) {
   const alike = new Map();
   for (const { name } of changes) alike.set(name, (alike.get(name) ?? 0) + 1);

@@ -1,5 +1,5 @@
-// Growth and decline since a profile recorded before: the graph of the second profile, colored by what is more and what
-// is less, and the functions that changed by more than chance.
+// Part "Difference": changes since an earlier profile. Shows the flame graph of the later profile, colored by growth
+// and decline, and the functions that changed by more than chance.
 
 import { categoriesOf } from "./box_categories.js";
 import { Comparison, changedFunctions } from "./comparison.js";
@@ -15,7 +15,7 @@ import { foundGroups } from "./search_box.js";
 import { colorSquare } from "./shades.js";
 import { SIGNIFICANT } from "./significance.js";
 
-/** More rows than anybody reads. */
+/** The maximum number of rows in the table. */
 const MOST_ROWS = 400;
 
 const LEGEND = [
@@ -26,12 +26,12 @@ const LEGEND = [
   ["8", "much more, or new"],
 ];
 
-/** What the color for no change stands for. */
+/** What the color for "no change" means, by the kind of evidence. */
 const NO_CHANGE = { samples: "within noise", exact: "the same", nothing: "the same" };
 
 const NONE_CHANGED = { samples: "No function changed by more than sampling noise" };
 
-/** Mounts it. */
+/** Mounts the part in `root`. */
 export function mountDifference(root, page) {
   new DifferencePart(root, page);
 }
@@ -74,17 +74,17 @@ class DifferencePart {
       element("option", { value: "self" }, "Self"),
       element("option", { value: "total" }, "Total"),
     );
-    this.normalise = check(
-      "difference-normalise",
+    this.normalize = check(
+      "difference-normalize",
       "Normalize",
       "Compare percentages, as if both recordings had the same length",
-      store.state.normalise,
-      (normalise) => store.set({ normalise }),
+      store.state.normalize,
+      (normalize) => store.set({ normalize }),
     );
     return element(
       "div",
       { class: "flame-bar", role: "toolbar", "aria-label": "Difference" },
-      this.normalise,
+      this.normalize,
       element("label", {}, "Functions by ", sums),
       check(
         "difference-noise",
@@ -152,7 +152,7 @@ class DifferencePart {
     };
   }
 
-  /** Goes one step back: out of a zoom, a focus, a search. True if there was one. */
+  /** Goes one step back: out of a zoom, a focus or a search. Returns true if there was one. */
   leave() {
     const { view, page: { store } } = this;
     if (view.isZoomed()) {
@@ -164,15 +164,15 @@ class DifferencePart {
     return true;
   }
 
-  /** Both sides, as they are compared. */
+  /** Both sides of the comparison, with the current settings. */
   comparison() {
     const { page } = this,
       { state, profile } = page,
       selection = page.selection(),
       baseline = page.baseline();
-    return this.model.remember("comparison", [selection, baseline, state.normalise], () => {
+    return this.model.remember("comparison", [selection, baseline, state.normalize], () => {
       const event = Math.min(state.event, profile.events.length - 1);
-      return new Comparison(baseline, selection, profile.baseline.evidence[event], state.normalise);
+      return new Comparison(baseline, selection, profile.baseline.evidence[event], state.normalize);
     });
   }
 
@@ -195,7 +195,7 @@ class DifferencePart {
     const wanted = JSON.stringify(state.zoom);
     if (view.picture !== picture || view.wanted !== wanted) view.show(picture, state.zoom);
     view.wanted = wanted;
-    this.normalise.querySelector("input").checked = state.normalise;
+    this.normalize.querySelector("input").checked = state.normalize;
     this.facts.textContent = this.factsOf(comparison, picture);
     root.querySelector('[data-letter="0"]').lastChild.data = NO_CHANGE[comparison.kind];
     this.showTable(comparison);

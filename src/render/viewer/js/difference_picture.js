@@ -2,10 +2,10 @@
 
 import { TreePicture } from "./tree_picture.js";
 
-/** The letters of the colors, from much less to much more. */
+/** The letters of the colors, from the strongest decrease to the strongest increase. */
 const STEP_LETTERS = "432105678";
 
-/** The number of colors for more, and for less. */
+/** The number of colors for increases, and the number of colors for decreases. */
 const STEPS = 4;
 
 export class DifferencePicture extends TreePicture {
@@ -15,12 +15,12 @@ export class DifferencePicture extends TreePicture {
     this.allBefore = comparison.before.total * comparison.scale;
   }
 
-  /** The amount of a node before, as it is compared. */
+  /** A node's amount in the earlier profile, scaled as the comparison requires. */
   amountBefore(node) {
     return this.before.total[node] * this.comparison.scale;
   }
 
-  /** Whether the change of a node is colored. */
+  /** True if the change of a node is colored. */
   isChange(node) {
     const sum = ({ total, count }) => ({ weight: total[node], count: count[node] });
     return this.comparison.isShown(sum(this.before), sum(this.tree));
@@ -31,7 +31,7 @@ export class DifferencePicture extends TreePicture {
     return { amount: this.amountBefore(node), isNoise };
   }
 
-  /** The distance of a color from "no change": from −4 to 4. */
+  /** The color of a node's change, from −4 (much less) to 4 (much more); 0 means "no change". */
   step(node) {
     if (!this.isChange(node)) return 0;
     const before = this.amountBefore(node), after = this.totalOf(node);
@@ -48,7 +48,8 @@ export class DifferencePicture extends TreePicture {
     return [];
   }
 
-  /** The amount of earlier boxes that have no counterpart, though its callers have. */
+  /** The amount of the earlier profile's boxes that have no counterpart in the later one, although their callers
+   * have. */
   gone() {
     const { tree, before } = this;
     let sum = 0;

@@ -1,17 +1,16 @@
-// Part "Doctor": what is wrong with the recording and what to do about it, with the frames that each finding speaks of
-// one click away.
+// Part "Doctor": problems of the recording and how to fix them. Each finding links to the frames that it is about.
 
 import { swatch } from "./code_table.js";
 import { drawingOf, element, scrollsByKeyboard } from "./dom.js";
 import { amount, counted, grouped, percent } from "./format.js";
 
-/** The number of functions that are named for a finding; a click at the first shows all of them. */
+/** The number of functions that a finding lists. Clicking the first one selects all of them in the flame graph. */
 const MOST_FUNCTIONS = 6;
 
-/** A search for more names than that is no longer an address that can be sent to somebody. */
+/** The maximum number of names in a link's search. With more names, the address would be too long to share. */
 const MOST_NAMES = 40;
 
-/** Mounts it. */
+/** Mounts the part in `root`. */
 export function mountDoctor(root, page) {
   const keys = ["part", "event", "weight", "ranges", "tracks", "theme", "mergeTiers"];
   const draw = drawingOf(page, () => root.replaceChildren(...page.pack.json("findings").map((told) => recordingArticle(page, told))));
@@ -60,7 +59,7 @@ function findingItem(page, found, sort) {
       element("p", { class: "shows" }, facts.filter(Boolean).join(", "), " ", ...findingLinks(page, found, frames))));
 }
 
-/** The action of a click. */
+/** The links of a finding, and what clicking them does. */
 function findingLinks(page, found, frames) {
   const { store, profile } = page;
   const made = [];
@@ -90,12 +89,12 @@ function quotedName(name) {
   return name.replace(/[.*+?^${}()|[\]\\/]/g, "\\$&");
 }
 
-/** A name that stands for all that has none: `[libc.so.6]`. */
+/** True for a name that stands for all functions without a name, such as `[libc.so.6]`. */
 function isUnnamed(name) {
   return name.startsWith("[") && name.endsWith("]");
 }
 
-/** The functions of a finding, with the functions on stacks through them, the heaviest first. */
+/** The functions that a finding is about, the heaviest first, each with the weight of the stacks that contain it. */
 function framesOf(page, show) {
   const { profile } = page;
   const { functions, categories } = profile;
@@ -121,7 +120,7 @@ function framesOf(page, show) {
   return found.sort((a, b) => b.weight - a.weight || a.number - b.number);
 }
 
-/** True if a function is in one of the files, or JIT code, and none that threads begin in. */
+/** A test that is true for functions that are in one of the given files or in JIT code, unless threads start in them. */
 function outermostTest({ profile }, show) {
   const { functions, categories } = profile;
   const [files, beginnings] = [new Set(show.files ?? []), new Set(show.beginnings ?? [])];
@@ -129,7 +128,7 @@ function outermostTest({ profile }, show) {
     && (show.any || files.has(functions.module[number]) || (show.jit && categories[functions.category[number]].jit));
 }
 
-/** By group, the samples whose stacks have it outermost of all that is known. */
+/** For each group, the weight of the samples in whose stacks it is the outermost known function. */
 function outermostSums(page) {
   const { nodeParent, nodeFunction, nodeCount, functions, categories } = page.profile;
   const groups = page.groups();

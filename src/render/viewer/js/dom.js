@@ -1,11 +1,9 @@
-// Elements. Names are strangers' text: they only ever become text.
+// Creates elements. Names come from untrusted input, so they are only ever inserted as text.
 
-/**
- * An element with attributes and children. An attribute that begins with "on" is a listener, one that is false or null
- * is left out; a child is an element or a text.
- */
+/** Creates an element with attributes and children. An attribute that begins with "on" is a listener; one that is
+ * false or null is left out. A child is an element or a text. */
 export function element(tag, attributes = {}, ...children) {
-  // The namespace is named: in the document of an SVG file elements have none otherwise.
+  // Name the namespace explicitly: in an SVG document, createElement() would not create HTML elements.
   const made = document.createElementNS("http://www.w3.org/1999/xhtml", tag);
   for (const [name, value] of Object.entries(attributes)) {
     if (value === null || value === undefined || value === false) continue;
@@ -17,10 +15,9 @@ export function element(tag, attributes = {}, ...children) {
   return made;
 }
 
-/**
- * Calls `draw` before the next picture, once, however often it is requested, and before the page is printed, which
- * waits for no picture; `page.painted` counts what was drawn.
- */
+/** Returns a function that schedules a call of `draw` for the next animation frame. However often it is called,
+ * `draw` runs once per frame. `draw` also runs before the page is printed, because printing doesn't wait for a
+ * frame. `page.painted` counts the calls. */
 export function drawingOf(page, draw) {
   let asked = false;
   const ask = () => {
@@ -37,7 +34,7 @@ export function drawingOf(page, draw) {
   return ask;
 }
 
-/** A part that scrolls as a whole is where the keyboard goes. */
+/** Makes an element that scrolls as a whole focusable, so that the keyboard can scroll it. */
 export function scrollsByKeyboard(root) {
   root.tabIndex = 0;
   root.dataset.home = "";
@@ -48,7 +45,7 @@ export function onResize(of, changed) {
   new ResizeObserver(() => changed(of.clientWidth, of.clientHeight)).observe(of);
 }
 
-/** A canvas as sharp as the screen, of that size in pixels of the page: its context, cleared. */
+/** Resizes a canvas to the given size in CSS pixels, at the screen's resolution. Returns its context, cleared. */
 export function sharpened(canvas, width, height) {
   const ratio = devicePixelRatio || 1;
   const [wide, high] = [Math.round(width * ratio), Math.round(height * ratio)];
@@ -64,7 +61,7 @@ export function sharpened(canvas, width, height) {
 
 let colors = null;
 
-/** The value of one of the style's variables, such as `--code-k`; dropped when the theme changes. */
+/** The value of a CSS variable, such as `--code-k`. Cached until the theme changes. */
 export function styleColor(variable) {
   colors ??= new Map();
   if (!colors.has(variable)) {
@@ -73,7 +70,7 @@ export function styleColor(variable) {
   return colors.get(variable);
 }
 
-/** The remembered style is read again. */
+/** Clears the cache of CSS variables. */
 export function forgetColors() {
   colors = null;
 }

@@ -1,18 +1,18 @@
-// The flame graph of an SVG file. What the file holds is told in src/render/flamegraph/data.rs.
+// The flame graph of an SVG file. The format of the data in the file is documented in src/render/flamegraph/data.rs.
 
 import { scaledAmount } from "./format.js";
 import { BoxRows, IDLE, LANE } from "./flame_layout.js";
 import { FlamePicture } from "./flame_picture.js";
 
-/** Boxes narrower than this many pixels are drawn once in it. */
+/** If several boxes within this many pixels are narrower than this, only one of them is drawn. */
 const NARROW_BOX = 0.3;
 const NARROW_IN_CHART = 1;
 
 const LANE_LETTER = "l";
 const IDLE_LETTER = "z";
 
-/** The boxes of the file: [{row, start, end, name, letter, shade, own, shares, before, node}]. Amounts are multiples of
- * the file's unit. */
+/** Reads the boxes from the file: [{row, start, end, name, letter, shade, own, shares, before, node}]. Amounts are
+ * multiples of the file's unit. */
 function readBoxes(svg, isChart) {
   const boxes = [], lanes = [];
   for (const group of svg.querySelectorAll("g[data-b]")) {
@@ -35,17 +35,17 @@ function readBoxes(svg, isChart) {
   return { boxes, lanes };
 }
 
-/** `o30b12`: letters of tiers, each with its amount. */
+/** Parses the shares of tiers, such as `o30b12`: letters, each followed by an amount. */
 function sharesIn(text) {
   return Array.from(text.matchAll(/([a-z])(\d+)/g), ([, letter, amount]) => [letter, Number(amount)]);
 }
 
-/** `30~`: an amount of the earlier profile, and whether the change may be noise. */
+/** Parses the amount in the earlier profile, such as `30~`. A `~` means that the change may be noise. */
 function beforeIn(text) {
   return text === "" ? null : { amount: parseInt(text, 10), isNoise: text.endsWith("~") };
 }
 
-/** The picture of a file. Labels are the numbers of names. */
+/** A picture with the boxes of a file. Labels are indices of names. */
 export class FilePicture extends FlamePicture {
   constructor(svg) {
     super();
@@ -58,7 +58,7 @@ export class FilePicture extends FlamePicture {
     for (const box of this.boxes) this.rows[box.row].push(box);
   }
 
-  /** The box of a node; of idle times, which have no own nodes, none. */
+  /** The box of a node; undefined for idle times, which have no node of their own. */
   boxOf(node) {
     return node <= LANE ? this.lanes[LANE - node] : this.boxes[node - (this.facts.chart ? 1 : 0)];
   }
@@ -82,7 +82,7 @@ export class FilePicture extends FlamePicture {
     return [node];
   }
 
-  /** The stretch of a node; the whole for none. */
+  /** The range that zooming to a node shows; the whole picture without a node. */
   viewOf([node = 0]) {
     const box = node === 0 ? null : this.boxOf(node);
     const isWhole = !box || box.start === box.end || (!this.facts.chart && box.end - box.start === this.all);
@@ -147,28 +147,28 @@ export class FilePicture extends FlamePicture {
     return `${this.amountText(end - start)} from ${this.amountText(start)}`;
   }
 
-  /** Marks the functions whose names match; null: none. Returns what was found: {count of functions, weight of the stacks
-   * with one of them, whole}. */
+  /** Marks the functions whose names match; null removes the marks. Returns {count: number of matching functions,
+   * weight: of the stacks that contain one, whole: the total weight}. */
   search(matches) {
     this.found = matches ? this.names.map(matches) : null;
     const functions = new Set();
     let [weight, busy, foundTo, busyTo, last] = [0, 0, 0, 0, 0];
     for (const { node, name, start, end } of this.boxes) {
-      // A thread of a chart begins anew.
+      // In a chart, each thread starts at the left again.
       if (start < last || node <= LANE) [foundTo, busyTo] = [0, 0];
       last = start;
       if (node <= LANE) continue;
       if (start >= busyTo) [busy, busyTo] = [busy + end - start, end];
       if (!this.isFound(node)) continue;
       functions.add(name);
-      // A box inside of one that was found already counts once.
+      // A box on top of a matching box has been counted already.
       if (start >= foundTo) [weight, foundTo] = [weight + end - start, end];
     }
     return { count: functions.size, weight, whole: this.facts.chart ? busy : this.all };
   }
 }
 
-/** The first box of a row that ends behind a place. */
+/** The index of the first box in a row that ends after this place. */
 function firstBehind(row, place) {
   let [low, high] = [0, row.length];
   while (low < high) {

@@ -1,4 +1,4 @@
-// The flame graph: what is chosen of it, its legend, and the graph, or the two of a sandwich.
+// Part "Flame graph": its controls, its legend, and the graph itself, or the two graphs of a sandwich view.
 
 import { boxActions, copy, lastPart } from "./box_actions.js";
 import { isLost } from "./focus.js";
@@ -11,7 +11,7 @@ import { openMenu } from "./menu.js";
 import { foundGroups } from "./search_box.js";
 import { colorSquare } from "./shades.js";
 
-/** Why a graph has no boxes. */
+/** The text that says why a graph has no boxes. */
 export function whyEmpty(page) {
   const { state } = page;
   if (!(page.selection().total > 0)) return "No samples in the selected time and threads.";
@@ -19,7 +19,7 @@ export function whyEmpty(page) {
   return "Everything is hidden. Use the buttons above to show it again.";
 }
 
-/** Mounts it. */
+/** Mounts the part in `root`. */
 export function mountFlame(root, page) {
   new FlamePart(root, page);
 }
@@ -48,7 +48,8 @@ class FlamePart {
 
   toolbar() {
     const { store } = this.page;
-    // A path from the root is none from the end of a stack, and the other way round.
+    // A zoom is a path from the root. It means nothing in a tree that starts from the innermost functions, or vice
+    // versa.
     const isTurned = (value) => (value === "bottomup") !== (store.state.direction === "bottomup");
     const choice = (id, key, label, options) => {
       const changes = (value) => ({ [key]: value, ...(key === "direction" && isTurned(value) && { zoom: [] }) });
@@ -121,7 +122,7 @@ class FlamePart {
     };
   }
 
-  /** Goes one step back: out of a zoom, a sandwich, a focus, a search. True if there was one. */
+  /** Goes one step back: out of a zoom, a sandwich view, a focus or a search. Returns true if there was one. */
   leave() {
     const { store } = this.page;
     if (this.shownViews().some((view) => view.isZoomed())) this.resetZoom();
@@ -132,7 +133,7 @@ class FlamePart {
     return true;
   }
 
-  /** Escape leads back from the part's buttons, too. */
+  /** Escape also goes back if a button of this part has the focus. */
   key(event) {
     if (event.key === "Escape" && !event.defaultPrevented && this.leave()) event.preventDefault();
   }
@@ -150,7 +151,8 @@ class FlamePart {
     this.page.store.set({ zoom: [], span: [] });
   }
 
-  /** The visible tree, or of a sandwich the callees; calls in order of time are merged. */
+  /** Copies the visible tree as folded stacks. In a sandwich view, copies the callees. In time order, copies the
+   * merged tree. */
   copyTree() {
     const view = this.shownViews().at(-1),
       isMerged = !view.picture.lanes;
@@ -182,7 +184,8 @@ class FlamePart {
       this.showPicture(this.views.whole, model.wholePicture(), state.zoom, state.span);
     }
     if (!takesFocus) return;
-    // The keyboard goes on in the graph that took the place of the other: at the function, or where it was before.
+    // Keep the keyboard in the graph that replaced the previous one: at the function of the sandwich view, or where the
+    // cursor was before.
     const view = this.shownViews().at(-1);
     if (isSandwich) view.pointToFirst();
     view.scroll.focus({ preventScroll: true });
@@ -205,7 +208,7 @@ class FlamePart {
     this.direction.disabled = state.sandwich !== null;
   }
 
-  /** Hidden and isolated functions, each with a button that ends it. */
+  /** Shows a button for each hidden or isolated function. Clicking the button undoes that. */
   showKept(state) {
     const { profile, store } = this.page,
       names = profile.functions.name;

@@ -1,15 +1,12 @@
-// The places of a call tree's boxes: pure arithmetic, no page.
-//
-// Places are amounts (of the tree's weight, or of time), not pixels: a zoom is a range of them. Boxes too narrow to be
-// seen are left out with all that is below them; their places stay free, so that a box has one place in every zoom.
+// Computes where the boxes of a call tree are, without any drawing.
 
-/** The number in a box instead of a node of the tree: nothing ran. */
+/** In place of a node number: a time during which the thread was idle. */
 export const IDLE = -1;
 
-/** The names of lanes are boxes of their own: `LANE − the lane's number`. */
+/** Boxes with the name of a lane have the number `LANE − index of the lane`. */
 export const LANE = -2;
 
-/** Boxes by row, from left to right in each. */
+/** Boxes, row by row and from left to right. */
 export class BoxRows {
   constructor() {
     this.first = [0];
@@ -37,7 +34,7 @@ export class BoxRows {
     this.first.push(this.node.length);
   }
 
-  /** Leaves the first row out. */
+  /** Removes the first row. */
   dropFirstRow() {
     const gone = this.first[1] ?? 0;
     for (const column of [this.node, this.start, this.end]) column.splice(0, gone);
@@ -45,7 +42,7 @@ export class BoxRows {
     if (this.first.length === 0) this.first = [0];
   }
 
-  /** The box of a row at a place, or the nearest within `slack` of it; −1 if absent. */
+  /** The box of a row at a place, or the nearest box within `slack`; −1 if there is none. */
   at(row, place, slack) {
     if (row < 0 || row >= this.rows) return -1;
     let [low, high] = [this.first[row], this.first[row + 1]];
@@ -70,7 +67,7 @@ export class BoxRows {
     return low;
   }
 
-  /** The box of a row that has a node; −1 if absent. */
+  /** The box of this node in a row; −1 if there is none. */
   find(row, node) {
     if (row < 0 || row >= this.rows) return -1;
     for (let box = this.first[row]; box < this.first[row + 1]; box++) if (this.node[box] === node) return box;
@@ -78,7 +75,8 @@ export class BoxRows {
   }
 }
 
-/** The boxes of a tree in the range `view` ({start, end}) that weigh at least `narrowest`, that of `root` in row 0. */
+/** Lays out the boxes of a tree that are in the range `view` ({start, end}) and weigh at least `narrowest`. The box
+ * of `root` is in row 0. */
 export function layoutTree(tree, view, narrowest, root = 0) {
   const boxes = new BoxRows();
   if (!(tree.total[root] > 0)) return boxes;
@@ -104,7 +102,7 @@ function layoutChildren(tree, node, from, view, narrowest, boxes) {
   }
 }
 
-/** The start of a tree's node. */
+/** The place where the box of a node starts. */
 export function startOfNode(tree, node) {
   let start = 0;
   for (let at = node; at > 0; at = tree.parent[at]) {
@@ -113,14 +111,14 @@ export function startOfNode(tree, node) {
   return start;
 }
 
-/** The groups of functions from the root's child to a node. */
+/** The groups of the nodes on the path from the root's child to a node. */
 export function pathOfNode(tree, node) {
   const path = [];
   for (let at = node; at > 0; at = tree.parent[at]) path.push(tree.group[at]);
   return path.reverse();
 }
 
-/** The node that a path of groups leads to, as far as the tree has it. */
+/** Follows a path of groups from the root as far as the tree has it, and returns the last node. */
 export function nodeOfPath(tree, path) {
   let node = 0;
   for (const wanted of path) {

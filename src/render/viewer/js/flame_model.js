@@ -1,4 +1,5 @@
-// The pictures that the flame graph makes of the page's model, made anew only when what they are made of has changed.
+// Makes the flame graph's pictures from the page's data. Pictures are cached until the data that they depend on
+// changes.
 
 import { categoriesOf, ownByCategory } from "./box_categories.js";
 import { Latest } from "./latest.js";
@@ -7,7 +8,7 @@ import { shownTime, timeClock } from "./time_axis.js";
 import { timeLanes } from "./time_lanes.js";
 import { GroupLooks, LanesPicture, TreePicture } from "./tree_picture.js";
 
-/** Pictures, and what is reported beside them. */
+/** The current pictures, and the sums that are shown next to them. */
 export class FlameModel {
   #latest = new Map();
 
@@ -25,17 +26,17 @@ export class FlameModel {
     return this.remember("looks", [groups], () => new GroupLooks(this.page.profile, groups));
   }
 
-  /** The group of the function that all parts show; −1: none. */
+  /** The group of the selected function; −1 if none is selected. */
   selectedGroup() {
     const { selected } = this.page.state;
     return selected === null ? -1 : (this.page.groups().of[selected] ?? -1);
   }
 
-  /** The picture of everything; merged in any case if asked for so. */
+  /** The picture of all stacks. If `isMerged`, equal stacks are merged even if the user chose time order. */
   wholePicture(isMerged = false) {
     const { direction, order } = this.page.state, endsFirst = direction === "bottomup";
     if (order === "time" && !endsFirst && !isMerged) return this.lanesPicture();
-    // Bottom-up graphs stand as `jitgraft flamegraph --reverse` draws them: what ran is at the bottom.
+    // As in `jitgraft flamegraph --reverse`, the innermost functions of a bottom-up graph are at the bottom.
     const upward = direction !== "icicle";
     return this.treePicture("whole", this.page.tree(endsFirst ? "bottomup" : "calls"), { upward, endsFirst });
   }
@@ -72,7 +73,7 @@ export class FlameModel {
     });
   }
 
-  /** Callers above a function, and what it called below it. */
+  /** The pictures of a sandwich view: the callers of a function, and its callees. */
   sandwichPictures() {
     const { callers, callees } = this.page.sandwich(), rootOf = (tree) => Math.min(1, tree.length - 1);
     return {
@@ -81,7 +82,7 @@ export class FlameModel {
     };
   }
 
-  /** By category, what ran itself in the stacks that are shown; what is hidden counts for its caller. */
+  /** The self weight of the visible stacks by category. Self weight of hidden functions counts for their callers. */
   ownByCategory() {
     const { page } = this,
       tree = page.tree("calls"),

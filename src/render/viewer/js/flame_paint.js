@@ -1,26 +1,26 @@
-// Draws the boxes of a flame graph, and what is pointed at over them.
+// Draws the boxes of a flame graph, and highlights the box under the pointer or cursor.
 
 import { sharpened, styleColor } from "./dom.js";
 import { LANE } from "./flame_layout.js";
 import { LabelFitter } from "./labels.js";
 import { currentShades, inkOn } from "./shades.js";
 
-/** From row to row, and the size of letters, in pixels, as in the flame graphs of the command line; the end of names that
- * is cut. `below`: what is kept free below the boxes. */
+/** Dimensions and font of a graph, in pixels, as in the command line's flame graphs. `row`: height of a row;
+ * `cutsStart`: whether long names are cut at the start instead of the end; `below`: free space below the boxes. */
 export const FLAME_LOOK = { row: 16, font: 12, family: "Verdana, 'DejaVu Sans', sans-serif", cutsStart: false, below: 0 };
 
-/** Left and right of the boxes. */
+/** The space on the left and right of the boxes, in pixels. */
 export const MARGIN = 8;
 
 const FITTERS = new WeakMap();
 
-/** The fitter of a view's letters. */
+/** The label fitter for a view's font. */
 function fitterOf({ look }, pen) {
   if (!FITTERS.has(look)) FITTERS.set(look, new LabelFitter((text) => pen.measureText(text).width, look.cutsStart));
   return FITTERS.get(look);
 }
 
-/** Draws all boxes of a view that are in its window. */
+/** Draws all boxes of a view that are visible in its window. */
 export function paintBoxes(view) {
   const { boxes, picture, look } = view;
   const pen = sharpened(view.canvas, view.outerWidth, view.height);
@@ -78,8 +78,8 @@ function paintBox(brush, picture, box, top) {
   pen.fillText(text, left + 3, top + height / 2 + 0.5);
 }
 
-/** A box narrower than a pixel fills one, if the box before does not: of thousands in a row only some can be seen. A
- * found box is always visible. */
+/** Draws a box that is narrower than a pixel. It fills a pixel column, unless the box before it in the same row did.
+ * A box that matches the search is always drawn. */
 function paintNarrow(brush, picture, node, column, top) {
   const isFound = picture.isFound(node);
   if (column === brush.column && !isFound) return;
@@ -90,7 +90,8 @@ function paintNarrow(brush, picture, node, column, top) {
   brush.pen.fillRect(column, top, 1, brush.view.look.row - 1);
 }
 
-/** Colors are texts that the canvas parses: only new ones are configured to it. */
+/** Sets the fill color. Setting it on the canvas is slow, because the canvas parses the color, so this is skipped if
+ * the color is the same. */
 function setFill(brush, color) {
   if (brush.fill !== color) brush.pen.fillStyle = brush.fill = color;
 }
@@ -114,7 +115,7 @@ function outline(pen, color, width, left, top, boxWidth, boxHeight) {
   pen.strokeRect(left + width / 2, top + width / 2, Math.max(boxWidth - width, 0.5), boxHeight - width);
 }
 
-/** Makes everything paler but a box, its callers and what is below it. `isFocused`: keys point at it. */
+/** Dims everything except for a box, its callers and its callees. `isFocused`: the box is at the keyboard cursor. */
 export function paintVeil(view, box, isFocused) {
   const { boxes } = view;
   const pen = sharpened(view.veil, view.outerWidth, view.height);
@@ -143,7 +144,7 @@ export function paintVeil(view, box, isFocused) {
   );
 }
 
-/** Behind the last row that may hold what a box called: the lane of the next thread is not below it. */
+/** The end (exclusive) of the rows that may contain callees of a box. The lane of the next thread ends them. */
 function lastRowBelow(boxes, row) {
   let last = row + 1;
   while (last < boxes.rows && !(boxes.node[boxes.first[last]] <= LANE)) last++;

@@ -1,10 +1,10 @@
-// What a flame graph shows, whatever it is made of: the colors of boxes, and the text about each of them. A picture is
-// made of the page's profile (`tree_picture.js`) or of an SVG file (`file_picture.js`); `flame_view.js` shows it.
+// What a flame graph shows: the colors of boxes, and the text about each. Subclasses make pictures of the page's
+// profile (`tree_picture.js`) or of an SVG file (`file_picture.js`); `flame_view.js` displays them.
 
 import { amount, percent, relativeChange } from "./format.js";
 import { IDLE, LANE } from "./flame_layout.js";
 
-/** Zoomed functions are named in the text about other boxes, with at most so many letters. */
+/** The maximum length of the zoomed function's name in the text about other boxes, in letters. */
 const MOST_LETTERS_OF_ZOOMED = 60;
 
 /**
@@ -18,9 +18,9 @@ const MOST_LETTERS_OF_ZOOMED = 60;
  */
 export class FlamePicture {
   constructor() {
-    /** By label, whether it was searched for; null: nothing is. */
+    /** For each label, whether it matches the search; null if nothing is searched for. */
     this.found = null;
-    /** The label that all parts of the page show; −1: none. */
+    /** The label of the function that is selected on the page; −1 if none is. */
     this.selected = -1;
   }
 
@@ -32,38 +32,38 @@ export class FlamePicture {
     return node > 0 && this.labelOf(node) === this.selected;
   }
 
-  /** {fill, ink}; null for boxes without a color. */
+  /** The colors of a box: {fill, ink}; null if the box has no color. */
   colorOf(node, shades) {
     if (node <= LANE) return null;
     return node === IDLE ? shades.of("z", 0) : shades.of(...this.swatchOf(node));
   }
 
-  /** [[letter of a color, weight]] of a function that ran in several tiers, the heaviest first; else empty. */
+  /** For a function that ran in several tiers: [[letter of a color, weight]], the heaviest first; otherwise empty. */
   sharesOf() {
     return [];
   }
 
-  /** What ran in the function of a box itself; null if the box doesn't tell. */
+  /** The self weight of a box's function; null if the box doesn't tell. */
   ownOf() {
     return null;
   }
 
-  /** In a picture that compares: {amount, isNoise} of the earlier profile. */
+  /** In a comparison: {amount, isNoise} of the earlier profile; otherwise null. */
   beforeOf() {
     return null;
   }
 
-  /** Lines about where the function is from. */
+  /** Lines of text that tell where the function is defined. */
   whereOf() {
     return [];
   }
 
-  /** The kind of code with the color of this letter; empty if the color isn't one of code. */
+  /** The kind of code that has the color of this letter; empty if the color doesn't stand for a kind of code. */
   kindOf() {
     return "";
   }
 
-  /** How the name of a box is introduced. */
+  /** The first line of the text about a box. */
   titleOf(node) {
     return this.nameOf(node);
   }
@@ -72,7 +72,7 @@ export class FlamePicture {
     return amount(value, this.unit);
   }
 
-  /** The text about a box, in lines, the name first. `zoomed` is the node that is zoomed to. */
+  /** The text about a box, as lines; the name comes first. `zoomed` is the node that the view is zoomed to. */
   tell(node, zoomed, start, end) {
     if (node <= LANE) return [this.nameOf(node), "thread"];
     const lines = [this.titleOf(node), ...this.whereOf(node), this.amountsOf(node, zoomed, start, end)];

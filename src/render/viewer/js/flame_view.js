@@ -1,22 +1,23 @@
-// A flame graph on the page: a canvas as large as its window, whatever the graph's height; only what is in view is
-// drawn. Pointing, zooming and all keys of one graph are here; what a picture shows is `flame_picture.js`.
+// Displays a flame graph: a canvas that is as large as its window, on which only the visible part of the graph is
+// drawn. Handles the pointer, zooming and the keyboard. What the boxes show is up to the picture (`flame_picture.js`).
 
 import { element, onResize, drawingOf } from "./dom.js";
 import { BoxRows, LANE } from "./flame_layout.js";
 import { FLAME_LOOK, MARGIN, paintBoxes, paintVeil } from "./flame_paint.js";
 
-/** Keys that move from box to box: [rows up, neighbors to the right]. */
+/** Keys that move from box to box: [rows up, boxes to the right]. */
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
 
-/** Keys that move the range in view, by this part of it. */
+/** Keys that move the visible range, by this fraction of its length. */
 const SHIFTS = { a: -0.2, d: 0.2 };
 
-/** A box that a search leads to is at least so many pixels wide. */
+/** If a search leads to a box, the view is zoomed until the box is at least this many pixels wide. */
 const SEEN_PIXELS = 4;
 
-/** One graph. The actions of its handlers, each given the view first: zoom({node, start, end, path}), menu({node, box,
- * x, y}), and key(event, node) and escape(), which show whether there was anything to do; painted(); pointed(box), when
- * another box is pointed at (−1: none); empty(), why there are no boxes. What is left out does nothing. */
+/** One graph. `handlers` are called with the view as their first argument: zoom({node, start, end, path});
+ * menu({node, box, x, y}); key(event, node) and escape(), which return whether they did anything; painted();
+ * pointed(box), when another box is pointed at (−1: none); empty(), which returns why there are no boxes. All of
+ * them are optional. */
 export class FlameView {
   constructor(page, id, label, handlers, look = FLAME_LOOK) {
     Object.assign(this, { page, handlers, label, look });
@@ -24,7 +25,7 @@ export class FlameView {
     this.boxes = new BoxRows();
     this.hovered = -1;
     this.cursor = null;
-    /** Whether the search stands at the cursor's box: it is marked, wherever the focus is. */
+    /** True if the last search step led to the box at the cursor. The box is then highlighted even without the focus. */
     this.isWalked = false;
     this.view = { start: 0, end: 0 };
     this.zoomed = 0;
@@ -68,13 +69,14 @@ export class FlameView {
     this.root = element("div", { class: "flame-view" }, this.scroll, this.canvas, this.veil, this.empty, this.told, this.tip);
   }
 
-  /** With the keyboard there is always a box that keys point at. */
+  /** Called when the graph gets the focus. Keyboard users always have a box at the cursor. */
   focused() {
     if (this.cursorBox() < 0 && this.boxes.length > 0 && this.scroll.matches(":focus-visible")) this.pointTo(0);
     this.point();
   }
 
-  /** Shows a picture, zoomed to a path of functions or a stretch of time. A box that was pointed at by keys stays so if it is still there. */
+  /** Shows a picture, zoomed to a path of functions or to a range of time. The cursor stays at its box if the picture
+   * still has the box. */
   show(picture, path, span = []) {
     this.isAtEdge = this.picture?.upward !== picture.upward;
     this.picture = picture;
@@ -89,18 +91,18 @@ export class FlameView {
     this.draw();
   }
 
-  /** True if less than everything is in view. */
+  /** True if only a part of the picture is in view. */
   isZoomed() {
     const { whole } = this.picture ?? { whole: this.view };
     return this.view.start > whole.start || this.view.end < whole.end;
   }
 
-  /** Reports a reader who does not see the page. */
+  /** Announces a text to screen readers. */
   say(text) {
     this.told.textContent = text;
   }
 
-  /** Reads the window's size, which is slow: once a picture. */
+  /** Reads the size of the window. Called only once per frame, because it is slow. */
   measure() {
     const { clientWidth, clientHeight } = this.scroll;
     Object.assign(this, { outerWidth: clientWidth, height: clientHeight, ...this.placeOfTime(clientWidth) });
@@ -108,14 +110,14 @@ export class FlameView {
     return clientWidth > 0;
   }
 
-  /** Where places of the picture are drawn: what shows time stands below the lanes, at the same times. */
+  /** Where the picture is drawn horizontally. A picture over time is aligned with the lanes of the timeline. */
   placeOfTime(clientWidth) {
     const { lanes } = this.page;
     if (!this.picture.timeUnit || !lanes) return { left: MARGIN, width: Math.max(clientWidth - 2 * MARGIN, 1) };
     return { left: lanes.left - this.scroll.getBoundingClientRect().left, width: lanes.width };
   }
 
-  /** Places the boxes, if that has not been done, and finds where the window is scrolled to. */
+  /** Lays out the boxes unless this has already been done, and reads the scroll position. */
   layOut() {
     const { picture, view, width } = this,
       key = [view.start, view.end, width].join();
@@ -132,24 +134,24 @@ export class FlameView {
   growTo(height) {
     if (this.contentHeight === height) return;
     this.spacer.style.height = `${height}px`;
-    // The boxes on the ground stay where they are.
+    // Keep the boxes at the bottom where they are.
     if (this.picture.upward && this.contentHeight) this.scroll.scrollTop += height - this.contentHeight;
     this.contentHeight = height;
   }
 
-  /** The upper edge of a row. */
+  /** The upper edge of a row, in pixels. */
   topOf(row) {
     const height = this.look.row;
     if (!this.picture.upward) return MARGIN + row * height - this.scrolled;
     return Math.max(0, this.height - this.contentHeight) + MARGIN + (this.boxes.rows - 1 - row) * height - this.scrolled;
   }
 
-  /** The position of a place of the picture, in pixels from the left. */
+  /** Converts a place in the picture to pixels from the left edge. */
   leftOf(place) {
     return this.left + (place - this.view.start) * this.scale;
   }
 
-  /** The middle of the widest box of a name, in pixels of the window; null if none is drawn. */
+  /** The middle of the widest visible box with this name, in pixels of the window; null if there is none. */
   placeOf(name) {
     const { node, start, end } = this.boxes;
     let box = -1;
@@ -179,7 +181,7 @@ export class FlameView {
     paintVeil(this, isFocused ? this.cursorBox() : this.hovered, isFocused);
   }
 
-  /** The box that keys point at; −1 if it is not drawn. */
+  /** The box at the keyboard cursor; −1 if the box isn't in the layout. */
   cursorBox() {
     if (!this.cursor) return -1;
     const { row, place, node } = this.cursor;
@@ -235,7 +237,7 @@ export class FlameView {
     this.enter(box);
   }
 
-  /** Zooms to a box, and gives the other parts of its function. */
+  /** Zooms to a box, and passes the path of its functions to the rest of the page. */
   enter(box) {
     const { node, start, end } = this.boxes;
     if (node[box] <= LANE) return;
@@ -271,7 +273,7 @@ export class FlameView {
     this.handlers.menu(this, { node: this.boxes.node[box], box, x, y });
   }
 
-  /** With Ctrl the range in view grows or shrinks about the pointer, with Shift it moves. */
+  /** With Ctrl, zooms around the pointer; with Shift, moves the visible range. */
   wheel(event) {
     const { picture, view } = this,
       range = view.end - view.start;
@@ -288,7 +290,7 @@ export class FlameView {
     event.preventDefault();
   }
 
-  /** The range in view times `factor`, with `place` where it is. */
+  /** Multiplies the length of the visible range by `factor`. `place` stays at the same position. */
   widen(place, factor) {
     const { start, end } = this.view,
       { whole } = this.picture;
@@ -321,7 +323,8 @@ export class FlameView {
     event.preventDefault();
   }
 
-  /** True if the key was for the box that is pointed at, or for the range in view. */
+  /** Handles a key that applies to the box at the cursor or to the visible range. Returns true if there is an action
+   * for the key. */
   keyOfBox(event, plain) {
     const box = this.cursorBox(),
       middle = box < 0 ? (this.view.start + this.view.end) / 2 : this.cursor.place;
@@ -347,7 +350,7 @@ export class FlameView {
     );
   }
 
-  /** Which of the boxes that were searched for the cursor is at; −1: none. */
+  /** The index of the search match at the cursor; −1 if there is none. */
   walkedPlace() {
     const { cursor } = this;
     if (!cursor) return -1;
@@ -355,7 +358,7 @@ export class FlameView {
       node === cursor.node && row === cursor.row && start <= cursor.place && cursor.place <= end);
   }
 
-  /** Goes to one of the boxes that were searched for. One that is not in view, or too narrow to be seen, is zoomed to. */
+  /** Moves the cursor to a search match. Zooms if the match is out of view or too narrow to be seen. */
   walkTo(at) {
     const { node, row, start, end } = this.picture.foundPlaces(this.boxes)[at], { view } = this;
     const isInView = start < view.end && end > view.start;
@@ -376,7 +379,7 @@ export class FlameView {
     if (this.boxes.length > 0) this.pointTo(0);
   }
 
-  /** True if something was pointed at. */
+  /** Removes the cursor. Returns true if there was one. */
   pointToNothing() {
     const was = this.cursor !== null;
     this.cursor = null;
@@ -384,7 +387,8 @@ export class FlameView {
     return was;
   }
 
-  /** Moves to the caller or the first callee (`down`), or to a neighbor (`right`). */
+  /** Moves the cursor to the caller (`down` −1) or to the heaviest callee (`down` 1), or to a neighboring box
+   * (`right`). */
   step(down, right) {
     const box = this.cursorBox();
     if (box < 0) return this.pointToFirst();
@@ -399,7 +403,7 @@ export class FlameView {
     this.reveal(row + (right === 0 ? down : 0));
   }
 
-  /** The heaviest box of a row that is below another one. */
+  /** The heaviest box of a row that lies within the range of another box. */
   firstBelow(box, row) {
     const { boxes } = this;
     if (row >= boxes.rows) return -1;
@@ -418,8 +422,8 @@ export class FlameView {
   }
 }
 
-/** Goes to the next box that is searched for in several graphs (`step` 1), or to the one before (−1): {what, at, count},
- * counted from 1; null if there is none. */
+/** Moves to the next search match (`step` 1) or the previous one (−1) in several graphs. Returns {what, at, count},
+ * where `at` counts from 1; null if there are no matches. */
 export function walkViews(views, step) {
   const counts = views.map((view) => view.picture?.foundPlaces(view.boxes).length ?? 0);
   const all = counts.reduce((sum, count) => sum + count, 0), at = views.findIndex((view) => view.isWalked);
@@ -437,7 +441,7 @@ export function walkViews(views, step) {
   return { what: "box", at: wanted + 1, count: all };
 }
 
-/** Puts a tooltip beside the pointer, inside of the window. */
+/** Places a tooltip next to the pointer, inside the window. */
 function placeBeside(tip, x, y) {
   const { offsetWidth: width, offsetHeight: height } = tip;
   tip.style.left = `${Math.max(4, Math.min(x + 14, innerWidth - width - 8))}px`;

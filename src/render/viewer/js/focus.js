@@ -1,13 +1,14 @@
-// The keyboard's place: when the element that has the focus is hidden, disabled or removed, the browser gives the focus to
-// nobody, and the next key goes nowhere. It goes to the main element of the part instead: one with `data-home`.
+// Keeps the keyboard focus from getting lost. When the focused element is hidden, disabled or removed, the browser
+// focuses nothing, and the next key has no effect. The focus then goes to the part's main element, which has the
+// attribute `data-home`.
 
-/** True if an element cannot have the focus. */
+/** True if an element can't have the focus. */
 export function isLost(element) {
   if (!element || element === document.body || !element.isConnected || element.disabled) return true;
   return !element.checkVisibility();
 }
 
-/** Gives a lost focus to the part where it was, from now on. */
+/** From now on, moves a lost focus to the main element of the part in which it was. */
 export function keepFocus(root) {
   let [last, part, isAsked] = [null, null, false];
   addEventListener("focusin", ({ target }) => {
@@ -15,7 +16,7 @@ export function keepFocus(root) {
   });
   const check = () => {
     isAsked = false;
-    // What can still have the focus was left by a click on something else.
+    // If the previous element can still have the focus, the user has clicked elsewhere.
     if (last === null || !isLost(document.activeElement) || !isLost(last)) return;
     last = null;
     homeOf(part)?.focus({ preventScroll: true });
@@ -23,13 +24,13 @@ export function keepFocus(root) {
   const watcher = new MutationObserver(() => {
     if (isAsked) return;
     isAsked = true;
-    // Elements that were just disabled lose the focus with the next picture.
+    // Elements that were just disabled lose the focus in the next frame.
     requestAnimationFrame(() => requestAnimationFrame(check));
   });
   watcher.observe(root, { subtree: true, childList: true, attributes: true, attributeFilter: ["hidden", "disabled"] });
 }
 
-/** The main element of a part, or of the part that is shown. */
+/** The main element of a part, or of the visible part. */
 function homeOf(part) {
   const parts = [part, document.querySelector("[role=tabpanel]:not([hidden])")];
   const homes = parts.filter(Boolean).flatMap((part) => [part, ...part.querySelectorAll("[data-home]")]);

@@ -6,7 +6,7 @@ const TIMES = [[1e9, "s"], [1e6, "ms"], [1e3, "µs"], [1, "ns"]];
 const BYTES = [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [1024, "KiB"], [1, "bytes"]];
 const LARGE = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]];
 
-/** Numbers that are written with all their digits: larger ones get a letter (`12.3 M`). */
+/** Smaller numbers are written with all their digits; larger ones with a letter (`12.3 M`). */
 const MOST_IN_FULL = 10_000;
 
 /** A whole number with thousands separators. */
@@ -38,8 +38,8 @@ export function amount(value, unit) {
   return unit === "nanoseconds" ? duration(value) : `${grouped(value)} ${unit}`;
 }
 
-/** An amount on one of the scales of SVG files: "time", "bytes", or else numbers of `name`, of which "large" ones are
- * rounded. */
+/** An amount in one of the scales of SVG files: "time", "bytes", or a count with the unit `name`, which is rounded if
+ * the scale is "large". */
 export function scaledAmount(value, scale, name) {
   if (scale === "time") return duration(value);
   if (scale === "bytes") return byteCount(value);
@@ -63,7 +63,7 @@ export function counted(number, thing) {
   return `${grouped(number)} ${thing}${number === 1 ? "" : "s"}`;
 }
 
-/** What a search found: `3 matches · 29.90%`. `part` is the weight of the stacks with a match. */
+/** The text for a search result: `3 matches · 29.90%`. `part` is the weight of the stacks with a match. */
 export function matchesText(count, part, whole) {
   if (count === 0) return "no matches";
   return `${grouped(count)} ${count === 1 ? "match" : "matches"} · ${percent(part, whole)}`;

@@ -1,4 +1,4 @@
-// Part "JIT over time": what was compiled when, by tier; functions that were compiled again and again; how much ran
+// Part "JIT over time": what was compiled when, by tier; which functions were compiled repeatedly; and how much ran
 // before it was compiled.
 
 import { swatch, writtenAt } from "./code_table.js";
@@ -11,13 +11,13 @@ import { onlyRecording } from "./recordings.js";
 import { shownTime, timeClock } from "./time_axis.js";
 import { TimeBars } from "./time_bars.js";
 
-/** The keys that change the view. */
+/** The keys of the state that change what this part shows. */
 const JIT_KEYS = ["part", "event", "weight", "ranges", "tracks", "theme", "timeView", "timeRows"];
 
 /** The number of functions in the table. */
 const JIT_ROWS = 200;
 
-/** Mounts it. */
+/** Mounts the part in `root`. */
 export function mountJitTime(root, page) {
   const part = new JitPart(root, page);
   const draw = drawingOf(page, () => part.draw());
@@ -94,7 +94,7 @@ class JitPart {
     this.#functions(isIn);
   }
 
-  /** The axis of all charts: the lanes' above; without samples' times, that of compilations. */
+  /** The time axis of all charts: that of the lanes above or, if samples have no times, that of the compilations. */
   #axis() {
     if (this.#length !== null) {
       const [from, to] = shownTime(this.#page.state, this.#length);
@@ -116,7 +116,7 @@ class JitPart {
       : `Compile times are unknown; ${counted(about.untimed.reduce((sum, { codes }) => sum + codes, 0), "piece")} of code in total.`;
   }
 
-  /** The parts that the figures leave out. */
+  /** Notes about what the charts don't include. */
   #notes() {
     const { about, length, time } = this.#compilations;
     const { profile } = this.#page;
@@ -152,7 +152,7 @@ class JitPart {
     const ofSort = (category) => ({ name: category.name, color: `--code-${category.letter}` });
     const used = profile.categories.map((_, number) => number).filter((number) => over.codes[number].some((codes) => codes > 0));
     const columns = used.map((number) => over[what][number]);
-    // Nothing was compiled in the time that is shown: the notes say so.
+    // If nothing was compiled in the visible time, only the notes say so.
     this.#figures.written.hidden = used.length === 0;
     this.#figures.again.hidden = ![over.again, over.moves].some((column) => column.some((count) => count > 0));
     this.#bars.written.show({
@@ -182,7 +182,7 @@ class JitPart {
       const of = untimed.get(category) ?? { codes: 0, bytes: 0 };
       untimed.set(category, { codes: of.codes + codes, bytes: of.bytes + bytes });
     }
-    // A map may report the same code as a dump: these are never added up.
+    // A perf map may report the same code as a jitdump, so their numbers aren't added up.
     const ofCode = ({ codes, bytes }) => (codes > 0 ? [grouped(codes), byteCount(bytes)] : ["", ""]);
     const none = { codes: 0, bytes: 0 };
     const rows = profile.categories.map((category, number) => {
@@ -197,7 +197,7 @@ class JitPart {
     ])));
   }
 
-  /** Samples in code that was not compiled yet, against those after. */
+  /** Shows how many samples were in functions that weren't compiled yet, and how many in functions that were. */
   #warmUp() {
     const { profile, state, unit } = this.#page;
     const sums = warmUp(profile, this.#frames, this.#compilations, state);
@@ -254,7 +254,7 @@ function piecesWere(number) {
   return `${counted(number, "piece")} of code ${number === 1 ? "was" : "were"}`;
 }
 
-/** A table of texts and elements. */
+/** A table whose cells are texts or elements. */
 function codesTable(caption, heads, rows) {
   return element("table", { class: "codes" },
     element("caption", {}, caption),
@@ -262,7 +262,7 @@ function codesTable(caption, heads, rows) {
     element("tbody", {}, ...rows.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, cell))))));
 }
 
-/** A share as a bar with its number. */
+/** A share as a bar with its percentage. */
 function shareBar(part, whole) {
   return element("span", { class: "share", style: `--share:${whole > 0 ? part / whole : 0}` }, percent(part, whole));
 }

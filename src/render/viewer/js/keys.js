@@ -1,8 +1,8 @@
-// The keys of the page: a dialog that "?" opens, and a button beside the theme.
+// The keyboard help: a dialog that "?" or the button next to the theme opens.
 
 import { element } from "./dom.js";
 
-/** The keys, by where they work. */
+/** The keys, by the part in which they work. */
 const KEYS = [
   ["Anywhere", [
     ["?", "show this list"],
@@ -61,7 +61,7 @@ const KEYS = [
   ]],
 ];
 
-/** Makes the dialog; returns the button that opens it. */
+/** Creates the dialog, and returns the button that opens it. */
 export function mountKeys() {
   const dialog = element("dialog", { id: "keys", "aria-label": "Keyboard and mouse" },
     element("div", { class: "keys-columns" }, ...KEYS.map(([title, keys]) => keySection(title, keys))),

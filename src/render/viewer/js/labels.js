@@ -1,14 +1,14 @@
-// As much of a name as a box has room for: what precedes the function (namespaces, packages) is left out first, then
-// the end is cut. The flame graphs of the command line do the same.
+// Shortens names to fit their boxes. Namespaces and packages before the function's own name are left out first, then
+// the end is cut. The command line's flame graphs do the same.
 
-/** Fewer letters contain nothing. */
+/** A name shortened to fewer letters would tell nothing. */
 const FEWEST_LETTERS = 3;
 
-/** No box has room for more: names may be a megabyte long. */
+/** No box has room for more letters, and a name may be a megabyte long. */
 const MOST_LETTERS = 1000;
 
-/** The possible starts of the function's own name: behind each `::` (or `.`, where that is between names), outside of
- * brackets. */
+/** The offsets in a name at which the function's own name may start: after each `::` (and after each `.` between
+ * names, if `dotsQualify`) outside of brackets. */
 export function qualifiedAt(name, dotsQualify) {
   const found = [];
   let depth = 0;
@@ -25,8 +25,8 @@ export function qualifiedAt(name, dotsQualify) {
   return found;
 }
 
-/** Fits names into boxes; `measure(text)` shows how wide a text is. Widths are sums of letters, each measured once:
- * asking the canvas for every name costs more than drawing it. */
+/** Shortens names to fit their boxes. `measure(text)` returns the width of a text. Widths are computed as sums of
+ * letter widths, each measured once, because measuring every name on the canvas would take longer than drawing it. */
 export class LabelFitter {
   constructor(measure, cutsStart = false) {
     this.measure = measure;
@@ -36,7 +36,7 @@ export class LabelFitter {
     this.ellipsis = measure("…");
   }
 
-  /** The part of a name that fits a box with that much room; empty if nothing can be read. */
+  /** The part of a name that fits into a box with this much room; empty if too little would be readable. */
   fit(name, room, dotsQualify) {
     const short = name.length > MOST_LETTERS ? name.slice(0, MOST_LETTERS) + "…" : name;
     if (this.width(short) <= room) return short;
@@ -49,7 +49,7 @@ export class LabelFitter {
     return this.cut(rest, room);
   }
 
-  /** The start of a text, as far as there is room, with "…". */
+  /** The start of a text that fits, followed by "…". */
   cut(text, room) {
     let [width, end, letters] = [this.ellipsis, 0, 0];
     for (const letter of text) {
@@ -61,7 +61,7 @@ export class LabelFitter {
     return letters + 1 < FEWEST_LETTERS ? "" : text.slice(0, end) + "…";
   }
 
-  /** The end of a text, as far as there is room, behind "…". */
+  /** The end of a text that fits, after "…". */
   cutStart(text, room) {
     let [width, kept] = [this.ellipsis, ""];
     for (const letter of [...text].reverse()) {

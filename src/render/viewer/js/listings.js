@@ -1,12 +1,12 @@
-// Machine code: the listings of the section `code` (src/commands/view/code.rs shows what its columns hold), and what
-// the samples that count cost at each instruction.
+// Machine code: the listings of the section `code`, whose columns are documented in src/commands/view/code.rs, and the
+// cost of each instruction in the selected samples.
 
 import { rowParts } from "./selection.js";
 
-/** The use that an instruction makes of the address that it names. */
+/** What an instruction does with the address that it refers to. */
 export const TARGET_KINDS = ["jump", "call", "memory", "immediate"];
 
-/** All listings of the page. Instructions are numbered through all of them: those of one follow each other. */
+/** All listings of the page. Instructions are numbered across all listings; those of one listing are adjacent. */
 export class Listings {
   #pack;
   #profile;
@@ -27,9 +27,9 @@ export class Listings {
     this.versions = numbers("listing.versions");
     this.pid = numbers("listing.pid");
     this.size = numbers("listing.size");
-    /** "" where the code is listed, else why it is not. */
+    /** Why a listing has no instructions; "" if it has some. */
     this.missing = texts("listing.missing");
-    /** By listing the number of its first instruction, and behind them all, of the last one's end. */
+    /** For each listing, the number of its first instruction. A last entry is the number of all instructions. */
     this.first = prefixSums(numbers("listing.instructions"));
     this.#expanded = texts("expanded");
     this.#firstExpanded = prefixSums(numbers("listing.expanded"));
@@ -43,17 +43,17 @@ export class Listings {
   #loaded;
   #address;
 
-  /** By instruction, what it cost by an event that was counted. */
+  /** For each instruction, its exactly counted cost, for an event that counts instructions instead of sampling. */
   costs(event) {
     return this.#pack.numbers(`code/cost.${event}`);
   }
 
-  /** The number of them. */
+  /** The number of listings. */
   get length() {
     return this.name.length;
   }
 
-  /** The number of instructions. */
+  /** The number of instructions in all listings. */
   get instructionCount() {
     return this.first[this.length];
   }
@@ -65,12 +65,12 @@ export class Listings {
     }
   }
 
-  /** The listings of a function, whatever its tier: all versions of its name and module, the hottest first. */
+  /** The listings of a function, hottest first: all versions with the function's name and module, in any tier. */
   ofFunction(number) {
     return this.#byFunction.get(functionKey(this.#profile, number)) ?? [];
   }
 
-  /** The listings of the function that this one is of. */
+  /** The listings of the function to which a listing belongs. */
   likes(listing) {
     return this.#byFunction.get(this.#key(listing));
   }
@@ -80,7 +80,8 @@ export class Listings {
     return codeKey(this.name[listing], this.module[listing], isJit);
   }
 
-  /** The listing of that name which holds an address; without one that does, the hottest of that name; -1: none. */
+  /** The listing with this name that contains an address. If none contains it, the hottest with this name; -1 if
+   * there is none. */
   at(name, address) {
     const all = this.#byName.get(name) ?? [];
     const holds = (listing) => {
@@ -90,23 +91,23 @@ export class Listings {
     return all.find(holds) ?? all[0] ?? -1;
   }
 
-  /** The calls that were expanded in it at places that are not known: lines of a tree. */
+  /** Inlined calls of a listing whose addresses are unknown, as the lines of a tree. */
   expanded(listing) {
     return this.#expanded.slice(this.#firstExpanded[listing], this.#firstExpanded[listing + 1]);
   }
 
-  /** The address of its first byte; null where it is not listed. */
+  /** The address of a listing's first byte; null if its code isn't listed. */
   address(listing) {
     return this.#address[listing] ? BigInt(`0x${this.#address[listing]}`) : null;
   }
 
-  /** When its code was written, in nanoseconds since the first sample; null where that is not known. */
+  /** When a listing's code was written, in nanoseconds since the first sample; null if unknown. */
   loadedAt(listing) {
     if (!this.#loaded[listing] || !this.#profile.time) return null;
     return this.#loaded[listing] - 1 - Number(this.#profile.time.start - BigInt(this.about.base));
   }
 
-  /** The number of the function that a listing is shown under; -1: no sample's stack has it. */
+  /** The number of the function that a listing belongs to; -1 if no sampled stack contains that function. */
   functionOf(listing) {
     this.#functions ??= functionNumbers(this.#profile);
     const key = this.#key(listing);
@@ -115,7 +116,7 @@ export class Listings {
 
   #functions = null;
 
-  /** The instructions: decoded when they are requested first. @returns {Instructions} */
+  /** The instructions, which are decoded at the first call. @returns {Instructions} */
   instructions() {
     this.#instructions ??= new Instructions(this.#pack, this.first);
     return this.#instructions;
@@ -125,7 +126,7 @@ export class Listings {
 
 }
 
-/** The text of the instructions of all listings. */
+/** The instructions of all listings: texts, targets and source lines. */
 export class Instructions {
   #text;
   #texts;
@@ -142,7 +143,7 @@ export class Instructions {
     this.#text = numbers("text");
     this.#texts = pack.texts("code/texts");
     this.#lens = numbers("texts.len");
-    /** Bytes from the start of the listing. */
+    /** For each instruction, its offset from the start of its listing, in bytes. */
     this.offset = new Uint32Array(this.#text.length);
     for (let listing = 0; listing + 1 < first.length; listing++) {
       for (let at = first[listing], offset = 0; at < first[listing + 1]; at++) {
@@ -159,16 +160,18 @@ export class Instructions {
 
   #targets(numbers) {
     const [gaps, kinds, tos] = ["target.gap", "target.kind", "target.to"].map(numbers);
-    /** By instruction: 0 without a target, else 1 + its kind (index of TARGET_KINDS). */
+    /** For each instruction: 0 without a target, otherwise 1 + the kind of target (an index of TARGET_KINDS). */
     this.targetKind = new Uint8Array(this.#text.length);
-    /** By instruction the one that it leads to in its listing; -1: it leads out, or nowhere. */
+    /** For each instruction, the instruction in the same listing that is its target; -1 if its target is elsewhere or
+     * it has none. */
     this.inside = new Int32Array(this.#text.length).fill(-1);
     this.#out = new Int32Array(this.#text.length).fill(-1);
     for (let target = 0, at = 0; target < gaps.length; target++) {
       at += gaps[target];
       this.targetKind[at] = kinds[target] + 1;
       const half = Math.floor(tos[target] / 2);
-      // Odd: one of the outs; even: a difference of instructions, which may be negative (zigzag).
+      // An odd number stands for a target outside the listing, an even one for the distance to an instruction of the
+      // listing, which may be negative (zigzag encoding).
       if (tos[target] % 2) this.#out[at] = half;
       else this.inside[at] = at + (half % 2 ? -(half + 1) / 2 : half / 2);
     }
@@ -179,7 +182,7 @@ export class Instructions {
   #sources(numbers, pack) {
     const [gaps, files, lines] = ["source.gap", "source.file", "source.line"].map(numbers);
     this.#files = pack.texts("code/files");
-    /** By instruction: 0 where its source is not known, else 1 + the number of its file. */
+    /** For each instruction: 0 if its source line is unknown, otherwise 1 + the number of its file. */
     this.file = new Uint32Array(this.#text.length);
     this.line = new Uint32Array(this.#text.length);
     for (let run = 0, at = 0; run < gaps.length; run++) {
@@ -200,17 +203,17 @@ export class Instructions {
   #lineTexts;
   #filesWithText;
 
-  /** The way the instruction is spelled, without the address that a branch leads to. */
+  /** The text of an instruction, without the target address of a branch. */
   text(at) {
     return this.#texts[this.#text[at]];
   }
 
-  /** Its length in bytes. */
+  /** The length of an instruction in bytes. */
   len(at) {
     return this.#lens[this.#text[at]];
   }
 
-  /** Its target outside of its listing: {kind, name, offset, address}; null if it does not. */
+  /** The target of an instruction if it is outside the listing: {kind, name, offset, address}; otherwise null. */
   out(at) {
     const number = this.#out[at];
     if (number < 0) return null;
@@ -223,22 +226,22 @@ export class Instructions {
     };
   }
 
-  /** The name of a file, by its number. */
+  /** The name of the file with this number. */
   fileName(number) {
     return this.#files[number];
   }
 
-  /** The text of a source line; undefined where the file was not available. */
+  /** The text of a source line; undefined if the file was not available. */
   lineText(file, line) {
     return this.#lineTexts.get(lineKey(file, line));
   }
 
-  /** True if the page has lines of a file. */
+  /** True if the page contains lines of this file. */
   hasText(file) {
     return this.#filesWithText.has(file);
   }
 
-  /** The listing that an instruction is of. */
+  /** The listing that contains an instruction. */
   listingOf(at) {
     let [low, high] = [0, this.#first.length - 1];
     while (low + 1 < high) {
@@ -265,8 +268,8 @@ function pushTo(map, key, value) {
   else map.set(key, [value]);
 }
 
-/** The key of a function and its listings: of JIT code the name, else the file's, too. In a page that compares, modules
- * are called otherwise: they may have moved. */
+/** The key that a function shares with its listings: the name and, for code from a file, the file name of the module.
+ * Directories don't count, because in a comparison a program may have moved. */
 function codeKey(name, module, isJit) {
   return `${name}\n${isJit ? "" : module.slice(module.lastIndexOf("/") + 1)}`;
 }
@@ -275,7 +278,7 @@ function functionKey({ functions, categories }, number) {
   return codeKey(functions.name[number], functions.module[number], categories[functions.category[number]].jit);
 }
 
-/** Functions by name, module and category, and by name and module. */
+/** The numbers of functions, by name, module and category, and also by name and module alone. */
 function functionNumbers(profile) {
   const numbers = new Map();
   for (let number = profile.functionCount - 1; number >= 0; number--) {
@@ -288,14 +291,14 @@ function functionNumbers(profile) {
 
 /**
  * The cost of the selected samples at each instruction, for each event.
- * @returns {{weight: Float64Array, count: Float64Array, total: number, totalCount: number, listed: number}[]}
- *   total: of all samples that count, in a listing or not; listed: how many are in one
+ * @returns {{weight: Float64Array, count: Float64Array, total: number, totalCount: number, listed: number}[]} total,
+ *   totalCount: of all selected samples; listed: how many of these are at an instruction of a listing
  */
 export function instructionCosts(profile, listings, state) {
   return profile.events.map((_, event) => {
     if (listings.about.events[event]?.exact) return exactCosts(listings, event);
     const rows = profile.rows(event);
-    const spots = rows.spot;
+    const instructions = rows.instruction;
     const counts = rowParts(profile, rows, state);
     const [weight, count] = [0, 0].map(() => new Float64Array(listings.instructionCount));
     const cost = { weight, count, total: 0, totalCount: 0, listed: 0 };
@@ -303,22 +306,22 @@ export function instructionCosts(profile, listings, state) {
       if (!counts(row)) continue;
       cost.total += rows.weight[row];
       cost.totalCount += rows.count[row];
-      if (!spots[row]) continue;
-      weight[spots[row] - 1] += rows.weight[row];
-      count[spots[row] - 1] += rows.count[row];
+      if (!instructions[row]) continue;
+      weight[instructions[row] - 1] += rows.weight[row];
+      count[instructions[row] - 1] += rows.count[row];
       cost.listed += rows.count[row];
     }
     return cost;
   });
 }
 
-/** What was counted for each instruction: of the whole run, whatever time and threads are chosen. */
+/** The exact counts of each instruction. They are for the whole run, whatever time and threads are selected. */
 function exactCosts(listings, event) {
   const weight = Float64Array.from(listings.costs(event)), total = listings.about.events[event].total;
   return { weight, count: weight, total, totalCount: total, listed: sumOf(weight, 0, weight.length) };
 }
 
-/** The sum of a stretch of a column. */
+/** The sum of a column from index `from` up to, but not including, `to`. */
 export function sumOf(column, from, to) {
   let sum = 0;
   for (let at = from; at < to; at++) sum += column[at];

@@ -1,4 +1,4 @@
-// The page: reads its data, and mounts its parts.
+// The page: reads the data and mounts all parts.
 
 import { mountCallTree } from "./call_tree.js";
 import { callsTree, statedCalls, statedSums } from "./calls.js";
@@ -21,21 +21,21 @@ import { mountTable } from "./table.js";
 import { mountTimeline } from "./timeline.js";
 import { bottomUpShape, calleesShape, callersShape, callTreeShape, weighed } from "./tree.js";
 
-/** The model that every part is given: the profile, the state, and what follows from both, computed when it is
- * requested. */
+/** The data that every part uses: the profile, the state, and what is computed from both on demand. */
 class PageModel {
   #memo = new Map();
 
   constructor(pack) {
     this.pack = pack;
     this.profile = new Profile(pack);
-    // A page that compares is looked at for the difference.
+    // If the page compares two profiles, it starts with the difference.
     this.store = new Store(this.profile.baseline ? { part: "difference" } : {});
-    /** By part, what leads to its next match (1), or to the one before (−1): {what, at, count}, or null without any. */
+    /** For each part, a function that moves to its next match (1) or the previous one (−1). It returns {what, at,
+     * count}, or null if there are no matches. */
     this.walkers = {};
-    /** Where the lanes of the time part are, in pixels of the window: {left, width}; null where there are none. */
+    /** Where the timeline's lanes are, in pixels of the window: {left, width}; null if there are none. */
     this.lanes = null;
-    /** The number of pictures that were drawn. */
+    /** The number of frames drawn so far. */
     this.painted = 0;
   }
 
@@ -43,39 +43,40 @@ class PageModel {
     return this.store.state;
   }
 
-  /** The event that is shown: {name, unit, sampling}. */
+  /** The chosen event: {name, unit, sampling}. */
   get event() {
     return this.profile.events[Math.min(this.state.event, this.profile.events.length - 1)];
   }
 
-  /** The unit of amounts. */
+  /** The unit of the amounts shown. */
   get unit() {
     return this.state.weight === "samples" ? "samples" : this.event.unit;
   }
 
-  /** The name of the part that is shown. */
+  /** The name of the visible part. */
   shownPart() {
     const parts = PARTS.filter((part) => part.has(this));
     return (parts.find((part) => part.name === this.state.part) ?? parts[0]).name;
   }
 
-  /** The functions that are one. */
+  /** The functions, grouped by whether the user sees them as one function. */
   groups() {
     return this.#remember("groups", ["mergeTiers"], () => functionGroups(this.profile, this.state.mergeTiers));
   }
 
-  /** The samples that count, summed by stack. */
+  /** The selected samples, summed by stack. */
   selection() {
     return this.#remember("selection", SELECTION, () => select(this.profile, this.state, "profile", this.#arrays("selection")));
   }
 
-  /** The same of the profile to compare with; null without one. Times and threads are not those of this one. */
+  /** The samples of the earlier profile, summed by stack; null if the page compares nothing. The selection of time
+   * and threads doesn't apply to them. */
   baseline() {
     if (!this.profile.baseline) return null;
     return this.#remember("baseline", ["event", "weight"], () => select(this.profile, this.state, "baseline"));
   }
 
-  /** Self and total by group of functions. */
+  /** Self and total weight of each group of functions. */
   sums() {
     return this.#remember("sums", [...SELECTION, "mergeTiers"], () => {
       const stated = this.stated();
@@ -84,7 +85,7 @@ class PageModel {
     });
   }
 
-  /** The calls of the event in the threads that count, as the input states them; null if it doesn't. */
+  /** The calls that the input recorded for the chosen event and the selected threads; null if it recorded none. */
   stated() {
     const { event, ranges } = this.state;
     if (ranges.length > 0) return null;
@@ -92,13 +93,14 @@ class PageModel {
       this.profile, this.groups(), Math.min(event, this.profile.events.length - 1), trackSet(this.profile, this.state)));
   }
 
-  /** The stacks as a tree, from their roots ("calls") or ends ("bottomup") on. */
+  /** The stacks merged to a tree, starting from the outermost functions ("calls") or from the innermost ones
+   * ("bottomup"). */
   tree(kind = this.state.direction === "bottomup" ? "bottomup" : "calls") {
     return this.#remember(`tree ${kind}`, [...SELECTION, ...SHAPE], () =>
       weighed(this.#shape(kind), this.selection(), this.#arrays(kind)));
   }
 
-  /** The tree of calls with the weights of the profile to compare with: the same nodes. */
+  /** The call tree with the weights of the earlier profile. Its nodes are the same as those of `tree("calls")`. */
   baselineTree() {
     return this.#remember("baseline tree", [...SHAPE, "event", "weight"], () => weighed(this.#shape("calls"), this.baseline()));
   }
@@ -108,7 +110,8 @@ class PageModel {
     return this.#remember(`shape ${kind}`, SHAPE, () => shapeOf(this.profile, this.groups(), this.state));
   }
 
-  /** The callers of `state.sandwich` as a tree, and what it called: its own box is the root's only child. */
+  /** The callers and the callees of the function `state.sandwich`, as two trees. In both, the function is the root's
+   * only child. */
   sandwich() {
     const number = this.state.sandwich;
     const stated = this.stated(), group = this.groups().of[number];
@@ -125,12 +128,12 @@ class PageModel {
     return { callers, callees };
   }
 
-  /** Those that hold the sums called so. */
+  /** The reusable arrays for sums with this name. */
   #arrays(name) {
     return this.#remember(`arrays ${name}`, [], () => new SumArrays());
   }
 
-  /** `make()`, or what it made before if nothing of the state changed that it depends on. */
+  /** Returns the cached value, or calls `make()` if one of these keys of the state has changed. */
   #remember(name, keys, make) {
     const key = JSON.stringify(keys.map((key) => this.state[key]));
     const before = this.#memo.get(name);
@@ -144,7 +147,7 @@ class PageModel {
 const SELECTION = ["event", "weight", "ranges", "tracks"];
 const SHAPE = ["mergeTiers", "mergeRecursion", "hiddenModules", "hiddenCategories", "hiddenFunctions", "focus"];
 
-/** The parts below the time: name in the state, title, what mounts it, whether there is anything to show. */
+/** The parts below the timeline. `has` tells whether there is anything to show. */
 const PARTS = [
   { name: "flame", title: "Flame graph", mount: mountFlame, has: () => true },
   { name: "functions", title: "Functions", mount: mountTable, has: () => true },
@@ -188,7 +191,7 @@ function mountHeader(root, page) {
       mountKeys(), search));
 }
 
-/** What a sample weighs, if it doesn't just count. */
+/** The name for weights in the menu: samples weigh time, or other amounts. */
 function weightWord({ profile }) {
   return profile.events.every(({ unit }) => unit === "nanoseconds") ? "time" : "amount";
 }
@@ -222,7 +225,7 @@ function mountTabs(root, page) {
   show();
 }
 
-/** Arrows go from tab to tab. */
+/** Arrow keys move from tab to tab. */
 function tabKey(event, parts, store) {
   const at = parts.findIndex(({ name }) => event.target.id === `tab-${name}`), last = parts.length - 1;
   const to = { ArrowRight: at === last ? 0 : at + 1, ArrowLeft: at === 0 ? last : at - 1, Home: 0, End: last }[event.key];
@@ -232,7 +235,7 @@ function tabKey(event, parts, store) {
   document.getElementById(`tab-${parts[to].name}`).focus();
 }
 
-/** The number of things to look at in a part. */
+/** A badge on a tab with the number of findings; null if there are none. */
 function badgeOf(number) {
   return number > 0 ? element("span", { class: "badge", title: counted(number, "finding") }, grouped(number)) : null;
 }
@@ -248,7 +251,7 @@ function mountTheme({ store }) {
   };
   store.subscribe(show);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", forgetColors);
-  // Paper is white; the parts draw themselves again behind this.
+  // Paper is white, so print with the light theme. The parts redraw themselves after this.
   addEventListener("beforeprint", () => {
     document.documentElement.dataset.theme = "light";
     forgetColors();
@@ -268,7 +271,7 @@ async function mountPage() {
   keepFocus(root);
 }
 
-/** For tests and the curious: the page's model, and a promise of it being drawn. */
+/** For tests: the page's data, and a promise that resolves when the page is drawn. */
 window.jitgraft = { page: null, ready: null };
 window.jitgraft.ready = mountPage().catch((error) => {
   document.getElementById("page").textContent = `This page cannot be shown: ${error}`;

@@ -1,11 +1,9 @@
-// A menu at a place of the page, for what can be done with what is there: by pointer, by arrow keys, by its letters.
+// A context menu, usable with the pointer, arrow keys, and the letter of each item.
 
 import { element } from "./dom.js";
 
-/**
- * Opens it. An item is {label, key, act}, `null` a line between items; `title` shows what it is about. When it closes,
- * `back` gets the focus.
- */
+/** Opens a menu. An item is {label, key, act}; `null` is a separator. `title` says what the menu is about. When the
+ * menu closes, `back` gets the focus. */
 export function openMenu(title, items, { x, y }, back) {
   const menu = element(
     "div",

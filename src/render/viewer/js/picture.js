@@ -1,6 +1,6 @@
-// The script of a flame graph as an SVG file: it makes the picture a page, whose boxes can be pointed at by mouse and
-// keyboard, searched and zoomed into. The graph itself is drawn as in the page of `jitgraft view`. The search and the
-// zoom are in the address after "#", so that it can be passed on.
+// The script of a flame graph in an SVG file. It replaces the picture by a page with the same boxes, which can be
+// inspected with mouse and keyboard, searched and zoomed. The graph is drawn as on the page of `jitgraft view`. Search
+// and zoom are kept in the address after "#", so that the address can be shared.
 
 import { drawingOf, element, forgetColors, styleColor } from "./dom.js";
 import { FilePicture } from "./file_picture.js";
@@ -12,10 +12,10 @@ import { SearchField } from "./search_field.js";
 import { colorSquare } from "./shades.js";
 import { timeTicks } from "./time_ticks.js";
 
-/** Room for the times below a chart. */
+/** The height of the time axis below a chart, in pixels. */
 const CHART_AXIS = 22;
 
-/** The page that takes the picture's place. */
+/** The page that replaces the picture. */
 class PicturePage {
   constructor(svg) {
     this.picture = new FilePicture(svg);
@@ -51,7 +51,7 @@ class PicturePage {
         element("footer", {}, this.status(), element("div", { class: "find" }, ...this.field.elements, this.reset))));
   }
 
-  /** What is told of the box that is pointed at. */
+  /** The element that describes the box under the pointer or cursor. */
   status() {
     this.what = element("div", { class: "what" });
     this.much = element("div", { class: "much" });
@@ -67,7 +67,7 @@ class PicturePage {
     };
   }
 
-  /** Draws it for the first time. */
+  /** Draws the page for the first time. */
   start() {
     this.view.show(this.picture, []);
     this.view.paint();
@@ -84,7 +84,7 @@ class PicturePage {
     });
   }
 
-  /** The outermost functions of the topmost thread, which are at its name, come into view. */
+  /** Scrolls so that the topmost thread's name and its outermost functions are in view. */
   showFirstThread() {
     const lane = this.picture.lanes.at(-1), { scroll } = this.view, { facts } = this;
     const lower = lane && !facts.inverted ? MARGIN + (facts.rows - lane.row) * facts.row + CHART_AXIS + 4 : 0;
@@ -104,7 +104,7 @@ class PicturePage {
     this.reset.style.visibility = isAll ? "hidden" : "visible";
   }
 
-  /** Times below a chart, and lines at these times behind its boxes. */
+  /** Draws the time axis below a chart, and vertical lines at its times behind the boxes. */
   drawAxis(pen, view) {
     const top = view.height - CHART_AXIS, { start, end } = view.view, ticks = timeTicks(start, end, view.width, this.facts.unit);
     pen.fillStyle = styleColor("--paper");
@@ -118,7 +118,7 @@ class PicturePage {
     pen.globalCompositeOperation = "source-over";
   }
 
-  /** What a box is, or, without one, what is zoomed to. */
+  /** Describes a box or, if there is none, what the graph is zoomed to. */
   tell(box) {
     const { view, picture } = this, { zoomed } = view;
     let text = ["", "Point at a box to read it, click to zoom in"];
@@ -136,7 +136,7 @@ class PicturePage {
     this.tell(view.hovered >= 0 ? view.hovered : view.cursorBox());
   }
 
-  /** One step back: out of a zoom, out of a search. True if there was one. */
+  /** Goes one step back: out of a zoom or a search. Returns true if there was one. */
   leave() {
     if (this.view.isZoomed()) this.zoom([]);
     else if (this.field.text) this.field.clear();
@@ -155,7 +155,7 @@ class PicturePage {
     this.redraw();
   }
 
-  /** The address keeps what is searched for and zoomed to; Back leads out of a zoom. */
+  /** Stores the search and the zoom in the address. The browser's Back button undoes a zoom. */
   remember(isStep) {
     if (this.isRecalling) return;
     const kept = new URLSearchParams(), { zoomed } = this.view;
@@ -167,7 +167,7 @@ class PicturePage {
       if (isStep && address !== (location.hash || "#")) history.pushState(null, "", address);
       else history.replaceState(null, "", address);
     } catch {
-      // Inside of other pages the address may not be changed.
+      // A picture embedded in another page may not change the address.
     }
   }
 

@@ -1,6 +1,6 @@
-// The profile's tables, as typed arrays. src/render/viewer/profile.rs shows what is in them.
+// The tables of the profile, as typed arrays. Their columns are documented in src/render/viewer/profile.rs.
 
-/** Functions, stacks of functions (nodes of a prefix tree), threads, and the samples of each event. */
+/** The profile: functions, stacks (nodes of a prefix tree), threads, and the samples of each event. */
 export class Profile {
   #pack;
   #rows = new Map();
@@ -12,49 +12,50 @@ export class Profile {
     this.events = json.events;
     /** The kinds of code: [{name, letter, jit}]. */
     this.categories = json.categories;
-    /** True if it is known which sort a function is of: folded stacks do not give. */
+    /** True if the profile states the kinds of code. Folded stacks usually don't. */
     this.knowsCategories = json.categories_known;
-    /** The recordings of a page of several: [{name, path, start, last}], both times BigInt on its own clock (null: not
-     * known). Empty for one. */
+    /** If the page shows several recordings: [{name, path, start, last}]. The times are BigInt on the recording's own
+     * clock; null if unknown. Empty if there is only one recording. */
     this.recordings = json.recordings.map(recordingOf);
-    /** [{comm, pid, tid, cpu, input, recording}], null where not known. input: the number of its recording; recording:
-     * the name of that, where there are several. */
+    /** [{comm, pid, tid, cpu, input, recording}]; unknown values are null. input: the number of the track's
+     * recording; recording: that recording's name, if there are several. */
     this.tracks = json.tracks.map((track) => ({ ...track, recording: this.recordings[track.input]?.name ?? null }));
-    /** Null if samples have no times; else nanoseconds a unit of the rows' times, and both ends as BigInt. */
+    /** Null if samples have no times. Otherwise the nanoseconds per unit of the rows' times, and the times of the
+     * first and last sample as BigInt. */
     this.time = clockOf(json.time);
-    /** True if rows begin at their time and last as long as they weigh (calls), instead of being of one moment. */
+    /** True if rows have a duration, such as calls: they start at their time, and their weight is their duration. */
     this.rowsLast = json.rows_last;
-    /** Measure: "sample", "call" or "cost" (of callgrind files, in which costs are counted themselves). */
+    /** What rows count: "sample", "call", or "cost" (in callgrind files, which count costs directly). */
     this.counted = json.counted;
-    /** By event, whether calls are stated. */
+    /** For each event, whether the input recorded calls. */
     this.statesCalls = json.calls;
-    /** The notes for a reader of the stacks. */
+    /** Notes to show along with the stacks. */
     this.notes = json.notes;
-    /** The samples to compare with, if there are any: {events, time}. */
+    /** The samples of the earlier profile: {events, time}; falsy if the page compares nothing. */
     this.baseline = pack.json("baseline") && { ...pack.json("baseline"), time: clockOf(pack.json("baseline").time) };
 
     const texts = pack.texts("profile/texts");
     const optional = (column) => Array.from(pack.numbers(column), (number) => (number ? texts[number - 1] : ""));
     this.functions = {
       name: Array.from(pack.numbers("profile/functions.name"), (number) => texts[number]),
-      /** "" where not known. */
+      /** "" if unknown. */
       module: optional("profile/functions.module"),
       /** Index into `categories`. */
-      /** The first function that is the same but for its category: tiers of one function. */
+      /** The first function that differs only in its category. All tiers of a function thus have the same number. */
       identity: pack.numbers("profile/functions.identity"),
       category: Uint8Array.from(pack.numbers("profile/functions.category")),
-      /** "" where not known. */
+      /** "" if unknown. */
       file: optional("profile/functions.file"),
       line: pack.numbers("profile/functions.line"),
     };
-    /** By node: its function, and the node that called it (a smaller number; -1: none). */
+    /** For each node, its function, and the node of its caller, which is always smaller; -1 for outermost functions. */
     this.nodeFunction = pack.numbers("profile/nodes.function");
     const up = pack.numbers("profile/nodes.up");
     this.nodeParent = new Int32Array(up.length);
     for (let node = 0; node < up.length; node++) this.nodeParent[node] = up[node] ? node - up[node] : -1;
   }
 
-  /** True if any function is several functions by its tiers: then they can be merged. */
+  /** True if any function ran in several tiers, so that merging tiers makes a difference. */
   get hasTiers() {
     const { identity, category } = this.functions;
     const isTier = (number) => this.categories[category[number]].jit;
@@ -65,13 +66,14 @@ export class Profile {
     return this.functions.name.length;
   }
 
-  /** True if any event's calls are stated. */
+  /** True if the input recorded calls for any event. */
   get hasCalls() {
     return this.statesCalls.includes(true);
   }
 
   /**
-   * The calls of an event, if they are stated: costs of functions, and of calls between two, by thread.
+   * The recorded calls of an event: the self costs of functions and the costs of calls, by thread. Null if there are
+   * none.
    * @returns {{function, self, functionTrack, caller, callee, count, cost, track} | null}
    */
   calls(event) {
@@ -86,9 +88,10 @@ export class Profile {
   }
 
   /**
-   * The samples of an event in the order of their times; of the profile to compare with, if `from` is "baseline".
-   * @returns {{length, node: Int32Array, track, weight, count, spot, time}} node -1: an empty stack; spot: the number of
-   *   the instruction that it is at, + 1 (0 or undefined: not listed); time null: not known
+   * The samples of an event in order of time; those of the earlier profile if `from` is "baseline".
+   * @returns {{length, node: Int32Array, track, weight, count, instruction, time}} node: -1 for an empty stack;
+   *   instruction: 1 + the number of the sample's instruction; 0 or undefined if it isn't listed; time: null if
+   *   unknown
    */
   rows(event, from = "profile") {
     const key = `${from}/rows.${event}`;
@@ -96,13 +99,13 @@ export class Profile {
       const column = (name) => this.#pack.numbers(`${key}.${name}`);
       const node = Int32Array.from(column("node"), (number) => number - 1);
       const time = this.#pack.has(`${key}.time`) ? column("time") : null;
-      const [track, weight, count, spot] = ["track", "weight", "count", "spot"].map(column);
-      this.#rows.set(key, { length: node.length, node, track, weight, count, spot, time });
+      const [track, weight, count, instruction] = ["track", "weight", "count", "instruction"].map(column);
+      this.#rows.set(key, { length: node.length, node, track, weight, count, instruction, time });
     }
     return this.#rows.get(key);
   }
 
-  /** The full name of a function with all that is known of it, for tooltips and lists. */
+  /** The full name of a function with everything known about it, for tooltips and lists. */
   title(number) {
     const { name, module } = this.functions;
     return module[number] ? `${name[number]} (${module[number]})` : name[number];

@@ -1,7 +1,7 @@
-// Searching for functions: part of a name, upper and lower case alike, or a regular expression.
+// Searches functions by a part of their name, ignoring case, or by a regular expression.
 
-/** The result of a search: {wrong: whether the text is not a regular expression, functions: 1 for each function found,
- * count}. `null` if nothing is searched for. */
+/** Searches names: {wrong: whether the text is an invalid regular expression, functions: 1 for each function that
+ * matches, count}. `null` if the text is empty. */
 export function findFunctions(names, text, isRegex) {
   if (!text) return null;
   const matches = matcherOf(text, isRegex);
@@ -17,7 +17,7 @@ export function findFunctions(names, text, isRegex) {
   return { wrong: !matches, functions, count };
 }
 
-/** A test of names for a text or a regular expression; null if it is not one. */
+/** Returns a function that tests names for a text or a regular expression; null if the regular expression is invalid. */
 export function matcherOf(text, isRegex) {
   if (!isRegex) {
     const lower = text.toLowerCase();
@@ -31,15 +31,14 @@ export function matcherOf(text, isRegex) {
   }
 }
 
-/** By group, whether one of its functions is among those. */
+/** For each group, whether it contains one of these functions. */
 export function groupsFound(groups, functions) {
   const found = new Uint8Array(groups.count);
   for (let number = 0; number < functions.length; number++) if (functions[number]) found[groups.of[number]] = 1;
   return found;
 }
 
-/** The part of a tree that is in the groups found: a box inside of one that was found already counts once. It is the
- * weight of all stacks that have such a function, drawn or not. */
+/** The weight of all stacks that contain a matching group. Boxes on top of a matching box have been counted already. */
 export function foundTotal(tree, found) {
   const isInside = new Uint8Array(tree.length);
   let sum = 0;

@@ -1,4 +1,4 @@
-// The search of the page, and how much of everything is in what it finds.
+// The page's search, and the share of all samples that matches.
 
 import { drawingOf } from "./dom.js";
 import { amount, matchesText } from "./format.js";
@@ -9,7 +9,7 @@ import { SearchField } from "./search_field.js";
 const FOUND = new Latest();
 const SUM = new Latest();
 
-/** The search, as every part sees it: {wrong, groups: 1 for each group found}; null: nothing. */
+/** The result of the page's search: {wrong, groups: 1 for each matching group}; null if nothing is searched for. */
 export function foundGroups(page) {
   const { search, regex } = page.state,
     groups = page.groups();
@@ -20,7 +20,7 @@ export function foundGroups(page) {
   });
 }
 
-/** The search's elements. */
+/** Mounts the search in `root`. */
 export function mountSearch(root, page) {
   const { store } = page;
   const field = new SearchField({
@@ -37,7 +37,8 @@ export function mountSearch(root, page) {
   show();
 }
 
-/** `3 matches · 29.90%`: functions with samples, and the share of the stacks that have any of them. */
+/** Shows the number of matching functions that have samples, and the share of the stacks that contain one: `3 matches
+ * · 29.90%`. */
 function showMatches(field, page) {
   const found = foundGroups(page);
   if (!found) return field.show("", "", false);

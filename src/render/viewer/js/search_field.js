@@ -1,10 +1,12 @@
-// The field of a search, whether its text is a regular expression, and what was found. Ctrl+F, F3 and "/" lead to it.
+// A search field with a checkbox for regular expressions, and the number of matches. Ctrl+F, F3 and "/" move the focus
+// to it.
 
 import { element } from "./dom.js";
 import { grouped } from "./format.js";
 
-/** What is searched for. `owner` has the actions: searched(text, isRegex); walk(step), which goes to the next match (1)
- * or to the one before (−1) and returns {what, at, count}, or null without any; left(), when Escape leaves the field. */
+/** A search field. `owner` handles its actions: searched(text, isRegex); walk(step), which moves to the next match
+ * (1) or the previous one (−1) and returns {what, at, count}, or null if there are none; left(), when Escape leaves
+ * the field. */
 export class SearchField {
   constructor(owner, id) {
     this.owner = owner;
@@ -28,7 +30,7 @@ export class SearchField {
     return this.box.checked;
   }
 
-  /** Shows another search. The text that somebody types is left alone. */
+  /** Shows another search. Doesn't change the text while the user is typing. */
   set(text, isRegex) {
     if (document.activeElement !== this.input) this.input.value = text;
     this.box.checked = isRegex;
@@ -39,11 +41,11 @@ export class SearchField {
     this.changed();
   }
 
-  /** Shows what was found, and more about it where it is pointed at. */
+  /** Shows the result of a search, with details in a tooltip. */
   show(found, details, isWrong) {
     this.input.setAttribute("aria-invalid", String(isWrong));
     this.found.title = details;
-    // What Enter led to stays until something else is found.
+    // Don't overwrite the match that Enter moved to, unless the result has changed.
     if (this.shown === found) return;
     this.shown = this.found.textContent = found;
   }

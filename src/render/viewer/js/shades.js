@@ -1,29 +1,30 @@
-// The colors of boxes as the canvas takes them. The style sheet has each kind of code under a letter, on light and dark
-// pages; neighbors of one sort get one of three shades by their name, as in the flame graphs of the command line.
+// The colors of boxes for drawing on a canvas. The style sheet defines a color for each kind of code, by letter, for
+// light and dark pages. Functions of the same kind get one of three shades, depending on their names, as in the command
+// line's flame graphs.
 
 import { element, styleColor } from "./dom.js";
 
 const SHADES = 3;
 
-/** The shade of a name: FNV-1a of its UTF-8, the same in every picture. */
+/** A hash of a name (FNV-1a of its UTF-8), which selects the name's shade. It is the same in every picture. */
 export function hashOfName(name) {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(name)) hash = Math.imul(hash ^ byte, 0x01000193);
   return (hash ^ (hash >>> 15)) >>> 0;
 }
 
-/** The letter of the warm color of a name, for profiles that know no sorts of code. */
+/** The letter of the warm color for a name, for profiles without kinds of code. */
 export function warmLetter(hash) {
   return "ABCD"[Math.floor(hash / SHADES) % 4];
 }
 
-/** The letter of the color of a function's boxes: that of its category, or of its name if the profile knows no kinds of
- * code. */
+/** The letter for the color of a function: that of its category or, if the profile doesn't know any kinds of code,
+ * that of its name. */
 export function letterOf({ knowsCategories, categories }, category, name) {
   return knowsCategories ? categories[category].letter : warmLetter(hashOfName(name));
 }
 
-/** A square in the color of a letter, as boxes have it: code without a name is hatched. */
+/** A square in the color of a letter; hatched for code without a name. */
 export function colorSquare(letter) {
   return element("i", { class: "color", style: `background:var(--fill-${letter},var(--code-${letter}))` });
 }
@@ -35,19 +36,19 @@ function isLightColor(parts) {
   return luminance(parts) > 0.196;
 }
 
-/** The color of text that is read on a color. */
+/** Black or white, whichever is readable on this color. */
 export function inkOn(hex) {
   return isLightColor(partsOf(hex)) ? DARK_INK : LIGHT_INK;
 }
 
-/** Colors of the theme that is shown. */
+/** The colors of one theme. */
 class Shades {
   constructor(theme) {
     this.theme = theme;
     this.known = new Map();
   }
 
-  /** {fill, ink}: a sort's color in the shade of a hash, and that of text on it. */
+  /** The color of a letter in the shade that a hash selects, and the color of text on it: {fill, ink}. */
   of(letter, hash) {
     let shades = this.known.get(letter);
     if (!shades)
@@ -60,7 +61,7 @@ class Shades {
     const towards = shade === 1 ? 255 : 0,
       part = [0, 0.1, 0.06][shade];
     const parts = mixed(base, towards, part), isLight = isLightColor(parts);
-    // The lines of hatching are farther from the text than the color is.
+    // The lines of hatching contrast with the text even more than the fill color does.
     const isHatched = styleColor("--line-" + letter) !== "", line = mixed(parts, isLight ? 255 : 0, 0.4);
     return { fill: isHatched ? hatched(textOf(parts), textOf(line)) : textOf(parts), ink: isLight ? DARK_INK : LIGHT_INK };
   }
@@ -68,14 +69,14 @@ class Shades {
 
 let currentTheme = null;
 
-/** Those of the theme that is shown now. */
+/** The colors of the current theme. */
 export function currentShades() {
   const theme = styleColor("--paper");
   if (currentTheme?.theme !== theme) currentTheme = new Shades(theme);
   return currentTheme;
 }
 
-/** A pattern for the canvas: code without a name is hatched. */
+/** A hatched canvas pattern, for code without a name. */
 function hatched(fill, line) {
   const tile = element("canvas"), size = 8;
   tile.width = tile.height = size;
@@ -85,7 +86,7 @@ function hatched(fill, line) {
   pen.strokeStyle = line;
   pen.lineWidth = 2;
   pen.beginPath();
-  // The lines go on in the tiles beside it.
+  // Draw the line in the neighboring tiles, too, so that it continues across their edges.
   for (const at of [-size, 0, size]) {
     pen.moveTo(at - 1, size + 1);
     pen.lineTo(at + size + 1, -1);
@@ -107,7 +108,7 @@ function partsOf(hex) {
   return [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
 }
 
-/** As WCAG defines it: from 0 to 1. */
+/** The relative luminance as defined by WCAG, from 0 to 1. */
 function luminance(parts) {
   const [red, green, blue] = parts
     .map((part) => part / 255)

@@ -1,61 +1,63 @@
-// The reader's choices. All parts look at it, and change nothing else; what differs from the beginning is in the
-// address, so that a link shows the same.
+// The state: everything that the reader has chosen. All parts read it, and change nothing else. What differs from the
+// initial state is kept in the address, so that a link shows the same view.
 
-/** The way the page begins. Values are plain JSON. */
+/** The initial state. All values are plain JSON. */
 export const BEGINNING = Object.freeze({
   part: "flame",
   event: 0,
   weight: "period",
-  /** Stretches of time, in units since the start: from (belongs to it), to (does not). None: all. */
+  /** Selected time ranges [from, to), in units since the start. If empty, all times are selected. */
   ranges: [],
-  /** Numbers of tracks. None: all. */
+  /** The numbers of the selected tracks. If empty, all are selected. */
   tracks: [],
-  /** The rows of the time part: "thread", "process" or "cpu". */
+  /** What each lane of the timeline stands for: "thread", "process" or "cpu". */
   lanes: "thread",
-  /** Whether the time part takes little room: "auto" (in low windows), "few" or "all". */
+  /** How much room the timeline takes: "auto" (few lanes if the window is low), "few" or "all". */
   timeRows: "auto",
-  /** The visible part of the time, as a range. Empty: all. */
+  /** The visible time range of the timeline. If empty, all of it. */
   timeView: [],
   search: "",
   regex: false,
   mergeTiers: true,
   mergeRecursion: false,
-  /** Frames that are cut out of all stacks, by module, category (numbers) and function (numbers). */
+  /** Frames that are removed from all stacks: by module, by category (numbers) and by function (numbers). */
   hiddenModules: [],
   hiddenCategories: [],
   hiddenFunctions: [],
-  /** Only stacks through this function. */
+  /** If set, only stacks through this function count. */
   focus: null,
   selected: null,
-  /** The shown listing, of the selected function's or of all. */
+  /** The listing to show, one of the selected function's or of all. */
   code: null,
-  /** Functions from the root on. */
+  /** The functions on the path to the box that the flame graph is zoomed to, outermost first. */
   zoom: [],
-  /** The stretch of time that a flame graph in order of time is zoomed to: from, to. */
+  /** The time range that a flame graph in time order is zoomed to: [from, to]. */
   span: [],
   direction: "flame",
   order: "merged",
   sandwich: null,
   sort: "self",
-  normalise: true,
+  normalize: true,
   theme: "auto",
 });
 
-/** Changes that Back leads back from; of the others (a text that is typed, the theme) only the address is kept. */
+/** Changes that the browser's Back button undoes. Other changes (the theme, a text being typed) only update the
+ * address. */
 const BACK_STEPS = new Set([
   "part", "event", "weight", "ranges", "tracks", "lanes", "mergeTiers", "mergeRecursion", "hiddenModules", "hiddenCategories",
-  "hiddenFunctions", "focus", "selected", "code", "zoom", "span", "direction", "order", "sandwich", "sort", "normalise",
+  "hiddenFunctions", "focus", "selected", "code", "zoom", "span", "direction", "order", "sandwich", "sort", "normalize",
 ]);
 
-/** Changes of a brush that follow each other faster are one step. */
+/** Changes made by a brush within this many milliseconds count as one step. */
 const STEP_PAUSE = 700;
 
-/** Browsers ignore the addresses of a page that writes more than 200 in ten seconds: above half of that it waits. */
+/** Browsers ignore address changes of a page that makes more than 200 in ten seconds. After half of that, wait before
+ * writing. */
 const MOST_ADDRESSES = 100;
 const ADDRESS_SECONDS = 10;
 const ADDRESS_PAUSE = 300;
 
-/** Holds the state and reports changes. */
+/** Holds the state and reports changes to listeners. */
 export class Store {
   #beginning;
   #state;
@@ -64,7 +66,7 @@ export class Store {
   #timer = 0;
   #lastStep = { keys: "", time: -Infinity };
 
-  /** `own`: how this page begins, where that differs from other pages. */
+  /** `own`: how the initial state of this page differs from other pages. */
   constructor(own = {}) {
     this.#beginning = Object.freeze({ ...BEGINNING, ...own });
     this.#state = { ...this.#beginning, ...readHash(location.hash) };
@@ -79,12 +81,12 @@ export class Store {
     return this.#state;
   }
 
-  /** Changes some of it. */
+  /** Changes some keys of the state. */
   set(changes) {
     this.#change({ ...this.#state, ...changes }, true);
   }
 
-  /** `listener(state, changed)` is called after each change, with the names of the changes. */
+  /** After each change, `listener(state, changed)` is called with the names of the changed keys. */
   subscribe(listener) {
     this.#listeners.add(listener);
   }
@@ -98,7 +100,7 @@ export class Store {
     for (const listener of this.#listeners) listener(next, changed);
   }
 
-  /** True if Back is to lead to the state before this change. */
+  /** True if the browser's Back button should lead to the state before this change. */
   #isStep(changed) {
     const keys = changed.filter((key) => BACK_STEPS.has(key)).join(), now = performance.now(), before = this.#lastStep;
     if (keys === "") return false;
@@ -107,7 +109,7 @@ export class Store {
     return !isBrush || before.keys !== keys || now - before.time > STEP_PAUSE;
   }
 
-  /** At once, or, while a brush moves for long, after a pause. */
+  /** Writes the address: at once or, during a long movement of a brush, after a pause. */
   #writeAddress(isStep) {
     clearTimeout(this.#timer);
     const now = performance.now();
@@ -122,7 +124,7 @@ export class Store {
       if (isStep) history.pushState(null, "", address);
       else history.replaceState(null, "", address);
     } catch {
-      // Inside of other pages the address may not be changed.
+      // A page embedded in another one may not change the address.
     }
   }
 }
@@ -131,7 +133,7 @@ function isEqual(one, other) {
   return one === other || JSON.stringify(one) === JSON.stringify(other);
 }
 
-/** The differences from the beginning, as the part of an address behind "#". */
+/** The differences from the initial state, in the form of the part of an address after "#". */
 export function writeHash(state, beginning = BEGINNING) {
   const words = [];
   for (const [key, value] of Object.entries(state)) {
@@ -140,17 +142,21 @@ export function writeHash(state, beginning = BEGINNING) {
   return "#" + words.join("&");
 }
 
-/** The state in an address; impossible values are left out. */
+/** Keys in the addresses of older pages, and the names of these keys today. */
+const RENAMED_KEYS = { normalise: "normalize" };
+
+/** Parses the state from an address. Leaves out invalid values. */
 export function readHash(hash) {
   const state = {};
   for (const word of hash.replace(/^#/, "").split("&")) {
-    const [key, text = ""] = word.split("=", 2);
+    const [name, text = ""] = word.split("=", 2);
+    const key = RENAMED_KEYS[name] ?? name;
     if (!Object.hasOwn(BEGINNING, key)) continue;
     try {
       const value = JSON.parse(decodeURIComponent(text));
       if (isOfSameSort(value, key)) state[key] = value;
     } catch {
-      // A link that was cut shows what is left of it.
+      // If a link was truncated, use the part that is left.
     }
   }
   return state;
@@ -159,7 +165,7 @@ export function readHash(hash) {
 const isNumber = (value) => Number.isInteger(value) && value >= 0;
 const isRange = (value) => Array.isArray(value) && value.length === 2 && value.every(Number.isFinite) && value[0] < value[1];
 
-/** The condition for an element of each list. */
+/** For each key with a list, a test for its elements. */
 const ELEMENTS = {
   ranges: isRange,
   tracks: isNumber,

@@ -1,5 +1,5 @@
-// The table of functions: sorted by any column, as many rows as there are functions, of which only those in view are
-// elements of the page. It has one cursor, which the keyboard moves; Enter or a click selects for all parts.
+// Part "Functions": a table of all functions, sorted by any column. Only the visible rows have elements in the page.
+// The keyboard moves a cursor; Enter or a click selects a function for all parts.
 
 import { toClipboard } from "./clipboard.js";
 import { drawingOf, element, onResize } from "./dom.js";
@@ -9,12 +9,13 @@ import { FunctionRows, TABLE_COLUMNS, sortAfterClick, sortingOf } from "./table_
 
 const ROW_HEIGHT = 22;
 const HEAD_HEIGHT = 24;
-/** Browsers do not make elements of any height: above this a pixel that is scrolled is more than a pixel of rows. */
+/** In pixels. Browsers limit the height of elements. If the rows are higher than this, scrolling by one pixel moves
+ * by more than one pixel of rows. */
 const TALLEST = 8e6;
 /** The number of rows that are printed. */
 const PRINTED_ROWS = 200;
 
-/** Puts the table into `root`. */
+/** Mounts the part in `root`. */
 export function mountTable(root, page) {
   const table = new FunctionTable(root, page);
   const draw = drawingOf(page, () => root.hidden || table.draw());
@@ -59,14 +60,14 @@ class FunctionTable {
     root.append(element("div", { class: "functions-bar" }, this.told, this.copy), this.empty, this.grid);
   }
 
-  /** With the keyboard there is always a row that keys point at. */
+  /** Called when the table gets the focus. Keyboard users always have a row at the cursor. */
   focused() {
     if (this.cursor >= 0 || this.rows.length === 0 || !this.grid.matches(":focus-visible")) return;
     this.cursor = Math.min(this.rows.length - 1, Math.ceil(this.scroller.scrollTop * this.stretch(this.scroller.clientHeight) / ROW_HEIGHT));
     this.ask();
   }
 
-  /** Sums and order are made again only if something changed that they depend on. */
+  /** Recomputes sums and order, if something that they depend on has changed. */
   arrange() {
     const { page } = this, { state } = page.store, sums = page.sums();
     const shown = JSON.stringify([state.search, state.regex, state.sort]);
@@ -79,10 +80,10 @@ class FunctionTable {
     this.shown = shown;
     const at = this.rows[this.cursor];
     this.rows = this.functions.sorted(state.search, state.regex, state.sort);
-    // No amount is longer than that of everything.
+    // No amount is longer than the total.
     this.grid.style.setProperty("--letters-of-amount", amount(page.selection().total, page.unit).length);
     this.cursor = at === undefined ? -1 : this.rows.indexOf(at);
-    // What is found begins with its first row, not where the whole table was scrolled to.
+    // After a new search, start at the first match instead of the previous scroll position.
     if (isNewSearch) [this.cursor, this.scroller.scrollTop] = [-1, 0];
     this.empty.hidden = this.rows.length > 0;
     this.grid.hidden = this.rows.length === 0;
@@ -92,10 +93,10 @@ class FunctionTable {
     for (const head of this.heads) {
       head.setAttribute("aria-sort", head.dataset.column !== key ? "none" : isDescending ? "descending" : "ascending");
     }
-    this.told.textContent = this.toldRows(state);
+    this.told.textContent = this.rowsText(state);
   }
 
-  toldRows(state) {
+  rowsText(state) {
     const { selection, rows } = { selection: this.page.selection(), rows: this.rows };
     const self = rows.reduce((sum, group) => sum + this.functions.sums.self[group], 0);
     if (!state.search) return counted(rows.length, "function");
@@ -109,7 +110,7 @@ class FunctionTable {
     return search ? `No function matches “${search.slice(0, 80)}”.` : "No function has samples.";
   }
 
-  /** To the next row of those that are found. */
+  /** Moves the cursor to the next row (`step` 1) or the previous one (−1). */
   walk(step) {
     this.arrange();
     const count = this.rows.length;
@@ -133,7 +134,7 @@ class FunctionTable {
     this.show(from, to, base);
   }
 
-  /** Shows rows one below the other, the first of them at `base`. */
+  /** Shows the rows from `from` up to, but not including, `to`. The first of them is at `base` pixels from the top. */
   show(from, to, base) {
     const count = Math.max(0, to - from), { pool, page } = this;
     while (pool.length < count) pool.push(new TableRow());
@@ -146,7 +147,7 @@ class FunctionTable {
     this.grid.setAttribute("aria-activedescendant", isInView ? `function-${this.cursor}` : "");
   }
 
-  /** The number of pixels of rows for a pixel of scrolling. */
+  /** The number of pixels of rows per pixel of scrolling. */
   stretch(clientHeight) {
     const room = clientHeight - HEAD_HEIGHT, tall = this.rows.length * ROW_HEIGHT;
     return tall <= TALLEST ? 1 : (tall - room) / (TALLEST - room);
@@ -192,7 +193,7 @@ class FunctionTable {
     this.ask();
   }
 
-  /** Callers above and callees below it. */
+  /** Shows the callers and callees of a row's function in the flame graph. */
   sandwich(row) {
     const number = this.functionOf(this.rows[row]);
     this.page.store.set({ selected: number, sandwich: number, part: "flame" });
@@ -208,7 +209,7 @@ class FunctionTable {
     this.told.textContent = `${counted(this.rows.length, "row")} copied`;
   }
 
-  /** On paper the first rows stand one below the other. */
+  /** Shows the first rows, for printing. */
   print() {
     this.arrange();
     const count = Math.min(PRINTED_ROWS, this.rows.length);

@@ -4,7 +4,7 @@
 import { walkedNodes } from "./functions.js";
 import { findFunctions, groupsFound } from "./search.js";
 
-/** The columns: how they are sorted by, what they are called, whether they hold amounts (the largest come first). */
+/** The columns. Amounts are sorted in descending order. */
 export const TABLE_COLUMNS = [
   { key: "self", title: "Self", isAmount: true, span: 2, tells: "In the function itself" },
   { key: "total", title: "Total", isAmount: true, span: 2, tells: "Including everything it called; recursion counts once" },
@@ -15,19 +15,19 @@ export const TABLE_COLUMNS = [
   { key: "source", title: "Source", isAmount: false, span: 1, tells: "Source location" },
 ];
 
-/** The way a state's `sort` is meant: a column's key, behind "-" the other way round. */
+/** Parses the `sort` of a state: the key of a column, preceded by "-" for the reverse order. */
 export function sortingOf(sort) {
   const reversed = sort.startsWith("-"), key = reversed ? sort.slice(1) : sort;
   const column = TABLE_COLUMNS.find((column) => column.key === key) ?? TABLE_COLUMNS[0];
   return { key: column.key, isDescending: column.isAmount !== reversed };
 }
 
-/** The new `sort` after a click on a column: the column's own order first, then the other way round. */
+/** The `sort` after a click on a column. The first click selects the column, the next one reverses the order. */
 export function sortAfterClick(sort, key) {
   return sort === key ? `-${key}` : key;
 }
 
-/** Groups of functions with their texts and sums. */
+/** The rows of the table: groups of functions with their texts and sums. */
 export class FunctionRows {
   constructor(profile, groups, sums, selection) {
     Object.assign(this, { profile, groups, sums, selection });
@@ -41,38 +41,39 @@ export class FunctionRows {
     return this.profile.functions.module[this.groups.first[group]];
   }
 
-  /** The file where most ends in it, in the whole profile. */
+  /** The source location with the most self weight in the whole profile. */
   source(group) {
     const { file, line } = this.profile.functions, number = this.groups.first[group];
     return line[number] ? `${file[number]}:${line[number]}` : file[number];
   }
 
-  /** The categories of a group, that with the most of its own samples first; of equal ones that which is seen first. */
+  /** The categories of a group, by self weight. Of equally heavy ones, the one that occurs first in the stacks comes
+   * first. */
   categories(group) {
     const count = this.profile.categories.length, { seen } = walkedNodes(this.profile, this.groups), found = [];
     for (let category = 0; category < count; category++) {
       const place = seen[group * count + category];
       if (place < Infinity) found.push({ category, weight: this.sums.shares[group * count + category], place });
     }
-    // A function that no stack names: a level of recursion that only stated calls distinguish.
+    // The function is in no stack: it is a level of recursion that only recorded calls distinguish.
     if (found.length === 0) found.push({ category: this.profile.functions.category[this.groups.first[group]], weight: this.sums.self[group], place: 0 });
     return found.sort((a, b) => b.weight - a.weight || a.place - b.place);
   }
 
-  /** Those that have samples of their own; if none has, the first. */
+  /** The categories with self weight; if there are none, the first category. */
   shares(group) {
     const categories = this.categories(group), some = categories.filter(({ weight }) => weight > 0);
     return some.length ? some : categories.slice(0, 1);
   }
 
-  /** `optimised 81 %, baseline 19 %`; of one sort its name. */
+  /** The text for a group's categories: `optimized 81 %, baseline 19 %`, or just the name if there is only one. */
   sharesText(group) {
     const shares = this.shares(group), whole = shares.reduce((sum, { weight }) => sum + weight, 0);
     const name = ({ category }) => this.profile.categories[category].name;
     return shares.length === 1 ? name(shares[0]) : shares.map((share) => `${name(share)} ${shareText(share.weight / whole)}`).join(", ");
   }
 
-  /** The groups that samples go through and that are searched for, in the order asked for. */
+  /** The groups that have samples and match the search, sorted. */
   sorted(search, regex, sort) {
     const found = findFunctions(this.profile.functions.name, search, regex);
     const wanted = found && groupsFound(this.groups, found.functions), rows = [];
@@ -82,7 +83,8 @@ export class FunctionRows {
     return rows.sort(this.order(sort));
   }
 
-  /** Of equal rows the heavier comes first, then by name, as in jitgraft's tables. */
+  /** Returns the comparison for sorting. As in jitgraft's other tables, equal rows are sorted by weight, then by
+   * name. */
   order(sort) {
     const { key, isDescending } = sortingOf(sort), { self, total, selfCount } = this.sums;
     const heavier = (a, b) => self[b] - self[a] || total[b] - total[a];
@@ -96,7 +98,7 @@ export class FunctionRows {
     return (a, b) => sign * byText(textOf(a), textOf(b)) || heavier(a, b) || alphabetic(a, b);
   }
 
-  /** The rows as `jitgraft report --format csv` writes them. */
+  /** The rows as CSV, as `jitgraft report --format csv` writes them. */
   csv(rows) {
     const lines = rows.map((group) => {
       const { self, total, selfCount } = this.sums, part = (weight) => (this.selection.total ? 100 * weight / this.selection.total : 0).toFixed(4);
@@ -111,14 +113,14 @@ export class FunctionRows {
     return csvCell(category.kind);
   }
 
-  /** The tier of JIT code, or several with their shares. */
+  /** The tier of a function's JIT code. If it ran in several tiers, each with its share. */
   tiers(group) {
     const { categories } = this.profile, nameOf = ({ category }) => categories[category].name;
     const jit = this.categories(group).filter(({ category }) => categories[category].kind === "JIT");
     const isKnown = (share) => nameOf(share) !== "JIT", some = jit.filter(({ weight }) => weight > 0);
     if (some.length < 2) return jit.filter(isKnown).map(nameOf)[0] ?? "";
     const whole = some.reduce((sum, { weight }) => sum + weight, 0);
-    // Of equal shares that of no known tier is reported first.
+    // Of equal shares, the one without a known tier comes first.
     some.sort((a, b) => b.weight - a.weight || isKnown(a) - isKnown(b) || a.category - b.category);
     const name = (share) => (isKnown(share) ? nameOf(share) : "no known tier");
     return csvCell(some.map((share) => `${name(share)} ${shareText(share.weight / whole)}`).join(", "));
@@ -127,7 +129,7 @@ export class FunctionRows {
 
 const ALPHABETIC = new WeakMap();
 
-/** By group, its place in the order of names, then modules. It depends on the names alone, so it is found once. */
+/** The position of each group in the order of names, then modules. Cached, because it depends only on the names. */
 function alphabeticPlaces({ functions }, groups) {
   if (!ALPHABETIC.has(groups)) {
     const name = (group) => functions.name[groups.first[group]], module = (group) => functions.module[groups.first[group]];
@@ -140,7 +142,7 @@ function alphabeticPlaces({ functions }, groups) {
   return ALPHABETIC.get(groups);
 }
 
-/** A share is never reported as nothing, or as all, if it is not. */
+/** Formats a share. It is only shown as 0 % or 100 % if it is exactly that. */
 function shareText(share) {
   const percents = Math.round(100 * share);
   if (percents === 0 && share > 0) return "< 1 %";
@@ -149,7 +151,7 @@ function shareText(share) {
 
 const byText = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 
-/** A name as a cell that a spreadsheet takes for text, never for a formula. */
+/** A name as a CSV cell that a spreadsheet takes for text, never for a formula. */
 export function csvCell(text) {
   const cell = /^[=+\-@]/.test(text) ? `'${text}` : text;
   return /[",]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell;

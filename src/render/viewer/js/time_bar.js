@@ -1,5 +1,5 @@
-// The line above the lanes: what the rows are, the ranges as text that can be typed, and what makes `jitgraft report` count
-// the same samples.
+// The bar above the lanes: what the rows are, the selected ranges as editable text, and the options that make `jitgraft
+// report` count the same samples.
 
 import { element } from "./dom.js";
 import { counted, duration, grouped } from "./format.js";
@@ -37,7 +37,7 @@ export class TimeBar {
       this.fold);
   }
 
-  /** The button that leaves few rows, or shows all; hidden where there are few anyway. */
+  /** Updates the button that switches between few lanes and all. The button is hidden if there are only few lanes. */
   showFold(isFolded, isLarge) {
     this.fold.hidden = !isLarge;
     this.fold.setAttribute("aria-expanded", String(!isFolded));
@@ -51,7 +51,7 @@ export class TimeBar {
     if (ranges) this.page.store.set({ ranges });
   }
 
-  /** Marks what was typed as no range, until it is changed or replaced. */
+  /** Marks the typed text as invalid, until it is changed or replaced. */
   setWrong(isWrong) {
     this.isWrong = isWrong;
     this.range.setAttribute("aria-invalid", String(isWrong));
@@ -68,12 +68,12 @@ export class TimeBar {
     if (event.key === "Enter" || event.key === "Escape") event.stopPropagation();
   }
 
-  /** Shows `ranges`, which may be a draft, and how much of the whole counts. */
+  /** Shows the ranges, which may be a draft, and how much time they cover. */
   show(ranges = this.page.store.state.ranges, zoomed = false) {
     this.rows.value = this.page.store.state.lanes;
     if (!this.clock) return;
     const text = rangesText(this.clock, ranges);
-    // What is being typed stays until it is left, or a range is chosen in another way.
+    // Don't overwrite the text while the user is typing, unless another range has been selected.
     const isTyping = document.activeElement === this.range && text === this.shownRanges;
     this.shownRanges = text;
     if (!isTyping) {
@@ -86,17 +86,18 @@ export class TimeBar {
     this.clear.disabled = this.zoom.disabled = !ranges.length;
     this.copy.disabled = !option;
     this.whole.disabled = !zoomed;
-    const told = this.isWrong ? this.told.textContent : toldRanges(profile, this.clock, ranges, tracks);
+    const told = this.isWrong ? this.told.textContent : coveredTime(profile, this.clock, ranges, tracks);
     if (this.told.textContent !== told) this.told.textContent = told;
   }
 }
 
-/** What makes `jitgraft report` count the same samples; of several recordings, with the file that it must read. */
+/** The options that make `jitgraft report` count the same samples. If there are several recordings, also the file to
+ * read. */
 function reportOption(profile, clock, ranges, tracks) {
   const words = (...options) => options.filter(Boolean).join(" ");
   const recording = onlyRecording(profile, tracks);
   if (recording === null) {
-    // A range of each of several recordings is one that no option can give.
+    // No option can select a range in each of several recordings.
     const time = profile.recordings.length > 1 ? null : timeOption(clock, ranges);
     return time === null && ranges.length ? "" : words(time, tracksOption(profile.tracks, tracks));
   }
@@ -106,13 +107,13 @@ function reportOption(profile, clock, ranges, tracks) {
   return words(shellWord(profile.recordings[recording].path), time, threads);
 }
 
-/** A word that a shell takes as it is. */
+/** Quotes a word for a shell, if necessary. */
 function shellWord(text) {
   return /^[\w./+:@%-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** `1.25 s of 2.61 s`, in a page of several recordings with what that is a range of. */
-function toldRanges(profile, clock, ranges, tracks) {
+/** How much time the ranges cover: `1.25 s of 2.61 s`. If there are several recordings, also of which one. */
+function coveredTime(profile, clock, ranges, tracks) {
   const length = ranges.reduce((sum, [from, to]) => sum + to - from, 0);
   const parts = ranges.length > 1 ? ` in ${grouped(ranges.length)} ranges` : "";
   const chosen = ranges.length ? duration(length * clock.unitNs) + parts + " of " : "";

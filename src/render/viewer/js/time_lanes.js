@@ -1,19 +1,19 @@
-// Stacks in order of time, a lane for each thread: what a flame chart is drawn from.
+// Lays out stacks in order of time, with a lane for each thread, for a flame chart.
 //
-// A sample shows what ran when it was taken. It stands for the time since the thread's sample before, if that is no
-// longer ago than the time it is taken to cover: its own weight where that is time, else the usual distance of samples.
-// If the sample before is longer ago, the thread was idle between, in those functions that both samples were in.
-// Without times samples are in their order, each as wide as its weight.
+// A sample shows what ran when it was taken. It stands for the time since the thread's previous sample, provided that
+// this isn't longer than what a sample usually covers: its weight if weights are times, otherwise the usual distance
+// between samples. If the previous sample is longer ago, the thread was idle in between, within the functions that both
+// samples have in common. Samples without times are placed in their order, each as wide as its weight.
 
 import { BoxRows, IDLE, LANE } from "./flame_layout.js";
 
-/** The usual distance of samples where it cannot be seen: a millisecond, in nanoseconds. */
+/** The usual distance between samples if it can't be computed: one millisecond, in nanoseconds. */
 const USUAL_DISTANCE = 1e6;
 
-/** The lanes of one event's rows, the thread first that ran longest. `takes(row)` shows whether a row is selected;
- * `rows.time` may be null; `unit` is how many nanoseconds one of the time's units has; `weighsTime` whether weights are
- * nanoseconds; `rowsLast` whether rows begin at their time and last as long as they weigh. Each lane has {name, row,
- * start, end}: the numbers of rows, and what each covers. */
+/** The lanes for one event's rows; the thread that ran longest comes first. `takes(row)` tells whether a row is
+ * selected. `rows.time` may be null. `unit` is the number of nanoseconds per unit of time. `weighsTime` tells
+ * whether weights are nanoseconds, `rowsLast` whether rows start at their time and their weight is their duration.
+ * Each lane has {name, row, start, end}: the indices of its rows, and the time that each row covers. */
 export function timeLanes(rows, tracks, { takes, unit, weighsTime, rowsLast, weight }) {
   const byThread = new Map();
   for (let row = 0; row < rows.length; row++) {
@@ -49,10 +49,10 @@ function laneName(track) {
   return (track.recording === null ? "" : `${track.recording}: `) + (track.comm ?? "") + numbers;
 }
 
-/** By rows: they do not change. */
+/** Cached by rows, which don't change. */
 const USUAL_DISTANCES = new WeakMap();
 
-/** The median distance of neighboring samples of one thread. */
+/** The median distance between consecutive samples of a thread. */
 function usualDistance(rows, unit) {
   if (!USUAL_DISTANCES.has(rows)) USUAL_DISTANCES.set(rows, medianDistance(rows) ?? USUAL_DISTANCE / unit);
   return USUAL_DISTANCES.get(rows);
@@ -75,13 +75,13 @@ function coverTime(lane, time, covers) {
   for (let sample = 0; sample < lane.row.length; sample++) {
     const at = time[lane.row[sample]],
       covered = covers(lane.row[sample]);
-    // Timers are late now and then: a little more than what the sample covers is not an idle time.
+    // Timers sometimes fire late. A distance a little longer than a sample covers is no idle time.
     lane.start[sample] = at - before <= covered * 1.5 ? before : Math.max(at - covered, before);
     lane.end[sample] = before = Math.max(at, before);
   }
 }
 
-/** A row that lasts begins at its time, and not before the call before it has ended. */
+/** Places rows with a duration. They start at their times, but not before the previous call has ended. */
 function coverLength(lane, { time, weight }, unit) {
   let before = -Infinity;
   lane.row.forEach((row, sample) => {
@@ -99,7 +99,7 @@ function coverWeights(lane, weight, from) {
   return at;
 }
 
-/** The range that lanes cover: {start, end}. */
+/** The range from the start of the first row to the end of the last one: {start, end}. */
 export function extentOfLanes(lanes) {
   let [start, end] = [Infinity, -Infinity];
   for (const lane of lanes) {
@@ -109,8 +109,9 @@ export function extentOfLanes(lanes) {
   return start < end ? { start, end } : { start: 0, end: 0 };
 }
 
-/** The boxes of lanes in the range `view`, those of a lane below its name. `nodeOf(row)` is the tree's node of a row
- * (0: none). Boxes narrower than `narrowest` are there once for each such stretch. */
+/** Lays out the boxes of lanes in the range `view`. Below each lane's name are the boxes of its stacks. `nodeOf(row)`
+ * is the tree node of a row; 0 if it has none. Of several boxes narrower than `narrowest` within that distance, only
+ * one is kept. */
 export function layoutLanes(lanes, tree, nodeOf, view, narrowest) {
   const boxes = new BoxRows();
   lanes.forEach((lane, number) => {
@@ -126,7 +127,7 @@ export function layoutLanes(lanes, tree, nodeOf, view, narrowest) {
   return boxes;
 }
 
-/** One walk along a lane: neighbors that share callers share these callers' boxes. */
+/** Lays out one lane. Consecutive samples with the same callers share the boxes of these callers. */
 class LaneLayout {
   constructor(tree, view, narrowest) {
     Object.assign(this, { tree, view, narrowest });

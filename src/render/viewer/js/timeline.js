@@ -1,5 +1,5 @@
-// The time part: lanes of threads, processes or processors with what ran in them, a sub-second heat map of long
-// recordings, and a brush over both. Profiles without times only have threads to choose from.
+// The timeline: lanes of threads, processes or processors that show what ran, a subsecond heat map for long recordings,
+// and a brush over both. Profiles without times only get a list of threads.
 
 import { Brush } from "./brush.js";
 import { toClipboard } from "./clipboard.js";
@@ -15,33 +15,34 @@ import { sinceStart, tickStep, timeTicks } from "./time_ticks.js";
 import { TimeBar } from "./time_bar.js";
 
 const GUTTER = 200;
-/** Beside the lanes there is room for a scroll bar of a part below, so that pictures there are as wide. */
+/** The space to the right of the lanes, in pixels. Parts below may need it for a scroll bar, and their pictures
+ * should be as wide as the lanes. */
 const RIGHT = 24;
 const AXIS_HEIGHT = 20;
 const EDGE_SLACK = 4;
-/** The share of the window's height that the lanes may take, and that those of several recordings may. */
+/** The maximum share of the window's height for the lanes. SEVERAL_SHARE applies if there are several recordings. */
 const LANES_SHARE = 0.17;
 const SEVERAL_SHARE = 0.3;
-/** In lower windows the time part takes little room unless the reader wants all of it. */
+/** In windows lower than this many pixels, the timeline shows only a few lanes unless the user wants all. */
 const LOW_WINDOW = 760;
-/** The number of lanes that it has then. */
+/** The number of lanes shown in low windows. */
 const FEW_LANES = 2;
-/** The number of functions that the pointer is reported for. */
-const TOLD_FUNCTIONS = 3;
-/** With more samples than this the other parts follow a drag only when it rests. */
+/** The number of functions listed in the tooltip of a bar. */
+const TIP_FUNCTIONS = 3;
+/** With more samples than this, the other parts follow a drag only when it pauses. */
 const LIVE_ROWS = 100000;
 
-/** How much of the time that is in view is in view then. */
+/** The factor by which each key multiplies the visible time. */
 const ZOOM_KEYS = { "+": 0.5, "=": 0.5, w: 0.5, "-": 2, s: 2 };
-/** By how much of itself the view moves. */
+/** The fraction of the visible time by which each key moves it. */
 const PAN_KEYS = { a: -0.2, d: 0.2 };
 
-/** Puts the part into `root`; without times it is one line and threads to choose from. */
+/** Mounts the timeline in `root`. */
 export function mountTimeline(root, page) {
   const part = new TimePart(root, page);
   const draw = drawingOf(page, () => part.draw());
   part.ask = draw;
-  // Before anything else is placed below it.
+  // Draw at once, so that everything below is placed correctly.
   part.draw();
   page.store.subscribe(draw);
   onResize(root, draw);
@@ -109,7 +110,8 @@ class TimePart {
     });
   }
 
-  /** A surface of the brush whose left edge is that of the lanes. */
+  /** A brush surface for an element whose positions are aligned with the lanes. `holds(x, y)` tells whether a point
+   * belongs to it. */
   surface(of, holds) {
     const spanAt = (x, y, always) => {
       if (!always && !holds(x, y)) return null;
@@ -120,7 +122,7 @@ class TimePart {
     return { element: of, spanAt, edgeAt, isClickChoosing: false };
   }
 
-  /** The lane at a place below the upper edge of the list. */
+  /** The lane at this many pixels below the upper edge of the list. */
   laneAt(y) {
     return this.sums.lanes[Math.floor((y + this.scroller.scrollTop) / LANE_HEIGHT)];
   }
@@ -134,7 +136,7 @@ class TimePart {
     return null;
   }
 
-  /** The visible part of the time: from, to. */
+  /** The visible time range: [from, to]. */
   get view() {
     return shownTime(this.page.store.state, this.length);
   }
@@ -149,7 +151,8 @@ class TimePart {
     return from > 0 || to < this.length;
   }
 
-  /** The width of the lanes, and how high what is in view of them: asked once a picture, before anything is changed. */
+  /** Reads the width of the lanes and the height of the visible ones. Called once per frame, before anything is
+   * changed, because reading them later would be slow. */
   measure() {
     const { clientWidth, clientHeight, scrollTop } = this.scroller;
     this.width = Math.max(50, clientWidth - GUTTER - RIGHT);
@@ -157,7 +160,7 @@ class TimePart {
     this.page.lanes = { left: this.scroller.getBoundingClientRect().left + GUTTER, width: this.width };
   }
 
-  /** Pixels from the left edge of the lanes. */
+  /** Converts a time to pixels from the left edge of the lanes. */
   place(time) {
     const [from, to] = this.view;
     return (time - from) / (to - from) * this.width;
@@ -286,7 +289,7 @@ class TimePart {
     return [Math.max(0, this.place(from)), Math.min(this.width, this.place(to))];
   }
 
-  /** The rows of pixels that ranges are drawn in: {top, height}. Those of one recording are drawn in its lanes. */
+  /** Where ranges are drawn vertically: {top, height}. A range in a single recording is only drawn over its lanes. */
   rowsOfRanges(tracks) {
     const recording = onlyRecording(this.page.profile, tracks), { lanes } = this.sums;
     if (recording === null) return { top: 0, height: this.height };
@@ -294,7 +297,7 @@ class TimePart {
     return { top: first * LANE_HEIGHT - this.scrolled, height: count * LANE_HEIGHT };
   }
 
-  /** Parts outside of the ranges are dimmed. */
+  /** Draws the ranges by dimming everything outside them. */
   drawRanges(pen, ranges, { top, height }) {
     const { width } = this;
     if (this.hovered) {
@@ -321,7 +324,7 @@ class TimePart {
     dim(width);
   }
 
-  /** The pointer stands somewhere, or has left. */
+  /** Called when the pointer moves over a surface, or has left all of them (`surface` is null). */
   point(surface, event) {
     this.hovered = surface && this.hoveredAt(surface, event);
     const { tip } = this;
@@ -348,7 +351,8 @@ class TimePart {
     return { time, lines: [name, this.spanText([bar.from, bar.to], lane.recording), ...this.barLines(bar)] };
   }
 
-  /** `1.25 s to 1.26 s, clock 1179.3`; without the clock for a time that is one of several recordings. */
+  /** The text for a time range: `1.25 s to 1.26 s, clock 1179.3`. Without the clock if the range isn't of a single
+   * recording. */
   spanText([from, to], recording = null) {
     const { clock, page: { profile } } = this, step = tickStep((to - from) * clock.unitNs / 10);
     const since = (at) => sinceStart(Math.round(at) * clock.unitNs, step), text = `${since(from)} to ${since(to)}`;
@@ -357,13 +361,13 @@ class TimePart {
     return `${text}, clock ${clockText(own, Math.max(0, from))}`;
   }
 
-  /** The part of each sort there that is in a bar, and what ran most. */
+  /** The lines of a bar's tooltip: the share of each kind of code, and the functions that ran most. */
   barLines({ amounts, functions }) {
     const { profile, unit } = this.page, told = (value) => amount(Math.round(value), unit);
     const parts = amounts.map((value, at) => ({ value, name: this.sums.coloring.sorts[at].name }));
     const named = parts.filter(({ value, name }) => value > 0 && name).sort((a, b) => b.value - a.value);
     const sorts = named.map(({ value, name }) => `${name} ${told(value)}`).join(", ");
-    const most = functions.slice(0, TOLD_FUNCTIONS).map(([number, value]) => `${told(value)} ${profile.functions.name[number]}`);
+    const most = functions.slice(0, TIP_FUNCTIONS).map(([number, value]) => `${told(value)} ${profile.functions.name[number]}`);
     return sorts || most.length ? [sorts, ...most].filter(Boolean) : ["idle"];
   }
 }

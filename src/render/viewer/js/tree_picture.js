@@ -6,10 +6,11 @@ import { FlamePicture } from "./flame_picture.js";
 import { hashOfName, warmLetter } from "./shades.js";
 import { extentOfLanes, layoutLanes } from "./time_lanes.js";
 
-/** Boxes of less pixels are not drawn, nor what is below them. */
+/** Boxes narrower than this many pixels are not drawn, and neither is anything on top of them. */
 const NARROWEST = 0.3;
 
-/** The looks that follow from the groups of functions alone: their names, shades and categories. */
+/** What depends only on the groups of functions: their names, the hashes for their shades, and whether they are JIT
+ * code. */
 export class GroupLooks {
   constructor(profile, groups) {
     Object.assign(this, { profile, groups });
@@ -30,8 +31,8 @@ export class GroupLooks {
   }
 }
 
-/** A tree as a picture. Labels are groups of functions. `categories` are those of the tree's boxes; `endsFirst`: the tree
- * begins with the ends of stacks. */
+/** A picture of a tree. Labels are groups of functions. `categories` are the categories of the tree's boxes.
+ * `endsFirst` tells whether the tree starts with the innermost functions (bottom-up). */
 export class TreePicture extends FlamePicture {
   constructor({ page, tree, looks, categories, upward = false, root = 0, showsRoot = true, endsFirst = false }) {
     super();
@@ -45,14 +46,14 @@ export class TreePicture extends FlamePicture {
     return this.page.unit;
   }
 
-  /** The boxes of a view; `pixel` is how much is as wide as one. */
+  /** Lays out the boxes that are visible in `view`. `pixel` is the amount that is one pixel wide. */
   layout(view, pixel) {
     const boxes = layoutTree(this.tree, view, NARROWEST * pixel, this.root);
     if (!this.showsRoot) boxes.dropFirstRow();
     return boxes;
   }
 
-  /** The stretch of a path of functions, as far as it is there; the whole for none. */
+  /** The range of a path of functions, as far as the tree has the path; the whole picture for an empty path. */
   viewOf(functions) {
     const { tree, looks } = this, path = functions.map((number) => looks.groups.of[number]);
     const node = nodeOfPath(tree, path);
@@ -61,12 +62,12 @@ export class TreePicture extends FlamePicture {
     return { start, end: start + tree.total[node], node };
   }
 
-  /** The functions from the root to a box's node. */
+  /** The functions on the path from the root to a node. */
   pathOf(node) {
     return pathOfNode(this.tree, node).map((group) => this.looks.groups.first[group]);
   }
 
-  /** The boxes that were searched for, drawn or not, the heaviest first: [{node, row, start, end}]. */
+  /** All boxes that match the search, even if they are not drawn, the heaviest first: [{node, row, start, end}]. */
   foundPlaces() {
     const { tree } = this, top = tree.depth[this.root] + (this.showsRoot ? 0 : 1), nodes = [];
     for (let node = this.root; node < tree.length; node++) {
@@ -83,7 +84,7 @@ export class TreePicture extends FlamePicture {
     return this.tree.group[node];
   }
 
-  /** The function of a box; −1 for the root. */
+  /** The function of a node; −1 for the root. */
   functionOf(node) {
     return node > 0 ? this.looks.groups.first[this.labelOf(node)] : -1;
   }
@@ -100,7 +101,7 @@ export class TreePicture extends FlamePicture {
     return this.tree.total[node];
   }
 
-  /** Boxes of callers don't tell what ran in their functions themselves. */
+  /** The boxes of callers in a bottom-up tree don't tell the self weight of their functions. */
   ownOf(node) {
     if (!this.endsFirst) return this.tree.own[node];
     return this.root === 0 && this.tree.depth[node] === 1 ? this.tree.total[node] : null;
@@ -134,7 +135,7 @@ export class TreePicture extends FlamePicture {
   }
 }
 
-/** Stacks in order of time, a lane for each thread. */
+/** A picture of stacks in order of time, with a lane for each thread. */
 export class LanesPicture extends TreePicture {
   constructor(parts, lanes, nodeOf, timeUnit, shown) {
     super(parts);
@@ -152,7 +153,8 @@ export class LanesPicture extends TreePicture {
     return { start: Math.max(start, whole.start), end: Math.min(end, whole.end), node: 0 };
   }
 
-  /** A function has many boxes here: those that are drawn, from left to right. */
+  /** The drawn boxes that match the search, from left to right. A function has a box for each time that it ran, so
+   * not all of them are listed. */
   foundPlaces({ node, start, end, rows, first }) {
     const places = [];
     for (let row = 0; row < rows; row++) {
@@ -168,7 +170,7 @@ export class LanesPicture extends TreePicture {
     return node <= LANE ? this.lanes[LANE - node].name : super.nameOf(node);
   }
 
-  /** When the box was, and what its function has in all. */
+  /** The time of a box, and the total and self weight of its function in all. */
   amountsOf(node, zoomed, start, end) {
     const { tree, timeUnit } = this, time = (at) => amount(at * timeUnit, "nanoseconds");
     const words = [timeUnit ? `${time(end - start)} from ${time(start)}` : this.amountText(end - start)];

@@ -1,11 +1,11 @@
-// Long lists of which only what is in sight is drawn: rows of one height in an element that scrolls.
+// Long lists of which only the visible rows have elements in the page. All rows have the same height.
 
 import { element } from "./dom.js";
 
-/** The number of rows above and below the visible ones that are there, too. */
+/** The number of rows that are drawn above and below the visible ones. */
 const BEYOND = 8;
 
-/** A list with a cursor, for mouse, keyboard and screen reader. */
+/** A list with a cursor, for mouse, keyboard and screen readers. */
 export class VirtualRows {
   #scroller;
   #inner;
@@ -17,11 +17,11 @@ export class VirtualRows {
   #roles;
 
   /**
-   * @param {HTMLElement} scroller what scrolls; it becomes a list box
-   * @param {number} height of a row, in pixels
-   * @param {(row: number) => HTMLElement} drawRow makes a row
-   * @param {{list: string, row: string}} roles what readers of the screen are told that they are. Rows of a tree say
-   *   themselves where they are among their siblings
+   * @param {HTMLElement} scroller the element that scrolls; it becomes a list box
+   * @param {number} height the height of a row, in pixels
+   * @param {(row: number) => HTMLElement} drawRow creates the element of a row
+   * @param {{list: string, row: string}} roles the ARIA roles of the list and its rows. Rows of a tree must state
+   *   their positions among their siblings themselves
    */
   constructor(scroller, height, drawRow, roles = { list: "listbox", row: "option" }) {
     this.#roles = roles;
@@ -30,15 +30,15 @@ export class VirtualRows {
     this.#drawRow = drawRow;
     this.#window = element("div", { class: "rows-window", role: "presentation" });
     this.#inner = element("div", { class: "rows-inner", role: "presentation" }, this.#window);
-    /** The row that the keyboard is at; -1: none. */
+    /** The row at the keyboard cursor; -1 if there is none. */
     this.cursor = -1;
-    /** Called with the numbers of the first row that is drawn and the one behind the last. */
+    /** Called after drawing, with the range [first, last) of the drawn rows. */
     this.ondrawn = null;
     scroller.classList.add("rows");
     scroller.setAttribute("role", roles.list);
     scroller.tabIndex = 0;
     scroller.append(this.#inner);
-    // Without a cursor nothing would show where the keyboard is.
+    // Without a cursor, nothing would show where the keyboard focus is.
     scroller.addEventListener("focus", () => {
       if (this.cursor >= 0 || this.#count === 0 || !scroller.matches(":focus-visible")) return;
       this.cursor = Math.min(this.#count - 1, Math.ceil(scroller.scrollTop / this.#height));
@@ -53,12 +53,12 @@ export class VirtualRows {
     return this.#count;
   }
 
-  /** The element where something may be laid over or under the rows: as tall as all of them. */
+  /** An element as high as all rows together, into which overlays can be put. */
   get inner() {
     return this.#inner;
   }
 
-  /** There are this many rows now, and all may be others than before. */
+  /** Sets the number of rows, and redraws all of them. */
   reset(count) {
     this.#count = count;
     this.cursor = Math.min(this.cursor, count - 1);
@@ -75,7 +75,7 @@ export class VirtualRows {
     });
   }
 
-  /** Draws what is in sight. */
+  /** Draws the visible rows. */
   draw() {
     const { scrollTop, clientHeight } = this.#scroller;
     const from = Math.max(0, Math.floor(scrollTop / this.#height) - BEYOND);
@@ -103,35 +103,35 @@ export class VirtualRows {
     this.ondrawn?.(from, to);
   }
 
-  /** Puts the cursor on a row, in sight. */
-  moveTo(row, centred = false) {
+  /** Moves the cursor to a row, and scrolls the row into view. */
+  moveTo(row, centered = false) {
     if (this.#count === 0) return;
     this.cursor = Math.max(0, Math.min(row, this.#count - 1));
-    this.show(this.cursor, centred);
+    this.show(this.cursor, centered);
   }
 
-  /** Scrolls a row into sight. */
-  show(row, centred = false) {
+  /** Scrolls a row into view. */
+  show(row, centered = false) {
     const top = row * this.#height;
     const { scrollTop, clientHeight } = this.#scroller;
-    if (centred) this.#scroller.scrollTop = top - (clientHeight - this.#height) / 2;
+    if (centered) this.#scroller.scrollTop = top - (clientHeight - this.#height) / 2;
     else if (top < scrollTop) this.#scroller.scrollTop = top;
     else if (top + this.#height > scrollTop + clientHeight) this.#scroller.scrollTop = top + this.#height - clientHeight;
     this.draw();
   }
 
-  /** The number of rows that are in sight at once. */
+  /** The number of rows that are visible at once. */
   get page() {
     return Math.max(1, Math.floor(this.#scroller.clientHeight / this.#height) - 1);
   }
 
-  /** The row that an event happened on; -1: none. */
+  /** The row in which an event happened; -1 if in none. */
   static rowOf(event) {
     const row = event.target.closest("[data-row]");
     return row ? Number(row.dataset.row) : -1;
   }
 
-  /** Moves the cursor by a key; whether it was one for that. */
+  /** Moves the cursor by a key. Returns true if the key is one that does that. */
   key(name) {
     const steps = { ArrowDown: 1, j: 1, ArrowUp: -1, k: -1, PageDown: this.page, PageUp: -this.page };
     if (name in steps) this.moveTo(this.cursor + steps[name]);

@@ -43,13 +43,17 @@ pub(super) fn owner(metadata: &Metadata<'_>, method: Token) -> Option<Vec<u8>> {
 /// The class that contains the method in this row of the method table. The type table has the first method of each
 /// class, in ascending order. `None` if there is none.
 fn type_of(metadata: &Metadata<'_>, method: u32) -> Option<Token> {
-    let first = |row| metadata.number(Token { table: TYPE_DEF, row }, 5).unwrap_or(u32::MAX);
-    let (mut low, mut high) = (0, metadata.len(TYPE_DEF));
-    while low < high {
-        let middle = low + (high - low) / 2;
-        if first(middle + 1) <= method { low = middle + 1 } else { high = middle }
+    /// The column of the type table with the row of the type's first method.
+    const METHOD_LIST: usize = 5;
+    // A binary search for the last type whose first method isn't after the wanted one. Rows are counted from 1.
+    let mut last = 0;
+    let mut end = metadata.len(TYPE_DEF);
+    while last < end {
+        let row = last + (end - last) / 2 + 1;
+        let first_method = metadata.number(Token { table: TYPE_DEF, row }, METHOD_LIST).unwrap_or(u32::MAX);
+        if first_method <= method { last = row } else { end = row - 1 }
     }
-    (low > 0).then_some(Token { table: TYPE_DEF, row: low })
+    if last == 0 { None } else { Some(Token { table: TYPE_DEF, row: last }) }
 }
 
 /// The name of the assembly that defines the type in this row; `None` if this file doesn't tell it.

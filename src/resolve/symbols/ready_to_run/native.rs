@@ -75,17 +75,31 @@ impl<'a> Array<'a> {
         (0..self.len.min(most)).filter_map(|index| Some((index, self.find(index)?)))
     }
 
+    /// The offset of the element with this index; `None` if it is missing. The bits of the index, the highest first,
+    /// are the way from the root of the block's tree: a 1 leads to the second child, a 0 to the first.
     fn find(&self, index: u32) -> Option<usize> {
         let block = usize::try_from(index / BLOCK).ok()?;
         let mut at = self.base.checked_add(self.native.index(self.base, self.index_size, block)?)?;
         for bit in [8, 4, 2, 1] {
             let (node, behind) = self.native.unsigned(at)?;
-            match (index & bit != 0, node & 2 != 0, node & 1 != 0) {
-                (true, true, _) => at = at.checked_add(usize::try_from(node >> 2).ok()?)?,
-                (false, _, true) => at = behind,
-                // If a block has a single element, the node holds that element's index.
-                (_, false, false) if node >> 2 == index % BLOCK => return Some(behind),
-                _ => return None,
+            let has_first_child = node & 1 != 0;
+            let has_second_child = node & 2 != 0;
+            let number = node >> 2;
+            if !has_first_child && !has_second_child {
+                // The block has a single element, whose index the node holds.
+                return if number == index % BLOCK { Some(behind) } else { None };
+            }
+            if index & bit != 0 {
+                if !has_second_child {
+                    return None;
+                }
+                at = at.checked_add(usize::try_from(number).ok()?)?;
+            } else {
+                if !has_first_child {
+                    return None;
+                }
+                // The first child follows its parent.
+                at = behind;
             }
         }
         Some(at)

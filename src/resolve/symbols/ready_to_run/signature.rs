@@ -120,6 +120,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         self.out.extend_from_slice(text.as_bytes());
     }
 
+    /// Writes a method's signature: calling convention, result type, `name`, and parameter types.
     fn method(&mut self, name: &[u8], depth: usize) -> Option<()> {
         let convention = self.blob.byte()?;
         if convention & EXPLICIT_THIS != 0 {
@@ -180,7 +181,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             }
             REQUIRED => self.modified(" modreq(", depth),
             OPTIONAL => self.modified(" modopt(", depth),
-            OTHER_MODULE => self.of_other_module(depth),
+            OTHER_MODULE => self.type_of_other_module(depth),
             _ => None,
         }
     }
@@ -295,7 +296,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
 
     /// Reads the number of a module, and then a type that is defined in that module. If the module isn't this file
     /// (number 0), writes `?`, because only the type's number in that module is known.
-    fn of_other_module(&mut self, depth: usize) -> Option<()> {
+    fn type_of_other_module(&mut self, depth: usize) -> Option<()> {
         let own = self.blob.number()? == 0;
         let written = self.out.len();
         self.one(depth + 1)?;

@@ -56,10 +56,14 @@ impl<'a> Metadata<'a> {
         }
         let (wide, tables) = read_tables(tables?)?;
         let mut metadata = Self { strings, blobs, tables, wide, nested: FxHashMap::default() };
-        let row = |row| Token { table: NESTED_CLASS, row };
-        let pairs = (1..=metadata.len(NESTED_CLASS)).map(row);
-        let pairs = pairs.filter_map(|row| Some((metadata.number(row, 0)?, metadata.number(row, 1)?)));
-        metadata.nested = pairs.collect();
+        for row in 1..=metadata.len(NESTED_CLASS) {
+            let token = Token { table: NESTED_CLASS, row };
+            if let Some(nested) = metadata.number(token, 0)
+                && let Some(enclosing) = metadata.number(token, 1)
+            {
+                metadata.nested.insert(nested, enclosing);
+            }
+        }
         Some(metadata)
     }
 

@@ -9,7 +9,7 @@ use crate::commands::inject::options::{InjectContext, KnownBuildIds};
 use crate::commands::inject::survey::SurveyedRecording;
 use crate::error::{Result, Warning, Warnings};
 use crate::io;
-use crate::model::backing;
+use crate::model::mapping_kind;
 use crate::model::printable::readable;
 use crate::model::process::{BuildId, CpuMode, FileId, Processes};
 use crate::pipeline::recording::replaced::is_another;
@@ -53,7 +53,7 @@ impl ListedFile {
 /// The path as it appears in lists of build IDs. For the kernel, this drops the reference symbol at the end
 /// (`[kernel.kallsyms]_text`).
 pub(super) fn listed_path(path: &[u8], cpumode: CpuMode) -> &[u8] {
-    if cpumode == CpuMode::Kernel { backing::split_reference_symbol(path).0 } else { path }
+    if cpumode == CpuMode::Kernel { mapping_kind::split_reference_symbol(path).0 } else { path }
 }
 
 /// Finds the build IDs of files, and remembers them by path.
@@ -128,7 +128,7 @@ impl BuildIdFinder {
 
     /// Opens the file that was mapped under this path, if it is on this machine.
     fn image(&mut self, path: &[u8]) -> Option<Image> {
-        let mut dso = Dso::of_path(path.to_vec(), None);
+        let mut dso = Dso::from_path(path.to_vec(), None);
         if dso.is_vdso() {
             // The list has only one build ID per path. So the vdso can be listed only if all programs use the same
             // kind.
@@ -144,7 +144,7 @@ impl BuildIdFinder {
         if is_below_root {
             return true;
         }
-        match (image.about().map(file_id), self.mapped.get(path)) {
+        match (image.metadata().map(file_id), self.mapped.get(path)) {
             (Some(here), Some(recorded)) => recorded.contains(&here) || self.is_here && !is_another(here, recorded),
             _ => self.is_here,
         }

@@ -22,7 +22,7 @@ impl<'p> RemappedFiles<'p> {
         let mut remapped = Self::default();
         for (&pid, process) in &processes.by_pid {
             let mut files: FxHashMap<&[u8], FirstPlace> = FxHashMap::default();
-            for map in process.mappings.iter().filter(|map| map.executable && map.backing().is_file()) {
+            for map in process.mappings.iter().filter(|map| map.executable && map.kind().is_file()) {
                 let base = map.addr.0.wrapping_sub(map.pgoff);
                 let first = files.entry(&map.path).or_insert(FirstPlace { base, has_others: false });
                 first.has_others |= base != first.base;
@@ -58,7 +58,7 @@ impl<'p> RemappedFiles<'p> {
 
 #[cfg(test)]
 mod tests {
-    use crate::model::backing::{Backing, tests::those};
+    use crate::model::mapping_kind::{MappingKind, tests::paths_where};
 
     #[test]
     fn files_may_be_mapped_again_elsewhere() {
@@ -74,6 +74,6 @@ mod tests {
             "/run/jitted-77.so",
             "/run/jitted-77-3.so",
         ];
-        assert_eq!(those(|path| Backing::of(path).is_file()), expected);
+        assert_eq!(paths_where(|path| MappingKind::from_path(path).is_file()), expected);
     }
 }

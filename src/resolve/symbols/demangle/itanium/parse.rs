@@ -121,6 +121,7 @@ impl<'a> Parser<'a> {
         number.checked_add(1)
     }
 
+    /// Calls `parse`, unless names are nested too deep or too many rules have been tried.
     fn deeper<T>(&mut self, parse: impl FnOnce(&mut Self) -> Option<T>) -> Option<T> {
         self.tried += 1;
         if self.depth >= MOST_DEPTH || self.tried > MOST_TRIED {
@@ -132,6 +133,7 @@ impl<'a> Parser<'a> {
         parsed
     }
 
+    /// Parses everything after `_Z`.
     fn top_level(&mut self) -> Option<NodeId> {
         if matches!(self.peek(), b'T' | b'G') {
             let root = self.special_name()?;
@@ -179,6 +181,7 @@ impl<'a> Parser<'a> {
         Some((result, Some(parameters)))
     }
 
+    /// Parses parameter types until `is_end` is true. A single `v` means that there are no parameters.
     fn parameters(&mut self, is_end: impl Fn(&Self) -> bool) -> Option<List> {
         let mut parameters = Vec::new();
         if self.take("v") && is_end(self) {
@@ -190,6 +193,7 @@ impl<'a> Parser<'a> {
         Some(self.add_list(&parameters))
     }
 
+    /// Parses the name of something that the compiler made, such as a vtable or a thunk.
     fn special_name(&mut self) -> Option<NodeId> {
         let letters = self.skip(2)?;
         let (before, inner) = match letters {
@@ -270,6 +274,7 @@ impl<'a> Parser<'a> {
         number.checked_add(1)
     }
 
+    /// Parses a name with its scopes and template arguments, but without parameter types.
     fn name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         self.deeper(|parser| match parser.peek() {
             b'N' => parser.nested_name(facts),
@@ -302,6 +307,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Template { name, arguments }))
     }
 
+    /// Parses a name in a namespace or class: `N`, qualifiers of `this`, the parts of the name, `E`.
     fn nested_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         self.expect("N")?;
         if self.take("H") {
@@ -352,6 +358,7 @@ impl<'a> Parser<'a> {
         name
     }
 
+    /// Parses the name of something local to a function: `Z`, the function, `E`, the name.
     fn local_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         self.expect("Z")?;
         let function = self.encoding()?;
@@ -401,6 +408,8 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Parses one part of a name, without template arguments. `scope` is the class that a constructor or destructor
+    /// belongs to.
     fn unqualified_name(&mut self, scope: Option<NodeId>, facts: &mut NameFacts) -> Option<NodeId> {
         facts.has_no_result = false;
         self.take("F");
@@ -466,6 +475,7 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
+    /// Skips the declaration of one template parameter.
     fn template_declaration(&mut self) -> Option<()> {
         match self.skip(2)? {
             "Ty" => Some(()),
@@ -499,6 +509,7 @@ impl<'a> Parser<'a> {
         }
     }
 
+    /// Parses the name of an operator function, including conversions and user-defined literals.
     fn operator_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         let letters = self.skip(2)?;
         if letters == "cv" {
@@ -584,6 +595,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::TemplateParameter(number)))
     }
 
+    /// Parses a list of template arguments: `I`, the arguments, `E`.
     fn template_arguments(&mut self) -> Option<List> {
         self.expect("I")?;
         // Template arguments inside angle brackets have nothing to do with the conversion operator. Those after a type
@@ -602,6 +614,7 @@ impl<'a> Parser<'a> {
         Some(self.add_list(&arguments))
     }
 
+    /// Parses a template argument: a type, a literal, an expression, or a pack of arguments.
     fn template_argument(&mut self) -> Option<NodeId> {
         match self.peek() {
             b'X' => {
@@ -632,6 +645,7 @@ impl<'a> Parser<'a> {
         self.deeper(Self::ty_inside)
     }
 
+    /// Parses a type, and makes it available to back references unless it is a builtin type.
     fn ty_inside(&mut self) -> Option<NodeId> {
         if let Some(text) = builtin(self.peek()) {
             self.skip(1)?;
@@ -769,6 +783,7 @@ impl<'a> Parser<'a> {
         Some(self.text(text))
     }
 
+    /// Parses the type of a function. `qualifiers` precede it in the mangled name.
     fn function_type(&mut self, qualifiers: Qualifiers) -> Option<NodeId> {
         let mut suffix = "";
         if self.take("Do") {
@@ -860,6 +875,7 @@ impl<'a> Parser<'a> {
         Some(self.add_list(&items))
     }
 
+    /// Parses an expression in a template argument or a type. Most begin with a two-letter code.
     fn expression_inside(&mut self) -> Option<NodeId> {
         match self.peek() {
             b'L' => return self.literal(),
@@ -1048,6 +1064,7 @@ impl<'a> Parser<'a> {
         scope
     }
 
+    /// Parses a list of scope parts and the `E` that ends it. `None` if it turns out not to be such a list.
     fn parts_of_scope(&mut self) -> Option<NodeId> {
         let mut scope = None;
         if self.take("N") {
@@ -1064,9 +1081,13 @@ impl<'a> Parser<'a> {
                 None => part,
             });
         }
-        let is_followed = |rest: &str| rest.starts_with(|first: char| first.is_ascii_digit()) || rest.starts_with("on");
-        let is_list = has_arguments || count == 1;
-        (is_list && self.take("E") && is_followed(self.rest)).then_some(scope).flatten()
+        // It is a list only if an `E` ends it, and the name of the member follows: an identifier or an operator.
+        let may_be_list = has_arguments || count == 1;
+        if may_be_list && self.take("E") && (self.peek().is_ascii_digit() || self.rest.starts_with("on")) {
+            scope
+        } else {
+            None
+        }
     }
 
     /// Parses a reference to a function parameter: `fp_`, `fL0p_`.
@@ -1085,6 +1106,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Parameter(number)))
     }
 
+    /// Parses a fold expression: its form (`fl`, `fr`, `fL` or `fR`), the operator, and one or two operands.
     fn fold(&mut self) -> Option<NodeId> {
         let kind = self.skip(2)?;
         let letters = self.skip(2)?;
@@ -1101,6 +1123,7 @@ impl<'a> Parser<'a> {
     }
 }
 
+/// The builtin type for a one-letter code.
 fn builtin(letter: u8) -> Option<&'static str> {
     Some(match letter {
         b'v' => "void",

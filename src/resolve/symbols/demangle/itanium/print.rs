@@ -23,7 +23,7 @@ pub(super) fn print(graph: &Graph<'_>, root: NodeId) -> Option<String> {
         depth: 0,
         nodes_left: MOST_NODES,
     };
-    printer.in_scope_of(root, |printer| printer.all(root))?;
+    printer.with_scope_of(root, |printer| printer.all(root))?;
     Some(printer.out)
 }
 
@@ -70,7 +70,7 @@ impl<'a> Printer<'_, 'a> {
     }
 
     /// Calls `write`. Meanwhile, template parameters refer to the template arguments of the function `name`.
-    fn in_scope_of(&mut self, name: NodeId, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
+    fn with_scope_of(&mut self, name: NodeId, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
         let node = match self.graph.get(name) {
             Node::Local { name, .. } => self.graph.get(name),
             node => node,
@@ -107,7 +107,7 @@ impl<'a> Printer<'_, 'a> {
         self.resolve_in(id, self.scope).map(|(id, _)| self.graph.get(id))
     }
 
-    fn in_scope(&mut self, scope: Scope, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
+    fn with_scope(&mut self, scope: Scope, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
         let outer = std::mem::replace(&mut self.scope, scope);
         write(self)?;
         self.scope = outer;
@@ -118,11 +118,12 @@ impl<'a> Printer<'_, 'a> {
         self.enter()?;
         let (id, scope) = self.resolve_in(id, self.scope)?;
         let node = self.graph.get(id);
-        self.in_scope(scope, |printer| printer.left_of(node))?;
+        self.with_scope(scope, |printer| printer.left_of(node))?;
         self.depth -= 1;
         Some(())
     }
 
+    /// Prints the part of a node that comes before what a type is applied to. For most nodes, that is everything.
     fn left_of(&mut self, node: Node<'a>) -> Printed {
         match node {
             Node::Text(text) => self.put(text),
@@ -210,7 +211,7 @@ impl<'a> Printer<'_, 'a> {
             Node::Pointer(inner) => self.pointer(inner, "*"),
             Node::LValueReference(_) | Node::RValueReference(_) => {
                 let (inner, scope, text) = self.collapse(node)?;
-                self.in_scope(scope, |printer| printer.pointer(inner, text))
+                self.with_scope(scope, |printer| printer.pointer(inner, text))
             }
             Node::FunctionType { result, .. } => {
                 self.left(result)?;
@@ -248,11 +249,13 @@ impl<'a> Printer<'_, 'a> {
         self.enter()?;
         let (id, scope) = self.resolve_in(id, self.scope)?;
         let node = self.graph.get(id);
-        self.in_scope(scope, |printer| printer.right_of(node))?;
+        self.with_scope(scope, |printer| printer.right_of(node))?;
         self.depth -= 1;
         Some(())
     }
 
+    /// Prints the part of a type that comes after what the type is applied to, such as the parameters of a function
+    /// type.
     fn right_of(&mut self, node: Node<'a>) -> Printed {
         match node {
             Node::Qualified { inner, .. } | Node::Suffixed { inner, .. } | Node::VendorQualified { inner, .. } => {
@@ -261,7 +264,7 @@ impl<'a> Printer<'_, 'a> {
             Node::Pointer(inner) => self.pointer_end(inner),
             Node::LValueReference(_) | Node::RValueReference(_) => {
                 let (inner, scope, _) = self.collapse(node)?;
-                self.in_scope(scope, |printer| printer.pointer_end(inner))
+                self.with_scope(scope, |printer| printer.pointer_end(inner))
             }
             Node::MemberPointer { member, .. } => self.pointer_end(member),
             Node::FunctionType { result, parameters, qualifiers, reference, suffix } => {
@@ -353,9 +356,10 @@ impl<'a> Printer<'_, 'a> {
         None
     }
 
+    /// Prints a function: its result type if that is known, its name, its parameter types and its qualifiers.
     fn function(&mut self, function: &FunctionNode) -> Printed {
         let FunctionNode { name, parameters, result, qualifiers, reference } = *function;
-        self.in_scope_of(name, |printer| {
+        self.with_scope_of(name, |printer| {
             if let Some(result) = result {
                 printer.left(result)?;
                 printer.put(" ")?;
@@ -479,6 +483,7 @@ impl<'a> Printer<'_, 'a> {
         }
     }
 
+    /// Prints an expression. Fails for other nodes.
     fn expression(&mut self, node: Node<'a>) -> Printed {
         match node {
             Node::Number { ty, digits, is_negative } => self.number(ty, digits, is_negative),
@@ -621,6 +626,7 @@ impl<'a> Printer<'_, 'a> {
         self.put(")")
     }
 
+    /// Prints a numeric literal, such as `5u`, `true` or `(char)65`.
     fn number(&mut self, ty: NodeId, digits: &str, is_negative: bool) -> Printed {
         let suffix = match self.graph.get(ty) {
             Node::Text("bool") if matches!(digits, "0" | "1") && !is_negative => {

@@ -6,7 +6,7 @@ use serde::de::IgnoredAny;
 
 /// Why an event can't be repaired.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Unmendable {
+pub(super) enum Unrepairable {
     /// The input ends inside the event; more bytes may follow.
     Short,
     /// The event is damaged in a way that can't be repaired: the error message, and the offset of the damage in the
@@ -16,7 +16,7 @@ pub(super) enum Unmendable {
 
 /// Rewrites the object at the start of `bytes` as valid JSON. Returns the JSON and the number of input bytes it
 /// replaces.
-pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
+pub(super) fn repair(bytes: &[u8]) -> Result<(String, usize), Unrepairable> {
     let mut json = String::new();
     // The open brackets. They are checked, because an object that lacks its closing bracket must not swallow what
     // follows.
@@ -25,14 +25,14 @@ pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
     let mut is_behind_value = false;
     let mut at = 0;
     loop {
-        let byte = *bytes.get(at).ok_or(Unmendable::Short)?;
+        let byte = *bytes.get(at).ok_or(Unrepairable::Short)?;
         let is_blank = byte.is_ascii_whitespace();
         if is_behind_value && !is_blank && !matches!(byte, b',' | b':' | b'}' | b']') {
-            return Err(Unmendable::Damaged("expected a comma or closing bracket here", at));
+            return Err(Unrepairable::Damaged("expected a comma or closing bracket here", at));
         }
         match byte {
             b'"' => {
-                at += mend_string(&bytes[at..], &mut json)?;
+                at += repair_string(&bytes[at..], &mut json)?;
                 is_behind_value = true;
                 continue;
             }
@@ -40,7 +40,7 @@ pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
             b'}' | b']' => {
                 let opened = if byte == b'}' { b'{' } else { b'[' };
                 if open.pop() != Some(opened) {
-                    return Err(Unmendable::Damaged("the wrong bracket is closed here", at));
+                    return Err(Unrepairable::Damaged("the wrong bracket is closed here", at));
                 }
                 is_behind_value = true;
             }
@@ -50,7 +50,7 @@ pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
                 let len = bytes[at..].iter().take_while(|byte| is_word_byte(**byte)).count();
                 let word = String::from_utf8_lossy(&bytes[at..at + len]);
                 if at + len == bytes.len() {
-                    return Err(Unmendable::Short);
+                    return Err(Unrepairable::Short);
                 }
                 if serde_json::from_str::<IgnoredAny>(&word).is_ok() {
                     json.push_str(&word);
@@ -63,7 +63,7 @@ pub(super) fn mend(bytes: &[u8]) -> Result<(String, usize), Unmendable> {
                 is_behind_value = true;
                 continue;
             }
-            _ => return Err(Unmendable::Damaged("expected a value here", at)),
+            _ => return Err(Unrepairable::Damaged("expected a value here", at)),
         }
         json.push(char::from(byte));
         at += 1;
@@ -80,7 +80,7 @@ fn is_word_byte(byte: u8) -> bool {
 
 /// Repairs the JSON string at the start of `bytes` and appends it to `json`, with its quotes. Returns its length in
 /// `bytes`.
-fn mend_string(bytes: &[u8], json: &mut String) -> Result<usize, Unmendable> {
+fn repair_string(bytes: &[u8], json: &mut String) -> Result<usize, Unrepairable> {
     json.push('"');
     let mut at = 1;
     loop {
@@ -89,7 +89,7 @@ fn mend_string(bytes: &[u8], json: &mut String) -> Result<usize, Unmendable> {
         json.push_str(&String::from_utf8_lossy(&rest[..plain]));
         at += plain;
         match (bytes.get(at), bytes.get(at + 1)) {
-            (None, _) | (Some(b'\\'), None) => return Err(Unmendable::Short),
+            (None, _) | (Some(b'\\'), None) => return Err(Unrepairable::Short),
             (Some(b'"'), _) => {
                 json.push('"');
                 return Ok(at + 1);
@@ -132,7 +132,7 @@ fn mend_string(bytes: &[u8], json: &mut String) -> Result<usize, Unmendable> {
 /// The contents of a JSON string that serde rejects, after repairing it. A string that is cut off is returned as it is.
 pub(super) fn lenient_text(json: &str) -> String {
     let mut mended = String::new();
-    match mend_string(json.as_bytes(), &mut mended) {
+    match repair_string(json.as_bytes(), &mut mended) {
         Ok(_) => serde_json::from_str(&mended).unwrap_or(mended),
         Err(_) => json.to_owned(),
     }
@@ -155,21 +155,21 @@ mod tests {
             ),
             ("{}rest", "{}"),
         ] {
-            let (json, len) = mend(text.as_bytes()).unwrap();
+            let (json, len) = repair(text.as_bytes()).unwrap();
             assert_eq!((json.as_str(), text[len..].trim_end_matches("rest")), (mended, ""), "{text}");
             TraceEvent::parse(&json).unwrap();
             for cut in 0..len {
-                assert_eq!(mend(&text.as_bytes()[..cut]), Err(Unmendable::Short), "{cut}");
+                assert_eq!(repair(&text.as_bytes()[..cut]), Err(Unrepairable::Short), "{cut}");
             }
         }
-        assert_eq!(mend(b"{\"a\":\"\xff\"}").unwrap().0, "{\"a\":\"\u{fffd}\"}");
+        assert_eq!(repair(b"{\"a\":\"\xff\"}").unwrap().0, "{\"a\":\"\u{fffd}\"}");
         assert_eq!(lenient_text(r#""\ud83d\n""#), "\u{fffd}\n");
     }
 
     #[test]
     fn damage_is_not_mended() {
         for text in [r#"{"a":"x,"ph":"X"}"#, r#"{"l":[1,{"c":1},2}"#, r#"{"a" 1}"#, "{\u{1}}"] {
-            assert!(matches!(mend(text.as_bytes()), Err(Unmendable::Damaged(..))), "{text}");
+            assert!(matches!(repair(text.as_bytes()), Err(Unrepairable::Damaged(..))), "{text}");
         }
     }
 }

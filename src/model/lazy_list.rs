@@ -3,11 +3,11 @@
 
 use serde::ser::{Serialize, Serializer};
 
-/// Serializes as a list: the elements of the iterator that the function returns.
+/// Serializes as the list of the elements that the function's iterator returns.
 #[derive(Debug)]
-pub struct Each<F>(pub F);
+pub struct LazyList<F>(pub F);
 
-impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for Each<F> {
+impl<F: Fn() -> I, I: Iterator<Item: Serialize>> Serialize for LazyList<F> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq((self.0)())
     }

@@ -2,11 +2,12 @@
 //!
 //! A recording distinguishes these only by the mapping's path. If there is no file, the path is a name that the kernel
 //! makes up (`perf_event_mmap_event` in kernel/events/core.c) or perf. All knowledge of these names is here: each
-//! question about a mapping is a method of [`Backing`]. Some methods differ in a single kind only; that is intended.
+//! question about a mapping is a method of [`MappingKind`]. Some methods differ in a single kind only; that is
+//! intended.
 
 /// What backs a mapping, according to its path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Backing<'a> {
+pub enum MappingKind<'a> {
     /// The record has no path.
     Unnamed,
     /// `//anon`: private anonymous memory.
@@ -39,7 +40,7 @@ pub enum Backing<'a> {
     /// `[vsyscall]`: the predecessor of the vDSO.
     Vsyscall,
     /// `//toolong`, `//enomem`: a file whose path the kernel couldn't state.
-    Untold,
+    UnknownPath,
     /// Any other name in brackets: `[kernel.kallsyms]_text`, a kernel module such as `[ext4]`, `[uprobes]`.
     Bracketed(&'a [u8]),
     /// A file, with its path.
@@ -48,33 +49,33 @@ pub enum Backing<'a> {
     Other(&'a [u8]),
 }
 
-/// Beginnings of paths, and the kind of backing that each indicates. The first match wins.
-const BEGINNINGS: &[(&[u8], Backing<'static>)] = &[
-    (b"//anon", Backing::Anonymous),
-    (b"//", Backing::Untold),
-    (b"/anon_hugepage", Backing::HugePages),
-    (b"/dev/zero", Backing::SharedAnonymous),
-    (b"/memfd:", Backing::Memfd),
-    (b"/SYSV", Backing::SystemV),
-    (b"[anon:", Backing::NamedAnonymous),
-    (b"[anon", Backing::NamedShared),
-    (b"[heap", Backing::Heap),
-    (b"[stack", Backing::Stack),
-    (b"[vdso", Backing::Vdso),
-    (b"[vsyscall]", Backing::Vsyscall),
-    (b"anon_inode:", Backing::AnonInode),
+/// Beginnings of paths, and the kind of mapping that each indicates. The first match wins.
+const BEGINNINGS: &[(&[u8], MappingKind<'static>)] = &[
+    (b"//anon", MappingKind::Anonymous),
+    (b"//", MappingKind::UnknownPath),
+    (b"/anon_hugepage", MappingKind::HugePages),
+    (b"/dev/zero", MappingKind::SharedAnonymous),
+    (b"/memfd:", MappingKind::Memfd),
+    (b"/SYSV", MappingKind::SystemV),
+    (b"[anon:", MappingKind::NamedAnonymous),
+    (b"[anon", MappingKind::NamedShared),
+    (b"[heap", MappingKind::Heap),
+    (b"[stack", MappingKind::Stack),
+    (b"[vdso", MappingKind::Vdso),
+    (b"[vsyscall]", MappingKind::Vsyscall),
+    (b"anon_inode:", MappingKind::AnonInode),
     // Android up to version 9: `/dev/ashmem/dalvik-jit-code-cache (deleted)`.
-    (b"/dev/ashmem/", Backing::PosixShared),
+    (b"/dev/ashmem/", MappingKind::PosixShared),
 ];
 
 /// The kernel appends this to the path of a file that was unlinked.
 const DELETED: &[u8] = b" (deleted)";
 
-impl<'a> Backing<'a> {
+impl<'a> MappingKind<'a> {
     /// Classifies a mapping by its path.
-    pub fn of(path: &'a [u8]) -> Self {
-        if let Some((_, backing)) = BEGINNINGS.iter().find(|(beginning, _)| path.starts_with(beginning)) {
-            return *backing;
+    pub fn from_path(path: &'a [u8]) -> Self {
+        if let Some((_, kind)) = BEGINNINGS.iter().find(|(beginning, _)| path.starts_with(beginning)) {
+            return *kind;
         }
         match path {
             [] => Self::Unnamed,
@@ -294,7 +295,7 @@ pub(crate) mod tests {
     ];
 
     /// The paths in [`PATHS`] for which `holds` is true.
-    pub(crate) fn those(holds: impl Fn(&[u8]) -> bool) -> Vec<&'static str> {
+    pub(crate) fn paths_where(holds: impl Fn(&[u8]) -> bool) -> Vec<&'static str> {
         PATHS.iter().copied().filter(|path| holds(path.as_bytes())).collect()
     }
 
@@ -319,12 +320,12 @@ pub(crate) mod tests {
             "[guest.kernel.kallsyms.77]",
         ];
         for path in kernel {
-            assert!(Backing::of(path.as_bytes()).is_kernel_object(), "{path}");
+            assert!(MappingKind::from_path(path.as_bytes()).is_kernel_object(), "{path}");
         }
         for path in
             ["/usr/bin/vmlinux-to-elf.py.d/x", "/usr/lib/x.koz", "/usr/lib/libko.so.xz", "/bin/vmlinuxx", "x.gz"]
         {
-            assert!(!Backing::of(path.as_bytes()).is_kernel_object(), "{path}");
+            assert!(!MappingKind::from_path(path.as_bytes()).is_kernel_object(), "{path}");
         }
     }
 }
