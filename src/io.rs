@@ -32,7 +32,7 @@ pub use out_directory::OutDirectory;
 pub use output::Output;
 pub use run::Run;
 pub use spool::{Spool, spool, temporary};
-pub use terminal::{Terminal, is_colour_forced};
+pub use terminal::{Terminal, is_color_forced};
 pub use typed::{about, is_directory, is_file, is_there, of_system, open_of_system, text_of_system, typed_names};
 pub use viewing::{PrivateDirectory, has_viewer, show};
 

@@ -39,16 +39,19 @@ impl TierShares {
         self.weighty().nth(1).is_some()
     }
 
-    /// The tiers with their percentages, heaviest first: `optimised 81 %, baseline 19 %`. Empty if no tier is known.
+    /// The tiers with their percentages, heaviest first: `optimized 81 %, baseline 19 %`. Empty if no tier is known.
     pub fn text(&self) -> String {
         let shares = self.heaviest_first();
         if shares.iter().all(|(tier, _)| tier.is_none()) {
             return String::new();
         }
         let whole: f64 = shares.iter().map(|&(_, weight)| weight as f64).sum();
-        let name = |tier: Option<Tier>| tier.map_or("no known tier", Tier::name);
-        let told = shares.iter().map(|&(tier, weight)| format!("{} {}", name(tier), percent(weight as f64 / whole)));
-        told.collect::<Vec<_>>().join(", ")
+        let mut texts = Vec::new();
+        for (tier, weight) in shares {
+            let name = tier.map_or("no known tier", Tier::name);
+            texts.push(format!("{name} {}", percent(weight as f64 / whole)));
+        }
+        texts.join(", ")
     }
 }
 
@@ -72,18 +75,18 @@ mod tests {
         shares.add(None, 7);
         assert_eq!(shares.text(), "");
         let mut shares = TierShares::default();
-        for (tier, weight) in [(Tier::Baseline, 19), (Tier::Optimised, 40), (Tier::Optimised, 41), (Tier::Wasm, 0)] {
+        for (tier, weight) in [(Tier::Baseline, 19), (Tier::Optimized, 40), (Tier::Optimized, 41), (Tier::Wasm, 0)] {
             shares.add(Some(tier), weight);
         }
-        assert_eq!(shares.heaviest_first(), [(Some(Tier::Optimised), 81), (Some(Tier::Baseline), 19)]);
-        assert_eq!((shares.text().as_str(), shares.is_mixed()), ("optimised 81 %, baseline 19 %", true));
+        assert_eq!(shares.heaviest_first(), [(Some(Tier::Optimized), 81), (Some(Tier::Baseline), 19)]);
+        assert_eq!((shares.text().as_str(), shares.is_mixed()), ("optimized 81 %, baseline 19 %", true));
     }
 
     #[test]
     fn a_small_share_is_not_reported_as_nothing() {
         let mut shares = TierShares::default();
-        shares.add(Some(Tier::Optimised), 9_999);
+        shares.add(Some(Tier::Optimized), 9_999);
         shares.add(Some(Tier::Interpreted), 1);
-        assert_eq!(shares.text(), "optimised > 99 %, interpreted < 1 %");
+        assert_eq!(shares.text(), "optimized > 99 %, interpreted < 1 %");
     }
 }

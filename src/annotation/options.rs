@@ -85,5 +85,5 @@ pub struct TextOptions {
     /// The width of the terminal in columns. `None` means unlimited.
     pub width: Option<usize>,
     /// Use colors.
-    pub colour: bool,
+    pub color: bool,
 }

@@ -8,7 +8,7 @@ use crate::analysis::groups::{Key, Unnamed};
 use crate::commands::report::{self, Limit, Order, Reader, ReportOptions, Rows, Selection};
 use crate::contract::format::Detail;
 use crate::error::{Error, Result};
-use crate::io::{OutPath, Terminal, is_colour_forced};
+use crate::io::{OutPath, Terminal, is_color_forced};
 use crate::pipeline::sink::Naming;
 use crate::pipeline::table::{Layout, TextStyle};
 use crate::pipeline::{Job, Outcome};
@@ -88,7 +88,7 @@ pub(super) struct ReportArgs {
     weight: WeightArgs,
 }
 
-/// The rows and their order.
+/// Flags for what the rows are and how they are sorted.
 #[derive(Debug, Args)]
 struct RowArgs {
     /// Sort by self, total, samples or name
@@ -105,8 +105,8 @@ struct RowArgs {
     no_children: bool,
     /// Group by comm, pid, tid, cpu, dso, sym, tier, line …
     ///
-    /// The remaining key is kind, the owner of the code (JIT, native, kernel …); tier is that of JIT code. Without it, rows are
-    /// functions.
+    /// Another key is kind, which says what kind of code ran (JIT, native, kernel …); tier also divides JIT code by tier.
+    /// Without --by, each row is a function.
     #[arg(long, value_parser = one_of(group_keys()), value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(conflicts_with_all = ["diff", "tree_of_calls"], help_heading = "Rows")]
     by: Vec<Key>,
@@ -245,7 +245,8 @@ impl RowArgs {
     }
 }
 
-/// Fails if the user filters by `key` but groups rows only by other keys.
+/// Fails if the user filters rows by `key` but groups them by other `keys` only: then no row has a value for the
+/// filter.
 fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
     if !chooses || keys.is_empty() || keys.contains(&key) {
         return Ok(());
@@ -269,9 +270,9 @@ fn choose_style(layout: Layout, terminal: Option<Terminal>, width: Option<u16>, 
     if layout != Layout::Text {
         return TextStyle::default();
     }
-    let mut style = TextStyle { width: width.map(usize::from), colour: is_colour_forced() };
+    let mut style = TextStyle { width: width.map(usize::from), color: is_color_forced() };
     if let Some(terminal) = terminal {
-        style.colour = terminal.colour;
+        style.color = terminal.color;
         if style.width.is_none() && !is_wide {
             style.width = Some(terminal.columns);
         }
@@ -283,7 +284,7 @@ impl ReportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = OutPath::from(self.output);
         let layout = layout_of("report", self.format, &output)?;
-        let terminal = Terminal::of(&output).filter(|_| layout == Layout::Text);
+        let terminal = Terminal::from_output(&output).filter(|_| layout == Layout::Text);
         let (order, keys) = (self.rows.order(), self.rows.keys());
         if !self.rows.group_by.is_empty() && !job.quiet {
             stderr::say(format_args!("hint: --group-by is now called --by, as in the other commands"));

@@ -19,7 +19,7 @@
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
-use crate::analysis::label::{Annotate, Tidied};
+use crate::analysis::label::{Annotate, Shortening};
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::printable::csv_cell;
@@ -93,7 +93,7 @@ impl Cells<'_> {
         let (profile, annotate) = (self.profile, self.annotate);
         self.labels
             .entry((frame, is_java))
-            .or_insert_with(|| label::label(profile, profile.frame_of(frame), is_java, annotate, Tidied::Native))
+            .or_insert_with(|| label::label(profile, profile.frame_of(frame), is_java, annotate, Shortening::Native))
     }
 
     /// The columns of the innermost function: `function`, `module`, `kind` and `tier`.
@@ -102,7 +102,7 @@ impl Cells<'_> {
         let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
         let tier = frame.tier.map_or("", |tier| tier.name());
         // Leave out the tier, which has its own column.
-        let kind = csv_cell(Category::of(frame).of_any_tier().name().as_bytes());
+        let kind = csv_cell(Category::from_frame(frame).without_tier().name().as_bytes());
         let unnamed;
         let function = match self.profile.name_of(frame.name) {
             UNKNOWN => {
@@ -150,7 +150,7 @@ mod tests {
         let comm = b"say \"a, b\"".to_vec();
         let track = profile.track(Track { comm, pid: Some(Pid(7)), tid: Some(Tid(-1)), ..Track::default() });
         let mut stack = None;
-        for (name, tier) in [(&b"=f(x)\n"[..], None), (b"a;b\x1b", Some(Tier::Optimised))] {
+        for (name, tier) in [(&b"=f(x)\n"[..], None), (b"a;b\x1b", Some(Tier::Optimized))] {
             let name = profile.name(name);
             let module = Some(profile.name(b"/x/jitted-7.so"));
             let frame = profile.frame(Frame { module, tier, ..Frame::new(name, FrameKind::Jit) });
@@ -162,7 +162,7 @@ mod tests {
         let mut out = Vec::new();
         write(&profile, &WriteOptions::default(), &mut out).unwrap();
         let expected = "event,unit,comm,pid,tid,cpu,time_ns,weight,count,function,module,kind,tier,stack\n\
-            cycles,cycles,\"say \"\"a, b\"\"\",7,-1,,99,12,1,a;b\\x1b,/x/jitted-7.so,JIT,optimised,'=f(x) ;a:b\\x1b\n\
+            cycles,cycles,\"say \"\"a, b\"\"\",7,-1,,99,12,1,a;b\\x1b,/x/jitted-7.so,JIT,optimized,'=f(x) ;a:b\\x1b\n\
             cycles,cycles,\"say \"\"a, b\"\"\",7,-1,,,3,2,,,,,\n";
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }

@@ -373,8 +373,8 @@ impl<'o> FoldedLines<'o> {
 /// Writes the event that the options select ([`WriteOptions::series`]), one line per distinct stack.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
-    let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
-    let spelling = Spelling { by, annotate, tidied, reversed: false, by_category: false, by_start: false };
+    let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);
+    let spelling = Spelling { by, annotate, shortening, reversed: false, by_category: false, by_start: false };
     let mut lines = FoldedLines::new(out);
     let tree = CallTree::new(profile, series, options.weight, spelling);
     let has_fractions = options.weight == Weight::Period && series.unit == Scale::Millionths.unit();
@@ -411,7 +411,7 @@ mod tests {
         let text = b"node;JS:~f /a.js:1:1_[j];JS:*g /a.js:2:1_[j];JS:*g /a.js:2:1 12\n";
         let profile = read(text, &ReadOptions::default(), &mut Skipped::new("line"));
         let tiers: Vec<_> = profile.frames().map(|(_, frame)| frame.tier).collect();
-        assert_eq!(tiers, [None, Some(Tier::Interpreted), Some(Tier::Optimised), None]);
+        assert_eq!(tiers, [None, Some(Tier::Interpreted), Some(Tier::Optimized), None]);
     }
 
     #[test]

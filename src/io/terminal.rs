@@ -11,11 +11,11 @@ pub struct Terminal {
     /// The height in lines.
     pub rows: usize,
     /// True if the terminal supports colors and the environment doesn't forbid them (no-color.org, CLICOLOR=0).
-    pub colour: bool,
+    pub color: bool,
 }
 
 /// True if the environment requests colors in files and pipes, too (CLICOLOR_FORCE=1).
-pub fn is_colour_forced() -> bool {
+pub fn is_color_forced() -> bool {
     is_unset("NO_COLOR") && std::env::var_os("CLICOLOR_FORCE").is_some_and(|value| !value.is_empty() && value != "0")
 }
 
@@ -30,7 +30,7 @@ fn size_set(name: &str) -> Option<usize> {
 
 impl Terminal {
     /// The terminal that an output goes to; `None` if it goes elsewhere.
-    pub fn of(output: &OutPath) -> Option<Self> {
+    pub fn from_output(output: &OutPath) -> Option<Self> {
         let stdout = std::io::stdout();
         if *output != OutPath::Stdout || !stdout.is_terminal() {
             return None;
@@ -41,7 +41,7 @@ impl Terminal {
         Some(Self {
             columns: size_set("COLUMNS").unwrap_or_else(|| of(size.map(|size| size.ws_col), 80)),
             rows: size_set("LINES").unwrap_or_else(|| of(size.map(|size| size.ws_row), 24)),
-            colour: is_colour_forced() || is_allowed && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+            color: is_color_forced() || is_allowed && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
         })
     }
 }

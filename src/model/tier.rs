@@ -10,7 +10,7 @@ pub enum Tier {
     /// From a compiler between the fast one and the best one (V8's Maglev, JavaScriptCore's DFG).
     MidTier,
     /// From the runtime's best compiler (V8's TurboFan, .NET's tier 1, PHP's tracing JIT).
-    Optimised,
+    Optimized,
     /// A function of the language's library or runtime, compiled together with the runtime instead of by the program.
     Builtin,
     /// Code between functions: adapters, trampolines, entries, exits, exception handlers.
@@ -28,7 +28,7 @@ impl Tier {
             Self::Interpreted => "interpreted",
             Self::Baseline => "baseline",
             Self::MidTier => "mid-tier",
-            Self::Optimised => "optimised",
+            Self::Optimized => "optimized",
             Self::Builtin => "builtin",
             Self::Stub => "stub",
             Self::Wasm => "wasm",

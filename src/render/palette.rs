@@ -49,7 +49,7 @@ const PAINTS: [(Category, char, [u32; 2]); 16] = [
     (Category::Jit(Some(Tier::Interpreted)), 'a', [0xb1_ca_ca, 0x2d_5a_73]),
     (Category::Jit(Some(Tier::Baseline)), 'b', [0x7e_b5_ea, 0x11_6b_ac]),
     (Category::Jit(Some(Tier::MidTier)), 'm', [0x6d_8e_c5, 0x33_9e_ee]),
-    (Category::Jit(Some(Tier::Optimised)), 'o', [0x1c_62_ae, 0x73_b8_fb]),
+    (Category::Jit(Some(Tier::Optimized)), 'o', [0x1c_62_ae, 0x73_b8_fb]),
     (Category::Jit(Some(Tier::Builtin)), 'c', [0x3a_a4_7a, 0x02_59_33]),
     (Category::Jit(Some(Tier::Stub)), 's', [0xb6_ca_9c, 0x64_68_57]),
     (Category::Jit(Some(Tier::Wasm)), 'w', [0xaa_88_e9, 0x73_27_80]),
@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn tiers_grow_deeper_from_the_interpreter_to_the_best_compiler() {
-        let ladder = [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimised];
+        let ladder = [Tier::Interpreted, Tier::Baseline, Tier::MidTier, Tier::Optimized];
         let light =
             |theme: usize| ladder.map(|tier| luminance(Swatch::Code(Category::Jit(Some(tier))).colors()[theme]));
         assert!(light(0).is_sorted_by(|a, b| a > b) && light(1).is_sorted_by(|a, b| a < b));

@@ -3,7 +3,7 @@
 use super::runtime::Shape::{After, Around, Holds, Starts};
 use super::runtime::{Callers, PLAIN, Runtime, TierRule};
 use crate::model::tier::Tier;
-use crate::model::tier::Tier::{Baseline, Builtin, Interpreted, MidTier, Optimised, RegExp, Stub, Wasm};
+use crate::model::tier::Tier::{Baseline, Builtin, Interpreted, MidTier, Optimized, RegExp, Stub, Wasm};
 
 pub(super) const V8: Runtime = Runtime {
     frame_type: "v8js",
@@ -31,7 +31,7 @@ const V8_NAMES: &[TierRule] = &[
     (Interpreted, &[After(V8_TAGS, "~"), Starts("BytecodeHandler:")]),
     (Baseline, &[After(V8_TAGS, "^")]),
     (MidTier, &[After(V8_TAGS, "+"), After(V8_TAGS, "o+")]),
-    (Optimised, &[After(V8_TAGS, "*"), After(V8_TAGS, "o*")]),
+    (Optimized, &[After(V8_TAGS, "*"), After(V8_TAGS, "o*")]),
     (
         Wasm,
         &[
@@ -59,10 +59,10 @@ const V8_EXAMPLES: &[(&str, Option<Tier>)] = &[
     ("JS:+push /a/list.js:10:5", Some(MidTier)),
     ("JS:+'push /a/list.js:10:5", Some(MidTier)),
     ("JS:o+push /a/list.js:10:5", Some(MidTier)),
-    ("JS:* :1:1", Some(Optimised)),
-    ("JS:*'push /a/list.js:10:5", Some(Optimised)),
-    ("JS:o*push /a/list.js:10:5", Some(Optimised)),
-    ("LazyCompile:*push /a/list.js:10:5", Some(Optimised)),
+    ("JS:* :1:1", Some(Optimized)),
+    ("JS:*'push /a/list.js:10:5", Some(Optimized)),
+    ("JS:o*push /a/list.js:10:5", Some(Optimized)),
+    ("LazyCompile:*push /a/list.js:10:5", Some(Optimized)),
     ("JS:wasm-function[0]-0-liftoff", Some(Wasm)),
     ("JS:wasm-function[0]-0-turbofan", Some(Wasm)),
     ("JS:fib-3-liftoff /a/fib.rs:4:1", Some(Wasm)),
@@ -84,7 +84,7 @@ const V8_EXAMPLES: &[(&str, Option<Tier>)] = &[
 const JSC_NAMES: &[TierRule] = &[
     (Baseline, &[Starts("JSC-Baseline: "), Starts("Baseline JIT code for ")]),
     (MidTier, &[Starts("JSC-DFG: "), Starts("DFG JIT code for ")]),
-    (Optimised, &[Starts("JSC-FTL: "), Starts("FTL B3 code for ")]),
+    (Optimized, &[Starts("JSC-FTL: "), Starts("FTL B3 code for ")]),
     (Wasm, &[Starts("JSC-WasmBBQ: "), Starts("JSC-WasmOMG: ")]),
     (RegExp, &[Starts("JSC-YarrJIT: ")]),
     (
@@ -103,8 +103,8 @@ const JSC_EXAMPLES: &[(&str, Option<Tier>)] = &[
     ("Baseline JIT code for hot#An5f6s:[0x7f1->0x7f2, BaselineFunctionCall, 61]", Some(Baseline)),
     ("JSC-DFG: /a/list.js#CAj2pM", Some(MidTier)),
     ("DFG JIT code for DFG: hot#An5f6s", Some(MidTier)),
-    ("JSC-FTL: hot#An5f6s", Some(Optimised)),
-    ("FTL B3 code for FTL: hot#An5f6s", Some(Optimised)),
+    ("JSC-FTL: hot#An5f6s", Some(Optimized)),
+    ("FTL B3 code for FTL: hot#An5f6s", Some(Optimized)),
     ("JSC-WasmBBQ: .wasm-function[0]#BmhKNQ", Some(Wasm)),
     ("JSC-WasmOMG: .wasm-function[0]#BmhKNQ", Some(Wasm)),
     ("JSC-YarrJIT: /(a+)+b/", Some(RegExp)),

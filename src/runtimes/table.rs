@@ -5,7 +5,7 @@ use super::engines::{JSC, V8, V8_INTERPRETERS};
 use super::runtime::Shape::{Around, Ends, Holds, Is, Starts};
 use super::runtime::{Callers, FlagVariable, Interpreter, PLAIN, Runtime, UnderValgrind};
 use super::switch::{Flag, SWITCH, Stacks, Switch, Version};
-use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimised, Stub, Wasm};
+use crate::model::tier::Tier::{Baseline, Interpreted, MidTier, Optimized, Stub, Wasm};
 
 const fn php_debug(value: &'static str) -> Flag {
     Flag::Setting { option: "-d", key: "opcache.jit_debug", value, exact: true }
@@ -33,7 +33,7 @@ pub const RUNTIMES: &[Runtime] = &[
     // Numba, and whatever else compiles through llvmlite (LLVM for Python).
     Runtime {
         name: "numba",
-        carries: &["llvmlite"],
+        aliases: &["llvmlite"],
         frame_type: "llvm",
         called: "python",
         libraries: &["libllvmlite.so"],
@@ -114,7 +114,7 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "deno",
         flag_variables: &[FlagVariable { name: "DENO_V8_FLAGS", list_of: Some("--v8-flags=") }],
         subcommands: &["run", "test", "bench", "eval", "serve", "task"],
-        valued: &["-c", "--config", "-L", "--log-level"],
+        options_with_value: &["-c", "--config", "-L", "--log-level"],
         // deno itself has no unwind tables, so stack copies can't be unwound through its code.
         callers: Callers::Unknown,
         programs: &["deno"],
@@ -169,7 +169,7 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "Node.js",
         called: "node",
         flag_variables: &[FlagVariable::flags("NODE_OPTIONS")],
-        valued: &[
+        options_with_value: &[
             "-r",
             "--require",
             "-C",
@@ -308,7 +308,7 @@ pub const RUNTIMES: &[Runtime] = &[
         marked_names: &[
             (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
             (Baseline, &[Starts("Baseline: ")]),
-            (Optimised, &[Starts("Ion: ")]),
+            (Optimized, &[Starts("Ion: ")]),
             (Stub, &[Starts("BaselineIC: "), Starts("IonIC: "), Starts("VMWrapper: ")]),
         ],
         plain_names: &[
@@ -322,7 +322,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ("BlinterpOp: GetElem", Some(Interpreted)),
             ("Interpreter: main (/a/list.js:10:5)", Some(Interpreted)),
             ("Baseline: main (/a/list.js:10:5)", Some(Baseline)),
-            ("Ion: main (/a/list.js:10:5)", Some(Optimised)),
+            ("Ion: main (/a/list.js:10:5)", Some(Optimized)),
             ("BaselineIC: GetProp", Some(Stub)),
             ("IonIC: GetElem : main (/a/list.js:10:5)", Some(Stub)),
             ("IC: GetProp", Some(Stub)),
@@ -338,9 +338,9 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "OpenJDK",
         callers: Callers::Found,
         called: "java",
-        carries: &["jruby", "clojure", "clj", "groovy", "scala", "kotlin", "kotlinc", "jshell"],
+        aliases: &["jruby", "clojure", "clj", "groovy", "scala", "kotlin", "kotlinc", "jshell"],
         flag_variables: &[FlagVariable::flags("JAVA_TOOL_OPTIONS"), FlagVariable::flags("JDK_JAVA_OPTIONS")],
-        valued: &[
+        options_with_value: &[
             "-cp",
             "-classpath",
             "--class-path",
@@ -351,7 +351,7 @@ pub const RUNTIMES: &[Runtime] = &[
             "--add-exports",
         ],
         version_flag: "-version",
-        version_behind: &["/java-", "/jdk-", "/jdk"],
+        version_prefixes: &["/java-", "/jdk-", "/jdk"],
         frame_pointers: Some(Flag::Word("-XX:+PreserveFramePointer")),
         frame_type: "jvm",
         programs: &["java"],
@@ -414,7 +414,7 @@ pub const RUNTIMES: &[Runtime] = &[
         // Names without arguments are blobs (share/code/codeBlob.cpp).
         marked_names: &[
             (Baseline, &[Ends(") [c1]")]),
-            (Optimised, &[Ends(") [c2]"), Ends(") [jvmci]")]),
+            (Optimized, &[Ends(") [c2]"), Ends(") [jvmci]")]),
             (
                 Stub,
                 &[
@@ -428,7 +428,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ),
         ],
         plain_names: &[(Interpreted, &[Is("Interpreter")])],
-        untold_names: &[Holds("("), Holds("::"), Holds(";.")],
+        tierless_names: &[Holds("("), Holds("::"), Holds(";.")],
         other_names: Some(Stub),
         examples: &[
             ("Interpreter", Some(Interpreted)),
@@ -451,8 +451,8 @@ pub const RUNTIMES: &[Runtime] = &[
             ("jbyte_disjoint_arraycopy_avx3", Some(Stub)),
             ("int java.lang.Object.hashCode()", None),
             ("int java.lang.Object.hashCode() [c1]", Some(Baseline)),
-            ("int java.lang.Object.hashCode() [c2]", Some(Optimised)),
-            ("int java.lang.Object.hashCode() [jvmci]", Some(Optimised)),
+            ("int java.lang.Object.hashCode() [c2]", Some(Optimized)),
+            ("int java.lang.Object.hashCode() [jvmci]", Some(Optimized)),
             ("LW;work(I)J", None),
             // The notations of perf-map-agent, depending on its options.
             ("Ljava/lang/Object;::hashCode", None),
@@ -464,7 +464,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Erlang",
         called: "erl",
-        carries: &["elixir", "iex"],
+        aliases: &["elixir", "iex"],
         flag_variables: &[
             FlagVariable::flags("ERL_FLAGS"),
             FlagVariable::flags("ERL_AFLAGS"),
@@ -503,9 +503,9 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "PHP",
         called: "php",
         shares_memory: true,
-        valued: &["-d", "-c", "-z"],
+        options_with_value: &["-d", "-c", "-z"],
         version_flag: "--version",
-        version_behind: &["/php"],
+        version_prefixes: &["/php"],
         frame_type: "php",
         programs: &["php", "php-fpm*", "php7*", "php8*"],
         libraries: &["libphp*", "opcache.so"],
@@ -544,15 +544,15 @@ pub const RUNTIMES: &[Runtime] = &[
         // PHP has a single compiler. It optimizes by types unless opcache.jit selects the lowest level.
         marked_names: &[
             (Stub, &[Starts("JIT$$"), Starts("jit$$"), Starts("ESCAPE-")]),
-            (Optimised, &[Starts("TRACE-"), Starts("JIT$")]),
+            (Optimized, &[Starts("TRACE-"), Starts("JIT$")]),
         ],
         examples: &[
             ("JIT$$exception_handler_free_op1_op2", Some(Stub)),
             ("jit$$trace_exit_0", Some(Stub)),
             ("ESCAPE-12-3", Some(Stub)),
-            ("TRACE-46$/tmp/w.php$19", Some(Optimised)),
-            ("TRACE-1$App\\Deep\\Sq::area$9", Some(Optimised)),
-            ("JIT$App\\Deep\\{closure}", Some(Optimised)),
+            ("TRACE-46$/tmp/w.php$19", Some(Optimized)),
+            ("TRACE-1$App\\Deep\\Sq::area$9", Some(Optimized)),
+            ("JIT$App\\Deep\\{closure}", Some(Optimized)),
         ],
         ..PLAIN
     },
@@ -586,7 +586,7 @@ pub const RUNTIMES: &[Runtime] = &[
         callers: Callers::Found,
         called: "wasmtime",
         subcommands: &["run", "serve"],
-        valued: &["-C", "-O", "-D", "-W", "-S"],
+        options_with_value: &["-C", "-O", "-D", "-W", "-S"],
         frame_type: "wasm",
         programs: &["wasmtime"],
         libraries: &["_wasmtime*", "libwasmtime*", "_libwasmtime*"],
@@ -677,11 +677,11 @@ pub const RUNTIMES: &[Runtime] = &[
         }),
         unnamed: "interpreted functions, which all show as `MVM_interp_run`",
         // MoarVM's JIT compiler only gets code that its specializer has optimized.
-        other_names: Some(Optimised),
+        other_names: Some(Optimized),
         examples: &[
-            ("find_method(gen/moar/stage2/nqpmo.nqp:1391)", Some(Optimised)),
-            ("(gen/moar/BOOTSTRAP/v6c.nqp:2473)", Some(Optimised)),
-            ("!cursor_start(gen/moar/stage2/QRegex.nqp:1482)", Some(Optimised)),
+            ("find_method(gen/moar/stage2/nqpmo.nqp:1391)", Some(Optimized)),
+            ("(gen/moar/BOOTSTRAP/v6c.nqp:2473)", Some(Optimized)),
+            ("!cursor_start(gen/moar/stage2/QRegex.nqp:1482)", Some(Optimized)),
         ],
         ..PLAIN
     },
@@ -690,7 +690,7 @@ pub const RUNTIMES: &[Runtime] = &[
         callers: Callers::Found,
         called: "dotnet",
         version_flag: "--version",
-        version_behind: &["Microsoft.NETCore.App/"],
+        version_prefixes: &["Microsoft.NETCore.App/"],
         frame_type: "dotnet",
         programs: &["dotnet"],
         threads: &[".NET *"],
@@ -717,7 +717,7 @@ pub const RUNTIMES: &[Runtime] = &[
         marked_names: &[
             (Baseline, &[Ends(")[QuickJitted]"), Ends(")[MinOptJitted]"), Ends(")[InstrumentedTier]")]),
             (MidTier, &[Ends(")[InstrumentedTierOptimized]")]),
-            (Optimised, &[Ends(")[Optimized]"), Ends(")[OptimizedTier1]"), Ends(")[OptimizedTier1OSR]")]),
+            (Optimized, &[Ends(")[Optimized]"), Ends(")[OptimizedTier1]"), Ends(")[OptimizedTier1OSR]")]),
         ],
         plain_names: &[(Stub, &[Starts("stub<"), Starts("stub ")])],
         examples: &[
@@ -725,9 +725,9 @@ pub const RUNTIMES: &[Runtime] = &[
             ("void [App] P::f(int32)[MinOptJitted]", Some(Baseline)),
             ("void [App] P::f(int32)[InstrumentedTier]", Some(Baseline)),
             ("void [App] P::f(int32)[InstrumentedTierOptimized]", Some(MidTier)),
-            ("void [System.Private.CoreLib] System.AppContext::Setup(char**,char**,int32)[Optimized]", Some(Optimised)),
-            ("void [App] P::f(int32)[OptimizedTier1]", Some(Optimised)),
-            ("void [App] P::f(int32)[OptimizedTier1OSR]", Some(Optimised)),
+            ("void [System.Private.CoreLib] System.AppContext::Setup(char**,char**,int32)[Optimized]", Some(Optimized)),
+            ("void [App] P::f(int32)[OptimizedTier1]", Some(Optimized)),
+            ("void [App] P::f(int32)[OptimizedTier1OSR]", Some(Optimized)),
             ("stub<9> AllocateTemporaryEntryPoints<PRECODE_FIXUP>", Some(Stub)),
             ("stub GenerateResolveStub<?>", Some(Stub)),
             ("void [App] P::f(int32)[PreJIT]", None),
@@ -765,9 +765,9 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Ruby",
         called: "ruby",
-        valued: &["-I", "-r", "-C"],
+        options_with_value: &["-I", "-r", "-C"],
         version_flag: "--version",
-        version_behind: &["libruby-", "libruby.so.", "/ruby"],
+        version_prefixes: &["libruby-", "libruby.so.", "/ruby"],
         frame_type: "ruby",
         programs: &["ruby", "ruby2*", "ruby3*", "ruby4*"],
         libraries: &["libruby*"],
@@ -820,12 +820,12 @@ pub const RUNTIMES: &[Runtime] = &[
         // Names are composed by jitgraft's reader for PyPy's log. All code is traced and optimized, except for the
         // backend's helpers.
         plain_names: &[(Stub, &[Is("PyPy helper"), Is("Loop -1")])],
-        other_names: Some(Optimised),
+        other_names: Some(Optimized),
         examples: &[
             ("PyPy helper", Some(Stub)),
             ("Loop -1", Some(Stub)),
-            ("fib work.py:5 #16 FOR_ITER", Some(Optimised)),
-            ("fib work.py:6 #24 LOAD_FAST bridge", Some(Optimised)),
+            ("fib work.py:5 #16 FOR_ITER", Some(Optimized)),
+            ("fib work.py:6 #24 LOAD_FAST bridge", Some(Optimized)),
         ],
         ..PLAIN
     },
@@ -833,7 +833,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "LuaJIT",
         called: "luajit",
-        valued: &["-e", "-l"],
+        options_with_value: &["-e", "-l"],
         frame_type: "luajit",
         programs: &["luajit*"],
         libraries: &["libluajit*"],
@@ -856,8 +856,8 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "interpreted functions (the interpreter is one block of assembly code)",
         // The names are from perftools_addtrace in src/lj_trace.c. jitgraft's reader for LuaJIT's dump uses the same
         // form.
-        plain_names: &[(Optimised, &[Starts("TRACE_")])],
-        examples: &[("TRACE_12::w.lua:7", Some(Optimised))],
+        plain_names: &[(Optimized, &[Starts("TRACE_")])],
+        examples: &[("TRACE_12::w.lua:7", Some(Optimized))],
         ..PLAIN
     },
     Runtime {
@@ -879,9 +879,9 @@ pub const RUNTIMES: &[Runtime] = &[
         ignoring_variables: "EI",
         letters_with_value: "cmWX",
         called: "python",
-        valued: &["-X", "-W", "--check-hash-based-pycs"],
+        options_with_value: &["-X", "-W", "--check-hash-based-pycs"],
         version_flag: "--version",
-        version_behind: &["/python", "/libpython"],
+        version_prefixes: &["/python", "/libpython"],
         programs: &["python", "python3*"],
         frame_type: "cpython",
         libraries: &["libpython3*"],
@@ -924,7 +924,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "QEMU",
         called: "qemu-x86_64",
-        valued: &["-L", "-cpu", "-E", "-U", "-s", "-B", "-R", "-0", "-g", "-d", "-D"],
+        options_with_value: &["-L", "-cpu", "-E", "-U", "-s", "-B", "-R", "-0", "-g", "-d", "-D"],
         version_flag: "--version",
         frame_type: "qemu",
         programs: &["qemu-*"],

@@ -150,7 +150,7 @@ fn colors_show_the_sort_of_code_and_the_legend_states_how_much_of_it_ran() {
     let page = flamegraph(&[], &fixture("php-recording/perf.data.zst"));
     let legend: Vec<&str> =
         page.facts["legend"].as_array().unwrap().iter().map(|entry| entry[1].as_str().unwrap()).collect();
-    for sort in ["kernel", "native", "optimised"] {
+    for sort in ["kernel", "native", "optimized"] {
         assert!(legend.iter().any(|entry| entry.starts_with(sort) && entry.ends_with('%')), "{legend:?}");
     }
     assert!(page.named("TRACE-8$App\\Deep\\mandel$5").iter().all(|one| one.letter == 'o'));
@@ -166,7 +166,7 @@ fn names_of_folded_stacks_stay_and_suffixes_are_colors() {
     assert_eq!(page.named("read")[0].letter, 'k');
     let (_dir, plain) = folded("app;f 5\napp;g 5\n");
     let page = flamegraph(&[], &plain);
-    assert!(page.boxes[1..].iter().all(|one| one.letter.is_ascii_uppercase()), "warm colours by name");
+    assert!(page.boxes[1..].iter().all(|one| one.letter.is_ascii_uppercase()), "warm colors by name");
     assert_eq!(page.facts["legend"], serde_json::json!([]));
 }
 

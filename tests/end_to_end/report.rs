@@ -189,13 +189,13 @@ fn on_a_terminal_a_function_is_one_row_with_its_tiers() {
     dir.write("script", SCRIPT);
     let lines = dir.shown("report script", Pty { columns: 160, ..SMALL });
     let work = lines.iter().find(|line| line.contains("work app.js:3:9")).unwrap_or_else(|| panic!("{lines:#?}"));
-    assert!(work.starts_with("75.00%") && work.contains("optimised 67%, interpreted 33%"), "{work}");
+    assert!(work.starts_with("75.00%") && work.contains("optimized 67%, interpreted 33%"), "{work}");
     let apart = dir.shown("report --no-merge-tiers script", SMALL);
-    assert!(apart.iter().any(|line| line.starts_with("50.00%") && line.contains("optimised")), "{apart:#?}");
+    assert!(apart.iter().any(|line| line.starts_with("50.00%") && line.contains("optimized")), "{apart:#?}");
     let raw = dir.text("report script");
     assert!(raw.contains("JS:*work /srv/app.js:3:9") && raw.contains("JS:~work /srv/app.js:3:9"), "{raw}");
     let merged = dir.text("report --merge-tiers --format csv script");
-    assert!(merged.contains(",JIT,\"optimised 67 %, interpreted 33 %\",/tmp/perf-10.map,work app.js:3:9,"), "{merged}");
+    assert!(merged.contains(",JIT,\"optimized 67 %, interpreted 33 %\",/tmp/perf-10.map,work app.js:3:9,"), "{merged}");
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn samples_are_put_together_by_perfs_keys() {
     assert_eq!(by("comm"), ["75 node", "25 worker"]);
     assert_eq!(by("pid,tid"), ["75 10,10", "25 10,11"]);
     assert_eq!(by("kind"), ["75 JIT", "25 kernel", "0 native", "0 \"native, unnamed\""]);
-    assert_eq!(by("tier"), ["50 optimised", "25 interpreted", "25 kernel", "0 native", "0 \"native, unnamed\""]);
+    assert_eq!(by("tier"), ["50 optimized", "25 interpreted", "25 kernel", "0 native", "0 \"native, unnamed\""]);
     let of_modules = ["75 /tmp/perf-10.map", "25 [kernel.kallsyms]", "0 /usr/bin/node", "0 /usr/lib/libc.so.6"];
     assert_eq!(by("dso"), of_modules);
     assert_eq!(by("module"), of_modules);

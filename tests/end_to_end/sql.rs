@@ -146,7 +146,7 @@ fn an_answer_becomes_the_stacks_of_collapse_and_a_flame_graph() {
     let document = std::fs::read_to_string(root.join("docs/sql.md")).unwrap();
     let views = document.split("\n## Hottest functions").next().unwrap();
     let query = document.split("```sql folded\n").nth(1).unwrap().split("```").next().unwrap();
-    let all = query.replace(" WHERE leaf_tier = 'optimised'", "");
+    let all = query.replace(" WHERE leaf_tier = 'optimized'", "");
     assert_ne!(all, query);
     let asked = dir.path().join("folded.md");
     std::fs::write(&asked, format!("{views}\n```sql all\n{all}```\n```sql part\n{query}```\n")).unwrap();

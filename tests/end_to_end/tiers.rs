@@ -73,10 +73,10 @@ fn names_show_what_they_mean_to_the_runtime_of_their_process() {
     let dir = tempfile::tempdir().unwrap();
     let input = recorded(dir.path());
     // All code of Erlang's that is not a stub is of one tier.
-    let erlang = expected([Some("baseline"), Some("stub"), Some("optimised"), Some("baseline")]);
+    let erlang = expected([Some("baseline"), Some("stub"), Some("optimized"), Some("baseline")]);
     assert_eq!(tiers(&input, ERLANG), erlang);
     assert_eq!(tiers(&input, CHILD), erlang);
-    assert_eq!(tiers(&input, UNKNOWN), expected([None, Some("stub"), Some("optimised"), None]));
+    assert_eq!(tiers(&input, UNKNOWN), expected([None, Some("stub"), Some("optimized"), None]));
 }
 
 #[test]
@@ -84,7 +84,7 @@ fn a_text_shows_what_its_names_alone_show() {
     let dir = tempfile::tempdir().unwrap();
     let text = dir.path().join("script.txt");
     fs::write(&text, run(&["script"], &recorded(dir.path()))).unwrap();
-    assert_eq!(tiers(&text, ERLANG), expected([None, Some("stub"), Some("optimised"), None]));
+    assert_eq!(tiers(&text, ERLANG), expected([None, Some("stub"), Some("optimized"), None]));
 }
 
 #[test]
@@ -110,6 +110,6 @@ fn an_injected_recording_shows_the_same() {
             fs::remove_file(path).unwrap();
         }
     }
-    assert_eq!(tiers(&output, ERLANG), expected([Some("baseline"), Some("stub"), Some("optimised"), Some("baseline")]));
-    assert_eq!(tiers(&output, UNKNOWN), expected([None, Some("stub"), Some("optimised"), None]));
+    assert_eq!(tiers(&output, ERLANG), expected([Some("baseline"), Some("stub"), Some("optimized"), Some("baseline")]));
+    assert_eq!(tiers(&output, UNKNOWN), expected([None, Some("stub"), Some("optimized"), None]));
 }

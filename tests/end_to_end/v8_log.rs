@@ -276,7 +276,7 @@ fn a_function_that_was_inlined_is_of_the_tier_of_the_code_around_it() {
             (text("name"), text("kind"), text("tier"))
         })
         .collect();
-    assert!(seen.contains(&("JS:*inner /tmp/app/points.js:8:15", "jit", "optimised")), "{seen:?}");
+    assert!(seen.contains(&("JS:*inner /tmp/app/points.js:8:15", "jit", "optimized")), "{seen:?}");
     assert!(seen.iter().all(|(_, kind, tier)| *kind == "jit" && !tier.is_empty()), "{seen:?}");
 }
 

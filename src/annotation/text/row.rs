@@ -63,7 +63,7 @@ impl Row {
             if index == last {
                 text.truncate(text.trim_end().len());
             }
-            if options.colour && paint != Paint::Plain && !text.is_empty() {
+            if options.color && paint != Paint::Plain && !text.is_empty() {
                 line.push_str(paint.code());
                 line.push_str(&text);
                 line.push_str("\x1b[0m");
@@ -100,16 +100,16 @@ fn cut(text: &str, most: usize) -> String {
 mod tests {
     use super::*;
 
-    fn finished(width: Option<usize>, colour: bool) -> String {
+    fn finished(width: Option<usize>, color: bool) -> String {
         let row = Row::default().with("12.00%".into(), Paint::Hot).with(" mov ".into(), Paint::Plain);
-        row.with("a.c:1  ".into(), Paint::Dim).finish(&TextOptions { context: None, width, colour })
+        row.with("a.c:1  ".into(), Paint::Dim).finish(&TextOptions { context: None, width, color })
     }
 
     #[test]
     fn names_do_nothing_to_a_terminal_and_have_an_end() {
         let name = format!("\x1b[2J\u{202e}{}", "a".repeat(1 << 20));
         let line =
-            Row::default().with(name, Paint::Plain).finish(&TextOptions { context: None, width: None, colour: true });
+            Row::default().with(name, Paint::Plain).finish(&TextOptions { context: None, width: None, color: true });
         assert!(line.starts_with("\\x1b[2J\\u{202e}aaa") && line.len() < 5000, "{line:.100}");
     }
 

@@ -84,7 +84,7 @@ fn color(category: Category) -> &'static str {
         Category::Jit(Some(Tier::Interpreted)) => "lightred",
         Category::Jit(Some(Tier::Baseline)) => "yellow",
         Category::Jit(Some(Tier::MidTier)) => "lightgreen",
-        Category::Jit(Some(Tier::Optimised)) => "green",
+        Category::Jit(Some(Tier::Optimized)) => "green",
         Category::Jit(Some(Tier::Builtin)) => "purple",
         Category::Jit(Some(Tier::Stub)) => "brown",
         Category::Jit(Some(Tier::Wasm | Tier::RegExp)) => "magenta",

@@ -80,7 +80,7 @@ fn frames(len: usize, Message { dictionary, .. }: &Message<'_>, reader: &mut Rea
     for (number, location) in (0..).zip(&dictionary.locations) {
         let kind = dictionary.attribute_text(location.attributes(), "profile.frame.type").and_then(frame_kind);
         let tier = dictionary.attribute_text(location.attributes(), "jitgraft.tier");
-        let tier = tier.and_then(|word| Tier::named(std::str::from_utf8(word).ok()?));
+        let tier = tier.and_then(|word| Tier::from_name(std::str::from_utf8(word).ok()?));
         let mapping = entry_at(&dictionary.mappings, location.mapping).copied();
         // For interpreted code without a mapping, profilers store a line or anything else in the address field.
         let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
@@ -114,7 +114,7 @@ fn frame_kind(frame_type: &[u8]) -> Option<FrameKind> {
         b"kernel" => Some(FrameKind::Kernel),
         b"go" | b"rust" => Some(FrameKind::User),
         word => {
-            let category = std::str::from_utf8(word).ok().and_then(Category::named);
+            let category = std::str::from_utf8(word).ok().and_then(Category::from_name);
             Some(category.map_or(FrameKind::Jit, Category::kind))
         }
     }

@@ -106,8 +106,8 @@ pub(super) fn tell(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     let input = SpanInput::Whole { bytes: &bytes, done };
     let trace = read(input, &ReadOptions::default(), warnings, |event, _| sink.other(&other_event(event)))?;
     if !trace.samples.is_empty() {
-        let count = trace.samples.len();
-        warnings.push(Warning::new(format!("left out {count} samples, which are not spans")));
+        let samples = counted(trace.samples.len() as u64, "sample");
+        warnings.push(Warning::new(format!("left out {samples}: only spans can be written to this format")));
     }
     let mut timeline = trace.timeline;
     timeline.tell(sink, |slice, record, tell| {

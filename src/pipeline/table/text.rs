@@ -15,7 +15,7 @@ pub struct TextStyle {
     /// The maximum width of a line, for which long names are cut in the middle. `None` for no maximum.
     pub width: Option<usize>,
     /// True if colors and faint text are allowed.
-    pub colour: bool,
+    pub color: bool,
 }
 
 /// The width below which a name isn't cut, even if lines get too long, because nobody could recognize it.
@@ -31,7 +31,7 @@ const ALIGNED_NAME: usize = 100;
 const GAP: &str = "  ";
 
 /// Terminal escape sequences for colors and styles (ECMA-48, "select graphic rendition").
-mod colours {
+mod colors {
     pub(super) const RED: &str = "\x1b[31m";
     pub(super) const GREEN: &str = "\x1b[32m";
     pub(super) const BOLD: &str = "\x1b[1m";
@@ -67,17 +67,17 @@ impl Text<'_> {
         for (at, name) in self.columns.iter().enumerate() {
             fitted.align(at, &cut_middle(name, fitted.widths[at]), &mut line);
         }
-        write_line(out, &line, self.style.colour.then_some(colours::BOLD))?;
+        write_line(out, &line, self.style.color.then_some(colors::BOLD))?;
         for (number, row) in self.rows.iter().enumerate() {
-            let faint = self.style.colour && self.faint.contains(&number);
+            let faint = self.style.color && self.faint.contains(&number);
             line.clear();
             for (at, cell) in row.iter().enumerate() {
                 text.clear();
                 cell.show(Layout::Text, &mut text);
-                let colour = cell.colour().filter(|_| self.style.colour && !faint);
-                fitted.align_in(colour, at, &cell.cut(&text, fitted.widths[at]), &mut line);
+                let color = cell.color().filter(|_| self.style.color && !faint);
+                fitted.align_in(color, at, &cell.cut(&text, fitted.widths[at]), &mut line);
             }
-            write_line(out, &line, faint.then_some(colours::FAINT))?;
+            write_line(out, &line, faint.then_some(colors::FAINT))?;
         }
         Ok(())
     }
@@ -119,7 +119,7 @@ impl Fitted {
         self.align_in(None, at, text, line);
     }
 
-    fn align_in(&self, colour: Option<&str>, at: usize, text: &str, line: &mut String) {
+    fn align_in(&self, color: Option<&str>, at: usize, text: &str, line: &mut String) {
         let padding = self.padded[at].saturating_sub(width(text));
         let (before, behind) = match self.left[at] {
             true if at + 1 == self.widths.len() => (0, 0),
@@ -127,23 +127,23 @@ impl Fitted {
             false => (padding, 0),
         };
         line.push_str(if at == 0 { "" } else { GAP });
-        line.push_str(colour.unwrap_or_default());
+        line.push_str(color.unwrap_or_default());
         line.extend(std::iter::repeat_n(' ', before));
         line.push_str(text);
         line.extend(std::iter::repeat_n(' ', behind));
-        line.push_str(if colour.is_some() { colours::PLAIN } else { "" });
+        line.push_str(if color.is_some() { colors::PLAIN } else { "" });
     }
 }
 
 impl Cell {
     /// The color of a cell, like in perf report: red for large shares, green for moderate ones. For differences, red
     /// for an increase, green for a decrease. `None` for no color.
-    fn colour(&self) -> Option<&'static str> {
+    fn color(&self) -> Option<&'static str> {
         match *self {
-            Self::Percent(percent) if percent >= 5.0 => Some(colours::RED),
-            Self::Percent(percent) if percent >= 0.5 => Some(colours::GREEN),
-            Self::Points(points) if points > 0.0 => Some(colours::RED),
-            Self::Points(points) if points < 0.0 => Some(colours::GREEN),
+            Self::Percent(percent) if percent >= 5.0 => Some(colors::RED),
+            Self::Percent(percent) if percent >= 0.5 => Some(colors::GREEN),
+            Self::Points(points) if points > 0.0 => Some(colors::RED),
+            Self::Points(points) if points < 0.0 => Some(colors::GREEN),
             _ => None,
         }
     }
@@ -182,7 +182,7 @@ fn fit(widths: &mut [usize], names: &[bool], symbols: Option<usize>, most: usize
 fn write_line(out: &mut dyn Write, line: &str, style: Option<&str>) -> Result<()> {
     let line = line.trim_end();
     match style {
-        Some(style) => writeln!(out, "{style}{line}{}", colours::PLAIN)?,
+        Some(style) => writeln!(out, "{style}{line}{}", colors::PLAIN)?,
         None => writeln!(out, "{line}")?,
     }
     Ok(())
@@ -265,7 +265,7 @@ mod tests {
 
     #[test]
     fn names_lose_their_middle_where_the_table_is_too_wide() {
-        let lines = lines(TextStyle { width: Some(50), colour: false });
+        let lines = lines(TextStyle { width: Some(50), color: false });
         assert!(lines.iter().all(|line| line.width() == 50), "{lines:#?}");
         assert_eq!(lines[2], " 0.25%  a          std::collectio…h_a_long_name  7");
     }
@@ -282,14 +282,14 @@ mod tests {
 
     #[test]
     fn colors_stand_around_what_is_aligned() {
-        let lines = lines(TextStyle { width: None, colour: true });
+        let lines = lines(TextStyle { width: None, color: true });
         assert!(lines[0].starts_with("\x1b[1m self%"), "{}", lines[0]);
         assert!(lines[1].starts_with("\x1b[31m12.50%\x1b[0m  libc"), "{}", lines[1]);
         assert!(lines[2].starts_with(" 0.25%  a"), "{}", lines[2]);
         let mut faint = table();
         faint.faint.insert(0);
         let mut out = Vec::new();
-        faint.write_text(TextStyle { width: None, colour: true }, &mut out).unwrap();
+        faint.write_text(TextStyle { width: None, color: true }, &mut out).unwrap();
         assert!(String::from_utf8(out).unwrap().contains("\x1b[2m12.50%  libc"));
     }
 
@@ -298,7 +298,7 @@ mod tests {
         let mut table = Table::new(&["symbol"]);
         table.rows.push(vec![Cell::branch("│ └ ".to_owned(), "a_long_name_of_a_function".to_owned())]);
         let mut out = Vec::new();
-        table.write_text(TextStyle { width: Some(16), colour: false }, &mut out).unwrap();
+        table.write_text(TextStyle { width: Some(16), color: false }, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), "symbol\n│ └ a_long…ction\n");
     }
 }

@@ -237,7 +237,7 @@ mod tests {
             let profile = to_profile(&read(text.as_bytes(), true, &mut Warnings::new()).unwrap());
             profile.frames().filter(|(_, frame)| frame.line == 0).map(|(_, frame)| frame.tier).collect::<Vec<_>>()
         };
-        assert_eq!(tier(text), [None, Some(Tier::Optimised)]);
+        assert_eq!(tier(text), [None, Some(Tier::Optimized)]);
         assert_eq!(tier(&text.replace("rakudo-m", "other")), [None, None]);
     }
 

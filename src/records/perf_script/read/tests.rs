@@ -85,7 +85,7 @@ fn only_jit_code_has_a_tier_and_only_where_its_name_shows() {
     );
     let tiers: Vec<_> =
         profile.frames_up(profile.series[0].rows[0].stack).map(|id| profile.frame_of(id).tier).collect();
-    assert_eq!(tiers, [Some(Tier::Optimised), None, None, Some(Tier::Interpreted)]);
+    assert_eq!(tiers, [Some(Tier::Optimized), None, None, Some(Tier::Interpreted)]);
 }
 
 /// Lines of every kind.

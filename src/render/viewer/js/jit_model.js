@@ -3,7 +3,7 @@
 import { rowParts } from "./selection.js";
 
 /** Categories in which functions of the program run. Other JIT code, such as stubs, only helps these. */
-const PROGRAM_SORTS = new Set(["interpreted", "baseline", "mid-tier", "optimised", "wasm", "JIT"]);
+const PROGRAM_SORTS = new Set(["interpreted", "baseline", "mid-tier", "optimized", "wasm", "JIT"]);
 
 /** The compiled code ranges in order of time. Times are in the profile's units, from its start. */
 export class Compilations {

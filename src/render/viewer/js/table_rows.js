@@ -65,7 +65,7 @@ export class FunctionRows {
     return some.length ? some : categories.slice(0, 1);
   }
 
-  /** `optimised 81 %, baseline 19 %`; of one sort its name. */
+  /** `optimized 81 %, baseline 19 %`; of one sort its name. */
   sharesText(group) {
     const shares = this.shares(group), whole = shares.reduce((sum, { weight }) => sum + weight, 0);
     const name = ({ category }) => this.profile.categories[category].name;
