@@ -39,6 +39,26 @@
 //! machine code of hot functions. All of them get their code map from `sources`, and ask `resolve` what was at an
 //! address.
 //!
+//! # Words
+//!
+//! | word | what it means here |
+//! |---|---|
+//! | recording | what `perf record` wrote, or another profile of raw addresses |
+//! | profile | any input as stacks with weights ([`Profile`]): one [`Series`] per event, whose [`Row`]s are samples or sums of samples |
+//! | track | the thread, or group of threads, that a row belongs to ([`Track`]) |
+//! | stack | the frames of a sample: its innermost frame, and a link to the stack of its caller |
+//! | frame | an entry of a stack: a function, and where in it (line, address, inlined or not) ([`Frame`]) |
+//! | location | what was at an address of a process at some time: JIT code, an offset in a file, or nothing ([`resolve::Location`]) |
+//! | JIT code | code that a runtime generated in memory; *native* code is in files |
+//! | code range | a piece of JIT code at its address. A function has several if it was compiled several times (its *versions*) |
+//! | segment | a code range, or what is left of it, during the time in which nothing overwrote it |
+//! | code map | all code ranges of all processes, to be looked up by process, address and time ([`CodeMap`]) |
+//! | source | a file that names JIT code: a jitdump, a perf map, the log of an engine, a core dump, an ELF object |
+//! | runtime | what runs JIT code, such as Node.js or the JVM; an *engine* is the part with the compilers, such as V8 |
+//! | tier | the compiler of a runtime (or its interpreter) that a function ran in ([`Tier`]) |
+//! | span | an interval of time with a name in a trace; a *timeline* has all of them |
+//! | weight | what a sample stands for, in the event's unit; *self* weight is without callees, *total* weight with them |
+//!
 //! # How to use it
 //!
 //! Read any profile into stacks, with names for addresses in JIT code:

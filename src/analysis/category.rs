@@ -26,9 +26,9 @@ pub enum Category {
 }
 
 /// One kind of code and its names. All outputs take the names from here.
-struct Sort {
+struct CodeKind {
     kind: FrameKind,
-    /// The category of this kind; for JIT code, the one without a tier.
+    /// The category of this kind. For JIT code, it has no tier.
     category: Category,
     /// The keyword in jitgraft's JSON.
     key: &'static str,
@@ -36,33 +36,38 @@ struct Sort {
     name: &'static str,
 }
 
-const SORTS: [Sort; 8] = [
-    Sort { kind: FrameKind::Kernel, category: Category::Kernel, key: "kernel", name: "kernel" },
-    Sort { kind: FrameKind::User, category: Category::Native, key: "user", name: "native" },
-    Sort {
+const CODE_KINDS: [CodeKind; 8] = [
+    CodeKind { kind: FrameKind::Kernel, category: Category::Kernel, key: "kernel", name: "kernel" },
+    CodeKind { kind: FrameKind::User, category: Category::Native, key: "user", name: "native" },
+    CodeKind {
         kind: FrameKind::NativeUnnamed,
         category: Category::NativeUnnamed,
         key: "user-unnamed",
         name: "native, unnamed",
     },
-    Sort { kind: FrameKind::Inlined, category: Category::Inlined, key: "inlined", name: "inlined" },
-    Sort { kind: FrameKind::Jit, category: Category::Jit(None), key: "jit", name: "JIT" },
-    Sort { kind: FrameKind::JitUnnamed, category: Category::JitUnnamed, key: "jit-unnamed", name: "JIT, unnamed" },
-    Sort { kind: FrameKind::Anonymous, category: Category::Anonymous, key: "no-file", name: "unnamed code (no file)" },
-    Sort { kind: FrameKind::Unknown, category: Category::Unknown, key: "unknown", name: "unknown" },
+    CodeKind { kind: FrameKind::Inlined, category: Category::Inlined, key: "inlined", name: "inlined" },
+    CodeKind { kind: FrameKind::Jit, category: Category::Jit(None), key: "jit", name: "JIT" },
+    CodeKind { kind: FrameKind::JitUnnamed, category: Category::JitUnnamed, key: "jit-unnamed", name: "JIT, unnamed" },
+    CodeKind {
+        kind: FrameKind::Anonymous,
+        category: Category::Anonymous,
+        key: "no-file",
+        name: "unnamed code (no file)",
+    },
+    CodeKind { kind: FrameKind::Unknown, category: Category::Unknown, key: "unknown", name: "unknown" },
 ];
 
-impl Sort {
-    fn of(kind: FrameKind) -> &'static Self {
+impl CodeKind {
+    fn from_kind(kind: FrameKind) -> &'static Self {
         // A test makes sure that every kind is in the table.
-        SORTS.iter().find(|sort| sort.kind == kind).unwrap_or(&SORTS[SORTS.len() - 1])
+        CODE_KINDS.iter().find(|entry| entry.kind == kind).unwrap_or(&CODE_KINDS[CODE_KINDS.len() - 1])
     }
 }
 
 impl FrameKind {
     /// The keyword for this kind of code in jitgraft's JSON.
     pub fn key(self) -> &'static str {
-        Sort::of(self).key
+        CodeKind::from_kind(self).key
     }
 }
 
@@ -88,21 +93,21 @@ impl Category {
     ];
 
     /// The category of a frame.
-    pub fn of(frame: &Frame) -> Self {
+    pub fn from_frame(frame: &Frame) -> Self {
         match frame.kind {
             FrameKind::Jit => Self::Jit(frame.tier),
-            kind => Self::of_kind(kind),
+            kind => Self::from_kind(kind),
         }
     }
 
-    /// The category for a kind of code; for JIT code, the one without a tier.
-    pub fn of_kind(kind: FrameKind) -> Self {
-        Sort::of(kind).category
+    /// The category for a kind of code. For JIT code, it has no tier.
+    pub fn from_kind(kind: FrameKind) -> Self {
+        CodeKind::from_kind(kind).category
     }
 
     /// Finds the category with this name. The name of a tier means JIT code of that tier. `None` if there is no such
     /// category.
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         if let Some(tier) = Tier::from_name(name) {
             return Some(Self::Jit(Some(tier)));
         }
@@ -111,12 +116,12 @@ impl Category {
 
     /// The kind of code that the category belongs to.
     pub fn kind(self) -> FrameKind {
-        let category = self.of_any_tier();
-        SORTS.iter().find(|sort| sort.category == category).map_or(FrameKind::Unknown, |sort| sort.kind)
+        let category = self.without_tier();
+        CODE_KINDS.iter().find(|entry| entry.category == category).map_or(FrameKind::Unknown, |entry| entry.kind)
     }
 
     /// The category with the tier removed, if it is JIT code with a tier.
-    pub fn of_any_tier(self) -> Self {
+    pub fn without_tier(self) -> Self {
         match self {
             Self::Jit(_) => Self::Jit(None),
             other => other,
@@ -135,15 +140,15 @@ impl Category {
 
     /// True if the profile distinguishes kinds of code, such as kernel and JIT code.
     pub fn are_known(profile: &Profile) -> bool {
-        let told = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
-        profile.perf_names || profile.frames().any(|(_, frame)| told(frame.kind) || frame.tier.is_some())
+        let tells_kind = |kind| matches!(kind, FrameKind::Kernel | FrameKind::Jit | FrameKind::Inlined);
+        profile.perf_names || profile.frames().any(|(_, frame)| tells_kind(frame.kind) || frame.tier.is_some())
     }
 
     /// The name of the category, for people.
     pub fn name(self) -> &'static str {
         match self {
             Self::Jit(Some(tier)) => tier.name(),
-            other => Sort::of(other.kind()).name,
+            other => CodeKind::from_kind(other.kind()).name,
         }
     }
 }
@@ -159,7 +164,7 @@ mod tests {
         names.sort_unstable();
         names.dedup();
         assert_eq!(names.len(), Category::ALL.len());
-        assert!(Category::ALL.iter().all(|category| Category::named(category.name()) == Some(*category)));
+        assert!(Category::ALL.iter().all(|category| Category::from_name(category.name()) == Some(*category)));
     }
 
     #[test]
@@ -167,12 +172,12 @@ mod tests {
         use FrameKind::{Anonymous, Inlined, Jit, JitUnnamed, Kernel, NativeUnnamed, Unknown, User};
         let kinds = [User, Kernel, Jit, Inlined, NativeUnnamed, JitUnnamed, Anonymous, Unknown];
         for kind in kinds {
-            let category = Category::of(&Frame::new(NameId(0), kind));
-            assert_eq!((category.kind(), SORTS.iter().filter(|sort| sort.key == kind.key()).count()), (kind, 1));
+            let category = Category::from_frame(&Frame::new(NameId(0), kind));
+            assert_eq!((category.kind(), CODE_KINDS.iter().filter(|entry| entry.key == kind.key()).count()), (kind, 1));
             assert!(Category::ALL.contains(&category));
             assert_eq!(category.is_jit(), kind.is_jit());
         }
-        assert_eq!(SORTS.len(), kinds.len());
+        assert_eq!(CODE_KINDS.len(), kinds.len());
         assert_eq!(
             kinds.map(FrameKind::unnamed).map(|kind| kind.key()),
             ["user-unnamed", "kernel", "jit-unnamed", "inlined", "user-unnamed", "jit-unnamed", "no-file", "unknown"]

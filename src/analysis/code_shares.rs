@@ -80,7 +80,7 @@ fn add(sum: &mut u64, weight: u64) {
 fn has_name(profile: &Profile, frame: &Frame) -> bool {
     let name = profile.name_of(frame.name);
     let is_bracketed = !profile.perf_names && name.starts_with(b"[") && name.ends_with(b"]");
-    !Category::of(frame).is_unnamed() && name != UNKNOWN && !is_bracketed
+    !Category::from_frame(frame).is_unnamed() && name != UNKNOWN && !is_bracketed
 }
 
 fn percent(part: u64, whole: u64) -> f64 {

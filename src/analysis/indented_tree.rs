@@ -11,8 +11,8 @@ pub struct IndentedTree {
 }
 
 impl IndentedTree {
-    /// The stack of the next line: a function in a module, at this depth (0 for outermost). `None` if the line is more
-    /// than one level deeper than the previous one, so that its caller is missing.
+    /// Reads the next line: a function in a module, at this depth (0 for outermost). Returns its stack, or `None` if
+    /// the line is more than one level deeper than the previous one, so that its caller is missing.
     pub fn at(&mut self, depth: usize, function: &[u8], module: &[u8], profile: &mut Profile) -> Option<StackId> {
         let frame = self.named.frame(profile, StatedFrame { function, module, ..StatedFrame::default() });
         if depth > self.open.len() {

@@ -12,7 +12,7 @@
 //! * `;` separates frames, so that in a name it becomes `:`. Line breaks become spaces.
 //!
 //! It differs where inferno mangles names. Names of JIT code are kept whole, because a parenthesis in a regular
-//! expression, a path or a signature doesn't start an argument list ([`Tidied`]). A name that starts with `(` is kept
+//! expression, a path or a signature doesn't start an argument list ([`Shortening`]). A name that starts with `(` is kept
 //! (blocks in MoarVM, anonymous namespaces in C++). `->` only splits names of Java methods, while inferno splits all
 //! names, even C++'s `operator->` and return types. `g in f`, the agent's other notation, is split here but not by
 //! inferno.
@@ -38,9 +38,9 @@ pub struct Annotate {
     pub addrs: bool,
 }
 
-/// Which function names are shortened as in inferno-collapse-perf: without argument lists, for example.
+/// Which function names are shortened as inferno-collapse-perf does it, for example by dropping argument lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tidied {
+pub enum Shortening {
     /// Names of native functions. For folded stacks.
     #[default]
     Native,
@@ -50,7 +50,7 @@ pub enum Tidied {
     Nothing,
 }
 
-impl Tidied {
+impl Shortening {
     fn cuts(self, kind: FrameKind) -> bool {
         match self {
             Self::Native => kind != FrameKind::Jit,
@@ -110,19 +110,19 @@ fn format_id(id: Option<i32>) -> String {
     }
 }
 
-/// True if names are spelled by Java's rules in a process with this name.
+/// True if a process of this name runs Java, so that its function names are spelled by Java's rules.
 pub fn is_java(comm: &[u8]) -> bool {
     comm.starts_with(b"java")
 }
 
 /// The label of a frame. `java`: spell names by Java's rules.
-pub fn label(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate, tidied: Tidied) -> String {
+pub fn label(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate, shortening: Shortening) -> String {
     let name = profile.name_of(frame.name);
     if name == UNKNOWN {
         return annotated(unknown(profile, frame, annotate.addrs), frame, annotate);
     }
     let name = String::from_utf8_lossy(name);
-    let cut = profile.perf_names && tidied.cuts(frame.kind);
+    let cut = profile.perf_names && shortening.cuts(frame.kind);
     let spelled = if cut { tidy(&name, java) } else { printable(name.into_owned()) };
     annotated(spelled, frame, annotate)
 }
@@ -181,8 +181,8 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     }
 }
 
-/// The kind of code of a label without a mark. The label of an unnamed function is its module, which determines the
-/// kind. The kernel's functions always have a mark, so the result is never the kernel.
+/// The kind of code that a label without a mark stands for. An unnamed function is labeled with its module, which
+/// determines the kind. The kernel's functions always have a mark, so the result is never the kernel.
 pub fn unmarked(label: &[u8]) -> FrameKind {
     if let Some((_, kind)) = ASYNC_PROFILERS_OWN.iter().find(|(own, _)| own.as_bytes() == label) {
         return *kind;
@@ -307,7 +307,7 @@ mod tests {
         let name = profile.name(name);
         let module = (!module.is_empty()).then(|| profile.name(module));
         let frame = Frame { module, addr: Some(0x1f), ..Frame::new(name, kind) };
-        label(&profile, &frame, java, annotate, Tidied::Native)
+        label(&profile, &frame, java, annotate, Shortening::Native)
     }
 
     fn plain(name: &str) -> String {
@@ -332,12 +332,15 @@ mod tests {
         profile.perf_names = true;
         let regex = "RegExp:(a+)+b";
         let name = profile.name(regex.as_bytes());
-        let spelled = |kind, tidied| label(&profile, &Frame::new(name, kind), false, Annotate::default(), tidied);
-        for (tidied, of_jit, of_native) in
-            [(Tidied::Native, regex, "RegExp:"), (Tidied::All, "RegExp:", "RegExp:"), (Tidied::Nothing, regex, regex)]
-        {
-            assert_eq!(spelled(FrameKind::Jit, tidied), of_jit, "{tidied:?}");
-            assert_eq!(spelled(FrameKind::User, tidied), of_native, "{tidied:?}");
+        let spelled =
+            |kind, shortening| label(&profile, &Frame::new(name, kind), false, Annotate::default(), shortening);
+        for (shortening, of_jit, of_native) in [
+            (Shortening::Native, regex, "RegExp:"),
+            (Shortening::All, "RegExp:", "RegExp:"),
+            (Shortening::Nothing, regex, regex),
+        ] {
+            assert_eq!(spelled(FrameKind::Jit, shortening), of_jit, "{shortening:?}");
+            assert_eq!(spelled(FrameKind::User, shortening), of_native, "{shortening:?}");
         }
         let jit = |name: &[u8]| label_of(name, b"", FrameKind::Jit, false, Annotate::default());
         assert_eq!(jit(b"RegExp:(x|y)"), "RegExp:(x|y)");
@@ -409,8 +412,8 @@ mod tests {
             let name = profile.name(name.as_bytes());
             let frame = Frame { joined: true, ..Frame::new(name, FrameKind::Jit) };
             let annotate = Annotate { jit: true, ..Annotate::default() };
-            assert_eq!(label(&profile, &frame, true, annotate, Tidied::Native), "La/C:::g_[i]");
-            assert_eq!(label(&profile, &frame, true, annotate, Tidied::All), "a/C:::g_[i]");
+            assert_eq!(label(&profile, &frame, true, annotate, Shortening::Native), "La/C:::g_[i]");
+            assert_eq!(label(&profile, &frame, true, annotate, Shortening::All), "a/C:::g_[i]");
         }
     }
 

@@ -8,7 +8,7 @@ use crate::model::about::{MappedRange, Module};
 use crate::model::stacks::{Frame, NameId, Profile};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 /// The location of a frame as pprof and OTLP describe it.
@@ -41,7 +41,7 @@ type PieceKey = (Option<NameId>, Option<NameId>, Option<usize>);
 #[derive(Debug, Default)]
 pub struct MappedPieces {
     numbers: FxHashMap<PieceKey, u64>,
-    /// For each module used so far, an index to find the mapping that contains a file offset.
+    /// For each module used so far, an index for finding the mapping that contains a file offset.
     shown: FxHashMap<NameId, RangeIndex>,
 }
 
@@ -53,12 +53,14 @@ impl MappedPieces {
     /// Assigns ID 1 to the program's own file, if known. Calls `add` for each mapping that gets an ID.
     pub fn new<'p>(profile: &'p Profile, add: &mut dyn FnMut(Piece<'p>)) -> Self {
         let mut pieces = Self::default();
-        let program = profile.about.program_module();
-        let is_main = |frame: &Frame| frame.module.map(|module| profile.name_of(module)) == program;
-        let main = program.and_then(|_| profile.frames().map(|(_, frame)| frame).find(|frame| is_main(frame)));
-        if let (Some(main), Some(program)) = (main, program) {
-            let has_ranges = profile.about.modules.get(program).is_some_and(|module| !module.mapped.is_empty());
-            pieces.number(profile, main, has_ranges.then_some(0), add);
+        let Some(program) = profile.about.program_module() else { return pieces };
+        for (_, frame) in profile.frames() {
+            if frame.module.is_some_and(|module| profile.name_of(module) == program) {
+                let has_ranges = profile.about.modules.get(program).is_some_and(|module| !module.mapped.is_empty());
+                let first_range = if has_ranges { Some(0) } else { None };
+                pieces.number(profile, frame, first_range, add);
+                break;
+            }
         }
         pieces
     }
@@ -84,8 +86,8 @@ impl MappedPieces {
 
     /// Finds the first mapping of a module that contains this file offset: its index within the module and its range.
     fn piece(&mut self, profile: &Profile, module: NameId, offset: u64) -> Option<(usize, MappedRange)> {
-        let ranges = &module_of(profile, module)?.mapped;
-        let index = self.shown.entry(module).or_insert_with(|| index_of(ranges));
+        let ranges = &find_module(profile, module)?.mapped;
+        let index = self.shown.entry(module).or_insert_with(|| build_range_index(ranges));
         let behind = index.partition_point(|(start, _)| *start <= offset);
         let at = index[..behind].last()?.1?;
         Some((at, *ranges.get(at)?))
@@ -101,7 +103,7 @@ impl MappedPieces {
         let next = self.numbers.len() as u64 + 1;
         let number = *self.numbers.entry((frame.module, frame.build, piece)).or_insert(next);
         if number == next {
-            let module = frame.module.and_then(|module| module_of(profile, module));
+            let module = frame.module.and_then(|module| find_module(profile, module));
             let range = piece.and_then(|piece| module?.mapped.get(piece).copied());
             let name = frame.module.map_or(&[][..], |module| profile.name_of(module));
             add(Piece { name, module, build: profile.build_of(frame), range });
@@ -115,27 +117,29 @@ pub fn place_in_file(address: u64, mapped: Range<u64>, file_offset: u64) -> u64 
     if mapped.contains(&address) { file_offset.saturating_add(address - mapped.start) } else { address }
 }
 
-fn index_of(ranges: &[MappedRange]) -> RangeIndex {
-    let mut edges = Vec::new();
-    for (at, range) in ranges.iter().enumerate().filter(|(_, range)| range.len > 0) {
-        edges.extend([(range.file_offset, at, true), (range.file_offset.saturating_add(range.len), at, false)]);
+/// Finds out for each file offset at which a range starts or ends which is the first range that contains it.
+fn build_range_index(ranges: &[MappedRange]) -> RangeIndex {
+    let mut starts: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    let mut ends: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (number, range) in ranges.iter().enumerate().filter(|(_, range)| range.len > 0) {
+        starts.entry(range.file_offset).or_default().push(number);
+        ends.entry(range.file_offset.saturating_add(range.len)).or_default().push(number);
     }
-    edges.sort_unstable();
-    let (mut index, mut open) = (RangeIndex::new(), BTreeSet::new());
-    for edges in edges.chunk_by(|one, other| one.0 == other.0) {
-        for &(_, at, begins) in edges {
-            if begins {
-                open.insert(at)
-            } else {
-                open.remove(&at)
-            };
+    let offsets: BTreeSet<u64> = starts.keys().chain(ends.keys()).copied().collect();
+    let mut index = RangeIndex::new();
+    // The ranges that contain the current offset.
+    let mut open: BTreeSet<usize> = BTreeSet::new();
+    for offset in offsets {
+        for number in ends.get(&offset).into_iter().flatten() {
+            open.remove(number);
         }
-        index.extend(edges.first().map(|edge| (edge.0, open.first().copied())));
+        open.extend(starts.get(&offset).into_iter().flatten());
+        index.push((offset, open.first().copied()));
     }
     index
 }
 
-fn module_of(profile: &Profile, module: NameId) -> Option<&Module> {
+fn find_module(profile: &Profile, module: NameId) -> Option<&Module> {
     profile.about.modules.get(profile.name_of(module))
 }
 
@@ -149,7 +153,7 @@ mod tests {
         let range =
             |file_offset, len| MappedRange { pid: Pid(1), time: Nanos(0), addr: Addr(0x1000), len, file_offset };
         let ranges = [range(10, 10), range(5, 30), range(0, 6), range(50, 0), range(u64::MAX - 1, 9)];
-        let index = index_of(&ranges);
+        let index = build_range_index(&ranges);
         let shows = |offset: u64| {
             let behind = index.partition_point(|(start, _)| *start <= offset);
             index[..behind].last().and_then(|(_, at)| *at)

@@ -14,22 +14,22 @@ pub struct StartPlace<'a> {
     pub column: u32,
 }
 
-/// How much of a source location to show.
+/// How much of a source location is shown.
 #[derive(Clone, Copy)]
-enum Shown {
+enum LocationDetail {
     Line,
     Column,
     Path,
 }
 
 impl StartPlace<'_> {
-    fn text(&self, shown: Shown) -> String {
-        let file = if matches!(shown, Shown::Path) { self.file } else { base_name(self.file) };
+    fn text(&self, shown: LocationDetail) -> String {
+        let file = if matches!(shown, LocationDetail::Path) { self.file } else { base_name(self.file) };
         let mut text = String::from_utf8_lossy(file).into_owned();
         if self.line > 0 {
             text += &format!(":{}", self.line);
         }
-        if self.column > 0 && !matches!(shown, Shown::Line) {
+        if self.column > 0 && !matches!(shown, LocationDetail::Line) {
             text += &format!(":{}", self.column);
         }
         text
@@ -38,26 +38,27 @@ impl StartPlace<'_> {
 
 /// For each function, given by name and start, the location that distinguishes it from others of the same name:
 /// `db.py:10`, with the column or the whole path only if needed. `None` if its name is unique or its start is unknown.
-pub fn places_of_namesakes<'a>(
+pub fn namesake_locations<'a>(
     functions: impl Iterator<Item = (&'a str, Option<StartPlace<'a>>)> + Clone,
 ) -> Vec<Option<String>> {
     let mut starts: FxHashMap<&str, FxHashSet<Option<StartPlace<'_>>>> = FxHashMap::default();
     for (name, start) in functions.clone() {
         starts.entry(name).or_default().insert(start);
     }
-    let mut shown: FxHashMap<&str, Shown> = FxHashMap::default();
+    let mut shown: FxHashMap<&str, LocationDetail> = FxHashMap::default();
     for (name, starts) in &starts {
         if starts.len() < 2 {
             continue;
         }
-        let least = [Shown::Line, Shown::Column].into_iter().find(|shown| tells_apart(*shown, starts));
-        shown.insert(name, least.unwrap_or(Shown::Path));
+        let least =
+            [LocationDetail::Line, LocationDetail::Column].into_iter().find(|shown| tells_apart(*shown, starts));
+        shown.insert(name, least.unwrap_or(LocationDetail::Path));
     }
     functions.map(|(name, start)| Some(start?.text(*shown.get(name)?))).collect()
 }
 
 /// True if all `starts` are shown as different texts when only this much of them is shown.
-fn tells_apart(shown: Shown, starts: &FxHashSet<Option<StartPlace<'_>>>) -> bool {
+fn tells_apart(shown: LocationDetail, starts: &FxHashSet<Option<StartPlace<'_>>>) -> bool {
     let texts: FxHashSet<Option<String>> = starts.iter().map(|start| start.map(|start| start.text(shown))).collect();
     texts.len() == starts.len()
 }
@@ -109,7 +110,7 @@ mod tests {
         ];
         let expected =
             ["db.py:10", "cache.py:44", "a.js:5:3", "a.js:5:30", "x/index.js:1:1", "y/index.js:1:1", "", "", "a.c"];
-        let places = places_of_namesakes(functions.into_iter());
+        let places = namesake_locations(functions.into_iter());
         assert_eq!(places.into_iter().map(Option::unwrap_or_default).collect::<Vec<_>>(), expected);
     }
 }

@@ -400,7 +400,8 @@ impl<'p> Function<'p> {
         (self.module, self.name, &self.path, self.line, self.column)
     }
 
-    /// The sort key for pairing in order: functions are in the order of the source file, or as numbered by the runtime.
+    /// The sort key for pairing functions in order: that of the source file or, without lines, that of the numbers that
+    /// the runtime put into the names.
     fn order(&self) -> (Vec<u8>, u32, u32, Vec<u64>, Vec<u8>) {
         (self.path.to_vec(), self.line, self.column, numbers(self.name), self.name.to_vec())
     }

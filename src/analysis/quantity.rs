@@ -3,7 +3,7 @@
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Unit, Weight};
 
-/// Formats a weight with its unit, or a number of samples: whichever `of` selects.
+/// Formats a weight with its unit. If `of` selects samples, `weight` is a number of samples.
 pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
     match unit {
         _ if of == Weight::Samples => counted(weight, "sample"),

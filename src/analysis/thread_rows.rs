@@ -80,7 +80,7 @@ fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid
     let mut seen = FxHashSet::default();
     for pid in threads.iter().filter_map(|thread| thread.pid).filter(|pid| seen.insert(*pid)) {
         let parent = profile.about.processes.get(&pid).and_then(|life| life.parent);
-        // A parent that wasn't recorded (such as the recorder itself), or that is unknown, doesn't count.
+        // Ignore a parent that is unknown or wasn't recorded, such as the recorder itself.
         let parent = parent.filter(|parent| *parent != pid && pids.contains(parent));
         brothers.entry(parent).or_default().push(pid);
     }
@@ -88,7 +88,7 @@ fn process_order(profile: &Profile, threads: &[ThreadRows<'_>]) -> FxHashMap<Pid
     let mut waiting: Vec<Pid> = brothers.get(&None).into_iter().flatten().rev().copied().collect();
     while let Some(pid) = waiting.pop() {
         let place = order.len();
-        // A process that is reached again is its own ancestor, which damaged input may claim.
+        // A process that is its own ancestor, as damaged input may claim, would be reached again.
         if order.insert(pid, place).is_none() {
             waiting.extend(brothers.get(&Some(pid)).into_iter().flatten().rev());
         }

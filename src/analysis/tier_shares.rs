@@ -46,9 +46,12 @@ impl TierShares {
             return String::new();
         }
         let whole: f64 = shares.iter().map(|&(_, weight)| weight as f64).sum();
-        let name = |tier: Option<Tier>| tier.map_or("no known tier", Tier::name);
-        let told = shares.iter().map(|&(tier, weight)| format!("{} {}", name(tier), percent(weight as f64 / whole)));
-        told.collect::<Vec<_>>().join(", ")
+        let mut texts = Vec::new();
+        for (tier, weight) in shares {
+            let name = tier.map_or("no known tier", Tier::name);
+            texts.push(format!("{name} {}", percent(weight as f64 / whole)));
+        }
+        texts.join(", ")
     }
 }
 

@@ -84,7 +84,7 @@ struct LineSums {
     files: Vec<SourceFile>,
 }
 
-/// Sums costs by source line over several listings. Listings without instructions count for an unknown line.
+/// Sums costs by source line over several listings. The costs of listings without instructions go to an unknown line.
 fn sum_by_line(listings: &[Listing]) -> LineSums {
     let mut files: Vec<SourceFile> = Vec::new();
     let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();

@@ -22,7 +22,7 @@ struct Name {
 #[derive(Debug)]
 pub(super) struct Names {
     list: Vec<Name>,
-    /// For each function, the index of its name, and its own index among the code ranges of that name.
+    /// For each function, the index of its name, and its rank among the code ranges of that name, from 0.
     of: Vec<(usize, usize)>,
 }
 

@@ -101,7 +101,7 @@ impl Sampled<'_> {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
             let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
             let tier = jit.and_then(|text| tiers.find(names.intern(text.to_vec()), text, frame.runtimes));
-            let category = Category::of(&Frame { tier, ..Frame::new(NameId(0), frame.kind) });
+            let category = Category::from_frame(&Frame { tier, ..Frame::new(NameId(0), frame.kind) });
             named = Some((name, frame.module.map(<[u8]>::to_vec), category));
         });
         let (name, module, category) = named.unwrap_or((UNKNOWN.to_vec(), None, Category::Unknown));

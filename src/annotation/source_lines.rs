@@ -106,8 +106,8 @@ impl<'a> SourceLines<'a> {
             let number = *numbers.entry(name).or_insert(listing.files.len());
             if number == listing.files.len() {
                 let text = match self.code.sources.maps.source_text(name) {
-                    // A source map has this file's text. If it hasn't, the file isn't read from disk either, because a
-                    // source map can name any file.
+                    // The source map says what this file contains. If it doesn't, the file isn't read from disk either,
+                    // because a source map can name any file.
                     Some(authored) => self.texts.add_authored(name, authored),
                     None => self.texts.read(name),
                 };
@@ -196,7 +196,7 @@ struct Texts {
 
 /// Why the text of a source file is not shown.
 enum Unshown {
-    /// The user has to permit it (`--trust-sources`). With the file's path and the reason.
+    /// It is only shown if the user permits it (`--trust-sources`). The file's path, and the reason.
     Hidden(PathBuf, &'static str),
     Unreadable(Error),
 }

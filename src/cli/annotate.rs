@@ -51,7 +51,7 @@ pub(super) struct AnnotateArgs {
     context: usize,
     /// Show whole functions
     ///
-    /// With --by line, this shows all lines from the first to the last with samples.
+    /// With --by line, this shows everything from the first to the last line with samples.
     #[arg(long, conflicts_with = "context")]
     whole: bool,
     /// Merge the compiled versions of a function
@@ -65,8 +65,8 @@ pub(super) struct AnnotateArgs {
     by_line: bool,
     /// Show private source text (as root) or this machine's (for archives)
     ///
-    /// A recording may name any file as a source. So root is shown what everybody may read, and an archive's text comes
-    /// from the archive, unless you trust it.
+    /// A recording may name any file as a source. Unless you trust it, jitgraft shows root only files that everybody
+    /// may read, and takes the sources of a packed recording only from its archive.
     #[arg(long, hide_short_help = true)]
     trust_sources: bool,
     /// Assembly syntax for x86

@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
     env MVM_JIT_PERF_MAP=1 valgrind --tool=callgrind --dump-instr=yes -- rakudo-m program.raku\n  \
     jitgraft callgrind callgrind.out.4711\n  kcachegrind callgrind.out.4711.jit\n\n  \
     jitgraft callgrind massif.out.4711 -o - | ms_print /dev/stdin\n\n\
-Names come from perf-PID.map or jit-PID.dump of the same run. Reports of massif, DHAT, memcheck, helgrind and DRD
+Names come from perf-PID.map or jit-PID.dump of the same run. Reports of massif, DHAT, memcheck, helgrind and DRD \
 (text and XML) work, too. Those of cachegrind don't: they contain no addresses.")]
 pub(super) struct CallgrindArgs {
     /// callgrind.out.PID, or a report of another valgrind tool; `-` is stdin

@@ -29,8 +29,8 @@ pub struct Common {
     threads: Option<NonZeroUsize>,
     /// Memory limit, such as 4G or 50% [default: 90%]
     ///
-    /// A percentage is of the memory of the machine or control group. Mapped input files do not count. If the limit
-    /// is reached, the command fails and outputs stay as they were.
+    /// A percentage refers to the memory of the machine or of its control group. Input files that are mapped into
+    /// memory do not count. If the limit is reached, the command fails and outputs stay as they were.
     #[arg(long, value_name = "SIZE", global = true, hide_short_help = true)]
     max_memory: Option<MemoryLimit>,
     /// Fail (status 1) on warnings, or if at least 1% of frames in JIT memory are unnamed
@@ -79,7 +79,8 @@ impl Common {
     }
 }
 
-/// Prints why `--strict` failed, in case of `--quiet`: otherwise, the warnings and the summary already say so.
+/// Prints why `--strict` failed. Only needed with `--quiet`: without it, the warnings and the summary were printed
+/// already.
 fn report_strict_failure(outcome: &Outcome) {
     for warning in outcome.warnings.iter() {
         stderr::say(format_args!("error: {warning}"));
@@ -128,24 +129,24 @@ fn doctor_hint(outcome: &Outcome) -> Option<String> {
 pub struct SourceArgs {
     /// Jitdump, or directory of jitdumps, to try first
     ///
-    /// It is tried before the usual places. PATH@PID uses it for this process of the recording. Repeatable.
+    /// It is tried before the usual places. With @PID, it is only used for this process of the recording. Repeatable.
     #[arg(long, value_name = "PATH[@PID]", value_parser = existing_given())]
     jitdump: Vec<OsString>,
     /// Perf map, or directory of perf maps, to try first
     ///
-    /// It is tried before the usual places. PATH@PID uses it for this process of the recording. Repeatable.
+    /// It is tried before the usual places. With @PID, it is only used for this process of the recording. Repeatable.
     #[arg(long, value_name = "PATH[@PID]", value_parser = existing_given())]
     perf_map: Vec<OsString>,
     /// Engine log or core dump to try first
     ///
-    /// A directory stands for the logs in it; PATH@PID uses it for this process of the recording. `jitgraft formats`
-    /// lists the logs that are read. Repeatable.
+    /// A directory stands for the logs in it. With @PID, it is only used for this process of the recording. `jitgraft
+    /// formats` lists the logs that are read. Repeatable.
     #[arg(long, visible_alias = "core", value_name = "PATH[@PID]", value_parser = existing_given())]
     #[arg(hide_short_help = true)]
     jit_log: Vec<OsString>,
     /// ELF file of a program that ran in QEMU user mode
     ///
-    /// It names the guest's functions where the recorded command line does not lead to the file. Repeatable.
+    /// Needed to name the guest's functions if the recorded command line does not lead to the file. Repeatable.
     #[arg(long, value_name = "FILE", value_parser = existing(), hide_short_help = true)]
     guest: Vec<PathBuf>,
     /// ELF object that was placed at an address (hexadecimal) at run time
@@ -153,18 +154,17 @@ pub struct SourceArgs {
     /// Repeatable.
     #[arg(long, value_name = "FILE@ADDR", value_parser = placed_elf, hide_short_help = true)]
     elf: Vec<(PathBuf, Addr)>,
-    /// Treat process INNER of dumps and maps as OUTER of the recording
+    /// Treat PID INNER in dumps and maps as PID OUTER in the recording
     ///
-    /// Use it for containers, where processes have different PIDs. Repeatable.
+    /// Use it for containers, where processes have other PIDs than outside. Repeatable.
     #[arg(long, value_name = "INNER=OUTER", value_parser = pid_pair, hide_short_help = true)]
     map_pid: Vec<(Pid, Pid)>,
     /// Show JavaScript and WebAssembly as written
     ///
-    /// `auto` uses the source maps that scripts name or that are beside them, and WebAssembly modules beside the input
-    /// or in --debug-dir. A map, a module or a directory of them is tried first; FILE=SCRIPT is for this script only.
-    /// A map that is named so is used even if it doesn't seem to fit, with a warning.
-    /// `off` uses none. Repeatable. [default: auto in flame graphs,
-    /// reports, pages, annotate and exports for viewers; off elsewhere]
+    /// `auto` uses the source maps that scripts name or that are next to them, and WebAssembly modules next to the
+    /// input or in --debug-dir. `off` uses none. A path of a map, a module or a directory of them is tried first.
+    /// FILE=SCRIPT uses the map FILE for this script only, even if it does not seem to fit (with a warning).
+    /// Repeatable. [default: auto in flame graphs, reports, pages, annotate and exports for viewers; off elsewhere]
     #[arg(long, value_name = "HOW", value_parser = SourceMapArg::parse)]
     source_maps: Vec<SourceMapArg>,
     /// Also use files of other users
@@ -172,7 +172,7 @@ pub struct SourceArgs {
     force: bool,
 }
 
-/// The places of files that ran, and the symbols of the recorded kernel.
+/// Flags that say where the files that ran are, and the symbols of the recorded kernel.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Names of native code")]
 pub(super) struct FileArgs {
@@ -181,8 +181,8 @@ pub(super) struct FileArgs {
     symfs: Option<PathBuf>,
     /// Look here first for files by build ID and debugging information
     ///
-    /// Layouts of ~/.debug, unpacked archives of perf archive and debuginfod are understood. /usr/lib/debug comes after it.
-    /// Repeatable.
+    /// The directory may have the layout of ~/.debug, of an unpacked archive of perf archive, or of debuginfod's cache.
+    /// /usr/lib/debug is searched after it. Repeatable.
     #[arg(long, value_name = "DIR", value_parser = existing_directory(), hide_short_help = true)]
     debug_dir: Vec<PathBuf>,
     /// Kernel symbols: a copy of the recorded machine's /proc/kallsyms
@@ -283,14 +283,14 @@ fn parse_given_files(files: &[OsString]) -> Vec<GivenFile> {
     files.iter().map(|text| GivenFile::parse(text)).collect()
 }
 
-/// A parser for a flag with a fixed set of values. Each value is parsed to what it stands for.
+/// A parser for a flag with a fixed set of values. `values` pairs each of them with what it stands for.
 pub(super) fn one_of<T: Copy + Send + Sync + 'static>(
     values: impl Into<Vec<(PossibleValue, T)>>,
 ) -> impl TypedValueParser<Value = T> {
     let values = values.into();
     PossibleValuesParser::new(values.iter().map(|(name, _)| name.clone())).try_map(move |typed| {
-        let named = values.iter().find(|(name, _)| name.matches(&typed, false));
-        named.map(|(_, value)| *value).ok_or("not one of these")
+        let matching = values.iter().find(|(name, _)| name.matches(&typed, false));
+        matching.map(|(_, value)| *value).ok_or("not one of these")
     })
 }
 

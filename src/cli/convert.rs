@@ -108,12 +108,12 @@ impl ConvertArgs {
     }
 }
 
-/// The way stacks are spelled.
+/// Flags for the outermost frame of stacks, and for what is appended to names.
 #[derive(Debug, Args)]
 struct SpellingArgs {
-    /// Key for the outermost frame [default: comm]
+    /// Outermost frame to add to each stack [default: comm]
     ///
-    /// Flame graphs have none by default, like the page of `view`.
+    /// By default, flame graphs add none, like the page of `view`.
     #[arg(long, value_name = "WHAT", value_parser = one_of(
         [("comm".into(), By::Comm), ("pid".into(), By::Pid), ("tid".into(), By::Tid), ("cpu".into(), By::Cpu)]
     ))]

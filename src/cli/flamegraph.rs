@@ -4,7 +4,7 @@ use super::common::one_of;
 use super::convert::{Convert, ConvertArgs};
 use super::input::CompareArgs;
 use super::output::check_name;
-use crate::analysis::label::{By, Tidied};
+use crate::analysis::label::{By, Shortening};
 use crate::commands::export;
 use crate::commands::flamegraph::{self, FlamegraphOptions};
 use crate::contract::format::WriteOptions;
@@ -208,14 +208,14 @@ impl FlamegraphArgs {
         let by = self.roots(style);
         let Convert { inputs, output, mut load, write } = self.convert.into_options_with(usual, by);
         load.sources.source_maps.usual = style == Style::Page;
-        let tidied = match style {
-            Style::Inferno => Tidied::All,
+        let shortening = match style {
+            Style::Inferno => Shortening::All,
             // The earlier profile may be folded stacks, whose names jitgraft has already made shorter. Do the same to
             // the later one's.
-            Style::Page if self.diff.is_some() => Tidied::Native,
-            Style::Page => Tidied::Nothing,
+            Style::Page if self.diff.is_some() => Shortening::Native,
+            Style::Page => Shortening::Nothing,
         };
-        let write = WriteOptions { tidied, ..write };
+        let write = WriteOptions { shortening, ..write };
         let is_on_terminal = output.is_terminal();
         let output = if is_on_terminal { picture_file()? } else { output };
         let difference =

@@ -6,7 +6,7 @@ use crate::analysis::timeline::{CallOptions, Clock, Owner, Sampling};
 use crate::contract::format::ReadOptions;
 use clap::Args;
 
-/// The way intervals become stacks.
+/// Flags for turning time spans into stacks.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Inputs with time spans (measureme, trace events)")]
 pub(super) struct IntervalArgs {
@@ -40,11 +40,11 @@ pub(super) struct IntervalArgs {
     /// Add calls shorter than this (such as 2us) to their caller
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     min_duration: Option<u64>,
-    /// Keep one in N calls of a thread, with the time of those skipped
+    /// Keep one in N calls of a thread; it gets the time of those skipped
     #[arg(long, value_name = "N", conflicts_with = "sample_time", value_parser = clap::value_parser!(u64).range(1..))]
     #[arg(hide_short_help = true)]
     sample_calls: Option<u64>,
-    /// Keep one call per this much time of a thread, with all of that time
+    /// Keep one call per this much time of a thread; it gets all that time
     #[arg(long, value_name = "TIME", value_parser = duration, hide_short_help = true)]
     sample_time: Option<u64>,
 }

@@ -43,7 +43,7 @@ use std::process::ExitCode;
 const EXAMPLES: &str = "Examples:\n  perf record -k mono -g -- node --perf-prof app.js\n  \
     jitgraft perf.data # a summary\n  jitgraft flamegraph perf.data -o flame.svg\n  jitgraft report\n  \
     jitgraft inject perf.data -o perf.jit.data && perf report -i perf.jit.data\n\n\
-`jitgraft help inputs` explains how inputs, dumps and maps are found. JITGRAFT_OPTS holds default flags, such as
+`jitgraft help inputs` explains how inputs, dumps and maps are found. JITGRAFT_OPTS holds default flags, such as \
 \"--jit-names pretty\". Each command uses the ones it supports; flags on the command line override them.";
 
 /// Repair and show profiles of programs with just-in-time compiled code

@@ -1,5 +1,5 @@
-//! Derives the format of an output from its file name. Rejects names that imply a format which the command can't write:
-//! nobody wants a table in a file called `out.svg`.
+//! Derives the format of an output from its file name. Rejects a name that implies a format which the command can't
+//! write: nobody wants a table in a file called `out.svg`.
 
 use crate::error::{Error, Result};
 use crate::io::OutPath;

@@ -2,7 +2,7 @@
 
 use super::common::{FileArgs, SourceArgs, one_of};
 use super::output::check_name;
-use crate::commands::pack::{self, AskedFor, PackOptions};
+use crate::commands::pack::{self, OptionalPart, PackOptions};
 use crate::contract::format::Detail;
 use crate::error::Result;
 use crate::io::{InPath, OutPath};
@@ -43,7 +43,7 @@ pub(super) struct PackArgs {
     ///
     /// These may reveal more than names.
     #[arg(long, value_parser = one_of(others()), value_delimiter = ',', value_name = "WHAT,…")]
-    with: Vec<AskedFor>,
+    with: Vec<OptionalPart>,
     /// Pack this private file if the recording refers to it
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     include: Vec<PathBuf>,
@@ -56,15 +56,15 @@ pub(super) struct PackArgs {
     files: FileArgs,
 }
 
-fn others() -> [(PossibleValue, AskedFor); 5] {
+fn others() -> [(PossibleValue, OptionalPart); 5] {
     let [kallsyms, scripts, sources, cores, private] =
         ["kallsyms", "scripts", "sources", "cores", "private"].map(PossibleValue::new);
     [
-        (kallsyms.help("Kernel symbols, with their addresses"), AskedFor::Kallsyms),
-        (scripts.help("Scripts with source maps, and the maps"), AskedFor::Scripts),
-        (sources.help("Source files of the lines that have samples"), AskedFor::Sources),
-        (cores.help("Core dumps that name code (all memory of a process)"), AskedFor::Cores),
-        (private.help("Programs and text files that others may not read"), AskedFor::Private),
+        (kallsyms.help("Kernel symbols, with their addresses"), OptionalPart::Kallsyms),
+        (scripts.help("Scripts with source maps, and the maps"), OptionalPart::Scripts),
+        (sources.help("Source files of the lines that have samples"), OptionalPart::Sources),
+        (cores.help("Core dumps that name code (all memory of a process)"), OptionalPart::Cores),
+        (private.help("Programs and text files that others may not read"), OptionalPart::Private),
     ]
 }
 
@@ -79,14 +79,14 @@ impl PackArgs {
         let symbols = SymbolOptions { search: search.clone(), ..SymbolOptions::default() };
         let sources = SourceOptions { search, ..sources };
         let load = LoadOptions { detail: Detail::Names, symbols, kernel, sources, ..LoadOptions::default() };
-        let mut asked_for = self.with;
-        asked_for.dedup();
+        let mut requested = self.with;
+        requested.dedup();
         let options = PackOptions {
             input: self.input.or(self.recording).map_or_else(default_input, InPath::from),
             output,
             recording: load.recording(),
             symbols_only: self.symbols_only,
-            asked_for,
+            requested,
             include: self.include,
             list: self.list,
         };

@@ -19,7 +19,7 @@ use std::path::PathBuf;
     jitgraft record --dry-run -- php -f page.php"
 )]
 pub(super) struct RecordArgs {
-    /// The runtime, if COMMAND doesn't tell (npm, scripts, build tools)
+    /// The runtime, if COMMAND does not show it (npm, scripts, build tools)
     ///
     /// `jitgraft runtimes` lists the names.
     #[arg(long, value_name = "NAME")]

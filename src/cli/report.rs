@@ -88,7 +88,7 @@ pub(super) struct ReportArgs {
     weight: WeightArgs,
 }
 
-/// The rows and their order.
+/// Flags for what the rows are and how they are sorted.
 #[derive(Debug, Args)]
 struct RowArgs {
     /// Sort by self, total, samples or name
@@ -105,8 +105,8 @@ struct RowArgs {
     no_children: bool,
     /// Group by comm, pid, tid, cpu, dso, sym, tier, line …
     ///
-    /// The remaining key is kind, the owner of the code (JIT, native, kernel …); tier is that of JIT code. Without it, rows are
-    /// functions.
+    /// Another key is kind, which says what kind of code ran (JIT, native, kernel …); tier also divides JIT code by tier.
+    /// Without --by, each row is a function.
     #[arg(long, value_parser = one_of(group_keys()), value_delimiter = ',', value_name = "WHAT,…", hide_possible_values = true)]
     #[arg(conflicts_with_all = ["diff", "tree_of_calls"], help_heading = "Rows")]
     by: Vec<Key>,
@@ -245,7 +245,8 @@ impl RowArgs {
     }
 }
 
-/// Fails if the user filters by `key` but groups rows only by other keys.
+/// Fails if the user filters rows by `key` but groups them by other `keys` only: then no row has a value for the
+/// filter.
 fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
     if !chooses || keys.is_empty() || keys.contains(&key) {
         return Ok(());

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// Flags of `stats`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without a question, measureme profiles are summarized by label and traces by top-level span.\n\nExamples:\n  jitgraft stats app-0000123.mm_profdata\n  jitgraft stats --diff old.mm_profdata \
+    after_help = "Without any of the flags under \"Questions\", measureme profiles are summarized by label, and traces by top-level span.\n\nExamples:\n  jitgraft stats app-0000123.mm_profdata\n  jitgraft stats --diff old.mm_profdata \
     new.mm_profdata\n  jitgraft stats --gaps --limit 20 trace.json\n  jitgraft stats --preset miri --format json *.json\n  jitgraft stats --by-arg detail clang.json"
 )]
 pub(super) struct StatsArgs {
@@ -57,9 +57,9 @@ pub(super) struct StatsArgs {
     /// Gaps without any span, longest first
     #[arg(long, help_heading = "Questions")]
     gaps: bool,
-    /// Questions from a file, or for `miri` or `clang` (-ftime-trace)
+    /// Take the questions from a file, or those for `miri` or `clang`
     ///
-    /// A file has one question per line.
+    /// A file has one question per line, such as `spans` or `by-arg detail`. `clang` is for traces of -ftime-trace.
     #[arg(long, value_name = "FILE", help_heading = "Questions")]
     preset: Option<PathBuf>,
     /// Compare two measureme profiles
@@ -79,7 +79,7 @@ pub(super) struct StatsArgs {
     to: Option<u64>,
     /// Count as Perfetto does
     ///
-    /// Thread 0 shares the track of the thread whose number is its process; overlapping spans are dropped.
+    /// Spans of thread 0 are on the track of the process's main thread, and overlapping spans are dropped.
     #[arg(long, help_heading = "Filters")]
     perfetto_compat: bool,
 }

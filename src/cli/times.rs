@@ -76,7 +76,7 @@ fn parse_percentages(text: &str) -> Result<TimeRange, String> {
     let number: u32 = number.parse().map_err(|_| format!("'{number}' in '{text}' is not a number"))?;
     let (from, to) = (size * (f64::from(number) - 1.0), size * f64::from(number));
     if number == 0 || size == 0.0 || to > 100.0 {
-        return Err(format!("'{text}' is not a part of the whole"));
+        return Err(format!("'{text}' is not within 0% to 100%"));
     }
     Ok(TimeRange { from: Some(Bound::Percent(from)), to: Some(Bound::Percent(to)) })
 }

@@ -54,7 +54,7 @@ impl ManArgs {
     }
 }
 
-/// Writes the manual pages of a command and of its subcommands.
+/// Writes the manual pages of a command and, recursively, of its subcommands.
 fn write_pages(directory: &OutDirectory, command: &Command) -> std::io::Result<()> {
     let shown = command.get_subcommands().filter(|command| !command.is_hide_set());
     shown.into_iter().try_for_each(|command| write_pages(directory, command))?;

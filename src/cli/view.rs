@@ -28,8 +28,6 @@ pub(super) struct ViewArgs {
     /// Output file [default: a file in a new private directory; its path is printed]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    #[command(flatten)]
-    input: InputArgs,
     /// Compare with this earlier profile
     #[arg(long, value_name = "BEFORE")]
     diff: Option<PathBuf>,
@@ -51,6 +49,9 @@ pub(super) struct ViewArgs {
     /// No browser is started without a display, or if standard output is not a terminal.
     #[arg(long)]
     no_open: bool,
+    // Last, because the options after it would be under its headings.
+    #[command(flatten)]
+    input: InputArgs,
 }
 
 impl ViewArgs {

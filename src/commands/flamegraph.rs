@@ -84,8 +84,8 @@ fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Resul
     let name = after.series.get(series).map(|series| &series.name);
     let series = before.series.iter().position(|series| Some(&series.name) == name);
     let series = series.ok_or_else(|| {
-        let name = name.map_or("the only one", String::as_str);
-        Error::new(format!("the input to compare with has no event {name}; choose one that both have with --event"))
+        let name = name.map_or("", String::as_str);
+        Error::new(format!("the earlier profile has no event {name}; choose one that both have with --event"))
     })?;
     Ok(Side { profile: before, series })
 }

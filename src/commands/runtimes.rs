@@ -43,7 +43,7 @@ fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
         said => writeln!(out, "  {what:<14} {said}"),
     };
     row("recognized by", &[runtime.programs, runtime.libraries].concat().join(", "))?;
-    row("runs", &runtime.carries.join(", "))?;
+    row("runs", &runtime.aliases.join(", "))?;
     for (at, switch) in runtime.switches.iter().enumerate() {
         row(if at == 0 { "switch on" } else { "or" }, &switch.how(runtime.called, at == 0))?;
         row("writes", &switch.leaves.join(", "))?;
@@ -62,8 +62,8 @@ fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
 
 /// How to record the runtime: with `jitgraft record`, and with perf alone.
 fn commands(runtime: &'static Runtime) -> Vec<(&'static str, String)> {
-    let called = runtime.called.split(' ').chain(["..."]);
-    let words: Vec<Vec<u8>> = called.map(|word| word.as_bytes().to_vec()).collect();
+    let program = runtime.called.split(' ').chain(["..."]);
+    let words: Vec<Vec<u8>> = program.map(|word| word.as_bytes().to_vec()).collect();
     let environment = Environment::Known(BTreeMap::new());
     let command = CommandLine { words: &words, environment: &environment };
     let version = runtime.switches.iter().filter_map(|switch| switch.since).max();
@@ -71,15 +71,13 @@ fn commands(runtime: &'static Runtime) -> Vec<(&'static str, String)> {
     let switch = runtime.best_switch(facts);
     let corrected = switch.and_then(|switch| runtime.correct(switch, command, "."));
     let corrected = corrected.unwrap_or_else(|| CorrectedCommand { variables: Vec::new(), words: words.to_vec() });
-    let called = [b"perf".to_vec(), b"record".to_vec()];
-    let perf = RecordCommand::from_perf(PerfCommand::parse_options(&called, &[]));
+    let perf_record = [b"perf".to_vec(), b"record".to_vec()];
+    let perf = RecordCommand::from_perf(PerfCommand::parse_options(&perf_record, &[]));
     let perf = perf.with_clock().with_stacks(runtime.stacks(facts)).with_program(corrected).to_string();
-    let mut commands = vec![("record with", perf)];
-    if switch.is_some() {
-        commands.insert(0, ("record with", format!("jitgraft record -- {} ...", runtime.called)));
-        commands[1].0 = "which runs";
+    if switch.is_none() {
+        return vec![("record with", perf)];
     }
-    commands
+    vec![("record with", format!("jitgraft record -- {} ...", runtime.called)), ("which runs", perf)]
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Options for reading and writing that come from the command line.
 
 use crate::analysis::filter::TimeRange;
-use crate::analysis::label::{Annotate, By, Tidied};
+use crate::analysis::label::{Annotate, By, Shortening};
 use crate::analysis::timeline::{CallOptions, Span};
 use crate::error::{Error, Result};
 use crate::model::Nanos;
@@ -76,7 +76,7 @@ pub struct WriteOptions {
     pub annotate: Annotate,
     /// Which names are shortened as inferno-collapse-perf does it. Only for formats in which a frame is a single
     /// string.
-    pub tidied: Tidied,
+    pub shortening: Shortening,
     /// For formats that list every row: sum the rows of each interval of this many nanoseconds. `None` keeps every row.
     pub bucket: Option<u64>,
     /// True if rows needn't contain host and day, because the names of the output's directories do (`--partition`).

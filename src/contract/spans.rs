@@ -156,7 +156,7 @@ pub fn stacks(
     });
     if stacked.overlaps > 0 {
         warnings.push(Warning::new(format!(
-            "{} spans overlap another span of their thread without being nested in it; each starts a new stack",
+            "spans that overlap another span of their thread without being nested in it: {}; each starts a new stack",
             stacked.overlaps
         )));
     }

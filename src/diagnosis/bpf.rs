@@ -1,6 +1,7 @@
 //! Counts frames in BPF programs. All of them have names. Their machine code and source lines are in the recording only
 //! if perf asked the kernel for them.
 
+use crate::analysis::quantity::counted;
 use crate::pipeline::recording::Examined;
 use crate::resolve::Location;
 use crate::resolve::dso::DsoKind;
@@ -48,7 +49,7 @@ impl BpfFrames {
                       and writes to a file"
             }
         };
-        format!("BPF programs: {all} frames, {known}{remedy}")
+        format!("BPF programs: {}, {known}{remedy}", counted(all, "frame"))
     }
 
     /// The counts for a single frame at this location.

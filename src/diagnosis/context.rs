@@ -4,7 +4,7 @@ use super::finding::Share;
 use super::origin::Origin;
 use super::process::ExaminedProcess;
 use super::source::SourceFile;
-use super::tally::{Spoilt, Tally, percent};
+use super::tally::{AffectedCounts, Tally, percent};
 use crate::model::perf_command::PerfCommand;
 use crate::model::process::MomentKind;
 use crate::model::programs::Programs;
@@ -15,7 +15,7 @@ use crate::resolve::dso::DsoKind;
 use crate::resolve::dso::{Dso, DsoId};
 use crate::runtimes::{
     CommandLine, Environment, Flag, ProcessRuntimes, RUNTIMES, RunFacts, Runtime, RuntimeSet, Switch, Version,
-    program_at,
+    find_program,
 };
 use crate::sources::{Account, SourceState};
 use rustc_hash::FxHashMap;
@@ -71,7 +71,7 @@ impl<'a> DoctorContext<'a> {
 
     /// The version of a runtime, judged by the files that the process has mapped.
     pub(super) fn version(&self, pid: Pid, runtime: &Runtime) -> Option<Version> {
-        runtime.version_in(self.programs.mappings(pid).map(|mapping| &mapping.path[..]))
+        runtime.find_version(self.programs.mappings(pid).map(|mapping| &mapping.path[..]))
     }
 
     pub(super) fn process(&self, pid: Pid) -> ExaminedProcess {
@@ -101,10 +101,10 @@ impl<'a> DoctorContext<'a> {
         runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command_line(perf.program)))
     }
 
-    /// The share of the recording that `spoilt` counts.
-    pub(super) fn share(&self, spoilt: Spoilt) -> Share {
-        let percent = spoilt.percent(self.tally.samples);
-        Share { percent, samples: spoilt.samples, frames: spoilt.frames }
+    /// The share of the recording that `affected` counts.
+    pub(super) fn share(&self, affected: AffectedCounts) -> Share {
+        let percent = affected.percent(self.tally.samples);
+        Share { percent, samples: affected.samples, frames: affected.frames }
     }
 
     /// The share of the recording that these samples are. `weight` says how much of each sample is affected, from 0 to
@@ -288,7 +288,7 @@ impl<'a> DoctorContext<'a> {
     fn is_started(&self, pid: Pid, command: PerfCommand<'_>) -> bool {
         let Some(first) = self.started_by_perf() else { return false };
         let is_program = |name: &[u8]| RUNTIMES.iter().any(|runtime| runtime.is_program(name));
-        let is_wrapped = program_at(command.program, is_program).is_some_and(|at| at > 0);
+        let is_wrapped = find_program(command.program, is_program).is_some_and(|at| at > 0);
         let process = self.examined.resolution.survey.processes.by_pid.get(&pid);
         let parent = process.and_then(|process| process.forked).map(|(parent, _)| parent);
         pid == first || is_wrapped && parent == Some(first)
@@ -331,7 +331,7 @@ impl<'a> DoctorContext<'a> {
     /// take its flags among their own arguments, so for them, the flag may be any argument.
     pub(super) fn has_received(&self, pid: Pid, runtime: &'static Runtime, flag: Flag) -> bool {
         let Some(words) = self.command_of(pid) else { return false };
-        let is_embedded = program_at(words, |name| runtime.is_program(name)).is_none();
+        let is_embedded = find_program(words, |name| runtime.is_program(name)).is_none();
         runtime.is_given(flag, command_line(words))
             || is_embedded && words.iter().any(|word| word == flag.to_string().as_bytes())
     }

@@ -7,7 +7,7 @@ use super::kind::FindingKind;
 use super::process::ExaminedProcess;
 use crate::model::Pid;
 use crate::runtimes::record_command::RecordCommand;
-use crate::runtimes::{Callers, CorrectedCommand, Flag, Runtime, Stacks, Switch, program_at};
+use crate::runtimes::{Callers, CorrectedCommand, Flag, Runtime, Stacks, Switch, find_program};
 
 /// Maximum length of a command in bytes. Longer commands aren't suitable for pasting and are omitted.
 const LONGEST: usize = 4096;
@@ -49,8 +49,8 @@ fn interpreter_flag(process: &ExaminedProcess) -> Option<Flag> {
 }
 
 /// The switch that makes a process's runtime write names, and the recorded program with that switch and `flag` added.
-/// `None` if perf attached to a running process, or if the program merely embeds the runtime and so doesn't read its
-/// variables.
+/// `None` if perf attached to a running process, or if the program merely embeds the runtime, because such a program
+/// doesn't read the runtime's variables.
 fn program(
     process: Option<&ExaminedProcess>,
     flag: Option<Flag>,
@@ -64,7 +64,7 @@ fn program(
     let given = context.given_switch(process.pid, runtime).filter(|switch| switch.is_in(facts.version));
     let switch = given.or_else(|| runtime.best_switch(facts))?;
     // Older versions of the runtime refuse this flag, and no recorded file shows which version ran.
-    if switch.since.is_some() && !switch.flags.is_empty() && runtime.version_behind.is_empty() {
+    if switch.since.is_some() && !switch.flags.is_empty() && runtime.version_prefixes.is_empty() {
         return None;
     }
     let command = command_line(perf.program);
@@ -130,5 +130,5 @@ fn correct_command(
 /// known.
 pub(super) fn is_command_of(runtime: &Runtime, pid: Pid, context: DoctorContext<'_>) -> bool {
     let words = context.command_of(pid).unwrap_or_default();
-    program_at(words, |name| runtime.is_program(name)).is_some()
+    find_program(words, |name| runtime.is_program(name)).is_some()
 }

@@ -8,7 +8,7 @@ use crate::resolve::Location;
 use crate::resolve::code_map::CodeMap;
 use crate::sources::{Account, ClockUse, Kind, SourceState};
 
-/// A location that held code of several names over time, so that an inexact time may pick the wrong one.
+/// A location where code of several names was, one after the other, so that an inexact time may pick the wrong name.
 #[derive(Clone, Copy)]
 struct DoubtfulPlace<'a> {
     origin: OriginId,

@@ -4,7 +4,8 @@ use super::kind::FindingKind;
 use super::process::ExaminedProcess;
 use crate::runtimes::Switch;
 
-/// Stands for the finding's process in a cause. Names in causes are escaped, so none of them contains it.
+/// A placeholder for the finding's process in the text of a cause. Names in causes are escaped, so none of them can
+/// contain it.
 pub(super) const PROCESS: char = '\u{1}';
 
 /// How much of a recording a finding affects.

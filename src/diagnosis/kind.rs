@@ -65,7 +65,7 @@ const ORDINARY: f64 = 15.0;
 /// affect a lot.
 const MUCH: f64 = 25.0;
 
-/// What is fixed for a kind.
+/// The properties of a kind of finding.
 struct Entry {
     key: &'static str,
     about: &'static str,
@@ -95,13 +95,13 @@ impl FindingKind {
         self.entry().about
     }
 
-    /// A percentage of the recording. A problem that affects less is a minor one.
+    /// The percentage of the recording that a problem must affect. A problem that affects less is a minor one.
     pub fn threshold(self) -> f64 {
         self.entry().threshold
     }
 
     /// True if JIT code has no names because no file names it, or because the file can't be used.
-    pub(super) fn is_of_missing_names(self) -> bool {
+    pub(super) fn is_about_names(self) -> bool {
         matches!(
             self,
             Self::NoDumpOrMap
@@ -118,12 +118,12 @@ impl FindingKind {
     }
 
     /// True if stacks end too early.
-    pub(super) fn is_of_stacks(self) -> bool {
+    pub(super) fn is_about_stacks(self) -> bool {
         matches!(self, Self::JvmFramePointers | Self::FramePointers | Self::NotUnwound)
     }
 
     /// True if files have no symbols, which the user usually can't change.
-    pub(super) fn is_of_symbols(self) -> bool {
+    pub(super) fn is_about_symbols(self) -> bool {
         matches!(self, Self::Stripped | Self::StrippedPackages | Self::NoSymbolThere)
     }
 

@@ -23,15 +23,15 @@ pub(super) struct PlaceFacts {
     /// True if the function at the location is one that threads begin in, such as `_start`.
     pub(super) begins_thread: bool,
     /// The role that the function at the location has for the profiled program.
-    pub(super) runs: Runs,
-    /// The runtime that the function belongs to, judged by the function's name: an index in [`RUNTIMES`]. `None` if the
-    /// name shows no runtime.
+    pub(super) role: FunctionRole,
+    /// The runtime that has a function of this name, as an index in [`RUNTIMES`]. `None` if the name doesn't show which
+    /// runtime it is.
     pub(super) shows: Option<usize>,
 }
 
 /// The role of a function for the program that a runtime runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Runs {
+pub(super) enum FunctionRole {
     /// The function interprets functions of the program. The number is the index of its runtime in [`RUNTIMES`].
     Interpreter(usize),
     /// The function is one of the program itself. It is compiled, or it is interpreted in a frame of its own.
@@ -65,14 +65,14 @@ pub(super) fn facts(examined: &Examined<'_>, search: &SearchOptions) -> Vec<Plac
 }
 
 fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Status) -> PlaceFacts {
-    let mut runs = Runs::Other;
+    let mut role = FunctionRole::Other;
     let mut shows = None;
     examined.named.each(id, |frame| {
         let Some(name) = frame.name else { return };
-        if let Some(interpreter) = RUNTIMES.iter().position(|runtime| runtime.interprets_in(name)) {
-            runs = Runs::Interpreter(interpreter);
+        if let Some(interpreter) = RUNTIMES.iter().position(|runtime| runtime.is_interpreter(name)) {
+            role = FunctionRole::Interpreter(interpreter);
         } else if frame.kind == FrameKind::Jit && is_function(name, frame.runtimes) {
-            runs = Runs::Function;
+            role = FunctionRole::Function;
         }
         if frame.kind != FrameKind::Jit {
             shows = shows.or_else(|| RUNTIMES.iter().position(|runtime| runtime.is_function(name)));
@@ -83,7 +83,7 @@ fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, stat
         owner: owner(place, status, examined),
         is_return: place.is_return,
         begins_thread: examined.named.starts_thread(id),
-        runs,
+        role,
         shows,
     }
 }

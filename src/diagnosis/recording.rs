@@ -109,12 +109,18 @@ fn recorded_stacks(examined: &Examined<'_>) -> RecordedStacks {
 }
 
 fn processes(context: DoctorContext<'_>) -> Vec<ProcessDiagnosis> {
+    // Processes with a source, with named JIT code, or with unnamed code that may be JIT code.
     let mut pids: BTreeSet<Pid> = context.examined.accounts().iter().map(|account| account.pid).collect();
-    pids.extend(context.tally.processes.iter().filter(|(_, process)| process.named > 0).map(|(pid, _)| *pid));
-    pids.extend(context.tally.causes.keys().filter_map(|cause| match cause {
-        Cause::Memory(pid) => Some(*pid),
-        _ => None,
-    }));
+    for (pid, process) in &context.tally.processes {
+        if process.named > 0 {
+            pids.insert(*pid);
+        }
+    }
+    for cause in context.tally.causes.keys() {
+        if let Cause::Memory(pid) = cause {
+            pids.insert(*pid);
+        }
+    }
     pids.into_iter().map(|pid| describe_process(pid, context)).collect()
 }
 

@@ -55,7 +55,7 @@ impl LiveDiagnosis {
         let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
         let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
         let runtime = find_runtime(&running, &memory);
-        let version = runtime.and_then(|runtime| runtime.version_in(memory.iter().copied()));
+        let version = runtime.and_then(|runtime| runtime.find_version(memory.iter().copied()));
         let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
         let advice = runtime.and_then(|runtime| runtime.advice_for(facts));
         let too_old = runtime.and_then(|runtime| runtime.too_old(version));

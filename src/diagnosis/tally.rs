@@ -2,7 +2,7 @@
 
 use super::causes::{Cause, Status};
 use super::doubtful;
-use super::places::{Owner, PlaceFacts, Runs};
+use super::places::{FunctionRole, Owner, PlaceFacts};
 use crate::model::{Nanos, Pid};
 use crate::pipeline::recording::Examined;
 use crate::pipeline::recording::StackEnd;
@@ -10,9 +10,9 @@ use crate::resolve::dso::DsoId;
 use crate::runtimes::{RUNTIMES, Runtime};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The frames and samples that one cause affects.
+/// Counts of the frames and samples that one cause affects.
 #[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Spoilt {
+pub(super) struct AffectedCounts {
     /// The number of affected frames.
     pub(super) frames: u64,
     /// The number of samples with at least one affected frame.
@@ -28,8 +28,9 @@ pub(super) struct Spoilt {
 pub(super) struct ProcessTally {
     /// The number of the process's samples.
     pub(super) samples: u64,
-    /// JIT frames: `named` ones, and `unnamed` ones in memory for JIT code.
+    /// Frames in JIT code with a name.
     pub(super) named: u64,
+    /// Frames without a name in memory for JIT code.
     pub(super) unnamed: u64,
     /// Samples in which a runtime interpreted code, by the runtime's index in [`RUNTIMES`].
     pub(super) interpreted: BTreeMap<usize, Interpreted>,
@@ -52,10 +53,10 @@ pub(super) struct ProcessTally {
     pub(super) unnamed_at: Vec<Nanos>,
 }
 
-/// Samples in which an interpreter was running.
+/// Counts of samples in which an interpreter was running.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Interpreted {
-    pub(super) all: Spoilt,
+    pub(super) all: AffectedCounts,
     /// The number of samples in which the innermost function of the profiled program is interpreted, not compiled.
     pub(super) innermost: u64,
 }
@@ -66,7 +67,7 @@ pub(super) struct Tally {
     pub(super) samples: u64,
     pub(super) frames: u64,
     pub(super) named: u64,
-    pub(super) causes: BTreeMap<Cause, Spoilt>,
+    pub(super) causes: BTreeMap<Cause, AffectedCounts>,
     pub(super) processes: BTreeMap<Pid, ProcessTally>,
     /// For each source of JIT code: the number of frames that it names, and the number of samples with at least one
     /// such frame.
@@ -79,7 +80,7 @@ pub(super) struct Tally {
     pub(super) too_deep: u64,
 }
 
-impl Spoilt {
+impl AffectedCounts {
     /// Adds one sample. It has `whole` frames, of which `frames` are affected. `leaf` says whether the innermost frame
     /// is affected.
     fn add(&mut self, frames: u64, whole: u64, leaf: bool) {
@@ -163,7 +164,7 @@ impl Tally {
         process.last = process.last.max(stack.time.unwrap_or_default());
         let mut interpreted = BTreeMap::<usize, u64>::new();
         for frame in stack.frames {
-            if let Runs::Interpreter(runtime) = frame.runs {
+            if let FunctionRole::Interpreter(runtime) = frame.role {
                 *interpreted.entry(runtime).or_default() += 1;
             }
             if let Owner::File(dso) = frame.owner {
@@ -171,14 +172,16 @@ impl Tally {
             }
             process.shown.extend(frame.shows);
         }
-        let innermost = stack.frames.iter().map(|frame| frame.runs).find(|runs| *runs != Runs::Other);
+        let innermost = stack.frames.iter().map(|frame| frame.role).find(|role| *role != FunctionRole::Other);
         for (runtime, frames) in interpreted {
             let sum = process.interpreted.entry(runtime).or_default();
             sum.all.add(frames, stack.frames.len() as u64, false);
-            sum.innermost += u64::from(innermost == Some(Runs::Interpreter(runtime)));
+            sum.innermost += u64::from(innermost == Some(FunctionRole::Interpreter(runtime)));
         }
         for pair in stack.frames.windows(2) {
-            if let (Runs::Interpreter(runtime), Status::Unnamed(Cause::Memory(_))) = (pair[0].runs, pair[1].status) {
+            if let (FunctionRole::Interpreter(runtime), Status::Unnamed(Cause::Memory(_))) =
+                (pair[0].role, pair[1].status)
+            {
                 *process.trampolines.entry(runtime).or_default() += 1;
             }
         }

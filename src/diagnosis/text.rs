@@ -7,6 +7,7 @@ use super::recording::{Diagnosis, ProcessDiagnosis};
 use super::running::LiveDiagnosis;
 use super::source::describe_source;
 use super::tally::percent;
+use crate::analysis::quantity::counted;
 use crate::error::Result;
 use crate::model::printable::readable;
 use std::cmp::Reverse;
@@ -160,7 +161,8 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
     }
     for source in &diagnosis.sources {
         let (noun, path) = (source.kind.name(), readable(source.path.as_os_str().as_bytes()));
-        writeln!(out, "  {noun} {path}: {} functions so far, {} bytes", source.codes, source.bytes)?;
+        let functions = counted(source.codes as u64, "function");
+        writeln!(out, "  {noun} {path}: {functions} so far, {} bytes", source.bytes)?;
     }
     if let Some(leaves) = diagnosis.at_end {
         writeln!(out, "  It will write {leaves} when it ends.")?;

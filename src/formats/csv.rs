@@ -19,7 +19,7 @@
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
-use crate::analysis::label::{Annotate, Tidied};
+use crate::analysis::label::{Annotate, Shortening};
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::printable::csv_cell;
@@ -94,7 +94,7 @@ impl Cells<'_> {
         let (profile, annotate) = (self.profile, self.annotate);
         self.labels
             .entry((frame, is_java))
-            .or_insert_with(|| label::label(profile, profile.frame_of(frame), is_java, annotate, Tidied::Native))
+            .or_insert_with(|| label::label(profile, profile.frame_of(frame), is_java, annotate, Shortening::Native))
     }
 
     /// The columns of the innermost function: `function`, `module`, `kind` and `tier`.
@@ -103,7 +103,7 @@ impl Cells<'_> {
         let module = frame.module.map_or(&[][..], |module| self.profile.name_of(module));
         let tier = frame.tier.map_or("", |tier| tier.name());
         // Leave out the tier, which has its own column.
-        let kind = csv_cell(Category::of(frame).of_any_tier().name().as_bytes());
+        let kind = csv_cell(Category::from_frame(frame).without_tier().name().as_bytes());
         let unnamed;
         let function = match self.profile.name_of(frame.name) {
             UNKNOWN => {

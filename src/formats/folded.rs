@@ -373,8 +373,8 @@ impl<'o> FoldedLines<'o> {
 /// Writes the event that the options select ([`WriteOptions::series`]), one line per distinct stack.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else { return Ok(()) };
-    let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
-    let spelling = Spelling { by, annotate, tidied, reversed: false, by_category: false, by_start: false };
+    let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);
+    let spelling = Spelling { by, annotate, shortening, reversed: false, by_category: false, by_start: false };
     let mut lines = FoldedLines::new(out);
     let tree = CallTree::new(profile, series, options.weight, spelling);
     let has_fractions = options.weight == Weight::Period && series.unit == Scale::Millionths.unit();

@@ -19,6 +19,7 @@ use crate::analysis::function_files::FunctionFiles;
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
 use crate::analysis::namesakes::system_name;
+use crate::analysis::quantity::counted;
 use crate::bytes::protobuf::put_field;
 use crate::contract::format::WriteOptions;
 use crate::contract::rows::{clamp, command_line};
@@ -229,7 +230,7 @@ fn add_facts(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut Strin
     }
     file.comment.extend(about.notes.iter().map(|note| strings.id(note)));
     if about.lost > 0 {
-        file.comment.push(strings.id(&format!("{} samples were lost", about.lost)));
+        file.comment.push(strings.id(&format!("lost: {}", counted(about.lost, "sample"))));
     }
 }
 

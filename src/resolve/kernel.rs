@@ -182,8 +182,8 @@ impl KernelSymbols {
         }
         if ends.is_empty() {
             return Err(Error::new(format!(
-                "not used: without _etext and _edata, nothing shows that this is the list of the recorded kernel, \
-                 which ends at {recorded:#x}; pass the complete list"
+                "not used: it lacks the symbols _etext and _edata, which would show whether it is the list of the \
+                 recorded kernel (which ends at {recorded:#x}); pass the complete list"
             )));
         }
         Err(Error::new(format!(

@@ -260,8 +260,8 @@ impl Resolver<'_> {
         }
         if too_deep > 0 && self.options.inlines {
             warnings.push(Warning::new(format!(
-                "{too_deep} locations in JIT code are inside more than {MOST_INLINED} nested inlined calls; the \
-                 deepest are not shown and count for their caller"
+                "locations in JIT code inside more than {MOST_INLINED} nested inlined calls: {too_deep}; the deepest \
+                 calls are not shown and count for their caller"
             )));
         }
     }

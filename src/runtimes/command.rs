@@ -68,9 +68,10 @@ impl Assignment {
     /// The assignment in shell syntax, to be put before a command. It refers to an existing value as `$NAME`.
     pub fn for_shell(&self) -> String {
         let Self { name, value, separator, is_set } = self;
-        let quote = |text: &str| crate::model::shell::quoted(text.as_bytes()).into_owned();
         match (separator, is_set) {
-            (None, _) | (Some(_), Some(false)) => format!("{name}={}", quote(value)),
+            (None, _) | (Some(_), Some(false)) => {
+                format!("{name}={}", crate::model::shell::quoted(value.as_bytes()))
+            }
             (Some(separator), Some(true)) => format!("{name}=\"${name}{separator}{value}\""),
             (Some(separator), None) => format!("{name}=\"${{{name}:+${name}{separator}}}{value}\""),
         }
@@ -123,7 +124,7 @@ impl Environment {
 
 /// The index of the program that `is_program` recognizes, even if `env` or a similar program runs it. `None` if the
 /// command runs another program.
-pub fn program_at(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Option<usize> {
+pub fn find_program(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Option<usize> {
     let is_wrapped = words.first().is_some_and(|first| WRAPPERS.contains(&base_name(first)));
     let reach = if is_wrapped { words.len() } else { 1 };
     words.iter().take(reach).position(|word| is_program(base_name(word)))
@@ -132,7 +133,7 @@ pub fn program_at(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Opti
 /// The part of a command's words that are options of the runtime, not arguments of the program that it runs.
 struct OwnOptions<'a> {
     words: &'a [Vec<u8>],
-    /// The index of the first option. If there are no options, the index where they would be.
+    /// The index of the first option or, without options, the index where the first one would be.
     start: usize,
     /// The index after the last option.
     end: usize,
@@ -141,7 +142,7 @@ struct OwnOptions<'a> {
 impl<'a> OwnOptions<'a> {
     /// Finds the options of the runtime's program. `None` if the command runs another program.
     fn find(runtime: &Runtime, words: &'a [Vec<u8>]) -> Option<Self> {
-        let program = program_at(words, |name| runtime.is_program(name))?;
+        let program = find_program(words, |name| runtime.is_program(name))?;
         let mut start = program + 1;
         let mut end = end_of_options(runtime, words, start);
         let is_subcommand = |word: &Vec<u8>| runtime.subcommands.iter().any(|name| name.as_bytes() == &word[..]);
@@ -286,7 +287,7 @@ impl Runtime {
             Flag::Pair(option, _) | Flag::Setting { option, .. } => option.as_bytes() == word,
             Flag::Word(_) | Flag::Needed(_) | Flag::Item { .. } => false,
         });
-        is_flag_with_value || self.valued.iter().any(|option| option.as_bytes() == word)
+        is_flag_with_value || self.options_with_value.iter().any(|option| option.as_bytes() == word)
     }
 
     /// All options that the runtime gets, whether from the command line or from environment variables.

@@ -114,7 +114,7 @@ impl ReadableNames {
         }
         let mut converted = Vec::new();
         for part in name.split(JOINT) {
-            converted.push(java(part)?.spell(0, self.merged));
+            converted.push(parse_java(part)?.spell(0, self.merged));
         }
         Some(converted.join(JOINT))
     }
@@ -169,12 +169,14 @@ fn default_dirs(path: &str) -> usize {
 
 fn parse(name: &[u8]) -> Option<NameParts<'_>> {
     let text = std::str::from_utf8(name).ok()?;
-    [v8, jsc, python, wasm, dot_net, java, tiered].iter().find_map(|parse| parse(text))
+    [parse_v8, parse_jsc, parse_python, parse_wasm, parse_dot_net, parse_java, parse_tiered]
+        .iter()
+        .find_map(|parse| parse(text))
 }
 
 /// Parses `TAG:` + mark + `function location`, as written by `Logger::CodeCreateEvent` (V8 src/logging/log.cc). The
 /// mark stands for the tier; `CodeKindToMarker` (src/objects/code-kind.cc) has all of them.
-fn v8(name: &str) -> Option<NameParts<'_>> {
+fn parse_v8(name: &str) -> Option<NameParts<'_>> {
     const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
     let Some(rest) = TAGS.iter().find_map(|tag| name.strip_prefix(tag)) else {
         let builtin = name.strip_prefix("Builtin:").or_else(|| name.strip_prefix("Builtins_"));
@@ -184,7 +186,7 @@ fn v8(name: &str) -> Option<NameParts<'_>> {
         };
         return Some(NameParts { function: function.into(), sort, ..NameParts::default() });
     };
-    if let Some(wasm) = v8_wasm(rest) {
+    if let Some(wasm) = parse_v8_wasm(rest) {
         return Some(wasm);
     }
     let marked = rest.strip_prefix('o').filter(|rest| rest.starts_with(['*', '+'])).unwrap_or(rest);
@@ -208,8 +210,8 @@ fn v8(name: &str) -> Option<NameParts<'_>> {
 }
 
 /// Parses V8's names `function-index-compiler`, to which jitgraft may have appended a source location.
-fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
-    let (name, path, position) = with_place(name);
+fn parse_v8_wasm(name: &str) -> Option<NameParts<'_>> {
+    let (name, path, position) = split_location(name);
     let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
     let (function, number) = rest.rsplit_once('-')?;
     number.parse::<u32>().ok()?;
@@ -222,7 +224,7 @@ fn v8_wasm(name: &str) -> Option<NameParts<'_>> {
 
 /// Splits a source location such as ` /a/fib.rs:4:1` off a name. Returns the name, the path and the position; the last
 /// two are empty if there is no location.
-fn with_place(name: &str) -> (&str, &str, &str) {
+fn split_location(name: &str) -> (&str, &str, &str) {
     let Some(blank) = name.find(" /") else { return (name, "", "") };
     let place = &name[blank + 1..];
     let position_len = position_len(place);
@@ -246,7 +248,7 @@ fn position_len(place: &str) -> usize {
 }
 
 /// Parses `JSC-TIER: function#hash`, as in JavaScriptCore's jitdumps.
-fn jsc(name: &str) -> Option<NameParts<'_>> {
+fn parse_jsc(name: &str) -> Option<NameParts<'_>> {
     const TIERS: &[(&str, &str)] = &[
         ("JSC-Baseline: ", "baseline"),
         ("JSC-DFG: ", "dfg"),
@@ -260,15 +262,15 @@ fn jsc(name: &str) -> Option<NameParts<'_>> {
 }
 
 /// Parses `py::function:file` (CPython's Python/perf_trampoline.c).
-fn python(name: &str) -> Option<NameParts<'_>> {
+fn parse_python(name: &str) -> Option<NameParts<'_>> {
     let (function, path) = name.strip_prefix("py::")?.split_once(':')?;
     Some(NameParts { function: function.into(), path, ..NameParts::default() })
 }
 
 /// Parses `wasm[N]::function[M]` or `wasm[N]::function[M]::name` (wasmtime's `func_symbol_name`). Other words than
 /// `function` stand for auxiliary code. A source location may follow.
-fn wasm(name: &str) -> Option<NameParts<'_>> {
-    let (name, path, position) = with_place(name);
+fn parse_wasm(name: &str) -> Option<NameParts<'_>> {
+    let (name, path, position) = split_location(name);
     let rest = name.strip_prefix("wasm[")?;
     let (module, rest) = rest.split_once("]::")?;
     let (what, rest) = rest.split_once('[')?;
@@ -281,7 +283,7 @@ fn wasm(name: &str) -> Option<NameParts<'_>> {
 }
 
 /// Parses `returntype [assembly] Type::method(arguments)[Tier]`.
-fn dot_net(name: &str) -> Option<NameParts<'_>> {
+fn parse_dot_net(name: &str) -> Option<NameParts<'_>> {
     let (rest, tier) = name.strip_suffix(']')?.rsplit_once(")[")?;
     let (head, _) = rest.split_once('(')?;
     let (_, function) = head.split_once("] ")?;
@@ -291,7 +293,7 @@ fn dot_net(name: &str) -> Option<NameParts<'_>> {
 
 /// Parses a class in the JVM's notation with `::` or `.` before the method, or a complete signature in Java's own
 /// notation.
-fn java(name: &str) -> Option<NameParts<'_>> {
+fn parse_java(name: &str) -> Option<NameParts<'_>> {
     let plain = |function: Cow<'static, str>| NameParts { function, ..NameParts::default() };
     if let Some(rest) = name.strip_prefix('L')
         && let Some((class, method)) = rest.split_once(';')
@@ -320,7 +322,7 @@ fn before_arguments(method: &str) -> &str {
 
 /// Parses `function [tier]`, with the name of a tier, as jitgraft writes for runtimes that have no notation of their
 /// own.
-fn tiered(name: &str) -> Option<NameParts<'_>> {
+fn parse_tiered(name: &str) -> Option<NameParts<'_>> {
     let (function, tier) = name.strip_suffix(']')?.rsplit_once(" [")?;
     let tier = Tier::from_name(tier).filter(|tier| tier.is_step())?;
     if function.is_empty() {

@@ -19,7 +19,7 @@ mod table;
 mod tiers;
 pub mod wasm_name;
 
-pub use command::{Assignment, CommandLine, CorrectedCommand, Environment, RunFacts, program_at};
+pub use command::{Assignment, CommandLine, CorrectedCommand, Environment, RunFacts, find_program};
 pub use runtime::{Callers, FlagVariable, Interpreter, Runtime, Shape, TierRule, UnderValgrind};
 pub use set::{ProcessRuntimes, RuntimeSet, find_runtime};
 pub use switch::{Flag, Stacks, Switch, Version};

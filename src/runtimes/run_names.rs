@@ -12,6 +12,7 @@
 //! | .NET | `lambda_method12`, `Regex3_Scan` | `lambda_method`, `Regex_Scan` |
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 /// A name that contains the function's source location: `JS:*f /app/src/a.js:8:10`, `py::f:/app/a.py`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -181,11 +182,11 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
         }
     }
     for marker in COUNTED {
-        remove_behind(&mut text, marker, |rest| count_of(rest, |byte| byte.is_ascii_digit()));
+        remove_after(&mut text, marker, |rest| count_leading(rest, |byte| byte.is_ascii_digit()));
     }
     // In `TRACE-8/2$f$5`, also remove the number of the trace that this side trace starts from (2).
-    remove_behind(&mut text, "TRACE-", |rest| {
-        rest.strip_prefix('/').map_or(0, |rest| 1 + count_of(rest, |byte| byte.is_ascii_digit()))
+    remove_after(&mut text, "TRACE-", |rest| {
+        rest.strip_prefix('/').map_or(0, |rest| 1 + count_leading(rest, |byte| byte.is_ascii_digit()))
     });
     if let Some((function, hash)) = text.rsplit_once(".llvm.")
         && is_number(hash)
@@ -193,19 +194,20 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
         text.truncate(function.len());
     }
     for marker in RANDOM {
-        remove_behind(&mut text, marker, |rest| count_of(rest, |byte| byte.is_ascii_alphanumeric()));
+        remove_after(&mut text, marker, |rest| count_leading(rest, |byte| byte.is_ascii_alphanumeric()));
     }
-    remove_behind(&mut text, "$$Lambda", |rest| {
-        let number = rest.strip_prefix('$').map_or(0, |rest| match count_of(rest, |byte| byte.is_ascii_digit()) {
+    remove_after(&mut text, "$$Lambda", |rest| {
+        let number = rest.strip_prefix('$').map_or(0, |rest| match count_leading(rest, |byte| byte.is_ascii_digit()) {
             0 => 0,
             digits => 1 + digits,
         });
         number + class_id_len(&rest[number..])
     });
-    remove_behind(&mut text, "LambdaForm$", |rest| {
-        let kind = count_of(rest, |byte| byte.is_ascii_uppercase());
-        let digits = count_of(&rest[kind..], |byte| byte.is_ascii_digit());
-        digits + class_id_len(&rest[kind + digits..])
+    // The kind in capital letters stays.
+    remove_range_after(&mut text, "LambdaForm$", |rest| {
+        let kind = count_leading(rest, |byte| byte.is_ascii_uppercase());
+        let digits = count_leading(&rest[kind..], |byte| byte.is_ascii_digit());
+        kind..kind + digits + class_id_len(&rest[kind + digits..])
     });
     // Before JDK 15, hidden classes have decimal numbers: `Foo/1234567.run`.
     remove_decimal_class_id(&mut text);
@@ -219,7 +221,7 @@ fn class_id_len(rest: &str) -> usize {
     if id.starts_with("0x") {
         return 3;
     }
-    match count_of(id, |byte| byte.is_ascii_digit()) {
+    match count_leading(id, |byte| byte.is_ascii_digit()) {
         0 => 0,
         digits => 1 + digits,
     }
@@ -229,7 +231,7 @@ fn remove_decimal_class_id(text: &mut String) {
     let mut from = 0;
     while let Some(found) = text[from..].find('/') {
         let at = from + found;
-        let digits = count_of(&text[at + 1..], |byte| byte.is_ascii_digit());
+        let digits = count_leading(&text[at + 1..], |byte| byte.is_ascii_digit());
         let behind = text.as_bytes().get(at + 1 + digits);
         let is_class = at > 0 && text.as_bytes()[at - 1].is_ascii_alphanumeric();
         if is_class && digits > 4 && matches!(behind, None | Some(b'.' | b':')) {
@@ -242,22 +244,24 @@ fn remove_decimal_class_id(text: &mut String) {
     }
 }
 
-/// Removes text after each `marker`, as many bytes as `len` returns for the rest. After `LambdaForm$`, the kind in
-/// capital letters stays.
-fn remove_behind(text: &mut String, marker: &str, len: impl Fn(&str) -> usize) {
+/// Removes the first `len` bytes of the text after each `marker`. `len` gets that text.
+fn remove_after(text: &mut String, marker: &str, len: impl Fn(&str) -> usize) {
+    remove_range_after(text, marker, |rest| 0..len(rest));
+}
+
+/// Removes the bytes in `range` from the text after each `marker`. `range` gets that text.
+fn remove_range_after(text: &mut String, marker: &str, range: impl Fn(&str) -> Range<usize>) {
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find(marker)) {
-        let mut start = from + found + marker.len();
-        let removed = len(&text[start..]);
-        if marker == "LambdaForm$" {
-            start += count_of(&text[start..], |byte| byte.is_ascii_uppercase());
-        }
-        text.replace_range(start..start + removed, "");
-        from = start;
+        let after_marker = from + found + marker.len();
+        let removed = range(&text[after_marker..]);
+        text.replace_range(after_marker + removed.start..after_marker + removed.end, "");
+        from = after_marker + removed.start;
     }
 }
 
-fn count_of(text: &str, is_part: impl Fn(&u8) -> bool) -> usize {
+/// The number of bytes at the start of the text for which `is_part` is true.
+fn count_leading(text: &str, is_part: impl Fn(&u8) -> bool) -> usize {
     text.bytes().take_while(|byte| is_part(byte)).count()
 }
 

@@ -14,7 +14,7 @@ pub struct Runtime {
     /// The command that runs programs with the runtime, such as `node`.
     pub called: &'static str,
     /// Languages, libraries and launchers that use the runtime. Users may look it up by these names.
-    pub carries: &'static [&'static str],
+    pub aliases: &'static [&'static str],
     /// The value of `profile.frame.type` for the runtime's code. It is a well-known value of OpenTelemetry's semantic
     /// conventions (<https://opentelemetry.io/docs/specs/semconv/registry/attributes/profile/>) or, if there is none, a
     /// word of jitgraft's own.
@@ -43,8 +43,8 @@ pub struct Runtime {
     pub switches: &'static [Switch],
     /// Environment variables that may contain the runtime's command-line flags. jitgraft sets the first one.
     pub flag_variables: &'static [FlagVariable],
-    /// Command-line options whose value is the next word.
-    pub valued: &'static [&'static str],
+    /// Command-line options that are followed by their value as a separate word.
+    pub options_with_value: &'static [&'static str],
     /// Letters of short options, which may be combined in one word, that make the runtime ignore environment variables.
     pub ignoring_variables: &'static str,
     /// Letters of short options whose value is the rest of the word.
@@ -54,7 +54,7 @@ pub struct Runtime {
     /// The option that prints the runtime's version. Empty if the version doesn't matter.
     pub version_flag: &'static str,
     /// The text that precedes the version in the path of one of the runtime's files, such as `libpython`.
-    pub version_behind: &'static [&'static str],
+    pub version_prefixes: &'static [&'static str],
     /// The flag that makes the runtime's code keep frame pointers. `None` if there is no such flag.
     pub frame_pointers: Option<Flag>,
     /// How the callers of the runtime's code are found in stack copies.
@@ -69,8 +69,8 @@ pub struct Runtime {
     pub marked_names: &'static [TierRule],
     /// Patterns of names that indicate the tier only in processes that are known to run this runtime.
     pub plain_names: &'static [TierRule],
-    /// Patterns of names that don't indicate a tier. `other_names` doesn't apply to them.
-    pub untold_names: &'static [Shape],
+    /// Patterns of names of code that has no tier. `other_names` doesn't apply to them.
+    pub tierless_names: &'static [Shape],
     /// The tier of all names that match no pattern. `None` unless they all have the same tier.
     pub other_names: Option<Tier>,
     /// Examples of names in the runtime's notation. Each has the tier that it indicates, or `None` if it indicates
@@ -82,7 +82,7 @@ pub struct Runtime {
 pub(super) const PLAIN: Runtime = Runtime {
     name: "",
     called: "",
-    carries: &[],
+    aliases: &[],
     frame_type: "",
     programs: &[],
     libraries: &[],
@@ -94,12 +94,12 @@ pub(super) const PLAIN: Runtime = Runtime {
     functions: &[],
     switches: &[],
     flag_variables: &[],
-    valued: &[],
+    options_with_value: &[],
     ignoring_variables: "",
     letters_with_value: "",
     subcommands: &[],
     version_flag: "",
-    version_behind: &[],
+    version_prefixes: &[],
     frame_pointers: None,
     callers: Callers::Unknown,
     valgrind: None,
@@ -107,7 +107,7 @@ pub(super) const PLAIN: Runtime = Runtime {
     unnamed: "",
     marked_names: &[],
     plain_names: &[],
-    untold_names: &[],
+    tierless_names: &[],
     other_names: None,
     examples: &[],
 };
@@ -193,15 +193,21 @@ impl Runtime {
     }
 
     /// Determines the runtime's version from the paths of mapped files. `None` if no path contains it.
-    pub fn version_in<'p>(&self, paths: impl Iterator<Item = &'p [u8]>) -> Option<Version> {
-        let mut versions = paths.filter_map(|path| {
-            let path = std::str::from_utf8(path).ok()?;
-            self.version_behind.iter().find_map(|before| {
-                let behind = path.match_indices(before).map(|(at, before)| &path[at + before.len()..]);
-                behind.filter(|rest| starts_with_version(rest)).find_map(Version::find)
-            })
-        });
-        versions.next()
+    pub fn find_version<'p>(&self, paths: impl Iterator<Item = &'p [u8]>) -> Option<Version> {
+        for path in paths {
+            let Ok(path) = std::str::from_utf8(path) else { continue };
+            for prefix in self.version_prefixes {
+                for (at, _) in path.match_indices(prefix) {
+                    let rest = &path[at + prefix.len()..];
+                    if starts_with_version(rest)
+                        && let Some(version) = Version::find(rest)
+                    {
+                        return Some(version);
+                    }
+                }
+            }
+        }
+        None
     }
 
     /// A message that this version can't write names, and which version can. `None` if this one can, or if it isn't
@@ -232,7 +238,7 @@ impl Runtime {
     }
 
     /// True if a function with this name is the runtime's interpreter.
-    pub fn interprets_in(&self, function: &[u8]) -> bool {
+    pub fn is_interpreter(&self, function: &[u8]) -> bool {
         let is = |interpreter: &Interpreter| interpreter.functions.iter().any(|own| own.as_bytes() == function);
         self.interpreter.as_ref().is_some_and(is)
     }
@@ -303,6 +309,6 @@ impl Shape {
 pub type TierRule = (Tier, &'static [Shape]);
 
 /// The tier of the first rule that matches.
-pub(super) fn tier_by(rules: &[TierRule], name: &[u8]) -> Option<Tier> {
+pub(super) fn find_tier(rules: &[TierRule], name: &[u8]) -> Option<Tier> {
     rules.iter().find(|(_, shapes)| shapes.iter().any(|shape| shape.fits(name))).map(|(tier, _)| *tier)
 }

@@ -71,11 +71,11 @@ impl RuntimeSet {
 
 /// Finds a runtime by its name, by a language or library that uses it, or by the name of its executable.
 pub fn find_runtime(name: &str) -> Option<&'static Runtime> {
-    let is_called = |runtime: &Runtime| {
-        std::iter::once(&runtime.name).chain(runtime.carries).any(|other| other.eq_ignore_ascii_case(name))
-    };
-    if let Some(by_name) = RUNTIMES.iter().find(|runtime| is_called(runtime)) {
-        return Some(by_name);
+    for runtime in RUNTIMES {
+        let is_alias = runtime.aliases.iter().any(|alias| alias.eq_ignore_ascii_case(name));
+        if is_alias || runtime.name.eq_ignore_ascii_case(name) {
+            return Some(runtime);
+        }
     }
     RuntimeSet::from_files(std::iter::once(name.as_bytes())).first()
 }
@@ -203,7 +203,7 @@ mod tests {
     fn a_version_is_read_from_paths() {
         let version = |name: &str, path: &str| {
             let runtime = find_runtime(name).unwrap();
-            runtime.version_in(std::iter::once(path.as_bytes())).map(|version| version.to_string())
+            runtime.find_version(std::iter::once(path.as_bytes())).map(|version| version.to_string())
         };
         for (path, expected) in [
             ("/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so", Some("17")),

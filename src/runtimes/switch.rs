@@ -182,7 +182,7 @@ impl Switch {
         self.leaves.iter().any(|file| file.ends_with(".dump"))
     }
 
-    /// True if the switch may have produced this file, judged by the file's extension.
+    /// True if the switch may have made the runtime write this file, judged by the file's extension.
     pub fn leaves_like(&self, path: &Path) -> bool {
         self.leaves.iter().any(|file| Path::new(file).extension() == path.extension())
     }

@@ -33,7 +33,7 @@ pub const RUNTIMES: &[Runtime] = &[
     // Numba, and whatever else compiles through llvmlite (LLVM for Python).
     Runtime {
         name: "numba",
-        carries: &["llvmlite"],
+        aliases: &["llvmlite"],
         frame_type: "llvm",
         called: "python",
         libraries: &["libllvmlite.so"],
@@ -114,7 +114,7 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "deno",
         flag_variables: &[FlagVariable { name: "DENO_V8_FLAGS", list_of: Some("--v8-flags=") }],
         subcommands: &["run", "test", "bench", "eval", "serve", "task"],
-        valued: &["-c", "--config", "-L", "--log-level"],
+        options_with_value: &["-c", "--config", "-L", "--log-level"],
         // deno itself has no unwind tables, so stack copies can't be unwound through its code.
         callers: Callers::Unknown,
         programs: &["deno"],
@@ -169,7 +169,7 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "Node.js",
         called: "node",
         flag_variables: &[FlagVariable::flags("NODE_OPTIONS")],
-        valued: &[
+        options_with_value: &[
             "-r",
             "--require",
             "-C",
@@ -338,9 +338,9 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "OpenJDK",
         callers: Callers::Found,
         called: "java",
-        carries: &["jruby", "clojure", "clj", "groovy", "scala", "kotlin", "kotlinc", "jshell"],
+        aliases: &["jruby", "clojure", "clj", "groovy", "scala", "kotlin", "kotlinc", "jshell"],
         flag_variables: &[FlagVariable::flags("JAVA_TOOL_OPTIONS"), FlagVariable::flags("JDK_JAVA_OPTIONS")],
-        valued: &[
+        options_with_value: &[
             "-cp",
             "-classpath",
             "--class-path",
@@ -351,7 +351,7 @@ pub const RUNTIMES: &[Runtime] = &[
             "--add-exports",
         ],
         version_flag: "-version",
-        version_behind: &["/java-", "/jdk-", "/jdk"],
+        version_prefixes: &["/java-", "/jdk-", "/jdk"],
         frame_pointers: Some(Flag::Word("-XX:+PreserveFramePointer")),
         frame_type: "jvm",
         programs: &["java"],
@@ -428,7 +428,7 @@ pub const RUNTIMES: &[Runtime] = &[
             ),
         ],
         plain_names: &[(Interpreted, &[Is("Interpreter")])],
-        untold_names: &[Holds("("), Holds("::"), Holds(";.")],
+        tierless_names: &[Holds("("), Holds("::"), Holds(";.")],
         other_names: Some(Stub),
         examples: &[
             ("Interpreter", Some(Interpreted)),
@@ -464,7 +464,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Erlang",
         called: "erl",
-        carries: &["elixir", "iex"],
+        aliases: &["elixir", "iex"],
         flag_variables: &[
             FlagVariable::flags("ERL_FLAGS"),
             FlagVariable::flags("ERL_AFLAGS"),
@@ -503,9 +503,9 @@ pub const RUNTIMES: &[Runtime] = &[
         name: "PHP",
         called: "php",
         shares_memory: true,
-        valued: &["-d", "-c", "-z"],
+        options_with_value: &["-d", "-c", "-z"],
         version_flag: "--version",
-        version_behind: &["/php"],
+        version_prefixes: &["/php"],
         frame_type: "php",
         programs: &["php", "php-fpm*", "php7*", "php8*"],
         libraries: &["libphp*", "opcache.so"],
@@ -586,7 +586,7 @@ pub const RUNTIMES: &[Runtime] = &[
         callers: Callers::Found,
         called: "wasmtime",
         subcommands: &["run", "serve"],
-        valued: &["-C", "-O", "-D", "-W", "-S"],
+        options_with_value: &["-C", "-O", "-D", "-W", "-S"],
         frame_type: "wasm",
         programs: &["wasmtime"],
         libraries: &["_wasmtime*", "libwasmtime*", "_libwasmtime*"],
@@ -690,7 +690,7 @@ pub const RUNTIMES: &[Runtime] = &[
         callers: Callers::Found,
         called: "dotnet",
         version_flag: "--version",
-        version_behind: &["Microsoft.NETCore.App/"],
+        version_prefixes: &["Microsoft.NETCore.App/"],
         frame_type: "dotnet",
         programs: &["dotnet"],
         threads: &[".NET *"],
@@ -765,9 +765,9 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Ruby",
         called: "ruby",
-        valued: &["-I", "-r", "-C"],
+        options_with_value: &["-I", "-r", "-C"],
         version_flag: "--version",
-        version_behind: &["libruby-", "libruby.so.", "/ruby"],
+        version_prefixes: &["libruby-", "libruby.so.", "/ruby"],
         frame_type: "ruby",
         programs: &["ruby", "ruby2*", "ruby3*", "ruby4*"],
         libraries: &["libruby*"],
@@ -833,7 +833,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "LuaJIT",
         called: "luajit",
-        valued: &["-e", "-l"],
+        options_with_value: &["-e", "-l"],
         frame_type: "luajit",
         programs: &["luajit*"],
         libraries: &["libluajit*"],
@@ -879,9 +879,9 @@ pub const RUNTIMES: &[Runtime] = &[
         ignoring_variables: "EI",
         letters_with_value: "cmWX",
         called: "python",
-        valued: &["-X", "-W", "--check-hash-based-pycs"],
+        options_with_value: &["-X", "-W", "--check-hash-based-pycs"],
         version_flag: "--version",
-        version_behind: &["/python", "/libpython"],
+        version_prefixes: &["/python", "/libpython"],
         programs: &["python", "python3*"],
         frame_type: "cpython",
         libraries: &["libpython3*"],
@@ -924,7 +924,7 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "QEMU",
         called: "qemu-x86_64",
-        valued: &["-L", "-cpu", "-E", "-U", "-s", "-B", "-R", "-0", "-g", "-d", "-D"],
+        options_with_value: &["-L", "-cpu", "-E", "-U", "-s", "-B", "-R", "-0", "-g", "-d", "-D"],
         version_flag: "--version",
         frame_type: "qemu",
         programs: &["qemu-*"],

@@ -1,6 +1,6 @@
 //! Determines the tier of JIT code from its name.
 
-use super::runtime::{Runtime, tier_by};
+use super::runtime::{Runtime, find_tier};
 use super::set::RuntimeSet;
 use super::table::RUNTIMES;
 use crate::model::stacks::NameId;
@@ -15,18 +15,18 @@ use rustc_hash::FxHashMap;
 pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
     // Try names that only one runtime writes: first those of the process's runtimes, then those of any runtime.
     for runtime in runtimes.iter().chain(RUNTIMES) {
-        if let Some(tier) = tier_by(runtime.marked_names, name) {
+        if let Some(tier) = find_tier(runtime.marked_names, name) {
             return Some(tier);
         }
     }
     for runtime in runtimes.iter() {
-        if let Some(tier) = tier_by(runtime.plain_names, name) {
+        if let Some(tier) = find_tier(runtime.plain_names, name) {
             return Some(tier);
         }
     }
     if let Some(first) = runtimes.first()
         && let Some(tier) = first.other_names
-        && !first.untold_names.iter().any(|shape| shape.fits(name))
+        && !first.tierless_names.iter().any(|shape| shape.fits(name))
     {
         return Some(tier);
     }
@@ -37,11 +37,11 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
 /// A name that only one runtime writes identifies that runtime in any process. Otherwise it is one of the process's
 /// runtimes, outermost first. `jit` if no runtime is found.
 pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
-    let writes_only_itself = |runtime: &&Runtime| tier_by(runtime.marked_names, name).is_some();
+    let writes_only_itself = |runtime: &&Runtime| find_tier(runtime.marked_names, name).is_some();
     if let Some(runtime) = runtimes.iter().chain(RUNTIMES).find(writes_only_itself) {
         return runtime.frame_type;
     }
-    let writes = |runtime: &&Runtime| tier_by(runtime.plain_names, name).is_some();
+    let writes = |runtime: &&Runtime| find_tier(runtime.plain_names, name).is_some();
     match runtimes.iter().find(writes).or_else(|| runtimes.first()) {
         Some(runtime) => runtime.frame_type,
         None => "jit",
@@ -119,10 +119,10 @@ mod tests {
     fn no_runtime_claims_the_marked_names_of_another() {
         for runtime in RUNTIMES {
             for (name, wanted) in
-                runtime.examples.iter().filter(|(name, _)| tier_by(runtime.marked_names, name.as_bytes()).is_some())
+                runtime.examples.iter().filter(|(name, _)| find_tier(runtime.marked_names, name.as_bytes()).is_some())
             {
                 for other in RUNTIMES {
-                    let claimed = tier_by(other.marked_names, name.as_bytes());
+                    let claimed = find_tier(other.marked_names, name.as_bytes());
                     assert!(
                         claimed.is_none() || claimed == *wanted,
                         "{} claims {name} of {}",

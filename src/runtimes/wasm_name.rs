@@ -32,18 +32,13 @@ impl<'n> WasmName<'n> {
     /// Splits a name into its parts. `None` if it isn't of a WebAssembly function, or contains no index.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
         // Rejects most names of other code quickly.
-        let is_of = |begin: &&str| name.starts_with(begin.as_bytes());
         let is_v8 = name.ends_with(b"-liftoff") || name.ends_with(b"-turbofan");
-        if !is_v8 && !["wasm[", SPIDERMONKEY].iter().any(is_of) {
+        let is_other = name.starts_with(b"wasm[") || name.starts_with(SPIDERMONKEY.as_bytes());
+        if !is_v8 && !is_other {
             return None;
         }
         let name = std::str::from_utf8(name).ok()?;
-        v8(name).or_else(|| wasmtime(name)).or_else(|| {
-            let (before, rest) = name.split_at(name.find(NAMELESS)?);
-            let (number, after) = rest[NAMELESS.len()..].split_once(']')?;
-            let number = number.parse().ok()?;
-            (before == SPIDERMONKEY).then_some(Self { before, joint: "", function: None, number, after })
-        })
+        parse_v8(name).or_else(|| parse_wasmtime(name)).or_else(|| parse_spidermonkey(name))
     }
 
     /// The index in the name of a function without a name, such as 3 in `wasm-function[3]`. `None` for other names.
@@ -59,7 +54,7 @@ impl<'n> WasmName<'n> {
     }
 }
 
-fn v8(name: &str) -> Option<WasmName<'_>> {
+fn parse_v8(name: &str) -> Option<WasmName<'_>> {
     let before = ["JS:", "Function:"].iter().find(|tag| name.starts_with(**tag))?.len();
     let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
     let (named, digits) = rest.get(before..)?.rsplit_once('-')?;
@@ -69,7 +64,13 @@ fn v8(name: &str) -> Option<WasmName<'_>> {
     Some(WasmName { before: &name[..before], joint: "", function, number, after })
 }
 
-fn wasmtime(name: &str) -> Option<WasmName<'_>> {
+fn parse_spidermonkey(name: &str) -> Option<WasmName<'_>> {
+    let rest = name.strip_prefix(SPIDERMONKEY)?.strip_prefix(NAMELESS)?;
+    let (number, after) = rest.split_once(']')?;
+    Some(WasmName { before: SPIDERMONKEY, joint: "", function: None, number: number.parse().ok()?, after })
+}
+
+fn parse_wasmtime(name: &str) -> Option<WasmName<'_>> {
     let rest = name.strip_prefix("wasm[0]::function[")?;
     let (number, rest) = rest.split_once(']')?;
     let function = match rest.strip_prefix("::") {

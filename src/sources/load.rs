@@ -65,8 +65,8 @@ impl Found {
         // If a jitdump's times couldn't be used, its entries overlap, too, but that has been reported already.
         if map.overlaps() > 0 && !accounts.iter().any(is_untimed_dump) {
             warnings.push(Warning::new(format!(
-                "{} perf map entries overlap earlier ones, and the later ones were used; a jitdump would have times \
-                 to tell them apart",
+                "perf map entries that overlap an earlier one: {}. The later ones were used; a jitdump would have \
+                 times to tell them apart",
                 map.overlaps()
             )));
         }

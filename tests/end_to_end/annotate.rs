@@ -136,7 +136,7 @@ fn the_text_shows_hot_lines_with_their_share_and_names_what_is_called() {
     let text = annotate(&["mandel"], &php());
     assert!(text.contains(r"1. TRACE-8$App\Deep\mandel$5"), "{text}");
     assert!(text.contains("instructions without samples"), "{text}");
-    assert!(!text.contains('\x1b'), "no colour in a file");
+    assert!(!text.contains('\x1b'), "no color in a file");
     let whole = annotate(&["mandel", "--whole"], &php());
     assert!(!whole.contains("without samples") && whole.lines().count() > text.lines().count());
 }

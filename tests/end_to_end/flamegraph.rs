@@ -166,7 +166,7 @@ fn names_of_folded_stacks_stay_and_suffixes_are_colors() {
     assert_eq!(page.named("read")[0].letter, 'k');
     let (_dir, plain) = folded("app;f 5\napp;g 5\n");
     let page = flamegraph(&[], &plain);
-    assert!(page.boxes[1..].iter().all(|one| one.letter.is_ascii_uppercase()), "warm colours by name");
+    assert!(page.boxes[1..].iter().all(|one| one.letter.is_ascii_uppercase()), "warm colors by name");
     assert_eq!(page.facts["legend"], serde_json::json!([]));
 }
 

@@ -252,7 +252,7 @@ fn graphs_of_every_sort_open_without_complaint() {
     for (args, input) in cases {
         let mut graph = Graph::of_file(args, input);
         let drawn = graph.page.colors_of("canvas");
-        assert!(drawn > 8, "{args:?}: {drawn} colours");
+        assert!(drawn > 8, "{args:?}: {drawn} colors");
     }
 }
 

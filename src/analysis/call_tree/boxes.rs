@@ -2,13 +2,13 @@
 
 use super::{CallTree, FrameLabel, LabelStart, NO_LABEL, ROOT};
 use crate::analysis::category::Category;
-use crate::analysis::namesakes::{StartPlace, places_of_namesakes};
+use crate::analysis::namesakes::{StartPlace, namesake_locations};
 use crate::analysis::tier_shares::TierShares;
 use crate::model::stacks::TRUNCATED;
 
 /// A box of a flame graph: its horizontal range and depth. It shows one node of the tree, or several merged ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Placed {
+pub struct PlacedBox {
     /// The box's node, or the first of several merged ones. Node 0 is the root, which is drawn at the bottom.
     pub node: u32,
     /// The label of the box, to be looked up with [`CallTree::name`]; `None` for the root.
@@ -25,7 +25,7 @@ pub struct Placed {
 #[derive(Debug)]
 pub struct MergedBox {
     /// Where the box is.
-    pub placed: Placed,
+    pub placed: PlacedBox,
     /// The self weight of all its nodes.
     pub own: u64,
     /// The weight of the box by tier of JIT code. Empty for other code.
@@ -55,8 +55,8 @@ impl CallTree {
 
     /// For each label, its function's start location (`db.py:10`) if another function in the tree has the same name;
     /// otherwise `None`.
-    pub fn places_of_namesakes(&self) -> Vec<Option<String>> {
-        places_of_namesakes((0..self.labels.len() as u32).map(|label| (self.name(label), self.start(label))))
+    pub fn namesake_locations(&self) -> Vec<Option<String>> {
+        namesake_locations((0..self.labels.len() as u32).map(|label| (self.name(label), self.start(label))))
     }
 
     /// The category of a label's frames; `None` for labels that identify a process or thread.
@@ -65,17 +65,17 @@ impl CallTree {
     }
 
     /// A node's self weight.
-    pub fn own_of(&self, node: u32) -> u64 {
+    pub fn self_weight(&self, node: u32) -> u64 {
         self.own[node as usize]
     }
 
     /// A node's total weight.
-    pub fn total_of(&self, node: u32) -> u64 {
+    pub fn total_weight(&self, node: u32) -> u64 {
         self.total[node as usize]
     }
 
     /// The parent of a node; the root is its own parent.
-    pub fn parent_of(&self, node: u32) -> u32 {
+    pub fn parent_node(&self, node: u32) -> u32 {
         self.parent(node)
     }
 
@@ -91,7 +91,7 @@ impl CallTree {
 
     /// Lays out all boxes that weigh at least `narrow`. Parents come before their children, and siblings are sorted by
     /// name.
-    pub fn boxes(&self, narrow: u64) -> Vec<Placed> {
+    pub fn boxes(&self, narrow: u64) -> Vec<PlacedBox> {
         let mut boxes = Vec::new();
         self.each_box(narrow, &self.ranks(FrameLabel::clone), |placed, _| boxes.push(placed));
         boxes
@@ -101,12 +101,12 @@ impl CallTree {
     /// is built for this, because most nodes are too narrow to be drawn.
     pub fn boxes_merging_tiers(&self, narrow: u64) -> Vec<MergedBox> {
         let mut boxes = Vec::new();
-        self.each_box(narrow, &self.ranks(FrameLabel::of_any_tier), |placed, nodes| {
+        self.each_box(narrow, &self.ranks(FrameLabel::without_tier), |placed, nodes| {
             let mut merged = MergedBox { placed, own: 0, tiers: TierShares::default() };
             for &node in nodes {
-                merged.own = merged.own.saturating_add(self.own_of(node));
-                if let Some(Category::Jit(tier)) = self.label_of(node).and_then(|label| self.category(label)) {
-                    merged.tiers.add(tier, self.total_of(node));
+                merged.own = merged.own.saturating_add(self.self_weight(node));
+                if let Some(Category::Jit(tier)) = self.node_label(node).and_then(|label| self.category(label)) {
+                    merged.tiers.add(tier, self.total_weight(node));
                 }
             }
             boxes.push(merged);
@@ -119,18 +119,20 @@ impl CallTree {
         let mut order: Vec<(FrameLabel, u32)> = self.labels.iter().map(shown).zip(0..).collect();
         order.sort_unstable_by(|a, b| is_cut(&a.0).cmp(&is_cut(&b.0)).then_with(|| a.cmp(b)));
         let mut ranks = vec![0; order.len()];
-        for (rank, alike) in (0..).zip(order.chunk_by(|(a, _), (b, _)| a == b)) {
-            alike.iter().for_each(|&(_, label)| ranks[label as usize] = rank);
+        for (rank, same_label) in (0..).zip(order.chunk_by(|(a, _), (b, _)| a == b)) {
+            for &(_, label) in same_label {
+                ranks[label as usize] = rank;
+            }
         }
         ranks
     }
 
     /// Calls `each` with every box that weighs at least `narrow`, together with the nodes in the box. Parents come
     /// before their children, and siblings are sorted by the rank of their labels.
-    fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(Placed, &[u32])) {
+    fn each_box(&self, narrow: u64, ranks: &[u32], mut each: impl FnMut(PlacedBox, &[u32])) {
         let narrow = narrow.max(1);
         let mut nodes = vec![ROOT];
-        let mut todo = vec![(Placed { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }, 0..1)];
+        let mut todo = vec![(PlacedBox { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }, 0..1)];
         let mut above: Vec<(u32, u32)> = Vec::new();
         while let Some((below, of)) = todo.pop() {
             each(below, &nodes[of.clone()]);
@@ -141,13 +143,14 @@ impl CallTree {
             above.sort_unstable();
             let (mut at, first) = (below.start, todo.len());
             for alike in above.chunk_by(|(a, _), (b, _)| a == b) {
-                let total = alike.iter().fold(0u64, |sum, &(_, node)| sum.saturating_add(self.total_of(node)));
+                let total = alike.iter().fold(0u64, |sum, &(_, node)| sum.saturating_add(self.total_weight(node)));
                 let (start, (_, node)) = (at, alike[0]);
                 at = start.saturating_add(total);
                 if total >= narrow {
                     let of = nodes.len()..nodes.len() + alike.len();
                     nodes.extend(alike.iter().map(|(_, node)| node));
-                    let placed = Placed { node, label: self.label_of(node), depth: below.depth + 1, start, end: at };
+                    let placed =
+                        PlacedBox { node, label: self.node_label(node), depth: below.depth + 1, start, end: at };
                     todo.push((placed, of));
                 }
             }
@@ -155,7 +158,7 @@ impl CallTree {
         }
     }
 
-    fn label_of(&self, node: u32) -> Option<u32> {
+    fn node_label(&self, node: u32) -> Option<u32> {
         Some(self.nodes.get(node).1).filter(|label| *label != NO_LABEL)
     }
 }
@@ -168,8 +171,8 @@ impl LabelStart {
 
 impl FrameLabel {
     /// The label without the tier of JIT code.
-    pub(super) fn of_any_tier(&self) -> Self {
-        Self { category: self.category.map(Category::of_any_tier), ..self.clone() }
+    pub(super) fn without_tier(&self) -> Self {
+        Self { category: self.category.map(Category::without_tier), ..self.clone() }
     }
 }
 
@@ -187,7 +190,7 @@ mod tests {
     fn boxes(stacks: &[(&str, u64)], narrow: u64) -> Vec<String> {
         let profile = profile_of(stacks);
         let tree = CallTree::new(&profile, &profile.series[0], Weight::Period, Spelling::default());
-        let told = |placed: Placed| {
+        let told = |placed: PlacedBox| {
             let name = placed.label.map_or("all", |label| tree.name(label));
             format!("{}{name} {}-{}", " ".repeat(placed.depth as usize), placed.start, placed.end)
         };

@@ -12,8 +12,8 @@
 //!              [a                   ]
 //! ```
 
-use super::placing::Placing;
-use super::{CallTree, Placed, ROOT, Spelling};
+use super::placing::TreeBuilder;
+use super::{CallTree, PlacedBox, ROOT, Spelling};
 use crate::analysis::label::{By, roots};
 use crate::model::stacks::{Profile, Row, Series, Unit, Weight};
 use std::cmp::Reverse;
@@ -42,7 +42,7 @@ pub struct Lane {
     pub name: String,
     /// The boxes from left to right, parents before their children. `start` and `end` are relative to the start of the
     /// axis; `depth` is 0 for the thread's outermost function. Idle time is a box without a label.
-    pub boxes: Vec<Placed>,
+    pub boxes: Vec<PlacedBox>,
 }
 
 /// The part of the axis that a row of the profile covers.
@@ -73,27 +73,25 @@ impl Chart {
             rows.sort_by_key(|row| row.time);
         }
         let rows = by_lane.values().flatten().copied();
-        let (tree, nodes) = Placing::new(profile, spelling).place(rows);
+        let (tree, nodes) = TreeBuilder::new(profile, spelling).place(rows);
         let usual = usual_distance(by_lane.values());
-        let covered_time = |row: &Row| match (&series.unit, weight) {
-            (Unit::Nanos, Weight::Period) => row.weight.max(1),
-            _ => usual,
-        };
+        let weight_is_time = series.unit == Unit::Nanos && weight == Weight::Period;
         let mut nodes = nodes.into_iter();
         let mut extents_by_lane: Vec<(&LaneKey, Vec<RowExtent>)> = Vec::new();
         // If rows have no times: where the next row starts.
-        let mut end = 0;
+        let mut next_start = 0;
         for (key, rows) in &by_lane {
             let mut extents: Vec<RowExtent> = Vec::with_capacity(rows.len());
             for (row, node) in rows.iter().zip(nodes.by_ref().take(rows.len())) {
                 if timed {
                     let time = row.time.map_or(0, |time| time.0);
-                    let before = extents.last().map_or(0, |extent| extent.end);
-                    extents.push(RowExtent::in_time(node, time, covered_time(row), before));
+                    let covers = if weight_is_time { row.weight.max(1) } else { usual };
+                    let previous_end = extents.last().map_or(0, |extent| extent.end);
+                    extents.push(RowExtent::in_time(node, time, covers, previous_end));
                 } else {
-                    let start = end;
-                    end += weight.value(row);
-                    extents.push(RowExtent { node, start, end });
+                    let end = next_start + weight.value(row);
+                    extents.push(RowExtent { node, start: next_start, end });
+                    next_start = end;
                 }
             }
             extents_by_lane.push((key, extents));
@@ -102,9 +100,9 @@ impl Chart {
             let busy: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
             Reverse(busy)
         });
-        let extents = || extents_by_lane.iter().flat_map(|(_, extents)| extents);
-        let begin = extents().map(|extent| extent.start).min().unwrap_or(0);
-        let length = extents().map(|extent| extent.end).max().unwrap_or(0) - begin;
+        let all_extents = || extents_by_lane.iter().flat_map(|(_, extents)| extents);
+        let begin = all_extents().map(|extent| extent.start).min().unwrap_or(0);
+        let length = all_extents().map(|extent| extent.end).max().unwrap_or(0) - begin;
         let mut lanes = Vec::new();
         for (key, extents) in &extents_by_lane {
             lanes.push(Lane { name: key.name.clone(), boxes: boxes(&tree, key.roots, extents, begin) });
@@ -147,8 +145,9 @@ impl LaneKey {
 fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
     let mut distances: Vec<u64> = Vec::new();
     for rows in lanes {
-        let times = rows.iter().filter_map(|row| row.time).map(|time| time.0);
-        distances.extend(times.clone().zip(times.skip(1)).map(|(a, b)| b - a).filter(|distance| *distance > 0));
+        let times: Vec<u64> = rows.iter().filter_map(|row| row.time).map(|time| time.0).collect();
+        let lane_distances = times.windows(2).map(|pair| pair[1] - pair[0]);
+        distances.extend(lane_distances.filter(|distance| *distance > 0));
     }
     let middle = distances.len() / 2;
     if distances.is_empty() { USUAL } else { *distances.select_nth_unstable(middle).1 }
@@ -156,8 +155,8 @@ fn usual_distance<'a>(lanes: impl Iterator<Item = &'a Vec<&'a Row>>) -> u64 {
 
 /// Lays out the boxes of a thread. Consecutive samples with common callers share the boxes of these callers. The first
 /// `roots` frames of each stack only identify the thread, and get no boxes.
-fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Vec<Placed> {
-    let mut boxes: Vec<Placed> = Vec::new();
+fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Vec<PlacedBox> {
+    let mut boxes: Vec<PlacedBox> = Vec::new();
     // The boxes of the previous sample's stack, as indexes in `boxes`, outermost first.
     let mut open: Vec<usize> = Vec::new();
     let mut path = Vec::new();
@@ -177,13 +176,19 @@ fn boxes(tree: &CallTree, roots: usize, extents: &[RowExtent], begin: u64) -> Ve
         let end = extent.end - begin;
         if last_end < extent.start {
             // The thread was idle between the two samples.
-            boxes.push(Placed { node: ROOT, label: None, depth: shared as u32, start: last_end - begin, end: start });
+            boxes.push(PlacedBox {
+                node: ROOT,
+                label: None,
+                depth: shared as u32,
+                start: last_end - begin,
+                end: start,
+            });
         }
         for &node in &path[shared..] {
             let label = Some(tree.nodes.get(node).1);
             let depth = open.len() as u32;
             open.push(boxes.len());
-            boxes.push(Placed { node, label, depth, start, end });
+            boxes.push(PlacedBox { node, label, depth, start, end });
         }
         for &index in &open {
             boxes[index].end = end;
@@ -220,7 +225,7 @@ mod tests {
     fn lanes(profile: &Profile) -> Vec<String> {
         let chart = Chart::new(profile, &profile.series[0], Weight::Period, Spelling::default());
         let told = |lane: &Lane| {
-            let one = |placed: &Placed| {
+            let one = |placed: &PlacedBox| {
                 let name = placed.label.map_or("idle", |label| chart.tree.name(label));
                 format!("{}{name} {}-{}", "^".repeat(placed.depth as usize), placed.start, placed.end)
             };

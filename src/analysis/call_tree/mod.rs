@@ -9,11 +9,11 @@ mod chart;
 mod placing;
 mod rehang;
 
-pub use boxes::{MergedBox, Placed};
+pub use boxes::{MergedBox, PlacedBox};
 pub use chart::{Chart, Lane};
 
 use crate::analysis::category::Category;
-use crate::analysis::label::{Annotate, By, Tidied};
+use crate::analysis::label::{Annotate, By, Shortening};
 use crate::model::lists::Lists;
 use crate::model::prefix_tree::PrefixTree;
 use rustc_hash::FxHashMap;
@@ -27,7 +27,7 @@ pub struct Spelling {
     /// What to append to the names of frames, such as marks for JIT code.
     pub annotate: Annotate,
     /// Which names of functions to shorten.
-    pub tidied: Tidied,
+    pub shortening: Shortening,
     /// True for a reversed tree: innermost frames at the root, their callers above them.
     pub reversed: bool,
     /// True if frames of different categories are kept apart even if their labels are equal.

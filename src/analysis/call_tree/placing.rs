@@ -12,7 +12,7 @@ const NO_ROOT: u32 = u32::MAX;
 impl CallTree {
     /// Builds the call tree of one event.
     pub fn new(profile: &Profile, series: &Series, weight: Weight, spelling: Spelling) -> Self {
-        let (mut tree, places) = Placing::new(profile, spelling).place(series.rows.iter());
+        let (mut tree, places) = TreeBuilder::new(profile, spelling).place(series.rows.iter());
         tree.own = vec![0; tree.nodes.len()];
         for (row, node) in series.rows.iter().zip(places) {
             let own = &mut tree.own[node as usize];
@@ -33,7 +33,7 @@ impl CallTree {
     ) {
         let mut rows: Vec<&Row> = series.rows.iter().collect();
         rows.sort_by_key(|row| row.time);
-        let (tree, places) = Placing::new(profile, spelling).place(rows.iter().copied());
+        let (tree, places) = TreeBuilder::new(profile, spelling).place(rows.iter().copied());
         let mut run: Option<(u32, u64)> = None;
         let mut line = String::new();
         for (row, node) in rows.into_iter().zip(places) {
@@ -63,7 +63,7 @@ impl LabelStart {
 }
 
 /// Finds or creates the [`CallTree`] node of each distinct stack of a profile.
-pub(super) struct Placing<'a> {
+pub(super) struct TreeBuilder<'a> {
     profile: &'a Profile,
     spelling: Spelling,
     tree: CallTree,
@@ -79,7 +79,7 @@ pub(super) struct Placing<'a> {
     root_of: FxHashMap<TrackId, u32>,
 }
 
-impl<'a> Placing<'a> {
+impl<'a> TreeBuilder<'a> {
     pub(super) fn new(profile: &'a Profile, spelling: Spelling) -> Self {
         let unspelled = || vec![NO_LABEL; profile.frame_count()];
         Self {
@@ -208,9 +208,9 @@ impl<'a> Placing<'a> {
         if *spelled == NO_LABEL {
             let frame = profile.frame_of(frame);
             *spelled = tree.label_id(FrameLabel {
-                text: label(profile, frame, java, spelling.annotate, spelling.tidied),
+                text: label(profile, frame, java, spelling.annotate, spelling.shortening),
                 start: if spelling.by_start { LabelStart::of(profile, frame) } else { None },
-                category: spelling.by_category.then(|| Category::of(frame)),
+                category: spelling.by_category.then(|| Category::from_frame(frame)),
             });
         }
         tree.child(node, *spelled)

@@ -5,7 +5,7 @@ use super::{CallTree, FrameLabel, ROOT};
 impl CallTree {
     /// A tree in which JIT functions of the same name share a node, whatever their tier.
     pub fn merging_tiers(&self) -> Self {
-        self.relabel(FrameLabel::of_any_tier)
+        self.relabel(FrameLabel::without_tier)
     }
 
     /// A copy of the tree in which `name` has replaced every label. Siblings whose labels become equal are merged.
@@ -24,10 +24,13 @@ impl CallTree {
     pub fn based_at(&self, functions: &[String]) -> Self {
         let mut tree = Self::new_empty();
         let labels: Vec<u32> = self.labels.iter().map(|old| tree.label_id(old.clone())).collect();
-        let begins = |old: u32| functions.iter().any(|function| *function == self.labels[old as usize].text);
-        self.rehung(tree, |tree, parent, old| match parent {
-            Some(parent) => Some(tree.child(parent, labels[old as usize])),
-            None => begins(old).then(|| tree.child(ROOT, labels[old as usize])),
+        self.rehung(tree, |tree, parent, old| {
+            let label = labels[old as usize];
+            if let Some(parent) = parent {
+                return Some(tree.child(parent, label));
+            }
+            let is_base = functions.contains(&self.labels[old as usize].text);
+            if is_base { Some(tree.child(ROOT, label)) } else { None }
         })
     }
 
@@ -35,13 +38,16 @@ impl CallTree {
     /// for the root) and the node's label. It returns the new node, or `None` to leave the node out. Parents are moved
     /// before their children.
     fn rehung(&self, mut tree: Self, mut place: impl FnMut(&mut Self, Option<u32>, u32) -> Option<u32>) -> Self {
-        let mut became: Vec<Option<u32>> = vec![None; self.nodes.len()];
+        let mut new_nodes: Vec<Option<u32>> = vec![None; self.nodes.len()];
         tree.own = vec![0; self.nodes.len()];
         for (node, label) in self.labeled_nodes() {
-            let parent = became[self.parent(node) as usize];
-            became[node as usize] = place(&mut tree, parent, label);
-            let own = &mut tree.own[became[node as usize].unwrap_or(ROOT) as usize];
-            *own = own.saturating_add(if became[node as usize].is_some() { self.own[node as usize] } else { 0 });
+            let parent = new_nodes[self.parent(node) as usize];
+            let new_node = place(&mut tree, parent, label);
+            new_nodes[node as usize] = new_node;
+            if let Some(new_node) = new_node {
+                let own = &mut tree.own[new_node as usize];
+                *own = own.saturating_add(self.own[node as usize]);
+            }
         }
         tree.own.truncate(tree.nodes.len());
         tree.sum();
@@ -51,7 +57,7 @@ impl CallTree {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Placed, Spelling};
+    use super::super::{PlacedBox, Spelling};
     use super::*;
     use crate::model::stacks::{Frame, FrameKind, Profile, Row, Track, Unit, Weight, profile_of};
     use crate::model::tier::Tier;
@@ -66,7 +72,7 @@ mod tests {
         lines
     }
 
-    fn stretches(boxes: &[Placed]) -> impl Iterator<Item = (u64, u64)> {
+    fn stretches(boxes: &[PlacedBox]) -> impl Iterator<Item = (u64, u64)> {
         boxes.iter().map(|placed| (placed.start, placed.end))
     }
 
@@ -98,7 +104,7 @@ mod tests {
         assert!(extents.into_iter().eq(stretches(&merged.boxes(0))));
         // The functions above ran themselves: native code above native code, and above code of both tiers.
         let own: Vec<u64> = boxes.iter().map(|one| one.own).collect();
-        let merged_own: Vec<u64> = merged.boxes(0).iter().map(|placed| merged.own_of(placed.node)).collect();
+        let merged_own: Vec<u64> = merged.boxes(0).iter().map(|placed| merged.self_weight(placed.node)).collect();
         assert_eq!(own, merged_own);
         assert_eq!(own.iter().sum::<u64>(), 45);
         let told: Vec<String> = boxes.iter().map(|one| one.tiers.text()).filter(|told| !told.is_empty()).collect();

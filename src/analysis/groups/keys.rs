@@ -2,7 +2,7 @@
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
-use crate::analysis::namesakes::{StartPlace, places_of_namesakes};
+use crate::analysis::namesakes::{StartPlace, namesake_locations};
 use crate::model::interner::{InternedNumbers, hash_of};
 use crate::model::printable::printable;
 use crate::model::stacks::{Frame, Function, NameId, Profile, Track, UNKNOWN};
@@ -211,14 +211,14 @@ impl Grouping {
 
     /// For each frame part, the start location of its function (`db.py:10`) if other functions have the same name;
     /// otherwise `None`.
-    pub fn places_of_namesakes(&self, profile: &Profile) -> Vec<Option<String>> {
+    pub fn namesake_locations(&self, profile: &Profile) -> Vec<Option<String>> {
         let functions = self.frames.functions.iter().map(|function| {
             let Some(Function { name, start, .. }) = function else { return ("", None) };
             let name = std::str::from_utf8(profile.name_of(*name)).unwrap_or_default();
             let place = |file| StartPlace { file: profile.name_of(file), line: start.line, column: start.column };
             (name, start.file.map(place))
         });
-        places_of_namesakes(functions)
+        namesake_locations(functions)
     }
 
     /// The values of a frame part, for those keys that depend on the frame.
@@ -241,8 +241,8 @@ fn frame_value(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed:
     let profile = spelled.profile;
     match key {
         Key::Module => frame.module.map_or(Value::None, |module| Value::Text(spelled.text(module))),
-        Key::Kind => Value::Text(kind(Category::of(frame)).into()),
-        Key::Tier => Value::Text(Category::of(frame).name().into()),
+        Key::Kind => Value::Text(kind(Category::from_frame(frame)).into()),
+        Key::Tier => Value::Text(Category::from_frame(frame).name().into()),
         Key::Line => {
             let place = profile.place_of(frame);
             place.map_or(Value::None, |(file, at)| Value::Text(line(text_of(profile.name_of(file)), at).into()))
@@ -270,7 +270,7 @@ fn text_of(name: &[u8]) -> Cow<'_, str> {
 
 /// The name of a kind of code, without the tier.
 pub fn kind(category: Category) -> &'static str {
-    category.of_any_tier().name()
+    category.without_tier().name()
 }
 
 /// A source location as `file:line`, or only the file if the line is 0 (unknown).

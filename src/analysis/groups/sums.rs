@@ -57,7 +57,7 @@ impl Group {
         let frame = profile.frame_of(function);
         let [own, total] = [own, total].map(|weight| Sum { weight, count: weight.unsigned_abs() });
         let mut categories = CategoryShares::default();
-        categories.add(Category::of(frame), own.weight.unsigned_abs());
+        categories.add(Category::from_frame(frame), own.weight.unsigned_abs());
         let place = profile.definition_of(frame);
         Self { track: 0, frame: Some(grouping.of_frames()[function.index()]), own, total, categories, place }
     }
@@ -204,7 +204,7 @@ impl GatheredGroup {
         self.open += 1;
         self.own += own;
         let frame = profile.frame_of(frame);
-        self.categories.add(Category::of(frame), own.weight.unsigned_abs());
+        self.categories.add(Category::from_frame(frame), own.weight.unsigned_abs());
         if let Some(place) = profile.definition_of(frame) {
             self.lines.add(place, own);
         }

@@ -43,8 +43,8 @@ impl Edges {
         self.begins.peek().filter(|(begin, ..)| *begin >= time).map(|&(begin, _, place)| (begin, place))
     }
 
-    /// Visits the start that [`Edges::begin_from`] returned. Returns the length of the interval between it and the next
-    /// later edge, and the track and lane to charge. `None` if the length is 0.
+    /// Visits the start that [`Edges::begin_from`] returned. Returns the time from it to the edge visited before (the
+    /// next later one), and the track and lane to charge it to. `None` if that time is 0.
     #[inline]
     pub(super) fn pass_begin(&mut self) -> Option<(u64, Place)> {
         let (begin, _, place) = self.begins.pop()?;
@@ -58,8 +58,8 @@ impl Edges {
         self.begins.push((start, self.opened, place));
     }
 
-    /// Visits an edge: a start, or the end of a call that is opened afterwards. Returns the length of the interval
-    /// between it and the next later edge, and the track and lane to charge. `None` if the length is 0.
+    /// Visits an edge: a start, or the end of a call that is opened afterwards. Returns the time from it to the edge
+    /// visited before (the next later one), and the track and lane to charge it to. `None` if that time is 0.
     #[inline]
     pub(super) fn pass(&mut self, time: u64, place: Place) -> Option<(u64, Place)> {
         let (later, later_place) = self.last.unwrap_or((time, place));

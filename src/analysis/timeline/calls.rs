@@ -27,12 +27,12 @@ pub struct CallSums {
     edges: Option<Edges>,
     tree: SpanTree,
     /// The intervals in which calls themselves ran; `None` if they weren't asked for or if there are too many.
-    stretches: Option<Stretches>,
+    self_times: Option<SelfTimes>,
 }
 
 /// A list of intervals in which calls themselves ran rather than their callees, up to a maximum length.
 #[derive(Debug)]
-struct Stretches {
+struct SelfTimes {
     most: usize,
     list: Vec<SelfTime>,
 }
@@ -63,7 +63,7 @@ struct OpenSpan {
     counts: bool,
     start: u64,
     /// Calls are processed backwards in time; self time has been recorded from here to the end of the call.
-    told: u64,
+    recorded_from: u64,
 }
 
 /// All call paths. The top level has the tracks (by number), the levels below have functions.
@@ -81,12 +81,12 @@ struct PathSum {
     calls: u64,
 }
 
-impl Stretches {
+impl SelfTimes {
     #[inline]
-    fn push(kept: &mut Option<Self>, stretch: SelfTime) {
+    fn push(kept: &mut Option<Self>, interval: SelfTime) {
         let Some(Self { most, list }) = kept else { return };
-        if stretch.start < stretch.end || stretch.calls > 0 {
-            list.push(stretch);
+        if interval.start < interval.end || interval.calls > 0 {
+            list.push(interval);
         }
         if list.len() > *most {
             *kept = None;
@@ -111,9 +111,9 @@ impl SpanTree {
     }
 
     #[inline]
-    fn close(&mut self, open: OpenSpan, sampling: Sampling, carry: &mut Carry, stretches: &mut Option<Stretches>) {
+    fn close(&mut self, open: OpenSpan, sampling: Sampling, carry: &mut Carry, self_times: &mut Option<SelfTimes>) {
         let calls = u64::from(open.counts);
-        Stretches::push(stretches, SelfTime { node: open.node, start: open.start, end: open.told, calls });
+        SelfTimes::push(self_times, SelfTime { node: open.node, start: open.start, end: open.recorded_from, calls });
         if !open.counts {
             // This call was merged into its caller or into `[shorter]`. It doesn't count as a call, so it isn't sampled
             // either.
@@ -135,9 +135,9 @@ impl CallSums {
         };
         // Intervals aren't available if calls are sampled, because a kept call stands for others. Nor for active time,
         // in which a call consists of too many pieces.
-        let has_places = options.clock == Clock::Wall && options.sampling == Sampling::All;
-        let stretches = options.timed.filter(|_| has_places).map(|most| Stretches { most, list: Vec::new() });
-        Self { options, tracks: Vec::new(), edges, tree: SpanTree::default(), stretches }
+        let can_list = options.clock == Clock::Wall && options.sampling == Sampling::All;
+        let self_times = options.timed.filter(|_| can_list).map(|most| SelfTimes { most, list: Vec::new() });
+        Self { options, tracks: Vec::new(), edges, tree: SpanTree::default(), self_times }
     }
 
     /// Adds a track and returns its number. Tracks are numbered from 0.
@@ -160,9 +160,9 @@ impl CallSums {
         if self.edges.is_some() {
             self.pass_begins(track, span);
         }
-        let Self { options, tracks, edges, tree, stretches, .. } = self;
+        let Self { options, tracks, edges, tree, self_times, .. } = self;
         let OneTrack { lanes, root, carry } = &mut tracks[track];
-        let lane = lanes.place(span, |over| tree.close(over, options.sampling, carry, stretches));
+        let lane = lanes.place(span, |over| tree.close(over, options.sampling, carry, self_times));
         let duration = span.duration();
         let root = *root;
         let short = duration < options.min_duration;
@@ -179,28 +179,29 @@ impl CallSums {
                     caller.own = caller.own.saturating_sub(duration);
                     // A short call counts as its caller's time and doesn't interrupt the caller.
                     if !short {
-                        let stretch = SelfTime { node: caller.node, start: span.end, end: caller.told, calls: 0 };
-                        Stretches::push(stretches, stretch);
-                        caller.told = span.start;
+                        let interval =
+                            SelfTime { node: caller.node, start: span.end, end: caller.recorded_from, calls: 0 };
+                        SelfTimes::push(self_times, interval);
+                        caller.recorded_from = span.start;
                     }
                 }
                 duration
             }
             Some(edges) => {
-                let stretch = edges.pass(span.end, (track, lane));
-                charge(tracks, stretch);
+                let interval = edges.pass(span.end, (track, lane));
+                charge(tracks, interval);
                 edges.open(span.start, (track, lane));
                 0
             }
         };
-        let told = if is_folded { span.start } else { span.end };
-        let open = OpenSpan { node, own, counts: !short, start: span.start, told };
+        let recorded_from = if is_folded { span.start } else { span.end };
+        let open = OpenSpan { node, own, counts: !short, start: span.start, recorded_from };
         tracks[track].lanes.open(lane, span, open);
     }
 
     /// For active time: visits all starts that are later than the end of `next`, and closes their calls.
     fn pass_begins(&mut self, track: usize, next: Span) {
-        let Self { options, tracks, edges, tree, stretches, .. } = self;
+        let Self { options, tracks, edges, tree, self_times, .. } = self;
         let Some(edges) = edges else { return };
         while let Some((begin, (at, lane))) = edges.begin_from(next.end) {
             // A call with length zero at the start of its caller: the caller must stay open.
@@ -208,11 +209,11 @@ impl CallSums {
             if caller {
                 break;
             }
-            let stretch = edges.pass_begin();
-            charge(tracks, stretch);
+            let interval = edges.pass_begin();
+            charge(tracks, interval);
             let OneTrack { lanes, carry, .. } = &mut tracks[at];
             if let Some(over) = lanes.close(lane) {
-                tree.close(over, options.sampling, carry, stretches);
+                tree.close(over, options.sampling, carry, self_times);
             }
         }
     }
@@ -224,7 +225,7 @@ impl CallSums {
 
     fn close_all(&mut self) {
         for OneTrack { lanes, carry, .. } in &mut self.tracks {
-            lanes.finish(|over| self.tree.close(over, self.options.sampling, carry, &mut self.stretches));
+            lanes.finish(|over| self.tree.close(over, self.options.sampling, carry, &mut self.self_times));
         }
     }
 
@@ -240,8 +241,8 @@ impl CallSums {
                 self.tree.add(node, weight, calls);
             }
         }
-        let stretches = self.stretches.map(|Stretches { list, .. }| list);
-        let mut profile = self.tree.into_profile(tracks, labels, series, unit, stretches);
+        let self_times = self.self_times.map(|SelfTimes { list, .. }| list);
+        let mut profile = self.tree.into_profile(tracks, labels, series, unit, self_times);
         if self.options.sampling == Sampling::All {
             profile.series.iter_mut().for_each(|series| series.counting = Counting::Exact);
         }
@@ -249,8 +250,8 @@ impl CallSums {
     }
 }
 
-fn charge(tracks: &mut [OneTrack], stretch: Option<(u64, super::active::Place)>) {
-    let Some((time, (track, lane))) = stretch else { return };
+fn charge(tracks: &mut [OneTrack], interval: Option<(u64, super::active::Place)>) {
+    let Some((time, (track, lane))) = interval else { return };
     if let Some((_, open)) = tracks[track].lanes.top(lane) {
         open.own += time;
     }
@@ -263,7 +264,7 @@ impl SpanTree {
         labels: &TextList,
         series: &str,
         unit: Unit,
-        stretches: Option<Vec<SelfTime>>,
+        self_times: Option<Vec<SelfTime>>,
     ) -> Profile {
         let mut profile = Profile::new();
         let mut frames = FxHashMap::default();
@@ -282,13 +283,13 @@ impl SpanTree {
             });
             let stack = profile.stack(parent, frame);
             stacks.push((Some(stack), track));
-            if stretches.is_none() && (weight > 0 || calls > 0) {
+            if self_times.is_none() && (weight > 0 || calls > 0) {
                 let (track, stack) = (profile.track(track_of(track)), Some(stack));
                 profile.push(series, Row { track, stack, weight, count: calls, time: None });
             }
         }
-        profile.rows_last = stretches.is_some();
-        for SelfTime { node, start, end, calls } in stretches.into_iter().flatten() {
+        profile.rows_last = self_times.is_some();
+        for SelfTime { node, start, end, calls } in self_times.into_iter().flatten() {
             let (stack, track) = stacks[node as usize];
             let track = profile.track(track_of(track));
             profile.push(series, Row { track, stack, weight: end - start, count: calls, time: Some(Nanos(start)) });

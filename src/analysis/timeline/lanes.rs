@@ -85,11 +85,11 @@ impl Innermost {
         let leaves = self.begins.split_off(self.lanes);
         let lanes = 2 * self.lanes;
         *self = Self { lanes, begins: vec![NO_BEGIN; 2 * lanes] };
-        leaves
-            .into_iter()
-            .enumerate()
-            .filter(|(_, begin)| *begin != NO_BEGIN)
-            .for_each(|(lane, (begin, _))| self.set(lane, Some(begin)));
+        for (lane, begin) in leaves.into_iter().enumerate() {
+            if begin != NO_BEGIN {
+                self.set(lane, Some(begin.0));
+            }
+        }
     }
 
     /// The first lane, starting at `lane`, whose innermost interval may contain `span` or may start after its end.

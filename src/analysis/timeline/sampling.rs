@@ -22,8 +22,8 @@ pub(super) struct Carry {
 }
 
 impl Sampling {
-    /// Takes a finished call. If the call is kept, returns the weight and number of calls to add to its node; otherwise
-    /// `None`.
+    /// Takes a finished call of this weight. If the call is kept, returns the weight and the number of calls to add to
+    /// its node. `None` if it is dropped.
     #[inline]
     pub(super) fn take(self, carry: &mut Carry, node: u32, weight: u64) -> Option<(u64, u64)> {
         carry.weight += weight;

@@ -253,10 +253,11 @@ impl Timeline {
     /// the name to show for a span.
     pub fn stacks(&self, options: CallOptions, only: &[NameNo], label: impl Fn(&Slice) -> NameNo) -> Stacked {
         let spans = self.spans_by_end(|slice| only.is_empty() || only.contains(&slice.name));
-        let frames: Vec<NameNo> = match self.is_miri {
-            true => MIRI_FRAMES.iter().filter_map(|name| self.names.find(name.as_bytes())).collect(),
-            false => Vec::new(),
-        };
+        // The names of interpreted calls.
+        let mut frames: Vec<NameNo> = Vec::new();
+        if self.is_miri {
+            frames.extend(MIRI_FRAMES.iter().filter_map(|name| self.names.find(name.as_bytes())));
+        }
         let is_frame = |slice: &Slice| slice.kind == SliceKind::Async && frames.contains(&slice.name);
         let is_mixed_up = self.find_mixed_up(&spans, is_frame);
         let rows = self.async_rows(&spans, is_frame);

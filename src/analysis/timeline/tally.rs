@@ -53,8 +53,11 @@ impl Tally {
             return None;
         }
         let n = count as f64;
-        let exact = count.checked_mul(self.squares).zip(self.sum.checked_mul(self.sum)).map(|(a, b)| (a - b) as f64);
-        let scaled = exact.unwrap_or_else(|| n * self.squares as f64 - (self.sum as f64).powi(2));
+        // n² times the variance, exact unless the integers overflow.
+        let scaled = match (count.checked_mul(self.squares), self.sum.checked_mul(self.sum)) {
+            (Some(squares), Some(square_of_sum)) => (squares - square_of_sum) as f64,
+            _ => n * self.squares as f64 - (self.sum as f64).powi(2),
+        };
         Some((scaled.max(0.0).sqrt() / n) as i64)
     }
 }

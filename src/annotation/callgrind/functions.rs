@@ -90,11 +90,14 @@ impl CallgrindCosts<'_> {
         let stated = &self.costs.stated[calls.callee];
         let costed = &self.costs.functions[stated.function];
         let is_jit = self.objects.number(&costed.object).is_none();
-        let jit = stated.entry.filter(|_| is_jit).and_then(|entry| self.find_jit(entry));
+        let jit_function = match stated.entry {
+            Some(entry) if is_jit => self.find_jit(entry),
+            _ => None,
+        };
         let callee = Callee {
-            name: jit.map_or_else(|| stated.name.clone(), |found| found.function.name),
+            name: jit_function.map_or_else(|| stated.name.clone(), |found| found.function.name),
             file: self.source_file(stated),
-            module: (!is_jit).then(|| costed.object.clone()),
+            module: if is_jit { None } else { Some(costed.object.clone()) },
         };
         Calls { callee, count: calls.count, costs: exact_costs(&calls.costs) }
     }
@@ -163,7 +166,7 @@ impl CallgrindCosts<'_> {
         Function {
             name: if name.is_empty() { UNKNOWN } else { name }.to_vec(),
             module: module.map(<[u8]>::to_vec),
-            category: Category::of(&Frame::new(NameId(0), kind)),
+            category: Category::from_frame(&Frame::new(NameId(0), kind)),
             code,
             costs: Costs::default(),
             costs_at: BTreeMap::new(),

@@ -61,7 +61,7 @@ impl Sheet<'_> {
         if count > 0 {
             let calls = counted(count as u64, "inlined call");
             self.plain(format!(
-                "   contains {calls} (at bytecodes of their callers; their addresses were not recorded):"
+                "   contains {calls} (listed by bytecode offset, because their addresses were not recorded):"
             ))?;
         }
         for call in version.expansion().take(EXPANDED) {
@@ -118,9 +118,10 @@ impl Sheet<'_> {
         }
         let shown = self.annotation.listings.len();
         self.plain(format!(
-            "{} functions in {} code ranges have self {}; {} listed below",
-            grouped(self.annotation.all_names as u64),
-            grouped(self.annotation.all_codes as u64),
+            "{} in {} {} self {}; {} listed below",
+            counted(self.annotation.all_names as u64, "function"),
+            counted(self.annotation.all_codes as u64, "code range"),
+            if self.annotation.all_names == 1 { "has" } else { "have" },
             self.annotation.words().any,
             grouped(shown as u64)
         ))?;

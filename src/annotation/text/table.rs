@@ -4,7 +4,6 @@ use super::super::listing::{self, Code, Instruction, Listing, SourceFile, Target
 use super::arrows::{Drawing, Jump, draw};
 use super::row::{Paint, Row};
 use super::sheet::{Sheet, base_name};
-use crate::analysis::quantity::counted;
 use crate::error::Result;
 use crate::model::printable::printable;
 use crate::resolve::disasm::TargetKind;
@@ -20,8 +19,8 @@ pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     let shown = shown(rows, text.options.context);
     let Drawing { rows: arrows, left_out } = draw(shown.len(), &jumps(listing, &shown));
     if left_out > 0 {
-        let jumps = counted(left_out, "jump");
-        text.row(Row::default().with(format!("   {jumps} not drawn, because too many overlap"), Paint::Dim))?;
+        let message = format!("   jumps not drawn, because they overlap too many others: {left_out}");
+        text.row(Row::default().with(message, Paint::Dim))?;
     }
     let instructions: Vec<String> = shown.iter().map(|&index| instruction_text(&rows[index])).collect();
     let column = instructions.iter().map(|text| text.chars().count()).max().unwrap_or(0).min(SOURCE_COLUMN);

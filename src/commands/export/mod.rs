@@ -44,7 +44,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     if let Some(start) = writer.stream {
         let load_options = rows::load_options(&load_options, options);
         rows::refuse_data_set(options)?;
-        return rows::run(first, start, (options, &load_options), &run, job);
+        return rows::run(first, start, options, &load_options, &run, job);
     }
     rows::refuse_options(options)?;
     let mut outcome = Outcome::default();

@@ -44,7 +44,7 @@ pub struct TableOptions {
 
 impl ExportOptions {
     /// The values of columns that are the same in all rows of an input. `hash` is the hash of the input's bytes.
-    pub(super) fn given(&self, hash: Option<String>) -> RowOrigin {
+    pub(super) fn row_origin(&self, hash: Option<String>) -> RowOrigin {
         let TableOptions { host, day, .. } = &self.table;
         let bucket = self.write.bucket.and_then(|bucket| i64::try_from(bucket).ok());
         let (input, host) = (hash.map(Into::into), host.as_deref().map(Box::from));

@@ -1,5 +1,5 @@
-//! Writes the files of one input in a partitioned data set. There is one file per recording in the input. What the
-//! recording states about itself (host and day) decides in which directory its file is.
+//! Writes the files of one input into a partitioned data set: one file per recording in the input. The host and day
+//! that the recording states decide in which directory its file goes.
 
 use super::options::ExportOptions;
 use crate::contract::format::{StartRowsFn, WriteOptions};
@@ -27,12 +27,12 @@ pub(super) struct PartedFile<'a> {
     start: StartRowsFn,
     write: WriteOptions,
     run: &'a Run,
-    under_way: Option<UnderWay>,
+    under_way: Option<OpenFile>,
     has_failed: bool,
 }
 
 #[derive(Debug)]
-struct UnderWay {
+struct OpenFile {
     output: Rc<RefCell<Output>>,
     writer: Box<dyn RowWriter>,
 }
@@ -61,22 +61,22 @@ impl<'a> PartedFile<'a> {
         self.has_failed
     }
 
-    /// Remembers that `done` is an error, if it is one, and returns it unchanged.
+    /// If `done` is an error, remembers that writing has failed. Returns `done` unchanged.
     fn note_failure<T>(&mut self, done: Result<T>) -> Result<T> {
         self.has_failed |= done.is_err();
         done
     }
 
-    fn open(&self, recording: &Recording) -> Result<UnderWay> {
+    fn open(&self, recording: &Recording) -> Result<OpenFile> {
         let path = self.root.join(SAMPLES).join(partition(recording)).join(format!("{}.parquet", stem(recording)));
         OutDirectory::make(path.parent().unwrap_or(self.root))?;
         let output = Rc::new(RefCell::new(Output::create(&OutPath::Path(path), self.run)?));
         let writer = (self.start)(&self.write, Box::new(SharedOutput(output.clone())))?;
-        Ok(UnderWay { output, writer })
+        Ok(OpenFile { output, writer })
     }
 }
 
-impl UnderWay {
+impl OpenFile {
     /// Completes the file and gives it its final name.
     fn close(mut self) -> Result<()> {
         self.writer.finish()?;

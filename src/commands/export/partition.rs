@@ -34,7 +34,7 @@ pub(super) fn run(
     let root = root(options)?;
     let existing = existing_stems(&root.join(SAMPLES))?;
     let Expanded { inputs, unread } = expand(&options.inputs)?;
-    let mut building = Building {
+    let mut writer = DataSetWriter {
         root,
         start,
         options,
@@ -47,12 +47,12 @@ pub(super) fn run(
         counts: Counts::default(),
     };
     if job.strict {
-        building.check(&inputs, job)?;
+        writer.check(&inputs, job)?;
     }
     for path in &inputs {
-        building.add(path, job)?;
+        writer.add(path, job)?;
     }
-    building.finish(&inputs, job)
+    writer.finish(&inputs, job)
 }
 
 /// The directory of the data set. Fails if the output exists and isn't a directory.
@@ -67,9 +67,9 @@ fn root(options: &ExportOptions) -> Result<&Path> {
 /// The names of all files that the data set already has, without extension.
 fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
     let mut stems = FxHashSet::default();
-    for host in inside(samples)? {
-        for day in inside(&host)? {
-            for file in inside(&day)? {
+    for host in list_directory(samples)? {
+        for day in list_directory(&host)? {
+            for file in list_directory(&day)? {
                 if file.extension() != Some(OsStr::new("parquet")) {
                     continue;
                 }
@@ -88,8 +88,8 @@ fn existing_stems(samples: &Path) -> Result<FxHashSet<String>> {
     Ok(stems)
 }
 
-/// The paths of a directory's entries. Empty if it isn't a directory.
-fn inside(directory: &Path) -> Result<Vec<PathBuf>> {
+/// The paths of all entries of a directory. Empty if it isn't a directory.
+fn list_directory(directory: &Path) -> Result<Vec<PathBuf>> {
     if !io::is_directory(directory) {
         return Ok(Vec::new());
     }
@@ -97,8 +97,8 @@ fn inside(directory: &Path) -> Result<Vec<PathBuf>> {
     Ok(names.into_iter().map(|name| directory.join(name)).collect())
 }
 
-/// The state while a data set is written.
-struct Building<'a> {
+/// Writes the files of a data set, and counts what was written and what was not.
+struct DataSetWriter<'a> {
     root: &'a Path,
     start: StartRowsFn,
     options: &'a ExportOptions,
@@ -122,21 +122,21 @@ struct Counts {
     unread: u64,
 }
 
-/// Why an input was not written.
-enum Stop {
+/// Why an input was not written, and whether the job can go on.
+enum WriteFailure {
     /// The input can't be read. The job goes on with the other inputs.
     Input(Error),
     /// The output failed or the request is impossible. The whole job ends.
     Job(Error),
 }
 
-impl Building<'_> {
+impl DataSetWriter<'_> {
     /// Adds an input to the data set. An input that can't be read is skipped and reported.
     fn add(&mut self, path: &InPath, job: &Job) -> Result<()> {
         match self.write(path, job) {
             Ok(()) => Ok(()),
-            Err(Stop::Job(error)) => Err(error.in_file(&shown(path))),
-            Err(Stop::Input(error)) => {
+            Err(WriteFailure::Job(error)) => Err(error.in_file(&shown(path))),
+            Err(WriteFailure::Input(error)) => {
                 self.outcome.failed.push(error.in_file(&shown(path)));
                 self.counts.unread += 1;
                 Ok(())
@@ -145,11 +145,11 @@ impl Building<'_> {
     }
 
     /// Writes an input to its file, unless the data set already has it.
-    fn write(&mut self, path: &InPath, job: &Job) -> Result<(), Stop> {
-        let opened = Opened::open(path, job).map_err(Stop::Input)?;
-        let hash = input_hash(&opened, path).map_err(Stop::Input)?;
+    fn write(&mut self, path: &InPath, job: &Job) -> Result<(), WriteFailure> {
+        let opened = Opened::open(path, job).map_err(WriteFailure::Input)?;
+        let hash = input_hash(&opened, path).map_err(WriteFailure::Input)?;
         let Some(hash) = hash else {
-            return Err(Stop::Job(Error::usage("has no file name; --partition only reads files")));
+            return Err(WriteFailure::Job(Error::usage("has no file name; --partition only reads files")));
         };
         let stem = self.stem(&hash);
         if self.written.contains(&stem) {
@@ -162,11 +162,11 @@ impl Building<'_> {
             self.counts.existing += 1;
             return Ok(());
         }
-        let given = self.options.given(Some(hash));
+        let given = self.options.row_origin(Some(hash));
         let mut parted = PartedFile::new(self.root, self.start, self.options, self.run);
         let input = RowInput { opened, path, given };
         let pushed = self.read.push(input, self.load, &mut parted, job, &mut self.outcome);
-        pushed.map_err(if parted.has_failed() { Stop::Job } else { Stop::Input })?;
+        pushed.map_err(if parted.has_failed() { WriteFailure::Job } else { WriteFailure::Input })?;
         self.written.insert(stem);
         self.counts.written += 1;
         Ok(())

@@ -13,7 +13,8 @@ use crate::pipeline::{Job, Outcome};
 pub(super) fn run(
     mut first: Option<Opened>,
     start: StartRowsFn,
-    (options, load): (&ExportOptions, &LoadOptions),
+    options: &ExportOptions,
+    load: &LoadOptions,
     run: &Run,
     job: &Job,
 ) -> Result<Outcome> {
@@ -24,7 +25,7 @@ pub(super) fn run(
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let opened = opened.map_err(|error| error.in_file(&shown(path)))?;
-        let given = options.given(input_hash(&opened, path)?);
+        let given = options.row_origin(input_hash(&opened, path)?);
         read.push(RowInput { opened, path, given }, load, &mut *writer, job, &mut outcome)?;
     }
     read.finish(&options.inputs, load, job, &mut outcome)?;

@@ -65,7 +65,7 @@ fn read_input(
 #[derive(Debug)]
 struct SpanFilter<'o> {
     options: &'o ReadOptions,
-    choice: Choice<'o>,
+    selection: SpanSelection<'o>,
     threads: SyntheticThreads,
     writer: &'o mut dyn SpanWriter,
     /// The time 0 of the first input, in nanoseconds since 1970. All inputs count from this time, because times since
@@ -105,7 +105,7 @@ impl<'o> SpanFilter<'o> {
         let load = &options.load;
         Self {
             options: &load.read,
-            choice: Choice::new(&load.read, &load.filter, (0, 0)),
+            selection: SpanSelection::new(&load.read, &load.filter, 0, 0),
             threads: SyntheticThreads::default(),
             writer,
             epoch,
@@ -147,9 +147,8 @@ impl<'o> SpanFilter<'o> {
         Some(Warning::new(format!("no spans match the filters; the input has {read}, from {first} s to {last} s")))
     }
 
-    /// The number of the synthetic thread for a span that the input puts on a track with an ID of its own
-    /// ([`SpanRecord::id`]) instead of a thread. Before the thread's first span, this writes the thread's name,
-    /// provided that the process has a number.
+    /// The number of the synthetic thread for a span that is not on a thread's track but on a track with an ID
+    /// ([`SpanRecord::id`]). Also writes the name of the thread before its first span, if its process has a number.
     fn synthetic_thread(&mut self, head: &SpanHead<'_>, pid: &NumberOrName<'_>) -> Result<i64> {
         let SyntheticThread { tid, is_new } = self.threads.place(head);
         if let (true, NumberOrName::Number(pid)) = (is_new, pid) {
@@ -162,7 +161,7 @@ impl<'o> SpanFilter<'o> {
 impl SpanSink for SpanFilter<'_> {
     fn file(&mut self, file: &SpanFile<'_>) -> Result<()> {
         self.bounds = (file.first, file.last);
-        self.choice = Choice::new(self.options, self.choice.filter, self.bounds);
+        self.selection = SpanSelection::new(self.options, self.selection.filter, file.first, file.last);
         self.threads = SyntheticThreads::new(file.threads);
         if let Some(start) = file.since_1970 {
             self.offset = start.wrapping_sub(*self.epoch.get_or_insert(start)).cast_signed();
@@ -175,7 +174,7 @@ impl SpanSink for SpanFilter<'_> {
 
     fn wants(&mut self, head: &SpanHead<'_>) -> bool {
         self.read.add(head);
-        self.choice.keeps(head)
+        self.selection.keeps(head)
     }
 
     fn span(&mut self, head: &SpanHead<'_>, record: &SpanRecord<'_>) -> Result<()> {
@@ -195,7 +194,7 @@ impl SpanSink for SpanFilter<'_> {
     fn other(&mut self, event: &OtherEvent<'_>) -> Result<()> {
         let keep = match event.kind {
             OtherKind::Metadata => true,
-            OtherKind::Counter => event.time.is_some_and(|time| self.choice.overlaps_times(time, time)),
+            OtherKind::Counter => event.time.is_some_and(|time| self.selection.overlaps_times(time, time)),
             OtherKind::Unknown => false,
         };
         if keep {
@@ -208,7 +207,7 @@ impl SpanSink for SpanFilter<'_> {
 
 /// Decides which spans are kept. A span must pass every filter.
 #[derive(Debug)]
-struct Choice<'o> {
+struct SpanSelection<'o> {
     options: &'o ReadOptions,
     filter: &'o Filter,
     /// The filter by thread. Its time ranges aren't used.
@@ -219,10 +218,10 @@ struct Choice<'o> {
     seen: FxHashMap<(u32, u32), (u64, i64)>,
 }
 
-impl<'o> Choice<'o> {
+impl<'o> SpanSelection<'o> {
     /// `first` and `last` are the start and end of the input in nanoseconds. Relative times of the filter refer to
     /// them.
-    fn new(options: &'o ReadOptions, filter: &'o Filter, (first, last): (i64, i64)) -> Self {
+    fn new(options: &'o ReadOptions, filter: &'o Filter, first: i64, last: i64) -> Self {
         // Command line times can't be negative, so earlier times count as 0.
         let nanos = |time: i64| Nanos(u64::try_from(time).unwrap_or(0));
         let times = filter.time.iter().map(|range| range.times(nanos(first), nanos(last))).collect();

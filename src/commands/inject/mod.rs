@@ -92,7 +92,7 @@ fn run_recording(
     let coverage = Coverage::find(&survey, &code, context);
     let samples = SampleChanges::find(&survey, &code, context)?;
     let (selection, ids) = CodeSelection::new(code.map, coverage.uses, &survey, options)?;
-    let images = JitImages::write(&selection, (code.machine, code.mode), &survey, context)?;
+    let images = JitImages::write(&selection, code.machine, code.mode, &survey, context)?;
     let planned = PlannedEdits::new(&survey, &images, samples, &ids, context)?;
     let summary = Summary {
         survey: &survey,

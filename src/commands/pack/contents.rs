@@ -1,7 +1,7 @@
 //! Collects the files of an archive.
 
-use super::asked_for::Other;
-use super::options::{AskedFor, PackOptions};
+use super::optional_parts::RequestedFile;
+use super::options::{OptionalPart, PackOptions};
 use super::privacy::Privacy;
 use super::programs::Program;
 use super::symbols_only::pieces;
@@ -77,7 +77,7 @@ impl<'a> Contents<'a> {
             let role = match kind {
                 Kind::JitDump => Role::Jitdump,
                 Kind::PerfMap => Role::PerfMap,
-                Kind::Log(id) if id.log().process.is_some() && !options.asked_for.contains(&AskedFor::Cores) => {
+                Kind::Log(id) if id.log().process.is_some() && !options.requested.contains(&OptionalPart::Cores) => {
                     let message = "not packed: it is a core dump, which contains all memory of its process (pack it with --with \
                          cores)";
                     warnings.push(Warning::new(message).in_file(path, None));
@@ -109,8 +109,8 @@ impl<'a> Contents<'a> {
     }
 
     /// Adds the files that are packed only on request.
-    pub(super) fn add_others(&mut self, others: &'a [Other], warnings: &mut Warnings) {
-        for Other { role, path, from, bytes } in others {
+    pub(super) fn add_others(&mut self, others: &'a [RequestedFile], warnings: &mut Warnings) {
+        for RequestedFile { role, path, from, bytes } in others {
             match role {
                 Role::Kallsyms => self.add(Content::new("kcore_dir/kallsyms".to_owned(), *role, from, bytes, None)),
                 _ => match below_root(path) {

@@ -5,12 +5,12 @@
 //! |---|---|
 //! | `contents` | the files of the archive, each path once |
 //! | `programs` | the sampled ELF files and their debug information |
-//! | `asked_for` | parts that are packed only on request, because they reveal more than names |
+//! | `optional_parts` | parts that are packed only on request, because they reveal more than names |
 //! | `privacy` | files that only their owner may read, which are left out by default |
 //! | `symbols_only` | reduces an ELF file to its symbols and unwind data |
 
-mod asked_for;
 mod contents;
+mod optional_parts;
 mod options;
 mod privacy;
 mod programs;
@@ -29,7 +29,7 @@ use crate::pipeline::recording::{Examined, Memory, Resolution, Streams, Survey};
 use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::{Job, Outcome};
 use contents::Contents;
-pub use options::{AskedFor, PackOptions};
+pub use options::{OptionalPart, PackOptions};
 use privacy::Privacy;
 
 /// Packs the recording, or lists what would be packed.
@@ -47,7 +47,7 @@ fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> R
     if !matches!(input.format.read, Read::Addresses) {
         return Err(refused(input.format));
     }
-    let recording = &asked_for::options(options).for_input(&input).into_owned();
+    let recording = &optional_parts::options(options).for_input(&input).into_owned();
     let streams = Streams::open(&input, path, &job.pool, warnings)?;
     let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
     let memory = Memory::find(&survey, &recording.sources, warnings);
@@ -59,7 +59,7 @@ fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> R
     let written = {
         let mut privacy = Privacy::new(options);
         let programs = programs::find(examined, options.symbols_only, &mut privacy, warnings);
-        let others = asked_for::find(examined, &mut privacy, warnings);
+        let others = optional_parts::find(examined, &mut privacy, warnings);
         privacy.report(warnings);
         let mut contents = Contents::default();
         contents.add_recording(&input, path);

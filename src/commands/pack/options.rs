@@ -17,7 +17,7 @@ pub struct PackOptions {
     /// Pack ELF files without their code and data.
     pub symbols_only: bool,
     /// Parts that are packed only on request.
-    pub asked_for: Vec<AskedFor>,
+    pub requested: Vec<OptionalPart>,
     /// Files that are packed even if only their owner may read them.
     pub include: Vec<PathBuf>,
     /// List the contents instead of writing the archive.
@@ -26,7 +26,7 @@ pub struct PackOptions {
 
 /// A part of the archive that is packed only on request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum AskedFor {
+pub enum OptionalPart {
     /// The kernel's symbols with their addresses.
     Kallsyms,
     /// Scripts that have source maps, and the source maps.

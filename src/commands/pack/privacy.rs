@@ -2,7 +2,7 @@
 //! made to be shared. So a file that other users can't read, and that only the recording names, is left out unless the
 //! user permits it.
 
-use super::options::{AskedFor, PackOptions};
+use super::options::{OptionalPart, PackOptions};
 use crate::analysis::quantity::grouped;
 use crate::error::{Warning, Warnings};
 use crate::io;
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 /// What the user permits, and what was left out.
 #[derive(Debug)]
 pub(super) struct Privacy<'a> {
-    pub(super) asked_for: &'a [AskedFor],
+    pub(super) requested: &'a [OptionalPart],
     include: &'a [PathBuf],
     /// Files that were left out because they are private. Each file is listed once.
     private: Vec<PathBuf>,
@@ -28,7 +28,7 @@ const WHY: &str = "others may not read it, and only the recording refers to it";
 impl<'a> Privacy<'a> {
     pub(super) fn new(options: &'a PackOptions) -> Self {
         Self {
-            asked_for: &options.asked_for,
+            requested: &options.requested,
             include: &options.include,
             private: Vec::new(),
             known: FxHashSet::default(),
@@ -39,7 +39,7 @@ impl<'a> Privacy<'a> {
     /// Returns true if the file `here` may be packed. Otherwise remembers that it was left out.
     pub(super) fn permits(&mut self, here: &Path, is_everybodys: bool) -> bool {
         let is_permitted = is_everybodys
-            || self.asked_for.contains(&AskedFor::Private)
+            || self.requested.contains(&OptionalPart::Private)
             || self.include.iter().any(|named| is_same(named, here));
         if !is_permitted && self.known.insert(here.to_owned()) {
             self.private.push(here.to_owned());
@@ -54,7 +54,7 @@ impl<'a> Privacy<'a> {
         self.private.iter().map(|path| (path.as_path(), WHY)).chain(missing)
     }
 
-    /// A single warning for all private files that were left out.
+    /// Adds one warning about all private files that were left out.
     pub(super) fn report(&self, warnings: &mut Warnings) {
         if let Some(first) = self.private.first() {
             let others = self.private.len() as u64 - 1;

@@ -85,11 +85,11 @@ pub(super) fn find<'a>(
         if !privacy.permits(image.path(), image.is_everybodys()) {
             continue;
         }
-        add_debugging(dso, &image, search, symbols_only, (&mut programs, &mut *warnings));
+        add_debugging(dso, &image, search, symbols_only, &mut programs, warnings);
         let name = if dso.is_vdso() { "vdso" } else { "elf" };
         programs.push(Program { role: Role::Program, name, path: Some(dso.path.clone()), image });
     }
-    say_what_is_missing(missing, warnings);
+    warn_about_missing(missing, warnings);
     programs.retain(|program| privacy.permits(program.image.path(), program.image.is_everybodys()));
     programs
 }
@@ -144,20 +144,20 @@ fn add_debugging<'a>(
     image: &Image,
     search: &SearchOptions,
     symbols_only: bool,
-    (found, warnings): (&mut Vec<Program<'a>>, &mut Warnings),
+    found: &mut Vec<Program<'a>>,
+    warnings: &mut Warnings,
 ) {
     let is_complete = image.has_symtab() && (symbols_only || image.has_dwarf());
     let debugging = if is_complete { None } else { search.find_debugging(image, warnings) };
     let main = debugging.as_ref().unwrap_or(image);
-    let (shared, package) = match symbols_only {
-        true => (None, None),
-        false => (search.find_shared(main, warnings), search.find_package(&[image, main], warnings)),
-    };
-    if let Some(package) = package {
-        found.push(debug_program(package, Some([&dso.path[..], b".dwp"].concat())));
-    }
-    if let Some(shared) = shared {
-        found.push(debug_program(shared, None));
+    if !symbols_only {
+        let shared = search.find_shared(main, warnings);
+        if let Some(package) = search.find_package(&[image, main], warnings) {
+            found.push(debug_program(package, Some([&dso.path[..], b".dwp"].concat())));
+        }
+        if let Some(shared) = shared {
+            found.push(debug_program(shared, None));
+        }
     }
     if let Some(debugging) = debugging {
         let path = linked_path(dso, &debugging);
@@ -183,7 +183,7 @@ fn parent(path: &[u8]) -> &[u8] {
     memchr::memrchr(b'/', path).map_or(&b""[..], |slash| &path[..slash])
 }
 
-fn say_what_is_missing(missing: Vec<(&[u8], u64)>, warnings: &mut Warnings) {
+fn warn_about_missing(missing: Vec<(&[u8], u64)>, warnings: &mut Warnings) {
     for (path, frames) in missing {
         let message = format!(
             "{}: not packed, because the version that ran is missing ({} in it)",

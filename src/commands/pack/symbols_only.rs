@@ -13,11 +13,11 @@ use std::ops::Range;
 /// The reduced file as a list of pieces. A file that isn't ELF is kept completely.
 pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
     let kept = match object::FileKind::parse(bytes) {
-        Ok(object::FileKind::Elf32) => kept::<elf::FileHeader32<Endianness>>(bytes),
-        Ok(object::FileKind::Elf64) => kept::<elf::FileHeader64<Endianness>>(bytes),
+        Ok(object::FileKind::Elf32) => find_kept_parts::<elf::FileHeader32<Endianness>>(bytes),
+        Ok(object::FileKind::Elf64) => find_kept_parts::<elf::FileHeader64<Endianness>>(bytes),
         _ => None,
     };
-    let Some(Kept { ranges, table, headers }) = kept else { return vec![Piece::Bytes(bytes.into())] };
+    let Some(KeptParts { ranges, table, headers }) = kept else { return vec![Piece::Bytes(bytes.into())] };
     let (mut pieces, mut at, end) = (Vec::new(), 0, bytes.len()..bytes.len());
     for range in ranges.into_iter().chain(std::iter::once(end)) {
         let start = range.start.max(at);
@@ -36,7 +36,7 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
 }
 
 /// The parts of an ELF file that are kept.
-struct Kept {
+struct KeptParts {
     /// The kept byte ranges of the file, sorted by start. They may overlap.
     ranges: Vec<Range<usize>>,
     /// The byte range of the section table in the file.
@@ -46,7 +46,7 @@ struct Kept {
 }
 
 /// Finds the ranges to keep, and changes the section table. `None` if the file is damaged.
-fn kept<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Kept> {
+fn find_kept_parts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<KeptParts> {
     let header = Elf::parse(bytes).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, bytes).ok()?;
@@ -82,7 +82,7 @@ fn kept<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option<Kept> {
     }
     ranges.push(table.clone());
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
-    Some(Kept { ranges, table, headers })
+    Some(KeptParts { ranges, table, headers })
 }
 
 /// True if a section names functions, describes how to unwind their stacks, or is needed to read such sections.

@@ -1,9 +1,9 @@
-//! Copies the files that name the recorded code to the directory of the recording. Otherwise they get lost, because
-//! /tmp is emptied or because a later process with the same PID overwrites them.
+//! Copies the files that name the recorded code to the directory of the recording. Otherwise they would get lost: /tmp
+//! is emptied, or a later process with the same PID overwrites them.
 //!
-//! The files are found in the same way as by commands that read the recording. Those commands find the copies by name,
-//! next to the recording. A copy keeps the modification time, because it distinguishes files of this run from those of
-//! an earlier process.
+//! The files are found in the same way as by commands that read the recording, which then find the copies next to the
+//! recording by their names. A copy keeps its modification time, which tells apart files of this run from those of an
+//! earlier process.
 
 use super::options::RecordOptions;
 use crate::error::{Error, Result, Warnings};

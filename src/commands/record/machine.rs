@@ -13,7 +13,7 @@ pub(super) struct Machine {
     pub(super) notes: Vec<String>,
 }
 
-/// The name of the event that the CPU counts. If it doesn't work, `CPU_CLOCK` replaces it, a timer of the kernel.
+/// The event that the CPU counts. If it doesn't work here, `CPU_CLOCK` is used instead, a timer of the kernel.
 const CYCLES: &str = "cycles";
 const CPU_CLOCK: &str = "cpu-clock";
 

@@ -10,7 +10,7 @@ pub struct RecordOptions {
     pub runtime: Option<String>,
     /// The options for perf, as the user typed them.
     pub perf: Vec<Vec<u8>>,
-    /// The program to run, with its arguments. Empty if running processes are recorded alone.
+    /// The program to run, with its arguments. Empty if only processes that are already running are recorded.
     pub program: Vec<Vec<u8>>,
     /// Where perf writes the recording.
     pub output: PathBuf,

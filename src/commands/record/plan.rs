@@ -9,7 +9,7 @@ use crate::model::perf_command::PerfCommand;
 use crate::pipeline::running::RunningProcess;
 use crate::runtimes::record_command::RecordCommand;
 use crate::runtimes::{
-    self, CommandLine, Environment, RUNTIMES, RunFacts, Runtime, RuntimeSet, Stacks, Switch, Version, program_at,
+    self, CommandLine, Environment, RUNTIMES, RunFacts, Runtime, RuntimeSet, Stacks, Switch, Version, find_program,
 };
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
@@ -115,7 +115,7 @@ impl Plan {
             let stated = options.runtime.as_deref().map(find_runtime).transpose()?;
             let Some(runtime) = stated.or_else(|| running.runtimes().first()) else { continue };
             let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
-            let version = runtime.version_in(memory.iter().copied());
+            let version = runtime.find_version(memory.iter().copied());
             let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
             let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
             let wanted = given.map_or_else(|| runtime.stacks(facts), |switch| switch.stacks);
@@ -154,7 +154,8 @@ fn find_runtime(name: &str) -> Result<&'static Runtime> {
 /// The runtime that the command executes, recognized by the program's name, by the file that a link of this name leads
 /// to, or by the content of that file.
 fn executed_runtime(words: &[Vec<u8>]) -> Option<&'static Runtime> {
-    if let Some(by_name) = RUNTIMES.iter().find(|runtime| program_at(words, |name| runtime.is_program(name)).is_some())
+    if let Some(by_name) =
+        RUNTIMES.iter().find(|runtime| find_program(words, |name| runtime.is_program(name)).is_some())
     {
         return Some(by_name);
     }
@@ -169,7 +170,7 @@ fn embedded_runtime(path: &Path) -> Option<&'static Runtime> {
     RuntimeSet::from_elf(&object::File::parse(&bytes[..]).ok()?).first()
 }
 
-/// The note for a program that isn't a known runtime. We don't guess which runtime the program may start.
+/// The note for a program that isn't a known runtime. It doesn't guess which runtime the program may start.
 fn unknown_program(program: &[u8]) -> String {
     let program = String::from_utf8_lossy(program);
     let launcher = program.rsplit('/').next().unwrap_or_default();
@@ -189,7 +190,7 @@ fn version(runtime: &Runtime, words: &[Vec<u8>]) -> Option<Version> {
     if !is_needed || runtime.version_flag.is_empty() {
         return None;
     }
-    let program = program_at(words, |name| runtime.is_program(name))?;
+    let program = find_program(words, |name| runtime.is_program(name))?;
     Version::find(&started::run_for_output(&[&words[program], runtime.version_flag.as_bytes()]).ok()?)
 }
 
@@ -198,8 +199,8 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     let name = runtime.name;
     match (runtime.too_old(version), runtime.switches.first()) {
         (Some(too_old), _) => too_old,
-        (None, Some(switch)) => format!("{name} needs more than a flag: {}", switch.how(runtime.called, true)),
-        (None, None) => format!("{name} leaves this unnamed: {}", runtime.unnamed),
+        (None, Some(switch)) => format!("no flag makes {name} write names: {}", switch.how(runtime.called, true)),
+        (None, None) => format!("this code of {name} stays unnamed: {}", runtime.unnamed),
     }
 }
 

@@ -7,6 +7,7 @@ use super::list::{FUNCTION, cell};
 use super::scene::{Report, Scene, base_name};
 use crate::analysis::call_graph::{CallGraph, GraphFunction};
 use crate::analysis::groups::{Grouping, Value};
+use crate::analysis::quantity::counted;
 use crate::model::stacks::FrameId;
 use crate::pipeline::table::{Cell, Layout, Table};
 use rustc_hash::FxHashMap;
@@ -27,30 +28,33 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
     let mut cycles = cycles(graph);
     cycles.retain(|cycle| cycle.total.unsigned_abs() as f64 >= least);
     let is_text = scene.options.layout == Layout::Text;
-    let columns: &[&str] = match is_text {
-        true => &["total%", "self%", "functions", "module", "symbol"],
-        false => &["depth", "total%", "self%", "total", "self", "functions", "module", "symbol", "source"],
+    let columns: &[&str] = if is_text {
+        &["total%", "self%", "functions", "module", "symbol"]
+    } else {
+        &["depth", "total%", "self%", "total", "self", "functions", "module", "symbol", "source"]
     };
     let mut table = Table::new(columns);
-    let costs = |depth: u64, total: i64, own: i64| {
-        let shares = [total, own].map(|cost| scene.share(cost));
-        match is_text {
-            true => shares.to_vec(),
-            false => [vec![Cell::Count(depth)], shares.to_vec(), vec![Cell::Signed(total), Cell::Signed(own)]].concat(),
+    // The first cells of a row, up to the costs.
+    let cost_cells = |depth: u64, total: i64, own: i64| {
+        let shares = vec![scene.share(total), scene.share(own)];
+        if is_text {
+            return shares;
         }
+        [vec![Cell::Count(depth)], shares, vec![Cell::Signed(total), Cell::Signed(own)]].concat()
     };
     for (number, cycle) in (1..).zip(&cycles) {
-        let mut cells = costs(0, cycle.total, cycle.own);
+        let mut cells = cost_cells(0, cycle.total, cycle.own);
         cells.extend([Cell::Count(cycle.functions.len() as u64), Cell::text("")]);
         cells.push(Cell::text(format!("<cycle {number}>")));
         cells.extend((!is_text).then_some(Cell::None));
         table.rows.push(cells);
         for (at, function) in cycle.functions.iter().enumerate() {
             let names = grouping.frame_values(grouping.of_frames()[function.frame.index()]);
-            let [module, name] = [0, 1].map(|at| names.get(at).map_or("", Value::text));
-            let mut cells = costs(1, function.total, function.own);
+            let mut cells = cost_cells(1, function.total, function.own);
             cells.push(Cell::None);
             if is_text {
+                let module = names.first().map_or("", Value::text);
+                let name = names.get(1).map_or("", Value::text);
                 let lines = if at + 1 == cycle.functions.len() { "└ " } else { "├ " };
                 cells.extend([Cell::text(base_name(module)), Cell::branch(lines.to_owned(), name.to_owned())]);
             } else {
@@ -62,8 +66,8 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
     }
     let mut head = if is_text { scene.head() } else { Vec::new() };
     let title = match cycles.len() {
-        0 => "no recursive cycles of functions".to_owned(),
-        count => format!("{count} cycles of functions that call each other"),
+        0 => "no functions call each other in a cycle".to_owned(),
+        count => format!("{} of functions that call each other", counted(count as u64, "cycle")),
     };
     head.extend(is_text.then_some(title));
     Report::new(scene, head, table)
@@ -83,14 +87,17 @@ fn cycles(graph: &CallGraph) -> Vec<Cycle<'_>> {
     }
     cycles.values_mut().for_each(|cycle| cycle.total = cycle.own);
     for edge in graph.edges() {
-        let ends = [edge.caller, edge.callee].map(|frame| cycle_of.get(&frame));
-        if let Some(cycle) = ends[0].filter(|_| ends[0] != ends[1]).and_then(|number| cycles.get_mut(number)) {
+        let Some(caller_cycle) = cycle_of.get(&edge.caller) else { continue };
+        let leaves_cycle = cycle_of.get(&edge.callee) != Some(caller_cycle);
+        if leaves_cycle && let Some(cycle) = cycles.get_mut(caller_cycle) {
             cycle.total = cycle.total.saturating_add(edge.cost);
         }
     }
     let mut cycles: Vec<Cycle<'_>> = cycles.into_values().filter(|cycle| cycle.functions.len() > 1).collect();
-    let first = |cycle: &Cycle<'_>| cycle.functions.iter().map(|function| function.frame.index()).min();
-    cycles.sort_by_key(|cycle| (Reverse(cycle.total), first(cycle)));
+    cycles.sort_by_key(|cycle| {
+        let first_frame = cycle.functions.iter().map(|function| function.frame.index()).min();
+        (Reverse(cycle.total), first_frame)
+    });
     for cycle in &mut cycles {
         cycle.functions.sort_by_key(|function| (Reverse(function.total), function.frame.index()));
     }

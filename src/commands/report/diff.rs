@@ -8,7 +8,7 @@ use super::scene::{Report, Scene, base_name, series_of};
 use crate::analysis::call_graph::CallGraph;
 use crate::analysis::comparison::{Change, Comparison, Evidence};
 use crate::analysis::groups::{Group, Grouping, Sum, Value, groups};
-use crate::analysis::namesakes::{StartPlace, places_of_namesakes};
+use crate::analysis::namesakes::{StartPlace, namesake_locations};
 use crate::analysis::quantity::{counted, grouped, quantity, row_word};
 use crate::analysis::significance::THRESHOLD;
 use crate::error::Result;
@@ -94,8 +94,8 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     Ok(Report::new(scene, head, table))
 }
 
-/// A line above the table if the two profiles have different totals, because shares are then percentages of different
-/// amounts. `None` if the totals are the same.
+/// A line above the table that warns of different totals of the two profiles, because shares are then percentages of
+/// different amounts. `None` if the totals are the same.
 fn lengths(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
     let growth = comparison.growth().filter(|_| comparison.before.weight != comparison.after.weight)?;
     let shown = |sum: Sum| {
@@ -225,7 +225,7 @@ fn start_of(profile: &Profile, grouping: &Grouping, group: &Group) -> Option<Sta
 /// Appends the source location to function names that several functions share, as flame graphs do.
 fn tell_apart(changes: &mut [ChangedFunction]) {
     let functions = changes.iter().map(|change| (change.function.text(), change.start.as_ref().map(Start::place)));
-    for (change, place) in places_of_namesakes(functions).into_iter().enumerate() {
+    for (change, place) in namesake_locations(functions).into_iter().enumerate() {
         if let Some(place) = place {
             let function = &mut changes[change].function;
             *function = Value::Text(format!("{} ({place})", function.text()).into());

@@ -59,7 +59,7 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
     let table = match keys {
         Some(keys) => {
             let is_text = options.layout == Layout::Text;
-            let places = if is_text { grouping.places_of_namesakes(scene.profile) } else { Vec::new() };
+            let places = if is_text { grouping.namesake_locations(scene.profile) } else { Vec::new() };
             group_table(&groups, &grouping, keys, &places, scene)
         }
         None => function_table(&groups, &grouping, scene),
@@ -67,7 +67,7 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
     Ok(Report::new(scene, scene.head(), table))
 }
 
-/// The error if the filters match nothing. For each filter it lists some values that would match.
+/// The error if the filters match nothing. It lists some values that each filter could have matched.
 fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Group, Key) -> Option<&'t str>) -> Error {
     let Selection { symbol, symbols, modules, kinds, tiers, .. } = selection;
     let text = &text;
@@ -81,7 +81,7 @@ fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Gr
         alternatives.push(format!("modules in this input: {}", list_values(names(Key::Module))));
     }
     if !kinds.is_empty() {
-        let kinds = categories().map(|category| category.of_any_tier().name().to_owned());
+        let kinds = categories().map(|category| category.without_tier().name().to_owned());
         alternatives.push(format!("kinds of code in this input: {}", list_values(kinds)));
     }
     if !tiers.is_empty() {
@@ -92,7 +92,7 @@ fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Gr
     Error::new(format!("no rows match the filters; {}", alternatives.join("; ")))
 }
 
-/// The first few distinct values of which a filter could have selected one, or `none`.
+/// The first few distinct values, from which a filter can select, as text; `none` if there are none.
 pub(super) fn list_values(values: impl Iterator<Item = String>) -> String {
     /// Maximum number of values to list.
     const LISTED: usize = 5;

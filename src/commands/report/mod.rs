@@ -40,21 +40,21 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     let said = if job.quiet { 0 } else { lines_said(&outcome, options.reader.style.width) };
     // Keep events that have only negative weights: tables show negative weights, too.
     let sampled: Vec<usize> = (0..profile.series.len()).filter(|&at| !profile.series[at].is_empty()).collect();
-    let mut asked = Asked { profile: &profile, before: before.as_ref(), options, said, shows_stacks: false };
+    let mut builder = ReportBuilder { profile: &profile, before: before.as_ref(), options, said, shows_stacks: false };
     if sampled.len() > 1 && options.output.is_stream() {
-        asked.write_all(&sampled, &run)?;
+        builder.write_all(&sampled, &run)?;
     } else {
         let mut events: Vec<(usize, &str)> = sampled.iter().map(|&at| (at, &*profile.series[at].name)).collect();
         if events.is_empty() {
             events.push((0, ""));
         }
         each_event_named(events, &options.output, &run, &mut outcome, |at, out| {
-            let part = asked.part(at)?;
+            let part = builder.part(at)?;
             let part = part.with_event(&profile, at, sampled.len() > 1, options.layout);
             write_parts(&[part], options, out)
         })?;
     }
-    let shows_stacks = asked.shows_stacks;
+    let shows_stacks = builder.shows_stacks;
     if !shows_stacks {
         outcome.estimates.clear();
     }
@@ -62,7 +62,7 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
 }
 
 /// A profile, and the options for the report about each of its events.
-struct Asked<'a> {
+struct ReportBuilder<'a> {
     profile: &'a Profile,
     /// The earlier profile to compare with. `None` unless a comparison was requested.
     before: Option<&'a Profile>,
@@ -73,7 +73,7 @@ struct Asked<'a> {
     shows_stacks: bool,
 }
 
-impl Asked<'_> {
+impl ReportBuilder<'_> {
     /// Makes the report for the event with index `at`.
     fn part(&mut self, at: usize) -> Result<Report> {
         let (profile, options, nothing) = (self.profile, self.options, Series::default());

@@ -131,8 +131,9 @@ impl Selection {
 
     /// True if any of the group's code has a selected kind and tier.
     pub(super) fn takes_code(&self, group: &Group) -> bool {
-        let is_kind =
-            |(category, _): (Category, u64)| self.kinds.iter().any(|kind| is_word(kind, category.of_any_tier().name()));
+        let is_kind = |(category, _): (Category, u64)| {
+            self.kinds.iter().any(|kind| is_word(kind, category.without_tier().name()))
+        };
         let is_tier = |(category, _): (Category, u64)| self.tiers.iter().any(|tier| is_word(tier, category.name()));
         (self.kinds.is_empty() || group.categories.iter().any(is_kind))
             && (self.tiers.is_empty() || group.categories.iter().any(is_tier))

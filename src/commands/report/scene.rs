@@ -52,7 +52,7 @@ impl Scene<'_> {
         self.is_on_terminal() || self.options.layout == Layout::Text && self.options.reader.style.width.is_some()
     }
 
-    /// The number of table rows that fit the terminal if there are `head` lines above the table.
+    /// The number of table rows for which the terminal has room below `head` header lines.
     pub(super) fn room(&self, head: usize) -> usize {
         // Other lines on the screen: a blank line, the column names, the line about omitted rows, and the shell's next
         // prompt.
@@ -163,7 +163,7 @@ pub(super) fn series_of<'a>(profile: &'a Profile, name: &str) -> Result<&'a Seri
         let known: Vec<_> = profile.series.iter().map(|series| series.name.as_str()).collect();
         let known = known.join(", ");
         Error::usage(format!(
-            "the input to compare with has no event {name}, only {known}; choose one that both have with --event"
+            "the earlier profile has no event {name}, only {known}; choose one that both have with --event"
         ))
     })
 }

@@ -42,7 +42,7 @@ enum TreeLine {
         node: u32,
         lines: String,
     },
-    /// A run of nodes, each the only child of the one before, which is shown as a count.
+    /// Several nodes in a row, each the only child of the one before. Only their number is shown.
     Folded {
         nodes: usize,
         lines: String,
@@ -142,7 +142,7 @@ impl<'a> TreeReport<'a> {
         for list in &mut children {
             list.sort_by(|a, b| key(a).cmp(&key(b)));
         }
-        let places = grouping.places_of_namesakes(scene.profile);
+        let places = grouping.namesake_locations(scene.profile);
         Self { scene, grouping, tree, children, places }
     }
 

@@ -19,7 +19,7 @@ use crate::pipeline::spans::read_spans;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use spans::Answers;
-use tables::{Titled, formats_with, write};
+use tables::{TitledTables, formats_with, write};
 
 /// Answers the questions.
 pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
@@ -43,7 +43,7 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
 }
 
 /// The tables if no question was asked: a summary by label if the format has labels, otherwise the top-level spans.
-fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<Titled> {
+fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<TitledTables> {
     let Some(path) = options.inputs.first() else { return Ok(Vec::new()) };
     let first = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
     if first.format().read.spans().is_some_and(|of| of.summary.is_some()) {
@@ -61,7 +61,7 @@ fn spans_of(
     options: &StatsOptions,
     job: &Job,
     outcome: &mut Outcome,
-) -> Result<Titled> {
+) -> Result<TitledTables> {
     let gap_rule = if options.perfetto_compat { GapRule::Perfetto } else { GapRule::AllTracks };
     let mut answers = Answers::new(preset, options.inputs.len() > 1, gap_rule);
     for path in &options.inputs {

@@ -5,7 +5,7 @@
 //! percentages are truncated, not rounded.
 
 use super::preset::{Preset, Question};
-use super::tables::{Titled, input_name};
+use super::tables::{TitledTables, input_name};
 use crate::analysis::quantity::grouped;
 use crate::analysis::timeline::{GapRule, MIRI_FRAMES, NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
 use crate::error::{Error, Result};
@@ -150,8 +150,7 @@ impl<'p> Answers<'p> {
         if parts.is_empty() { None } else { Some(format!("all spans, without {}", parts.join(", "))) }
     }
 
-    /// One line for each question about an argument that no span has. Otherwise its empty table would be shown without
-    /// an explanation.
+    /// One line for each question about an argument that no span has, because its table is empty without saying why.
     pub(super) fn unanswered(&self) -> Vec<String> {
         let mut lines = Vec::new();
         for (question, answer) in self.preset.questions.iter().zip(&self.answers) {
@@ -169,7 +168,7 @@ impl<'p> Answers<'p> {
     }
 
     /// The tables, each titled by its question.
-    pub(super) fn into_tables(self) -> Titled {
+    pub(super) fn into_tables(self) -> TitledTables {
         let mut tables = Vec::new();
         for (question, answer) in self.preset.questions.iter().zip(self.answers) {
             tables.push(match (question, answer) {

@@ -2,7 +2,7 @@
 //! variation between runs.
 
 use super::options::Compare;
-use super::tables::{ARTIFACTS, Titled, formats_with};
+use super::tables::{ARTIFACTS, TitledTables, formats_with};
 use crate::analysis::timeline::{LabelSummary, LabelTotals, Tally};
 use crate::error::{Error, Result, Warnings};
 use crate::io::InPath;
@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Sums the profiles of all inputs. `first` is the first input, already open.
-pub(super) fn merged(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<Titled> {
+pub(super) fn merged(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<TitledTables> {
     let mut first = Some(first);
     let mut whole = LabelSummary::default();
     for path in inputs {
@@ -31,7 +31,7 @@ pub(super) fn merged(first: Opened, inputs: &[InPath], job: &Job, outcome: &mut 
 }
 
 /// Compares the inputs. If their difference was requested, fails unless there are two inputs.
-pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<Titled> {
+pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &mut Outcome) -> Result<TitledTables> {
     if compare == Compare::Diff && inputs.len() != 2 {
         return Err(Error::usage(format!("--diff compares two inputs, not {}", inputs.len())));
     }
@@ -74,7 +74,7 @@ fn add(sum: &mut LabelTotals, item: &LabelTotals) {
 const COLUMNS: &[&str] =
     &["item", "self", "self%", "time", "count", "cache_hits", "cache_misses", "blocked", "incr_load", "incr_hash"];
 
-fn tables(summary: &LabelSummary) -> Titled {
+fn tables(summary: &LabelSummary) -> TitledTables {
     let percent = |part: i64| match summary.total {
         0 => Cell::None,
         total => Cell::Percent(part as f64 * 100.0 / total as f64),
@@ -121,7 +121,7 @@ fn row(label: &[u8], item: &LabelTotals, percent: Cell) -> Vec<Cell> {
 }
 
 /// The table of changes, sorted by how much self time changed.
-fn diff(base: &LabelSummary, changed: &LabelSummary) -> Titled {
+fn diff(base: &LabelSummary, changed: &LabelSummary) -> TitledTables {
     let labels: BTreeSet<_> = base.labels.keys().chain(changed.labels.keys()).collect();
     let mut rows = Vec::new();
     for label in labels {
@@ -176,7 +176,7 @@ fn difference(label: &[u8], old: &LabelTotals, new: &LabelTotals) -> Vec<Cell> {
 }
 
 /// A table that shows how much self time varies between runs of the same program.
-fn variation(runs: &[LabelSummary]) -> Titled {
+fn variation(runs: &[LabelSummary]) -> TitledTables {
     let mut tallies = BTreeMap::<&[u8], (Tally, u64)>::new();
     for (label, item) in runs.iter().flat_map(|run| &run.labels) {
         let (tally, count) = tallies.entry(label).or_default();

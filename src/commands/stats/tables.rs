@@ -14,14 +14,14 @@ use std::path::Path;
 pub(super) const ARTIFACTS: &str = "artifacts";
 
 /// Each table with its title.
-pub(super) type Titled = Vec<(String, Table)>;
+pub(super) type TitledTables = Vec<(String, Table)>;
 
 /// The version of the JSON output. It increases if a key is removed or changes its meaning.
 const VERSION: u64 = 1;
 
 /// Writes the tables. JSON is always an object with one entry per table, and its title as the key. Text and CSV have
 /// title lines only if there are several tables; an empty table of artifact sizes is left out.
-pub(super) fn write(tables: &Titled, layout: Layout, out: &mut dyn Write) -> Result<()> {
+pub(super) fn write(tables: &TitledTables, layout: Layout, out: &mut dyn Write) -> Result<()> {
     if layout == Layout::Json {
         let mut serializer = serde_json::Serializer::new(&mut *out);
         let mut object = serializer.serialize_map(None).map_err(std::io::Error::from)?;
@@ -50,7 +50,7 @@ pub(super) fn input_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The names of the formats with spans for which `holds` is true. Used in messages.
+/// The names of the formats whose spans satisfy `holds`, for messages.
 pub(super) fn formats_with(holds: impl Fn(&Spans) -> bool) -> String {
     let formats = FORMATS.iter().filter(|format| format.read.spans().is_some_and(&holds));
     formats.map(|format| format.name).collect::<Vec<_>>().join(", ")

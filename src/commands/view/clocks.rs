@@ -4,7 +4,7 @@
 //! has only one time axis. So the times of each recording are shifted: all recordings then start when the one with the
 //! latest start does, which is time zero of the page.
 
-use super::recording::Recorded;
+use super::recording::RecordingData;
 use crate::io::InPath;
 use crate::model::Nanos;
 use crate::model::about::TimeExtent;
@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 /// Shifts the times of several recordings so that they start together, and describes the recordings for the page. The
 /// times of a single recording don't change.
-pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Recorded]) -> Vec<PageRecording> {
+pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [RecordingData]) -> Vec<PageRecording> {
     let paths: Vec<PathBuf> = inputs.iter().map(shown).collect();
     if paths.len() < 2 {
         return Vec::new();

@@ -2,9 +2,10 @@
 //!
 //! Instructions are numbered across all listings, and nothing is stored twice. Each distinct instruction text, with the
 //! instruction's length, is in `texts` and `texts.len`; an instruction is an index into these. Branch targets outside a
-//! listing are in `out.*`, and source lines in `line.*`. Values that only few instructions have are stored with the
-//! distance from the previous such instruction (`*.gap`). Inlined calls at unknown places are lines of a tree in
-//! `expanded`. It has the lines of all listings in a row; `listing.expanded` has the number of lines of each listing.
+//! listing are in `out.*`, and source lines in `line.*`. If only few instructions have a value, it is stored with the
+//! distance from the previous instruction that has one (`*.gap`). Inlined calls whose addresses are unknown are listed
+//! as a tree: `expanded` has the lines of these trees for all listings in a row, and `listing.expanded` has the number
+//! of lines of each listing.
 
 mod columns;
 

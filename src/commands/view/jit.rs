@@ -35,9 +35,9 @@ const BUCKETS: u64 = 2_000;
 /// Nanoseconds per unit of time in the page, which is a microsecond.
 const UNIT: u64 = 1_000;
 
-/// All code that one recording's processes compiled.
+/// All code that the processes of one recording compiled.
 #[derive(Debug, Default)]
-pub(super) struct Compiled {
+pub(super) struct CompiledCode {
     codes: Vec<WrittenCode>,
     moves: Vec<CodeMove>,
     functions: Vec<CompiledFunction>,
@@ -89,7 +89,7 @@ struct CodeRow {
     input: u32,
 }
 
-impl Compiled {
+impl CompiledCode {
     /// Collects the code that was compiled in a recording. `names` spells function names as in the rest of the page.
     pub(super) fn new(examined: &Examined<'_>, names: &PageNames, job: &Job) -> Self {
         let mut compiled = Self { sources: sources(examined), ..Self::default() };
@@ -158,8 +158,8 @@ fn sources(examined: &Examined<'_>) -> Vec<Value> {
 }
 
 /// The section about compiled code of all recordings. `None` if there is no such code.
-pub(super) fn section<'a>(all: impl Iterator<Item = &'a Compiled>, profile: &Profile) -> Option<Section> {
-    let all: Vec<&Compiled> = all.collect();
+pub(super) fn section<'a>(all: impl Iterator<Item = &'a CompiledCode>, profile: &Profile) -> Option<Section> {
+    let all: Vec<&CompiledCode> = all.collect();
     let mut codes: Vec<WrittenCode> = Vec::new();
     let mut functions: Vec<&CompiledFunction> = Vec::new();
     for compiled in &all {
@@ -205,7 +205,7 @@ fn interpreters(profile: &Profile) -> Vec<String> {
     for name in names {
         // V8's names of bytecode handlers, and the readable form of these names.
         let is_handler = name.starts_with(b"BytecodeHandler:") || name.ends_with(b" bytecode handler");
-        if is_handler || RUNTIMES.iter().any(|runtime| runtime.interprets_in(name)) {
+        if is_handler || RUNTIMES.iter().any(|runtime| runtime.is_interpreter(name)) {
             found.push(readable(name).into_owned());
         }
     }

@@ -25,7 +25,7 @@ use crate::render::viewer;
 use crate::render::viewer::Page;
 use code::NamedCode;
 use names::PageNames;
-use recording::Recorded;
+use recording::RecordingData;
 use std::path::Path;
 
 /// The options of `view`: what to show, and where to write the page.
@@ -54,7 +54,7 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin_copying(), Outcome::default());
     let mut recorded = Vec::new();
     let mut ask = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
-        recorded.push(Recorded::new(examined, &options.load, options.code, job, warnings));
+        recorded.push(RecordingData::new(examined, &options.load, options.code, job, warnings));
     };
     let inputs = &options.inputs;
     let load_options = LoadOptions { by_input: inputs.len() > 1, ..options.load.clone() };
@@ -72,7 +72,7 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     let exact = callgrind::code(&options.inputs, options.code, &options.load, job);
     let plain = PageNames::plain();
     let mut codes: Vec<NamedCode<'_>> = Vec::new();
-    for Recorded { names, code, .. } in &recorded {
+    for RecordingData { names, code, .. } in &recorded {
         codes.extend(code.iter().map(|code| NamedCode { names, code }));
     }
     codes.extend(exact.iter().map(|code| NamedCode { names: &plain, code }));

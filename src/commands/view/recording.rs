@@ -2,7 +2,7 @@
 //! are open.
 
 use super::findings::{self, Findings};
-use super::jit::Compiled;
+use super::jit::CompiledCode;
 use super::names::PageNames;
 use crate::annotation::recording::hot_code;
 use crate::annotation::{CodeOptions, HotCode};
@@ -30,17 +30,17 @@ pub(super) fn hottest(limit: usize) -> CodeOptions {
 
 /// Data of one recording that the page shows in addition to the profile.
 #[derive(Debug)]
-pub(super) struct Recorded {
+pub(super) struct RecordingData {
     pub(super) path: PathBuf,
     pub(super) names: PageNames,
     /// The hottest code as instructions. `None` if no code was requested.
     pub(super) code: Option<HotCode>,
     /// All code that the runtimes of the recording's processes compiled.
-    pub(super) compiled: Compiled,
+    pub(super) compiled: CompiledCode,
     pub(super) findings: Findings,
 }
 
-impl Recorded {
+impl RecordingData {
     /// Collects the data. `limit` is the maximum number of code ranges to list as instructions.
     pub(super) fn new(
         examined: &Examined<'_>,
@@ -54,7 +54,7 @@ impl Recorded {
         let names = PageNames::new(examined, load.jit_names.resolved, &symbols);
         let options = hottest(limit);
         let code = (limit > 0).then(|| hot_code(examined, &options, &symbols, job, warnings));
-        let compiled = Compiled::new(examined, &names, job);
+        let compiled = CompiledCode::new(examined, &names, job);
         let findings = findings::collect(examined);
         let path = examined.resolution.survey.path.to_owned();
         Self { path, names, code, compiled, findings }

@@ -4,10 +4,10 @@ use super::super::causes::Cause;
 use super::super::context::DoctorContext;
 use super::super::finding::{Finding, Highlight, PROCESS, Share};
 use super::super::kind::FindingKind;
-use super::super::tally::Spoilt;
+use super::super::tally::AffectedCounts;
 use super::super::wording::{list_with_verb, printable_path};
 use super::jit::UnnamedCode;
-use super::neighbours::Neighbours;
+use super::neighbors::Neighbors;
 use crate::model::mapping_kind::base_name;
 use crate::model::{Addr, Pid};
 use crate::resolve::Location;
@@ -39,37 +39,37 @@ enum FileGroup {
 }
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
-    let mut groups = BTreeMap::<FileGroup, Vec<(DsoId, Spoilt)>>::new();
+    let mut groups = BTreeMap::<FileGroup, Vec<(DsoId, AffectedCounts)>>::new();
     let mut found = Vec::new();
-    let mut nowhere = Spoilt::default();
-    for (&cause, &spoilt) in &context.tally.causes {
+    let mut nowhere = AffectedCounts::default();
+    for (&cause, &affected) in &context.tally.causes {
         match cause {
             Cause::Missing(id) | Cause::OtherVersion(id) if context.dso(id).is_vdso() => {
-                found.push(report_vdso(context.dso(id).kind, context.share(spoilt), context));
+                found.push(report_vdso(context.dso(id).kind, context.share(affected), context));
             }
             // This is memory that a program shares with its forked children, so there is no file to look for.
             Cause::Missing(id) if is_memory(&context.dso(id).path) && mapped_by(&[id], context).is_some() => {
                 let pid = mapped_by(&[id], context).unwrap_or_default();
-                let code = UnnamedCode::new(pid, context.share(spoilt), context);
-                found.push(code.explain(&Neighbours::list(context)));
+                let code = UnnamedCode::new(pid, context.share(affected), context);
+                found.push(code.explain(&Neighbors::list(context)));
             }
-            Cause::Missing(id) => groups.entry(missing_group(id, context)).or_default().push((id, spoilt)),
+            Cause::Missing(id) => groups.entry(missing_group(id, context)).or_default().push((id, affected)),
             // If the recording is from another machine, it is normal that this one has other versions of the files.
             Cause::OtherVersion(id) if !context.origin.is_here => {
-                groups.entry(missing_group(id, context)).or_default().push((id, spoilt));
+                groups.entry(missing_group(id, context)).or_default().push((id, affected));
             }
-            Cause::OtherVersion(id) => groups.entry(FileGroup::OtherVersion).or_default().push((id, spoilt)),
-            Cause::NotElf(id, what) => groups.entry(FileGroup::NotElf(what)).or_default().push((id, spoilt)),
-            Cause::Stripped(id) => groups.entry(stripped_group(id, context)).or_default().push((id, spoilt)),
-            Cause::Gap(id) => groups.entry(FileGroup::Symbolless).or_default().push((id, spoilt)),
-            Cause::Kernel => found.push(report_kernel(context.share(spoilt), context)),
+            Cause::OtherVersion(id) => groups.entry(FileGroup::OtherVersion).or_default().push((id, affected)),
+            Cause::NotElf(id, what) => groups.entry(FileGroup::NotElf(what)).or_default().push((id, affected)),
+            Cause::Stripped(id) => groups.entry(stripped_group(id, context)).or_default().push((id, affected)),
+            Cause::Gap(id) => groups.entry(FileGroup::Symbolless).or_default().push((id, affected)),
+            Cause::Kernel => found.push(report_kernel(context.share(affected), context)),
             Cause::Guest => found.push(Finding::new(
                 FindingKind::Guest,
-                context.share(spoilt),
+                context.share(affected),
                 "samples are in the guest of a virtual machine",
                 "its symbols are inside the guest; record there",
             )),
-            Cause::Nowhere(_) => nowhere.merge(spoilt),
+            Cause::Nowhere(_) => nowhere.merge(affected),
             Cause::Memory(_) => {}
         }
     }
@@ -81,11 +81,11 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
 }
 
 /// Reports all files of a group in one finding.
-fn group_finding(group: FileGroup, mut files: Vec<(DsoId, Spoilt)>, context: DoctorContext<'_>) -> Finding {
-    files.sort_by_key(|(id, spoilt)| (Reverse(spoilt.frames), *id));
-    let mut sum = Spoilt::default();
-    for (_, spoilt) in &files {
-        sum.merge(*spoilt);
+fn group_finding(group: FileGroup, mut files: Vec<(DsoId, AffectedCounts)>, context: DoctorContext<'_>) -> Finding {
+    files.sort_by_key(|(id, affected)| (Reverse(affected.frames), *id));
+    let mut sum = AffectedCounts::default();
+    for (_, affected) in &files {
+        sum.merge(*affected);
     }
     sum.samples = sum.samples.min(context.tally.samples);
     let ids: Vec<DsoId> = files.into_iter().map(|(id, _)| id).collect();

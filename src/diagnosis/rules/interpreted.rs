@@ -5,7 +5,7 @@ use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::finding::{Change, Finding, Highlight, PROCESS, Share};
 use super::super::kind::FindingKind;
 use super::super::process::{ExaminedProcess, not_reached};
-use super::super::tally::{ProcessTally, Spoilt};
+use super::super::tally::{AffectedCounts, ProcessTally};
 use super::super::wording::DWARF;
 use crate::model::Pid;
 use crate::runtimes::{Callers, Interpreter, RUNTIMES, RunFacts, Runtime, RuntimeSet, Switch};
@@ -92,7 +92,7 @@ fn find_interpreted(
     // Recognize the interpreter's functions by name. If the interpreter is stripped, take samples in the runtime's
     // files, provided that they are most of the process's samples.
     let visible = match interpreted_samples.all {
-        Spoilt { samples: 0, .. } if !frame_a_call => stripped_runtime_samples(pid, runtime, tally, context)?,
+        AffectedCounts { samples: 0, .. } if !frame_a_call => stripped_runtime_samples(pid, runtime, tally, context)?,
         all => all,
     };
     if visible.samples == 0 {
@@ -152,14 +152,14 @@ fn stripped_runtime_samples(
     runtime: &Runtime,
     tally: &ProcessTally,
     context: DoctorContext<'_>,
-) -> Option<Spoilt> {
-    let mut all = Spoilt::default();
-    for (cause, spoilt) in &context.tally.causes {
+) -> Option<AffectedCounts> {
+    let mut all = AffectedCounts::default();
+    for (cause, affected) in &context.tally.causes {
         let Cause::Stripped(id) = cause else { continue };
         let path = &context.dso(*id).path;
         let is_of_runtime = RuntimeSet::from_files(std::iter::once(&path[..])).iter().any(|of| of.name == runtime.name);
         if is_of_runtime && context.programs.mappings(pid).any(|mapping| mapping.path == *path) {
-            all.merge(*spoilt);
+            all.merge(*affected);
         }
     }
     all.samples = all.samples.min(tally.samples);

@@ -7,7 +7,7 @@ use super::super::kind::FindingKind;
 use super::super::process::{ExaminedProcess, not_reached};
 use super::super::source::SourceFile;
 use super::super::wording::{printable, printable_path};
-use super::neighbours::{ForeignFile, Neighbours};
+use super::neighbors::{ForeignFile, Neighbors};
 use crate::analysis::quantity::counted;
 use crate::error::RefusalReason;
 use crate::model::code::OriginId;
@@ -25,11 +25,11 @@ const COPY_AGAIN: &str = "copy the whole dump again after the process has exited
 const MAP: &str = "/tmp/perf-PID.map";
 
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
-    let neighbours = Neighbours::list(context);
+    let neighbors = Neighbors::list(context);
     let mut found = Vec::new();
-    for (cause, spoilt) in &context.tally.causes {
+    for (cause, affected) in &context.tally.causes {
         if let Cause::Memory(pid) = cause {
-            found.push(UnnamedCode::new(*pid, context.share(*spoilt), context).explain(&neighbours));
+            found.push(UnnamedCode::new(*pid, context.share(*affected), context).explain(&neighbors));
         }
     }
     found
@@ -157,7 +157,7 @@ impl<'a> UnnamedCode<'a> {
     }
 
     /// The reason why the code has no names.
-    pub(super) fn explain(&self, neighbours: &Neighbours) -> Finding {
+    pub(super) fn explain(&self, neighbors: &Neighbors) -> Finding {
         let unusable = self.find_unusable_source();
         if let Some((number, account)) = self.best_loaded_account()
             && (unusable.is_none() || self.context.covered_frames(number) > 0)
@@ -165,7 +165,7 @@ impl<'a> UnnamedCode<'a> {
             return self.explain_loaded(number, account);
         }
         let is_missing = unusable.as_ref().is_none_or(|unusable| unusable.kind == FindingKind::DumpMissing);
-        if is_missing && let Some(file) = neighbours.find_for(&self.process, self.context) {
+        if is_missing && let Some(file) = neighbors.find_for(&self.process, self.context) {
             return self.offer(&file);
         }
         unusable.unwrap_or_else(|| self.explain_silence())
@@ -407,8 +407,9 @@ impl<'a> UnnamedCode<'a> {
         (after * 2 > tally.unnamed_at.len()).then(|| tally.last.0.saturating_sub(end.0))
     }
 
-    /// Checks whether another runtime of the process wrote the same perf map and so overwrote the names of the
-    /// process's runtime. Returns that other runtime, and the ways to make either runtime write another file.
+    /// Finds another runtime of the process that wrote the same perf map and so overwrote the names of the process's
+    /// main runtime. Also returns the ways to make one of the two write another file. `None` if there is no such
+    /// runtime.
     fn find_overwriter(&self) -> Option<(&'static Runtime, String)> {
         let pid = self.process.pid;
         let unnamed = self.process.runtime?;

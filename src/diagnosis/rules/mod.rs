@@ -1,9 +1,9 @@
-//! Finds the problems of a recording. Each file checks another part of the recording.
+//! Finds the problems of a recording. Each file looks for one kind of problem.
 
 mod files;
 mod interpreted;
 mod jit;
-mod neighbours;
+mod neighbors;
 mod source_maps;
 mod stacks;
 mod whole;
@@ -74,13 +74,13 @@ fn move_chains_up(found: &mut Vec<Finding>) {
 /// adds the names may also fix the stacks. If the runtime can write names, these findings also come before stripped
 /// files, which the user usually can't fix.
 fn move_names_up(found: &mut Vec<Finding>) {
-    let lacks_names = |finding: &Finding| finding.kind.is_of_missing_names() && finding.is_significant();
+    let lacks_names = |finding: &Finding| finding.kind.is_about_names() && finding.is_significant();
     let Some(names) = found.iter().position(lacks_names) else { return };
     let runtime = found[names].process.as_ref().and_then(|process| process.runtime);
     let can_write_names = runtime.is_some_and(|runtime| !runtime.switches.is_empty());
     let target = found[..names]
         .iter()
-        .position(|finding| finding.kind.is_of_stacks() || can_write_names && finding.kind.is_of_symbols());
+        .position(|finding| finding.kind.is_about_stacks() || can_write_names && finding.kind.is_about_symbols());
     if let Some(target) = target {
         let finding = found.remove(names);
         found.insert(target, finding);
@@ -93,7 +93,7 @@ fn remove_consequences(found: &mut Vec<Finding>) {
     let mut unnamed_pids = FxHashSet::default();
     for finding in found.iter().filter(|finding| finding.is_significant()) {
         has_broken_chains |= matches!(finding.kind, FindingKind::FramePointers | FindingKind::JvmFramePointers);
-        if finding.kind.is_of_missing_names() {
+        if finding.kind.is_about_names() {
             unnamed_pids.extend(finding.process.as_ref().map(|process| process.pid));
         }
     }

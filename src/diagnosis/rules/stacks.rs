@@ -115,8 +115,8 @@ fn find_short_copies(bytes: u32, context: DoctorContext<'_>) -> Option<Finding> 
     ))
 }
 
-/// Selects a kind of incomplete stacks of a process. Returns the number of these stacks by the owner of the code that
-/// they stop in.
+/// Selects one kind of incomplete stacks from the counts of a process: their number by the owner of the code in which
+/// they stop.
 type StackKind = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
 
 /// The code in which most stacks of a kind stop.

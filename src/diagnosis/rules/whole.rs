@@ -10,12 +10,11 @@ use crate::model::Pid;
 use crate::model::printable::readable;
 use crate::sources::{ClockUse, Kind, SourceState};
 
-/// Minimum number of samples. With fewer, percentages are mostly chance: at 100 samples, a share of 10% is known to
-/// within a third of itself.
+/// Minimum number of samples for meaningful percentages. At 100 samples, a share of 10% is known to within a third of
+/// itself.
 const ENOUGH: u64 = 100;
 
-/// An error of times in nanoseconds. If a dump's times have a smaller error, they are good enough, because most code
-/// lives longer.
+/// A time in nanoseconds. If the times of a dump are off by less, they are good enough, because most code lives longer.
 const EXACT: u64 = 100_000;
 
 /// A sampling rate in samples per second. At this rate or above, we don't advise to sample more often.

@@ -184,7 +184,8 @@ impl<'k> Tables<'k> {
         let is_in_file = frame.file == self.function_files[func as usize];
         let line = if is_in_file { unless_zero(frame.line) } else { None };
         let named = library.map(|library| (library, shared.libraries.name(library)));
-        let CategoryPair { category, subcategory } = shared.categories.find(Category::of(frame), inside.in_gc, named);
+        let CategoryPair { category, subcategory } =
+            shared.categories.find(Category::from_frame(frame), inside.in_gc, named);
         // Addresses of JIT code aren't in any file.
         let in_file = frame.module.is_some() && frame.kind != FrameKind::Jit;
         let table = &mut self.own.frames;

@@ -57,8 +57,8 @@ fn warn(profile: &MeasuremeFile<'_>, sums: &CallSums, options: &ReadOptions, war
             Clock::Active(_) => "active times are estimated",
         };
         warnings.push(Warning::new(format!(
-            "{overlaps} calls overlap another call with the same thread ID without being nested in it (perhaps \
-             several threads were recorded with one ID); each starts a new stack, and {what}"
+            "calls that overlap another call with the same thread ID without being nested in it: {overlaps} (perhaps \
+             several threads were recorded with one ID). Each starts a new stack, and {what}"
         )));
     }
 }

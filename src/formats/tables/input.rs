@@ -205,7 +205,7 @@ impl TableInput {
             file: place.map(|(file, _)| texts.number(&String::from_utf8_lossy(profile.name_of(file)))),
             line: place.and_then(|(_, line)| i32::try_from(line).ok()).filter(|line| *line != 0),
             // Leave out the tier, which has a column of its own.
-            kind: texts.number(Category::of(frame).of_any_tier().name()),
+            kind: texts.number(Category::from_frame(frame).without_tier().name()),
             tier: frame.tier.map(|tier| texts.number(tier.name())),
             address: frame.addr.map(u64::cast_signed),
             unnamed: name == UNKNOWN,

@@ -95,7 +95,10 @@ fn is_unread_sample(event: &TraceEvent<'_>) -> bool {
 
 fn warn_about_unread(samples: u64, warnings: &mut Warnings) {
     if samples > 0 {
-        warnings.push(Warning::new(format!("skipped {}: jitgraft does not read ph P", counted(samples, "sample"))));
+        warnings.push(Warning::new(format!(
+            "skipped {}: jitgraft reads events with ph P only from V8",
+            counted(samples, "sample")
+        )));
     }
 }
 
@@ -106,8 +109,8 @@ pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     let input = SpanInput::Whole { bytes: &bytes, done };
     let trace = read(input, &ReadOptions::default(), warnings, |event, _| sink.other(&other_event(event)))?;
     if !trace.samples.is_empty() {
-        let count = trace.samples.len();
-        warnings.push(Warning::new(format!("left out {count} samples, which are not spans")));
+        let samples = counted(trace.samples.len() as u64, "sample");
+        warnings.push(Warning::new(format!("left out {samples}: only spans can be written to this format")));
     }
     let mut timeline = trace.timeline;
     timeline.emit(sink, |slice, record, pass_on| {
@@ -187,11 +190,11 @@ fn warn(timeline: &Timeline, warnings: &mut Warnings) {
     let unfinished = timeline.unfinished_count();
     let findings = [
         (unfinished, "span", "without an end, counted up to the end of the thread (perhaps the program was killed)"),
-        (misplaced_ends, "span", "ended before the spans inside, which were ended at the same time"),
-        (unmatched_ends, "end", "without an open span ignored"),
+        (misplaced_ends, "span", "that ended before inner spans, which were then ended at the same time"),
+        (unmatched_ends, "end event", "ignored, because no span was open"),
         (late, "event", "too far out of order to be sorted"),
-        (timeless, "event", "without a time (ts) ignored"),
-        (endless, "complete span", "(ph X) with no duration (dur) or a negative one, counted as zero"),
+        (timeless, "event", "ignored, for lack of a time (ts)"),
+        (endless, "complete span", "(ph X) without a valid duration (dur), counted as zero"),
         (stacks, "instant", "with a call stack (stack, sf), which jitgraft does not read"),
     ];
     for (count, what, rest) in findings {

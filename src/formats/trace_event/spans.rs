@@ -9,6 +9,7 @@ use super::event::{Owner, TraceEvent, is_span};
 use super::reader::{DocumentRest, EventReader};
 use super::samples::TraceSamples;
 use super::stack::{Open, Stack};
+use crate::analysis::quantity::counted;
 use crate::analysis::timeline::{NO_NAME, NameNo, Slice, SliceKind, SliceNames, Timeline, UNFINISHED, UNNAMED};
 use crate::contract::format::ReadOptions;
 use crate::error::{Result, Skipped};
@@ -64,7 +65,7 @@ impl Trace {
         if self.sums == 0 {
             return None;
         }
-        Some(format!("left out {} totals that clang adds (Total …)", self.sums))
+        Some(format!("left out {} that clang adds (Total …)", counted(self.sums, "total")))
     }
 }
 

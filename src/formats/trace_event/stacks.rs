@@ -150,7 +150,7 @@ fn write_span(
     args.push(b'}');
     writer.span(&SpanRecord {
         name: label::function(profile, frame).as_bytes(),
-        cat: Some(Category::of(frame).name().as_bytes()),
+        cat: Some(Category::from_frame(frame).name().as_bytes()),
         start: span.start,
         duration: Some(span.duration),
         pid: NumberOrName::Number(pid),

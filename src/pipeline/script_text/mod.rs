@@ -20,6 +20,7 @@ pub(super) use stacks::read_stacks;
 use super::job::{Job, Outcome};
 use super::spare::Spare;
 use super::terminal::write_text;
+use crate::analysis::quantity::counted;
 use crate::error::{Result, Warning, Warnings};
 use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::model::Pid;
@@ -380,14 +381,15 @@ fn summarize(counts: &Counts, outcome: &mut Outcome) {
     }
     if relative > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{relative} frames stay unnamed: their addresses are relative to a file, and the text has no mappings; \
-             print it with --show-mmap-events"
+            "{} without a name, because the address is relative to a file and the text has no mappings; print it \
+             with --show-mmap-events",
+            counted(relative, "frame")
         )));
     }
     if process_unknown > 0 {
         outcome.warnings.push(Warning::new(format!(
-            "{process_unknown} frames stay unnamed: the text does not say which process they belong to; print it with -F \
-             +pid,tid"
+            "{} without a name, because the text does not state the process; print it with -F +pid,tid",
+            counted(process_unknown, "frame")
         )));
     }
 }

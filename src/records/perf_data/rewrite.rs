@@ -226,9 +226,7 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
         Some(bytes) => {
             out.bytes(&bytes);
         }
-        None => {
-            warnings.push(Warning::new(format!("left out of the pipe, because it is too long for a record: {what}")))
-        }
+        None => warnings.push(Warning::new(format!("{what} is too long for a record, so it was left out of the pipe"))),
     };
     for event in &recording.events {
         let mut body = ByteWriter::append_to(event.attr_bytes.clone(), endian);

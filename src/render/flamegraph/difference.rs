@@ -40,8 +40,8 @@ impl CountedTrees {
 
     fn sum(&self, node: Option<u32>) -> Sum {
         let Some(node) = node else { return Sum::default() };
-        let weight = i64::try_from(self.tree.total_of(node)).unwrap_or(i64::MAX);
-        Sum { weight, count: self.samples.total_of(node) }
+        let weight = i64::try_from(self.tree.total_weight(node)).unwrap_or(i64::MAX);
+        Sum { weight, count: self.samples.total_weight(node) }
     }
 }
 
@@ -83,10 +83,10 @@ impl Drawing {
         let was = counterparts(&old.tree, &new.tree);
         drawing.total = total;
         drawing.total_before = Some(scaled(total_before, scale));
-        let (mut names, starts) = (NameTable::default(), new.tree.places_of_namesakes());
+        let (mut names, starts) = (NameTable::default(), new.tree.namesake_locations());
         for placed in new.tree.boxes(look.narrowest(total)) {
             let node = was[placed.node as usize];
-            let amount = node.map_or(0, |node| scaled(old.tree.total_of(node), scale));
+            let amount = node.map_or(0, |node| scaled(old.tree.total_weight(node), scale));
             let total = placed.end - placed.start;
             let is_change = match comparison.evidence {
                 Evidence::Samples => comparison.change(old.sum(node), new.sum(Some(placed.node))).is_real(),
@@ -99,7 +99,7 @@ impl Drawing {
                 row: placed.depth,
                 start: placed.start,
                 end: placed.end,
-                own: own_of_box(&placed, new.tree.own_of(placed.node), look),
+                own: own_of_box(&placed, new.tree.self_weight(placed.node), look),
                 name: names.number_of(&new.tree, placed.label, &starts),
                 swatch: Swatch::Change(if look.negate { -step } else { step }),
                 shares: Vec::new(),
@@ -153,12 +153,12 @@ fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
 fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     let mut known: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
     for (node, label) in before.labeled_nodes() {
-        known.entry((before.parent_of(node), before.name(label), before.start(label))).or_insert(node);
+        known.entry((before.parent_node(node), before.name(label), before.start(label))).or_insert(node);
     }
     let mut was = vec![None; after.node_count()];
     was[0] = Some(0);
     for (node, label) in after.labeled_nodes() {
-        if let Some(parent) = was[after.parent_of(node) as usize] {
+        if let Some(parent) = was[after.parent_node(node) as usize] {
             was[node as usize] = known.get(&(parent, after.name(label), after.start(label))).copied();
         }
     }
@@ -174,8 +174,8 @@ fn sum_gone(before: &CallTree, was: &[Option<u32>]) -> u64 {
     }
     let mut gone = 0;
     for (node, _) in before.labeled_nodes() {
-        if !kept[node as usize] && kept[before.parent_of(node) as usize] {
-            gone += before.total_of(node);
+        if !kept[node as usize] && kept[before.parent_node(node) as usize] {
+            gone += before.total_weight(node);
         }
     }
     gone

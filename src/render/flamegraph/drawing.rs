@@ -2,10 +2,10 @@
 
 use super::amount::{Amounts, percent};
 use super::look::{Look, nothing};
-use crate::analysis::call_tree::{CallTree, Chart, Lane, MergedBox, Placed, Spelling};
+use crate::analysis::call_tree::{CallTree, Chart, Lane, MergedBox, PlacedBox, Spelling};
 use crate::analysis::category::Category;
 use crate::analysis::label::Annotate;
-use crate::analysis::quantity::grouped;
+use crate::analysis::quantity::{counted, grouped};
 use crate::analysis::significance::greatest_common_divisor;
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
@@ -111,8 +111,8 @@ pub(super) fn without_suffix(name: &str) -> &str {
 
 fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling {
     let by_category = Category::are_known(profile);
-    let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
-    Spelling { by, annotate, tidied, reversed: look.reversed, by_category, by_start: true }
+    let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);
+    Spelling { by, annotate, shortening, reversed: look.reversed, by_category, by_start: true }
 }
 
 /// The call tree of one event by function. If the profile states kinds of code, a function has one node per kind.
@@ -134,13 +134,13 @@ fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> 
     let mut by_label: Vec<Option<u64>> = vec![None; tree.label_count()];
     for (node, label) in tree.labeled_nodes() {
         let sum = by_label[label as usize].get_or_insert(0);
-        *sum = sum.saturating_add(if reversed { 0 } else { tree.own_of(node) });
+        *sum = sum.saturating_add(if reversed { 0 } else { tree.self_weight(node) });
     }
     if reversed {
         // The innermost frame of a stack, which its weight belongs to, is the first one of the reversed stack.
         for (node, label) in tree.outermost_nodes() {
             let sum = by_label[label as usize].get_or_insert(0);
-            *sum = sum.saturating_add(tree.total_of(node));
+            *sum = sum.saturating_add(tree.total_weight(node));
         }
     }
     let mut own: FxHashMap<Category, u64> = FxHashMap::default();
@@ -155,7 +155,7 @@ fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> 
 
 /// The self weight of a box. `ending` is the weight of the stacks that end at the box. Of reversed stacks, the boxes
 /// next to the root are the functions that ran, so only they tell; boxes of callers have `None`.
-pub(super) fn own_of_box(placed: &Placed, ending: u64, look: &Look) -> Option<u64> {
+pub(super) fn own_of_box(placed: &PlacedBox, ending: u64, look: &Look) -> Option<u64> {
     if !look.reversed {
         return Some(ending);
     }
@@ -200,7 +200,7 @@ impl Drawing {
         drawing.total = tree.total();
         drawing.legend = legend(&own, drawing.total);
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(drawing.total));
-        let (mut names, starts) = (NameTable::default(), tree.places_of_namesakes());
+        let (mut names, starts) = (NameTable::default(), tree.namesake_locations());
         let mut numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
         for MergedBox { placed, own: ending, tiers } in tree.boxes_merging_tiers(look.narrowest(drawing.total)) {
             let name = *numbers.entry(placed.label).or_insert_with(|| names.number_of(&tree, placed.label, &starts));
@@ -236,13 +236,13 @@ impl Drawing {
         drawing.facts =
             facts(profile, series, options.weight, &drawing.amounts.text(sum_weights(series, options.weight)));
         if chart.left_out > 0 {
-            drawing.facts.push(format!("left out {} samples without a time", grouped(chart.left_out)));
+            drawing.facts.push(format!("left out {} without a time", counted(chart.left_out, "sample")));
         }
         if chart.begin.is_some() {
             let time = Series { unit: Unit::Nanos, ..Series::default() };
             drawing.amounts = Amounts::new(&time, Weight::Period, None, None);
         }
-        let (mut names, starts) = (NameTable::default(), chart.tree.places_of_namesakes());
+        let (mut names, starts) = (NameTable::default(), chart.tree.namesake_locations());
         // The first thread is at the top. Rows are counted from the bottom, unless the picture is inverted.
         let mut lanes: Vec<&Lane> = chart.lanes.iter().collect();
         if !look.inverted {

@@ -62,10 +62,10 @@ fn offsets_of_parts(name: &str, dots_qualify: bool) -> Vec<usize> {
     found
 }
 
-/// True if the dot at index 1 of `from_neighbour` separates two names. Two dots in a row don't: V8's
+/// True if the dot at index 1 of `from_neighbor` separates two names. Two dots in a row don't: V8's
 /// `Module._extensions..js` is the function `_extensions..js` of `Module`.
-fn begins_a_name(from_neighbour: &[u8]) -> bool {
-    matches!(from_neighbour, [before, _, after, ..] if *before != b'.' && *after != b'.')
+fn begins_a_name(from_neighbor: &[u8]) -> bool {
+    matches!(from_neighbor, [before, _, after, ..] if *before != b'.' && *after != b'.')
 }
 
 #[cfg(test)]

@@ -19,8 +19,8 @@ pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dy
     let series = profile.series.get(options.series).ok_or_else(nothing)?;
     let count_name = look.count_name.clone().unwrap_or_else(|| count_name(series, options.weight));
     let look = &Look { count_name: Some(count_name), ..look.clone() };
-    let (by, annotate, tidied) = (options.by, options.annotate, options.tidied);
-    let spelling = Spelling { by, annotate, tidied, reversed: look.reversed, by_category: false, by_start: false };
+    let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);
+    let spelling = Spelling { by, annotate, shortening, reversed: look.reversed, by_category: false, by_start: false };
     let mut lines = Vec::new();
     if look.flame_chart {
         CallTree::in_time(profile, series, options.weight, spelling, |stack, weight| lines.push(line(stack, weight)));

@@ -26,7 +26,7 @@ pub use fit::Cut;
 pub use look::{Difference, Look, Style};
 pub use page::{Picture, Piece};
 
-use crate::analysis::label::Tidied;
+use crate::analysis::label::Shortening;
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::stacks::Profile;
@@ -35,7 +35,7 @@ use std::io::Write;
 
 /// Writes a flame graph of one event with the default look.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    let whole = WriteOptions { tidied: Tidied::Nothing, ..options.clone() };
+    let whole = WriteOptions { shortening: Shortening::Nothing, ..options.clone() };
     let picture = draw(profile, &whole, &Look::default())?;
     out.write_all(picture.head())?;
     for piece in picture.pieces() {

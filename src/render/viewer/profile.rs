@@ -11,7 +11,7 @@ use crate::analysis::category::Category;
 use crate::analysis::comparison::{CompareOptions, Comparison};
 use crate::analysis::groups::{Grouping, Key, Unnamed, groups};
 use crate::analysis::label;
-use crate::analysis::quantity::{grouped, row_word};
+use crate::analysis::quantity::{counted, grouped, row_word};
 use crate::model::about::TimeExtent;
 use crate::model::interner::Interner;
 use crate::model::mapping_kind::base_name;
@@ -184,7 +184,7 @@ impl<'p> PageTables<'p> {
             file: file.map(|file| self.texts.number(&*readable(profile.name_of(file)))),
             // When comparing, ignore start positions, because a function's start moves if source lines above it change.
             start: if self.compares { (0, 0) } else { (line, column) },
-            category: Category::of(frame),
+            category: Category::from_frame(frame),
         };
         *self.function_numbers.entry(key).or_insert_with(|| {
             self.functions.push(PageFunction { key, file: None, line: 0 });
@@ -368,7 +368,7 @@ fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
     let all = profile.series.iter().flat_map(|series| &series.rows);
     let untimed: u64 = all.filter(|row| row.time.is_none()).map(|row| row.count).sum();
     (rows.clock.is_some() && untimed > 0)
-        .then(|| format!("{untimed} samples have no time; they are at the end of the axis"))
+        .then(|| format!("{} without a time, at the end of the axis", counted(untimed, "sample")))
 }
 
 /// A note that equal samples are summed. `None` if they aren't.
@@ -421,7 +421,7 @@ fn track(track: &&Track) -> serde_json::Value {
 fn categories() -> Vec<serde_json::Value> {
     let mut categories = Vec::new();
     for category in Category::ALL {
-        let kind = category.of_any_tier().name();
+        let kind = category.without_tier().name();
         let letter = palette::letter(category).to_string();
         categories.push(json!({ "name": category.name(), "kind": kind, "letter": letter, "jit": category.is_jit() }));
     }

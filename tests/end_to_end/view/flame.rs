@@ -391,7 +391,7 @@ fn every_way_to_draw_a_graph_draws_one_without_complaint() {
         {
             shown.set(&json!({ "direction": direction, "order": order }));
             let colors = shown.page.colors_of("#flame-canvas");
-            assert!(colors > 8, "{input} {direction} {order}: {colors} colours");
+            assert!(colors > 8, "{input} {direction} {order}: {colors} colors");
             shown.page.prefer("dark");
             shown.page.settle();
             assert_ne!(shown.page.color_in("#flame-canvas", (2.0, 880.0)), [255, 255, 255]);

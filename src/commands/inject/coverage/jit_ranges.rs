@@ -212,8 +212,11 @@ impl Hull {
     /// Takes the interval from the first range to one byte after the last range of a sorted list, and cuts it at
     /// multiples of 4 GiB.
     fn cut(list: &[Range<Addr>]) -> impl Iterator<Item = Self> {
-        let ends = list.first().zip(list.last()).map(|(first, last)| (first.start.0, last.end.0));
-        ends.into_iter().flat_map(|(first, last)| {
+        let whole = match (list.first(), list.last()) {
+            (Some(first), Some(last)) => Some((first.start.0, last.end.0)),
+            _ => None,
+        };
+        whole.into_iter().flat_map(|(first, last)| {
             (first >> 32..=last >> 32).map(move |high| {
                 let first = first.max(high << 32);
                 let last = last.min(high << 32 | u64::from(u32::MAX));

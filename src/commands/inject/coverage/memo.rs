@@ -14,7 +14,7 @@ const FEW: usize = 1 << 6;
 /// The key of a lookup: an address in user space, and whether it is an instruction pointer, a return address or a stack
 /// word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Asked {
+pub(super) struct MemoKey {
     addr: Addr,
     of: AddrKind,
 }
@@ -60,7 +60,7 @@ pub(super) struct Memo {
 #[derive(Debug, Clone)]
 struct MemoSlot {
     pid: Pid,
-    asked: Asked,
+    asked: MemoKey,
     /// The answer, and the time span in which it holds. In an unused slot the span is empty.
     found: Lasting<StackAnswer>,
 }
@@ -74,7 +74,7 @@ impl Default for Memo {
 impl MemoSlot {
     const EMPTY: Self = Self {
         pid: Pid(0),
-        asked: Asked::word(Addr(0)),
+        asked: MemoKey::word(Addr(0)),
         found: Lasting {
             answer: StackAnswer { uses: [None; 2], kind: FramePlace::Elsewhere },
             holds: Nanos(0)..Nanos(0),
@@ -85,14 +85,14 @@ impl MemoSlot {
 impl Memo {
     /// Returns the cached answer for this key. `None` if there is none that is valid at `time`.
     #[inline]
-    pub(super) fn get(&self, pid: Pid, asked: Asked, time: Nanos) -> Option<&Lasting<StackAnswer>> {
+    pub(super) fn get(&self, pid: Pid, asked: MemoKey, time: Nanos) -> Option<&Lasting<StackAnswer>> {
         let MemoSlot { pid: of, asked: there, found } = &self.slots[self.place(pid, asked)];
         (*there == asked && *of == pid && found.holds.contains(&time)).then_some(found)
     }
 
     /// Stores an answer. If more answers were stored than the table has slots, first empties the table and doubles its
     /// size (up to [`MOST`]).
-    pub(super) fn put(&mut self, pid: Pid, asked: Asked, found: Lasting<StackAnswer>) {
+    pub(super) fn put(&mut self, pid: Pid, asked: MemoKey, found: Lasting<StackAnswer>) {
         self.came += 1;
         if self.came > self.slots.len() && self.slots.len() < MOST {
             *self = Self { slots: vec![MemoSlot::EMPTY; self.slots.len() * 2], came: 0 };
@@ -104,14 +104,14 @@ impl Memo {
     /// The index of the slot for a key. Call addresses vary in all of their low bits, so multiplicative hashing spreads
     /// them well.
     #[inline]
-    fn place(&self, pid: Pid, asked: Asked) -> usize {
+    fn place(&self, pid: Pid, asked: MemoKey) -> usize {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
         let mixed = (asked.addr.0 ^ u64::from(pid.0.cast_unsigned()) << 40).wrapping_mul(GOLDEN);
         (mixed >> 32) as usize & (self.slots.len() - 1)
     }
 }
 
-impl Asked {
+impl MemoKey {
     /// The key of a call chain's frame.
     #[inline]
     pub(super) fn frame(frame: FrameAddr) -> Self {

@@ -45,7 +45,7 @@ impl Shadowings {
             for mapping in &process.mappings {
                 let (start, end) = (mapping.addr, Addr(mapping.addr.0.saturating_add(mapping.len)));
                 if jit_ranges.overlaps(pid, start, end) {
-                    let from = RecordOrder::of(mapping);
+                    let from = RecordOrder::from_mapping(mapping);
                     own.push((pid, Shadowing { from, start, end, by: None }));
                 }
             }

@@ -3,7 +3,7 @@
 
 use super::code_uses::{CodeEpoch, CodeUse, CodeUses, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};
-use super::memo::{Asked, FramePlace, Memo, StackAnswer};
+use super::memo::{FramePlace, Memo, MemoKey, StackAnswer};
 use super::shadowings::{Epoch, ProcessShadowings, Shadowings};
 use crate::commands::inject::survey::RecordOrder;
 use crate::model::lasting::{ALWAYS, Lasting, intersect};
@@ -37,8 +37,9 @@ pub(super) struct UseContext<'a, 'data, 'r> {
 }
 
 impl UseContext<'_, '_, '_> {
-    /// Decides whether perf must find this code at the address, or the file that was mapped there. Only called if the
-    /// code map's answer isn't code known to be live at that time. Usually no file is near, so no lookup is needed.
+    /// True if perf must find this code at the address, rather than a file that was mapped there. Only needed if the
+    /// code map isn't certain that the code was live at that time. Usually no file was mapped nearby, so there is
+    /// nothing to look up.
     fn is_reported(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
         if !self.files.get(pid).contains(addr) {
             return Lasting { answer: true, holds: ALWAYS };
@@ -87,7 +88,7 @@ struct ChainCounts {
     has_frames: bool,
 }
 
-/// The cached result for a call chain.
+/// The cached result of looking up a call chain.
 #[derive(Debug)]
 struct ChainUses {
     uses: Box<[UseId]>,
@@ -298,7 +299,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
 
     #[inline]
     fn look_up_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
-        self.answer(user, Asked::frame(frame), |finder| finder.find_frame(user, frame))
+        self.answer(user, MemoKey::frame(frame), |finder| finder.find_frame(user, frame))
     }
 
     /// Returns the cached answer for an address of a stack, or calls `find` and caches its result.
@@ -306,7 +307,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     fn answer(
         &mut self,
         user: UsingSample<'_>,
-        asked: Asked,
+        asked: MemoKey,
         find: impl FnOnce(&mut Self) -> Lasting<StackAnswer>,
     ) -> Lasting<StackAnswer> {
         if let Some(known) = user.time.and_then(|time| self.memo.get(user.pid, asked, time)) {
@@ -399,7 +400,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     }
 
     fn read_word(&mut self, user: UsingSample<'_>, word: u64) {
-        let found = self.answer(user, Asked::word(Addr(word)), |finder| finder.find_word(user, word));
+        let found = self.answer(user, MemoKey::word(Addr(word)), |finder| finder.find_word(user, word));
         self.note(user, found.answer.uses);
     }
 
@@ -451,8 +452,8 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             Some(all) => all.find_epoch(id, segment, now),
             None => Epoch::default(),
         };
-        // Records of the same time apply in stream order. So answers aren't reused for the exact time of the last
-        // mapping.
+        // If a sample has the same time as the last mapping, their order in the stream decides. So answers aren't
+        // reused at exactly that time.
         let start = last.map_or(Nanos(0), |last| Nanos(last.time.0.saturating_add(1)));
         Lasting { answer: number, holds: start..next.map_or(Nanos(u64::MAX), |next| next.time) }
     }

@@ -42,7 +42,7 @@ pub(super) fn insertions(
     });
     let unplaced: u64 = parts.iter().map(|(_, unplaced)| unplaced).sum();
     if unplaced > 0 {
-        let message = format!("{unplaced} code ranges are too large for an image and stay unnamed");
+        let message = format!("code ranges that are too large for an image and stay unnamed: {unplaced}");
         warnings.push(Warning::new(message));
     }
     parts.into_iter().flat_map(|(edits, _)| edits).collect()
@@ -57,7 +57,7 @@ fn is_mapped_once(image: &ImageFile) -> bool {
 struct MappingInserter<'a> {
     survey: &'a SurveyedRecording<'a>,
     images: &'a JitImages<'a, 'a>,
-    /// The images that already have something mapped, with their process.
+    /// The images of which some part is mapped already, each with its process.
     begun: FxHashSet<(Pid, &'a Path)>,
     edits: Vec<Edit>,
     /// The number of code ranges that have no place in an image, or whose mapping doesn't fit into a record.
@@ -133,7 +133,8 @@ impl<'a> MappingInserter<'a> {
         Some(AnchorSample { id: SampleId { pid_tid, time, id, stream_id, cpu }, event, offset })
     }
 
-    /// Maps the additional parts of an image before `anchor`, and again after each record that shadows them.
+    /// Inserts the mapping records for the additional parts of an image ([`AuxMapping`]): before `anchor`, and again
+    /// after each record that maps something over them.
     fn map_aux(&mut self, pid: Pid, image: &'a ImageFile, anchor: AnchorSample) {
         let since = RecordOrder { time: anchor.id.time.unwrap_or_default(), offset: anchor.offset };
         let mappings = self.survey.processes.by_pid.get(&pid).map_or(&[][..], |process| &process.mappings);
@@ -142,7 +143,7 @@ impl<'a> MappingInserter<'a> {
             let over = |map: &&Mapping| {
                 map.addr.0 < aux.addr.saturating_add(aux.len) && aux.addr < map.addr.0.saturating_add(map.len)
             };
-            for shadowing in mappings.iter().filter(|map| RecordOrder::of(map) > since).filter(over) {
+            for shadowing in mappings.iter().filter(|map| RecordOrder::from_mapping(map) > since).filter(over) {
                 // Readers sort by time. With a time one nanosecond later, our record comes after the shadowing one,
                 // wherever we write it.
                 let id = SampleId { time: Some(Nanos(shadowing.time.0.saturating_add(1))), ..anchor.id };

@@ -22,7 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 pub(in crate::commands::inject) struct PlannedEdits<'a> {
     /// Edits to the stream of records.
     pub(in crate::commands::inject) edits: Edits,
-    /// The output's feature sections. Only the offsets of AUXTRACE records in them aren't adjusted yet.
+    /// The output's feature sections. In them, only the offsets of AUXTRACE records are still those of the input.
     pub(in crate::commands::inject) features: Features,
     /// The output's header and events; borrowed if they are the same as the input's.
     pub(in crate::commands::inject) recording: Cow<'a, Recording>,

@@ -94,12 +94,20 @@ impl ImageFile {
                 continue;
             }
             let state = if is_there { ImageState::WasThere } else { ImageState::Waiting(new) };
-            let (aux_mappings, code_end) = (aux_mappings.to_vec(), image.code_end());
-            let (base, directory_of, state) = (None, place.clone(), Mutex::new(state));
-            let below_root = directory.root.and_then(|root| path.strip_prefix(root).ok());
-            let recorded = below_root.map_or_else(|| path.clone(), |below| Path::new("/").join(below));
-            let written =
-                Self { path, recorded, build_id, aux_mappings, code_end, base, directory: directory_of, state };
+            let recorded = match directory.root.and_then(|root| path.strip_prefix(root).ok()) {
+                Some(below_root) => Path::new("/").join(below_root),
+                None => path.clone(),
+            };
+            let written = Self {
+                path,
+                recorded,
+                build_id,
+                aux_mappings: aux_mappings.to_vec(),
+                code_end: image.code_end(),
+                base: None,
+                directory: place.clone(),
+                state: Mutex::new(state),
+            };
             if directory.waiting.fetch_add(1, Ordering::Relaxed) >= MOST_WAITING {
                 written.put_in_place()?;
             }
@@ -112,22 +120,20 @@ impl ImageFile {
     /// meanwhile.
     pub(super) fn put_in_place(&self) -> Result<()> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        let new = match std::mem::replace(&mut *state, ImageState::WasThere) {
-            ImageState::Waiting(new) => new,
-            settled => {
-                *state = settled;
-                return Ok(());
-            }
-        };
-        let placed = new.persist_noclobber(self.path.file_name().unwrap_or_default());
-        match placed {
-            Ok(None) => *state = ImageState::Made,
-            Ok(Some(back)) if is_same(back.file(), &self.path) => {}
-            Ok(Some(_)) => {
+        if !matches!(*state, ImageState::Waiting(_)) {
+            return Ok(());
+        }
+        // From here on, a file of this name counts as existing, unless the next step makes it.
+        let ImageState::Waiting(new) = std::mem::replace(&mut *state, ImageState::WasThere) else { return Ok(()) };
+        let persisted = new.persist_noclobber(self.path.file_name().unwrap_or_default());
+        match persisted.map_err(|error| Error::new("cannot move it into place").because(error).in_file(&self.path))? {
+            None => *state = ImageState::Made,
+            // Somebody else has created an identical file meanwhile.
+            Some(unplaced) if is_same(unplaced.file(), &self.path) => {}
+            Some(_) => {
                 let error = Error::new("was created by another program in the meantime; run this again");
                 return Err(error.in_file(&self.path));
             }
-            Err(error) => return Err(Error::new("cannot move it into place").because(error).in_file(&self.path)),
         }
         Ok(())
     }

@@ -21,9 +21,12 @@ impl<'a> Libraries<'a> {
     /// Returns the address ranges of programs and libraries in a process and in all its descendants, because they share
     /// its JIT code.
     pub(super) fn ranges(&self, pid: Pid) -> Vec<Range<u64>> {
-        let shares = |of: &Pid| self.ancestry.ancestors(*of).any(|of| of == pid);
         let mut ranges = Vec::new();
-        for (_, process) in self.processes.by_pid.iter().filter(|(of, _)| shares(of)) {
+        for (&other, process) in &self.processes.by_pid {
+            let shares_code = self.ancestry.ancestors(other).any(|ancestor| ancestor == pid);
+            if !shares_code {
+                continue;
+            }
             let code = process.mappings.iter().filter(|map| map.executable && map.kind().is_library());
             let programs: BTreeSet<&[u8]> = code.map(|map| map.path.as_slice()).collect();
             let maps = process.mappings.iter().filter(|map| programs.contains(map.path.as_slice()));

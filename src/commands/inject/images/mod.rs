@@ -42,7 +42,8 @@ impl<'s, 'data> JitImages<'s, 'data> {
     /// Writes images of the selected code. `machine` is ELF's `e_machine`, and `mode` the permissions of the files.
     pub(in crate::commands::inject) fn write(
         selection: &'s CodeSelection<'data>,
-        (machine, mode): (u16, u32),
+        machine: u16,
+        mode: u32,
         survey: &SurveyedRecording<'_>,
         context: &mut InjectContext<'_>,
     ) -> Result<Self> {

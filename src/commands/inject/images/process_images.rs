@@ -49,7 +49,7 @@ impl ProcessImages {
         let mut by_time: Vec<(Nanos, SelectedId)> = segments.iter().map(|&id| (code.segment(id).from, id)).collect();
         parallel::sort_unstable_by_key(&mut by_time, |at| *at);
         let segments: Vec<SelectedId> = by_time.into_iter().map(|(_, id)| id).collect();
-        let PlacedFunctions { of_segments, list } = PlacedFunctions::of(code, &segments);
+        let PlacedFunctions { of_segments, list } = PlacedFunctions::new(code, &segments);
         let whole: Vec<Code<'_>> = list.iter().map(|placed| code.code(placed.code)).collect();
         let builder = ImageBuilder::new(target, Addressing::FileOffset);
         let mut builder = if request.for_viewers { builder.for_viewers() } else { builder };
@@ -77,7 +77,7 @@ impl ProcessImages {
     }
 }
 
-/// Computes where each segment is in the images, from the location of the function that it belongs to.
+/// Computes where each segment is in the images, from where the function is that it belongs to.
 fn places(
     code: &SelectedCode<'_>,
     slot_of: impl Iterator<Item = (SelectedId, SlotId)>,
@@ -111,24 +111,32 @@ struct PlacedFunctions {
 }
 
 impl PlacedFunctions {
-    fn of(code: &SelectedCode<'_>, segments: &[SelectedId]) -> Self {
-        // Most functions have only one address, which is in `first`. It is a plain array, because the code IDs of a
-        // process are consecutive. The hash map has the further addresses.
+    fn new(code: &SelectedCode<'_>, segments: &[SelectedId]) -> Self {
+        // Most functions have only one address, which is in `first`, with the function's index in the list. It is a
+        // plain array, because the code IDs of a process are consecutive. The hash map has the further addresses.
         let codes = || segments.iter().map(|id| code.segment(*id).code.0 as usize);
-        let (lowest, highest) = (codes().min().unwrap_or(0), codes().max().unwrap_or(0));
+        let lowest = codes().min().unwrap_or(0);
+        let highest = codes().max().unwrap_or(0);
         let mut first: Vec<Option<(Addr, u32)>> = vec![None; highest - lowest + 1];
         let mut others: FxHashMap<(CodeId, Addr), u32> = FxHashMap::default();
-        let mut list = Vec::new();
-        let number = |id: &SelectedId| {
+        let mut list: Vec<PlacedFunction> = Vec::new();
+        let mut of_segments = Vec::with_capacity(segments.len());
+        for id in segments {
             let segment = code.segment(*id);
-            let (code, base) = (segment.code, Addr(segment.start.0.wrapping_sub(segment.offset)));
-            let mut new = || {
-                list.push(PlacedFunction { code, base });
-                list.len() as u32 - 1
+            let function =
+                PlacedFunction { code: segment.code, base: Addr(segment.start.0.wrapping_sub(segment.offset)) };
+            let next = list.len() as u32;
+            let slot = first[function.code.0 as usize - lowest].get_or_insert((function.base, next));
+            let index = if slot.0 == function.base {
+                slot.1
+            } else {
+                *others.entry((function.code, function.base)).or_insert(next)
             };
-            let (known, number) = *first[code.0 as usize - lowest].get_or_insert_with(|| (base, new()));
-            if known == base { number } else { *others.entry((code, base)).or_insert_with(new) }
-        };
-        Self { of_segments: segments.iter().map(number).collect(), list }
+            if index == next {
+                list.push(function);
+            }
+            of_segments.push(index);
+        }
+        Self { of_segments, list }
     }
 }

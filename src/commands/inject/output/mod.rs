@@ -57,9 +57,9 @@ fn write_records(
     Ok(())
 }
 
-/// Copies images into perf's build ID cache. perf looks up the files of a running process in that process's own file
-/// system, but it checks its cache first. So the images of running processes that see other files than we do are always
-/// copied, the others only on request.
+/// Copies images into perf's build ID cache: all of them if the user asked for it, otherwise only those of processes
+/// that are still running in another mount namespace. perf looks for their files in the namespace of the process, where
+/// the images aren't, but it looks into its cache first.
 pub(in crate::commands::inject) fn fill_cache(
     images: &JitImages<'_, '_>,
     sources: &Found,

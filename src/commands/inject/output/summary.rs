@@ -111,8 +111,11 @@ impl Summary<'_> {
         self.samples.unresolved.iter().map(move |(pid, count)| {
             let name = programs.name(*pid);
             let process = self.survey.processes.by_pid.get(pid);
-            let is_loaded = |account: &Account| matches!(account.state, SourceState::Loaded { .. });
-            let has_file = self.loaded.accounts.iter().any(|account| account.pid == *pid && is_loaded(account));
+            let has_file = self
+                .loaded
+                .accounts
+                .iter()
+                .any(|account| account.pid == *pid && matches!(account.state, SourceState::Loaded { .. }));
             let inner = process.and_then(|process| process.inner_pid).filter(|inner| inner != pid && !has_file);
             let inside = inner.map(|inner| {
                 format!(

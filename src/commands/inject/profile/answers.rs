@@ -174,8 +174,8 @@ impl AddressCounts {
         }
         if without_process > 0 {
             warnings.push(Warning::new(format!(
-                "{without_process} addresses stay unnamed: the profile does not say which process they belong to; pass \
-                 --jitdump FILE@PID or --perf-map FILE@PID"
+                "addresses that stay unnamed, because the profile does not state their process: {without_process}; \
+                 pass --jitdump FILE@PID or --perf-map FILE@PID"
             )));
         }
         warnings

@@ -1,5 +1,6 @@
 //! Finds the files that a profile's addresses are in, if they are on this machine.
 
+use crate::analysis::quantity::counted;
 use crate::contract::unsymbolized::{CodeFile, FileBase};
 use crate::error::{Warning, Warnings};
 use crate::model::Addr;
@@ -47,8 +48,9 @@ impl<'a> Files<'a> {
         let name = String::from_utf8_lossy(&first.path);
         let fetched = first.build_id.map(|id| format!(" (fetch it with debuginfod-find executable {})", hex(id)));
         Some(Warning::new(format!(
-            "{addresses} addresses stay unnamed because {count} files are missing, such as {name}{}. Pass their root \
-             with --symfs DIR, or with --debug-dir DIR if they are stored by build ID",
+            "addresses that stay unnamed, because their files are missing: {addresses} in {}, such as {name}{}. Pass \
+             the files' root with --symfs DIR, or with --debug-dir DIR if they are stored by build ID",
+            counted(count as u64, "file"),
             fetched.unwrap_or_default()
         )))
     }

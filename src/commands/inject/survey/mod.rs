@@ -54,15 +54,13 @@ impl<'i> SurveyedRecording<'i> {
     pub(in crate::commands::inject) fn find_sources(&self, context: &mut InjectContext<'_>) -> Found {
         let InjectContext { options, progress, outcome, .. } = context;
         progress.phase("looking for JIT code");
-        match options.jit {
-            true => {
-                let (recording, beside) = (&self.input.recording, options.beside_input());
-                let samples = || survey::collect_sampled(recording, &self.chunks);
-                let site = survey::site(recording, &self.input.shown, beside, &samples);
-                sources::find_at(&self.processes, &options.sources, &site, &mut outcome.warnings)
-            }
-            false => Found::none(),
+        if !options.jit {
+            return Found::none();
         }
+        let recording = &self.input.recording;
+        let samples = || survey::collect_sampled(recording, &self.chunks);
+        let site = survey::site(recording, &self.input.shown, options.beside_input(), &samples);
+        sources::find_at(&self.processes, &options.sources, &site, &mut outcome.warnings)
     }
 }
 
@@ -77,7 +75,7 @@ pub(in crate::commands::inject) struct RecordOrder {
 
 impl RecordOrder {
     /// The position of the record that a mapping is from.
-    pub(in crate::commands::inject) fn of(mapping: &Mapping) -> Self {
+    pub(in crate::commands::inject) fn from_mapping(mapping: &Mapping) -> Self {
         Self { time: mapping.time, offset: mapping.offset }
     }
 }

@@ -131,10 +131,10 @@ impl List {
         let mut addr = first;
         while addr != 0 {
             if !seen.insert(addr) {
-                return self.add_damage(addr, "is in the list twice");
+                return self.add_damage(addr, "occurs in the list twice");
             }
             if self.entries.len() >= MOST_ENTRIES {
-                return self.add_damage(addr, "is over the limit");
+                return self.add_damage(addr, &format!("is one more than the limit of {MOST_ENTRIES}"));
             }
             let Some([next, _previous, symfile, size]) = words(memory, addr) else {
                 return self.add_damage(addr, "cannot be read");

@@ -40,9 +40,9 @@ impl<'a> SourceInfo<'a> {
         let script = fields.next().and_then(decimal).ok_or("has no script")?;
         fields.next().and_then(decimal).ok_or("has no start")?;
         fields.next().and_then(decimal).ok_or("has no end")?;
-        let positions = fields.next().ok_or("is cut")?;
-        let inlined = fields.next().ok_or("is cut")?;
-        let functions = fields.next().ok_or("is cut")?;
+        let positions = fields.next().ok_or("is incomplete")?;
+        let inlined = fields.next().ok_or("is incomplete")?;
+        let functions = fields.next().ok_or("is incomplete")?;
         Ok(Self { addr, script, positions, inlined, functions })
     }
 

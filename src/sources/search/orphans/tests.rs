@@ -21,7 +21,7 @@ enum Truth {
     /// From another run of the same program, with all code at the same addresses.
     Twin,
     /// From an unrecorded program that ran at the same time, with its code at the same addresses.
-    Neighbour,
+    Neighbor,
     /// From another program.
     Other,
 }
@@ -90,7 +90,7 @@ fn made() -> impl Strategy<Value = Made> {
                 // Indistinguishable from the process's own file, which also exists.
                 4 if !is_there => {
                     files.push((Truth::Of(of), own.clone()));
-                    files.push((Truth::Neighbour, own));
+                    files.push((Truth::Neighbor, own));
                 }
                 5 => files.push((Truth::Other, MadeFile { base: base + 0x100_0000, asked: false, ..own })),
                 _ => {}

@@ -151,7 +151,7 @@ impl BuildIdFinder {
     }
 
     /// Warns about files that aren't on this machine and says how many sampled frames are in each.
-    pub(super) fn say_what_is_missing(&mut self, frames: &FxHashMap<ListedFile, u64>) {
+    pub(super) fn warn_about_missing(&mut self, frames: &FxHashMap<ListedFile, u64>) {
         if self.missing.is_empty() {
             return;
         }

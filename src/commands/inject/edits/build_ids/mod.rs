@@ -37,13 +37,15 @@ impl BuildIdEdits {
             BuildIdMode::Hit => found.insert_before_first_samples(survey, finder),
             BuildIdMode::All => found.insert_before_first_mappings(input, finder),
             BuildIdMode::HitMappings => {
-                let hits = hits(survey);
+                let hits = count_samples(survey);
                 found.rewrite_mappings(input, finder, |file| hits.contains_key(file));
             }
             BuildIdMode::AllMappings => found.rewrite_mappings(input, finder, |_| true),
         }
         if !finder.missing.is_empty() {
-            finder.say_what_is_missing(&hits(survey).into_iter().map(|(file, hits)| (file, hits.frames)).collect());
+            finder.warn_about_missing(
+                &count_samples(survey).into_iter().map(|(file, hits)| (file, hits.frames)).collect(),
+            );
         }
         context.outcome.warnings.append(std::mem::take(&mut finder.warnings));
         Ok(found)
@@ -52,7 +54,7 @@ impl BuildIdEdits {
     /// Inserts a build ID record for each file with samples, before the first of those samples.
     fn insert_before_first_samples(&mut self, survey: &SurveyedRecording<'_>, finder: &mut BuildIdFinder) {
         let mut hits: Vec<(u64, ListedFile)> =
-            hits(survey).into_iter().map(|(file, hits)| (hits.first, file)).collect();
+            count_samples(survey).into_iter().map(|(file, hits)| (hits.first, file)).collect();
         hits.sort_unstable();
         for (at, file) in hits {
             if let Some(id) = finder.find(&file) {
@@ -132,18 +134,18 @@ fn set_build_id(input: &PlainRecording, raw: &RawRecord<'_>, mmap: Mmap<'_>, id:
     Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert })
 }
 
-/// The samples in a file.
-struct Hits {
+/// The samples whose stacks have frames in a file.
+struct FileSamples {
     /// The offset of the first sample in the record stream.
     first: u64,
     /// Frames in the file, counting both the innermost ones and those of call chains.
     frames: u64,
 }
 
-/// Collects all files in which samples, or frames of their call chains, are.
-fn hits(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, Hits> {
+/// Collects all files that contain frames of samples, innermost frames or those of call chains.
+fn count_samples(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, FileSamples> {
     let SurveyedRecording { input, spaces, .. } = survey;
-    let mut hits: FxHashMap<DsoId, Hits> = FxHashMap::default();
+    let mut hits: FxHashMap<DsoId, FileSamples> = FxHashMap::default();
     let records = Records::new(input.records(), input.base(), input.recording.header.endian);
     for raw in records {
         let Some(Ok(sample)) = input.recording.chain_sample(&raw) else { continue };
@@ -151,13 +153,13 @@ fn hits(survey: &SurveyedRecording<'_>) -> FxHashMap<ListedFile, Hits> {
         let time = sample.time.unwrap_or(Nanos(u64::MAX));
         for (mode, frame) in sample.frames() {
             let Some(place) = spaces.lookup(pid, frame.for_lookup(), time, mode) else { continue };
-            hits.entry(place.dso).or_insert(Hits { first: raw.offset, frames: 0 }).frames += 1;
+            hits.entry(place.dso).or_insert(FileSamples { first: raw.offset, frames: 0 }).frames += 1;
         }
     }
-    let mut by_file: FxHashMap<ListedFile, Hits> = FxHashMap::default();
-    for (dso, Hits { first, frames }) in hits {
+    let mut by_file: FxHashMap<ListedFile, FileSamples> = FxHashMap::default();
+    for (dso, FileSamples { first, frames }) in hits {
         let Some(file) = ListedFile::from_dso(spaces.dsos().get(dso)) else { continue };
-        let hits = by_file.entry(file).or_insert(Hits { first, frames: 0 });
+        let hits = by_file.entry(file).or_insert(FileSamples { first, frames: 0 });
         hits.first = hits.first.min(first);
         hits.frames += frames;
     }

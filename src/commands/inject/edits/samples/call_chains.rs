@@ -47,7 +47,7 @@ impl PlainChains {
         let converted = convert_samples(survey, &unwinder, *machine, context);
         let mut edits = converted.edits;
         converted.skipped.report(&survey.input.shown, &mut context.outcome.warnings);
-        say_what_is_missing(survey, &converted.stopped_in, &files, &mut context.outcome.warnings);
+        warn_about_missing(survey, &converted.stopped_in, &files, &mut context.outcome.warnings);
         context.outcome.warnings.append(files.into_warnings());
         let mut recording = survey.input.recording.clone();
         recording.plain_chains();
@@ -59,7 +59,7 @@ impl PlainChains {
 }
 
 /// Warns about missing files in which unwinding stopped because their unwind data is needed.
-fn say_what_is_missing(
+fn warn_about_missing(
     survey: &SurveyedRecording<'_>,
     stopped_in: &FxHashMap<DsoId, u64>,
     files: &Images<'_>,
@@ -181,7 +181,8 @@ impl ChainConverter<'_, '_> {
             words.extend([USER_DEFERRED, cookie]);
         }
         let insert = with_chain(raw, attr, &words)?;
-        let insert = insert.ok_or_else(|| Error::new("becomes too long with its call chain").at_offset(raw.offset))?;
+        let insert =
+            insert.ok_or_else(|| Error::new("with its call chain, it is too long for a record").at_offset(raw.offset))?;
         Ok(Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert }))
     }
 

@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 #[derive(Debug, Default)]
 pub(super) struct Relocations(Vec<Relocation>);
 
-/// A word in the record of a sample. The word is an address that gets replaced.
+/// An address in the record of a sample that gets replaced.
 #[derive(Debug, Clone, Copy)]
 struct Relocation {
     /// The offset of the sample's record in the stream.

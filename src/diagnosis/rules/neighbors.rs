@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 
 /// The dumps and maps in the recording's directory that were not used.
 #[derive(Debug)]
-pub(super) struct Neighbours {
-    files: Vec<Neighbour>,
+pub(super) struct Neighbors {
+    files: Vec<Neighbor>,
 }
 
 /// A dump or map of another process that may belong to a process without names.
@@ -32,7 +32,7 @@ pub(super) struct ForeignFile {
 }
 
 #[derive(Debug)]
-struct Neighbour {
+struct Neighbor {
     path: PathBuf,
     kind: Kind,
     /// The process that the file belongs to, according to its name.
@@ -48,7 +48,7 @@ const MOST: usize = 16;
 /// Maximum number of bytes that are read of a file. The file may be of any size, and this much is enough for a guess.
 const START: u64 = 32 << 20;
 
-impl Neighbours {
+impl Neighbors {
     /// Lists the dumps and maps in the recording's directory that were not loaded.
     pub(super) fn list(context: DoctorContext<'_>) -> Self {
         let mut files = context.directory.map(list_directory).unwrap_or_default();
@@ -62,18 +62,18 @@ impl Neighbours {
     pub(super) fn find_for(&self, process: &ExaminedProcess, context: DoctorContext<'_>) -> Option<ForeignFile> {
         let addresses = unnamed_addresses(process.pid, context);
         // Files that have no code at these addresses are left over from other runs.
-        let fitting: Vec<&Neighbour> = self.files.iter().filter(|file| file.covers_half_of(&addresses)).collect();
-        let Neighbour { path, kind, pid, .. } = fitting.first()?;
+        let fitting: Vec<&Neighbor> = self.files.iter().filter(|file| file.covers_half_of(&addresses)).collect();
+        let Neighbor { path, kind, pid, .. } = fitting.first()?;
         Some(ForeignFile { path: path.clone(), kind: *kind, pid: *pid, fits: fitting.len() })
     }
 }
 
 /// The dumps and maps in a directory, sorted by path.
-fn list_directory(dir: &Path) -> Vec<Neighbour> {
+fn list_directory(dir: &Path) -> Vec<Neighbor> {
     // The parent of the relative path `perf.data` is the empty path.
     let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
     let names = io::typed_names(dir).into_iter().flatten();
-    let mut files: Vec<Neighbour> = names.filter_map(|name| Neighbour::from_path(dir.join(name))).collect();
+    let mut files: Vec<Neighbor> = names.filter_map(|name| Neighbor::from_path(dir.join(name))).collect();
     files.sort_by(|one, other| one.path.cmp(&other.path));
     files
 }
@@ -94,7 +94,7 @@ fn unnamed_addresses(pid: Pid, context: DoctorContext<'_>) -> Vec<u64> {
     addresses
 }
 
-impl Neighbour {
+impl Neighbor {
     /// Recognizes a dump or map by its file name. `None` unless the name is that of a jitdump or perf map, and contains
     /// a process ID.
     fn from_path(path: PathBuf) -> Option<Self> {

@@ -1,6 +1,6 @@
 //! Finds the parts of an archive that are packed only on request, because they reveal more than names.
 
-use super::options::{AskedFor, PackOptions};
+use super::options::{OptionalPart, PackOptions};
 use super::privacy::Privacy;
 use crate::error::Warnings;
 use crate::io::Bytes;
@@ -13,9 +13,9 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// A requested file.
+/// A file that the user asked to pack.
 #[derive(Debug)]
-pub(super) struct Other {
+pub(super) struct RequestedFile {
     pub(super) role: Role,
     /// The recorded path of the file. Readers of the archive will look for it under this path.
     pub(super) path: Vec<u8>,
@@ -27,40 +27,50 @@ pub(super) struct Other {
 /// files these are.
 pub(super) fn options(options: &PackOptions) -> RecordingOptions {
     let mut recording = options.recording.clone();
-    recording.symbols.lines = options.asked_for.contains(&AskedFor::Sources);
-    recording.sources.source_maps.asked = Some(options.asked_for.contains(&AskedFor::Scripts));
+    recording.symbols.lines = options.requested.contains(&OptionalPart::Sources);
+    recording.sources.source_maps.asked = Some(options.requested.contains(&OptionalPart::Scripts));
     recording
 }
 
 /// Finds all files that the user requested.
-pub(super) fn find(examined: &Examined<'_>, privacy: &mut Privacy<'_>, warnings: &mut Warnings) -> Vec<Other> {
+pub(super) fn find(examined: &Examined<'_>, privacy: &mut Privacy<'_>, warnings: &mut Warnings) -> Vec<RequestedFile> {
     let mut found = Vec::new();
-    for asked in privacy.asked_for {
+    for asked in privacy.requested {
         match asked {
-            AskedFor::Kallsyms => found.extend(kallsyms(examined, warnings)),
-            AskedFor::Scripts => scripts(examined, &mut found, privacy, warnings),
-            AskedFor::Sources => sources(examined, &mut found, privacy, warnings),
+            OptionalPart::Kallsyms => found.extend(kallsyms(examined, warnings)),
+            OptionalPart::Scripts => scripts(examined, &mut found, privacy, warnings),
+            OptionalPart::Sources => sources(examined, &mut found, privacy, warnings),
             // These requests only affect which jitdumps, logs, programs and text files may be packed.
-            AskedFor::Cores | AskedFor::Private => {}
+            OptionalPart::Cores | OptionalPart::Private => {}
         }
     }
     found
 }
 
-fn kallsyms(examined: &Examined<'_>, warnings: &mut Warnings) -> Option<Other> {
+fn kallsyms(examined: &Examined<'_>, warnings: &mut Warnings) -> Option<RequestedFile> {
     let bytes = examined.resolution.kernel_list(warnings)?;
     let from = PathBuf::from("the kernel's symbols");
-    Some(Other { role: Role::Kallsyms, path: Vec::new(), from, bytes })
+    Some(RequestedFile { role: Role::Kallsyms, path: Vec::new(), from, bytes })
 }
 
-fn scripts(examined: &Examined<'_>, found: &mut Vec<Other>, privacy: &mut Privacy<'_>, warnings: &mut Warnings) {
+fn scripts(
+    examined: &Examined<'_>,
+    found: &mut Vec<RequestedFile>,
+    privacy: &mut Privacy<'_>,
+    warnings: &mut Warnings,
+) {
     let files = examined.resolution.sources.maps.accounts.iter().flat_map(|account| &account.files);
     for (recorded, here) in files {
-        found.extend(text(Role::Script, recorded.as_os_str().as_bytes(), here, (examined, &mut *privacy), warnings));
+        found.extend(text(Role::Script, recorded.as_os_str().as_bytes(), here, examined, privacy, warnings));
     }
 }
 
-fn sources(examined: &Examined<'_>, found: &mut Vec<Other>, privacy: &mut Privacy<'_>, warnings: &mut Warnings) {
+fn sources(
+    examined: &Examined<'_>,
+    found: &mut Vec<RequestedFile>,
+    privacy: &mut Privacy<'_>,
+    warnings: &mut Warnings,
+) {
     let mut names = BTreeSet::new();
     for at in 0..examined.samples.chains.places().len() {
         examined.named.each(PlaceId(at as u32), |frame| names.extend(frame.file.map(<[u8]>::to_vec)));
@@ -68,10 +78,13 @@ fn sources(examined: &Examined<'_>, found: &mut Vec<Other>, privacy: &mut Privac
     let names = names.iter().map(|name| name.strip_prefix(b"file://").unwrap_or(name));
     for name in names.filter(|name| name.starts_with(b"/")) {
         let own = PathBuf::from(OsStr::from_bytes(name));
-        let below = examined.resolution.search().recorded_paths(name).into_iter();
-        found.extend(
-            below.chain([own]).find_map(|here| text(Role::Source, name, &here, (examined, &mut *privacy), warnings)),
-        );
+        let below_roots = examined.resolution.search().recorded_paths(name).into_iter();
+        for here in below_roots.chain([own]) {
+            if let Some(source) = text(Role::Source, name, &here, examined, privacy, warnings) {
+                found.push(source);
+                break;
+            }
+        }
     }
 }
 
@@ -80,12 +93,13 @@ fn text(
     role: Role,
     path: &[u8],
     here: &Path,
-    (examined, privacy): (&Examined<'_>, &mut Privacy<'_>),
+    examined: &Examined<'_>,
+    privacy: &mut Privacy<'_>,
     warnings: &mut Warnings,
-) -> Option<Other> {
+) -> Option<RequestedFile> {
     match Named::Recording.door(examined.resolution.search().force).open(here, TEXT)? {
         Ok(opened) if !privacy.permits(here, opened.is_everybodys) => None,
-        Ok(opened) => Some(Other { role, path: path.to_vec(), from: here.to_owned(), bytes: opened.bytes }),
+        Ok(opened) => Some(RequestedFile { role, path: path.to_vec(), from: here.to_owned(), bytes: opened.bytes }),
         Err(error) => {
             warnings.push(error.into_warning());
             None
