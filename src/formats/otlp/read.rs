@@ -39,7 +39,7 @@ pub(super) struct Reader {
 impl Reader {
     pub(super) fn new(options: &ReadOptions) -> Self {
         Self {
-            profile: Profile::keeping(options.keep),
+            profile: Profile::empty(options.keep),
             named: NamedFrames::default(),
             modules: Modules::default(),
             sampled: None,
@@ -89,7 +89,7 @@ fn add_location(
     let attributes = &location.attribute_indices;
     let kind = dictionary.attribute_text(attributes, "profile.frame.type").and_then(|word| frame_kind(&word));
     let tier = dictionary.attribute_text(attributes, "jitgraft.tier");
-    let tier = tier.and_then(|word| Tier::named(std::str::from_utf8(&word).ok()?));
+    let tier = tier.and_then(|word| Tier::from_name(std::str::from_utf8(&word).ok()?));
     let mapping = entry_at(&dictionary.mapping_table, location.mapping_index);
     // For interpreted code without a mapping, profilers store a line or anything else in the address field.
     let has_address = location.address != 0 && (mapping.is_some() || kind != Some(FrameKind::Jit));
@@ -123,7 +123,7 @@ fn frame_kind(frame_type: &[u8]) -> Option<FrameKind> {
         b"kernel" => Some(FrameKind::Kernel),
         b"go" | b"rust" => Some(FrameKind::User),
         word => {
-            let category = std::str::from_utf8(word).ok().and_then(Category::named);
+            let category = std::str::from_utf8(word).ok().and_then(Category::from_name);
             Some(category.map_or(FrameKind::Jit, Category::kind))
         }
     }
@@ -225,7 +225,7 @@ impl MessageReader<'_> {
     /// Finds or creates the event for a profile's value type.
     fn event(&mut self, message: &ProfileMessage) -> ProfileType {
         let (mut name, unit_word) = self.value_type(message.sample_type);
-        let (scale, unit) = Unit::of_word(&unit_word);
+        let (scale, unit) = Unit::parse_word(&unit_word);
         let mut sampling = None;
         if message.period_type.is_some()
             && let Ok(period) = u64::try_from(message.period)
@@ -234,14 +234,14 @@ impl MessageReader<'_> {
             let (period_name, period_word) = self.value_type(message.period_type);
             if period_name == name && period_word == unit_word {
                 sampling = Some(Sampling::Period(period.saturating_mul(scale)));
-            } else if let (scale, Unit::Nanos) = Unit::of_word(&period_word) {
+            } else if let (scale, Unit::Nanos) = Unit::parse_word(&period_word) {
                 sampling = Some(Sampling::Frequency(1_000_000_000 / period.saturating_mul(scale).max(1)));
             }
         }
         if name.is_empty() {
             name.push_str(UNNAMED);
         }
-        let index = self.reader.profile.series_of((&name, &unit));
+        let index = self.reader.profile.series_with_unit(&name, &unit);
         let series = &mut self.reader.profile.series[index];
         series.sampling = series.sampling.or(sampling);
         let counts = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
@@ -285,7 +285,7 @@ impl MessageReader<'_> {
             let signed = values.get(index).copied().unwrap_or(1).saturating_mul(scale);
             let time = times.get(index).map(|time| Nanos(*time));
             let weight = signed.unsigned_abs();
-            self.reader.sampled = join_extents(self.reader.sampled, time.map(TimeExtent::of_moment));
+            self.reader.sampled = join_extents(self.reader.sampled, time.map(TimeExtent::from_moment));
             let count = match counts.and_then(|counts| counts.get(index)) {
                 Some(count) => count.unsigned_abs(),
                 None if event.counts => weight,

@@ -24,7 +24,7 @@ mod names;
 mod uses;
 
 use crate::analysis::quantity::counted;
-use crate::contract::unsymbolized::{Ask, BareAddress, CodeFile, Unsymbolized};
+use crate::contract::unsymbolized::{BareAddress, CodeFile, FindCalls, Unsymbolized};
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::otlp::messages::{ProfilesData, SCHEMA};
 use crate::model::interner::Interner;
@@ -106,11 +106,11 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
         self.files.items()
     }
 
-    fn write(&mut self, ask: &Ask<'_>, out: &mut dyn Write) -> Result<()> {
+    fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
         // `open` has already interned every file.
         let mut files = self.files.clone();
         let look_up = |address: &BareAddress| match self.addresses.binary_search(address) {
-            Ok(index) => ask(index),
+            Ok(index) => find_calls(index),
             Err(_) => Vec::new(),
         };
         for framed in frames(self.bytes) {

@@ -8,8 +8,8 @@ use crate::formats::otlp::messages::{
 use crate::formats::otlp::modules::{GNU_BUILD_ID, HTL_HASH, htl_hash};
 use crate::formats::otlp::owner::{Owner, Tracks};
 use crate::model::about::About;
-use crate::model::backing::Backing;
 use crate::model::interner::Interner;
+use crate::model::mapping_kind::MappingKind;
 use crate::model::process::BuildId;
 use crate::model::{Addr, FrameAddr, Pid};
 use prost::Message;
@@ -172,7 +172,8 @@ fn frame_type(location: &LocationMessage, dictionary: &Dictionary) -> Option<Byt
 
 fn is_in_kernel(location: &LocationMessage, dictionary: &Dictionary) -> bool {
     let (_, file) = mapping_and_file(location, dictionary);
-    frame_type(location, dictionary).is_some_and(|kind| kind == "kernel") || Backing::of(file).is_kernel_object()
+    frame_type(location, dictionary).is_some_and(|kind| kind == "kernel")
+        || MappingKind::from_path(file).is_kernel_object()
 }
 
 /// Whether a location needs a name: it has an address outside the kernel, and no function.
@@ -185,7 +186,7 @@ fn is_unversioned(location: &LocationMessage, dictionary: &Dictionary) -> bool {
     let (mapping, name) = mapping_and_file(location, dictionary);
     needs_name(location, dictionary)
         && !mapping.is_some_and(|mapping| has_version(mapping, dictionary))
-        && matches!(Backing::of(name), Backing::File(_))
+        && matches!(MappingKind::from_path(name), MappingKind::File(_))
         && !may_hold_jit_code(name)
 }
 
@@ -200,7 +201,9 @@ fn code_file(mapping: &MappingMessage, name: &[u8], address: u64, dictionary: &D
     let build_id = dictionary.attribute_text(&mapping.attribute_indices, GNU_BUILD_ID);
     let build_id = build_id.and_then(|digits| BuildId::from_digits(&digits));
     let hash = dictionary.attribute_text(&mapping.attribute_indices, HTL_HASH).and_then(|digits| htl_hash(&digits));
-    if build_id.is_none() && hash.is_none() || !matches!(Backing::of(name), Backing::File(_) | Backing::Other(_)) {
+    if build_id.is_none() && hash.is_none()
+        || !matches!(MappingKind::from_path(name), MappingKind::File(_) | MappingKind::Other(_))
+    {
         return None;
     }
     let base = match (mapping.memory_limit, (mapping.memory_start..mapping.memory_limit).contains(&address)) {
