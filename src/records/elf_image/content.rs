@@ -24,7 +24,7 @@ impl Image<'_, '_> {
             u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.endian == Endian::Big),
         );
         content.number(u64::from(*addressing == Addressing::RunTime));
-        content.number(u64::from(layout.frames == FramesAt::AlwaysAfterCode));
+        content.number(u64::from(layout.frames == FramesAt::AfterCodeAlways));
         content.number(layout.sentinels.unwrap_or_default());
         for (piece, code) in self.with_code(&layout.pieces) {
             for value in [piece.addr, piece.skip, piece.len, code.size, code.lines.base, code.lines.count] {

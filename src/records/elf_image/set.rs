@@ -118,7 +118,7 @@ fn plan(
     // pointers, and every stack would end in a bogus frame (MoarVM). But if the image replaces a file, stacks that the
     // file's own table could unwind must not end (Node.js's builtins, which do keep frame pointers).
     let has_names_only = !group.in_file && slots.iter().all(|slot| slot.code.bytes.is_none());
-    let frames_at = if has_names_only { FramesAt::AfterCode } else { FramesAt::AlwaysAfterCode };
+    let frames_at = if has_names_only { FramesAt::AfterCode } else { FramesAt::AfterCodeAlways };
     let layout = Layout::one_region(slots, target, base, span, frames_at);
     let table_offset = layout.code.end.next_multiple_of(8);
     let table_addr = base.saturating_add(table_offset);
@@ -175,6 +175,6 @@ mod tests {
         builder.add(&code, Addr(0x7000_0000));
         let set = builder.build_set(Some(0x6000..0x8000));
         let frames: Vec<&FramesAt> = set.images().map(|image| &image.layout.frames).collect();
-        assert_eq!(frames, [&FramesAt::AlwaysAfterCode, &FramesAt::AfterCode]);
+        assert_eq!(frames, [&FramesAt::AfterCodeAlways, &FramesAt::AfterCode]);
     }
 }

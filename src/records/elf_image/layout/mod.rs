@@ -48,7 +48,7 @@ pub(super) enum FramesAt {
     /// After the code; left out if empty.
     AfterCode,
     /// After the code, even if empty: libunwind falls back to frame pointers only if there is a table.
-    AlwaysAfterCode,
+    AfterCodeAlways,
     /// Between the file's header and the code. Holds the size in bytes.
     BeforeCode(u64),
 }
