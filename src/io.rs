@@ -402,16 +402,24 @@ impl Stream {
     }
 
     fn fill(&mut self, least: usize, most: usize) -> Result<&[u8]> {
-        while self.head.len() < least {
-            let old = self.head.len();
-            self.head.resize(most.max(old), 0);
-            let read = self.rest.read(&mut self.head[old..]);
-            self.head.truncate(old + *read.as_ref().unwrap_or(&0));
-            match read {
-                Ok(0) => break,
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error.into()),
-                Ok(_) | Err(_) => {}
+        if self.head.len() < least {
+            let mut filled = self.head.len();
+            // The allocator zeroes it. `Vec::resize` writes byte by byte in a debug build, which took longer than
+            // everything else that is done for a small input.
+            let mut head = vec![0; most];
+            head[..filled].copy_from_slice(&self.head);
+            let mut result = Ok(());
+            while filled < least && result.is_ok() {
+                match self.rest.read(&mut head[filled..]) {
+                    Ok(0) => break,
+                    Ok(read) => filled += read,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => result = Err(error),
+                }
             }
+            head.truncate(filled);
+            self.head = head;
+            result?;
         }
         Ok(&self.head[self.at..])
     }

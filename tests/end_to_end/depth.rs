@@ -14,7 +14,7 @@ use std::sync::Mutex;
 
 /// As many levels as no machine's stack holds.
 fn deep() -> usize {
-    if is_thorough() { 100_000 } else { 6_000 }
+    if is_thorough() { 100_000 } else { 4_000 }
 }
 
 /// The result of reading an input.
@@ -48,7 +48,7 @@ fn nested(open: &str, middle: &str, close: &str) -> String {
 
 /// Runs a command over a file in this directory, on the first thread alone or on workers.
 fn jitgraft(directory: &Path, words: &[&str], threads: &str) -> Output {
-    let stack = if is_thorough() { 2 << 20 } else { 512 << 10 };
+    let stack = if is_thorough() { 2 << 20 } else { 352 << 10 };
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
     command.args(words).args(["-q", "--threads", threads]).current_dir(directory).env("HOME", directory);
     command.env("RUST_MIN_STACK", stack.to_string()).output().unwrap()

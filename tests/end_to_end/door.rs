@@ -487,7 +487,7 @@ fn callgrind_states_why_a_map_is_not_used() {
 #[test]
 fn a_line_of_many_megabytes_is_read() {
     let dir = tempfile::tempdir().unwrap();
-    let megabytes = if support::effort::is_thorough() { 64 } else { 8 };
+    let megabytes = if support::effort::is_thorough() { 64 } else { 5 };
     let text = format!("main;{};leaf 1\nmain;f 4\n", "a".repeat(megabytes << 20));
     fs::write(dir.path().join("long.folded"), &text).unwrap();
     let script = format!(

@@ -2,12 +2,12 @@
 //!
 //! The program runs with `--max-memory`, which ends it where it needs more. Each run is granted a fixed sum and eight
 //! bytes for each byte of the input, unpacked; where a table needs more for each thread, function or sample, the row
-//! states it.
+//! states it. A quick run has inputs of a quarter of the size, and is granted half of the fixed sum.
 
 use crate::support;
 mod written;
 
-use crate::support::effort::is_thorough;
+use crate::support::effort::{is_thorough, step};
 use crate::support::runner::formats;
 use std::fmt::Write as _;
 use std::fs;
@@ -21,7 +21,14 @@ use support::perf_data::*;
 /// The memory granted for each byte of an input.
 const EACH_BYTE: u64 = 8;
 /// The memory granted to every run: tables that do not grow, blocks that are read at once.
-const BASE: u64 = 16 << 20;
+fn base() -> u64 {
+    (16u64 << 20) / step(2) as u64
+}
+
+/// How much a run has of what a thorough run has this much of.
+fn quantity(count: usize) -> usize {
+    count / step(4)
+}
 
 /// Threads, and rows that have a function and stack of their own, are entries of several tables, however short the
 /// input states them.
@@ -65,7 +72,7 @@ impl Shape {
 
     fn bound(&self) -> u64 {
         let tables = EACH_THREAD * self.threads + EACH_FUNCTION * self.functions + EACH_SAMPLE * self.samples;
-        BASE + EACH_BYTE * self.unpacked + tables
+        base() + EACH_BYTE * self.unpacked + tables
     }
 }
 
@@ -118,17 +125,18 @@ fn texts() -> Vec<Shape> {
         format!("app 7/{tid} 1.000001: 1 cycles: \n{frames}\n")
     };
     let function = |n: usize| format!("function_{n}");
-    let threads: String = (0..20_000).map(|n| sample(n + 7, &mut [function(n % 100)].into_iter())).collect();
-    let distinct: String =
-        (0..4_000).map(|n| sample(7, &mut (0..20).map(|f| function((n * 7 + f * n) % 4_000)))).collect();
-    let deep: String = (0..4).map(|n| sample(7, &mut (0..20_000).map(|f| function(f * n)))).collect();
+    let threads: String = (0..quantity(20_000)).map(|n| sample(n + 7, &mut [function(n % 100)].into_iter())).collect();
+    let distinct: String = (0..quantity(4_000))
+        .map(|n| sample(7, &mut (0..20).map(|f| function((n * 7 + f * n) % quantity(4_000)))))
+        .collect();
+    let deep: String = (0..4).map(|n| sample(7, &mut (0..quantity(20_000)).map(|f| function(f * n)))).collect();
     let long = "n".repeat(LONG);
-    let long: String = (0..1_000).map(|n| sample(7, &mut [long.clone(), function(n)].into_iter())).collect();
+    let long: String = (0..quantity(1_000)).map(|n| sample(7, &mut [long.clone(), function(n)].into_iter())).collect();
     vec![
-        Shape::new("perf-script", "threads", threads).threads(20_000),
-        Shape::new("perf-script", "distinct stacks", distinct).functions(4_000),
-        Shape::new("perf-script", "deep stacks", deep).functions(60_000),
-        Shape::new("perf-script", "a long name", long).functions(1_000),
+        Shape::new("perf-script", "threads", threads).threads(quantity(20_000)),
+        Shape::new("perf-script", "distinct stacks", distinct).functions(quantity(4_000)),
+        Shape::new("perf-script", "deep stacks", deep).functions(quantity(60_000)),
+        Shape::new("perf-script", "a long name", long).functions(quantity(1_000)),
     ]
 }
 
@@ -138,18 +146,19 @@ fn spans(events: impl Iterator<Item = String>) -> String {
 }
 
 fn traces() -> Vec<Shape> {
-    let threads = spans((0..20_000).map(|n| format!("\"name\":\"f\",\"ts\":{n},\"dur\":1,\"tid\":{n}")));
-    let names = spans((0..40_000).map(|n| format!("\"name\":\"f{n}\",\"ts\":{},\"dur\":1,\"tid\":7", 2 * n)));
-    let nested = spans((0..20_000).map(|n| {
+    let threads = spans((0..quantity(20_000)).map(|n| format!("\"name\":\"f\",\"ts\":{n},\"dur\":1,\"tid\":{n}")));
+    let names = spans((0..quantity(40_000)).map(|n| format!("\"name\":\"f{n}\",\"ts\":{},\"dur\":1,\"tid\":7", 2 * n)));
+    let nested = spans((0..quantity(20_000)).map(|n| {
         let (block, depth) = (n / 2_000 * 4_000, n % 2_000);
         format!("\"name\":\"f\",\"ts\":{},\"dur\":{},\"tid\":7", block + depth, 4_000 - 2 * depth - 1)
     }));
     let long = "n".repeat(LONG);
-    let long = spans((0..1_000).map(|n| format!("\"name\":\"{long}{n}\",\"ts\":{},\"dur\":1,\"tid\":7", 2 * n)));
+    let long =
+        spans((0..quantity(1_000)).map(|n| format!("\"name\":\"{long}{n}\",\"ts\":{},\"dur\":1,\"tid\":7", 2 * n)));
     vec![
-        Shape::new("chrome", "threads", threads).threads(20_000).functions(20_000),
-        Shape::new("chrome", "names", names).functions(40_000),
-        Shape::new("chrome", "deep stacks", nested).functions(20_000),
+        Shape::new("chrome", "threads", threads).threads(quantity(20_000)).functions(quantity(20_000)),
+        Shape::new("chrome", "names", names).functions(quantity(40_000)),
+        Shape::new("chrome", "deep stacks", nested).functions(quantity(20_000)),
         Shape::new("chrome", "long names", long),
     ]
 }
@@ -158,9 +167,9 @@ fn measureme() -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let profiler = measureme::Profiler::new(directory.path().join("names")).unwrap();
     let kind = profiler.alloc_string("Query");
-    for n in 0..30_000 {
+    for n in 0..quantity(30_000) {
         let name = profiler.alloc_string(&*format!("a_function_with_a_name_{n}"));
-        let thread = n % 100;
+        let thread = n as u32 % 100;
         drop(profiler.start_recording_interval_event(kind, measureme::EventId::from_label(name), thread));
     }
     drop(profiler);
@@ -175,7 +184,7 @@ fn trees() -> Vec<Shape> {
              \"lineNumber\":{id},\"columnNumber\":1}},\"hitCount\":1{more}}}"
         )
     };
-    let list = |each: &dyn Fn(usize) -> String| (2..20_000).map(each).collect::<Vec<_>>().join(",");
+    let list = |each: &dyn Fn(usize) -> String| (2..quantity(20_000)).map(each).collect::<Vec<_>>().join(",");
     let ids = list(&|n| n.to_string());
     let root = node(1, "(root)", &format!(",\"children\":[{ids}]"));
     let leaves = list(&|n| node(n, &format!("function_{n}"), ""));
@@ -195,7 +204,7 @@ fn trees() -> Vec<Shape> {
     let mut xctrace = "<?xml version=\"1.0\"?>\n<trace-query-result>\n<node xpath='//trace-toc[1]/run[1]/data[1]/\
                        table[1]'><schema name=\"time-profile\"><col><mnemonic>time</mnemonic></col></schema>\n"
         .to_owned();
-    for n in 0..20_000 {
+    for n in 0..quantity(20_000) {
         write!(
             dtrace,
             "\n  node\n              node`function_{n}+0x15\n              node`main+0x20\n               12\n"
@@ -215,26 +224,26 @@ fn trees() -> Vec<Shape> {
     }
     xctrace += "</node>\n</trace-query-result>\n";
     let mut ghcprof = fs::read_to_string("fixtures/ghcprof-ticks/input.prof").unwrap();
-    for n in 0..20_000 {
+    for n in 0..quantity(20_000) {
         let indent = " ".repeat(1 + n % 20);
         let name = format!("{indent}function_{n}");
         writeln!(ghcprof, "{name:<31} Main            queens.hs:9:1-20        {n}           1    0.0    0.0     0.0    0.0      1        16").unwrap();
     }
     vec![
-        Shape::new("cpuprofile", "names", cpuprofile).functions(20_000),
-        Shape::new("dtrace", "names", dtrace).functions(20_000),
-        Shape::new("vtune", "names", vtune).functions(20_000),
-        Shape::new("vsprof", "names", vsprof).functions(20_000),
-        Shape::new("sample", "names", sample).functions(20_000),
-        Shape::new("xctrace", "threads and names", xctrace).threads(20_000).functions(20_000),
-        Shape::new("ghcprof", "names", ghcprof).functions(20_000),
+        Shape::new("cpuprofile", "names", cpuprofile).functions(quantity(20_000)),
+        Shape::new("dtrace", "names", dtrace).functions(quantity(20_000)),
+        Shape::new("vtune", "names", vtune).functions(quantity(20_000)),
+        Shape::new("vsprof", "names", vsprof).functions(quantity(20_000)),
+        Shape::new("sample", "names", sample).functions(quantity(20_000)),
+        Shape::new("xctrace", "threads and names", xctrace).threads(quantity(20_000)).functions(quantity(20_000)),
+        Shape::new("ghcprof", "names", ghcprof).functions(quantity(20_000)),
     ]
 }
 
 #[test]
 fn formats_that_are_only_read_and_trace_events_take_bounded_memory() {
     let mut shapes = [texts(), traces(), trees(), recordings()].concat();
-    shapes.push(Shape::new("measureme", "names", measureme()).functions(30_000));
+    shapes.push(Shape::new("measureme", "names", measureme()).functions(quantity(30_000)));
     let is_here = |name: &str| shapes.iter().any(|shape| shape.format == name);
     for format in formats().iter().filter(|format| format.is_read && !format.is_written) {
         assert!(is_here(&format.name), "{} has no input", format.name);
@@ -248,7 +257,7 @@ fn recordings() -> Vec<Shape> {
         let mut out = PerfData::new(Order::Little, Event::usual());
         out.comm(Stamp::new(7, 1), "app", true);
         out.mmap2(Stamp::new(7, 2), Mmap { addr: 0x40_0000, len: 0x40_0000, pgoff: 0, path: "/nowhere/app" });
-        (0..20_000).for_each(|n| each(&mut out, n));
+        (0..quantity(20_000) as u32).for_each(|n| each(&mut out, n));
         out.into_bytes(Mode::File)
     };
     let threads = recording(&|out, n| {
@@ -261,21 +270,21 @@ fn recordings() -> Vec<Shape> {
         out.sample(Stamp::new(7, 10 + u64::from(n)), &[CONTEXT_USER, at, at + 8]);
     });
     vec![
-        Shape::new("perf-data", "threads", threads).threads(20_000),
-        Shape::new("perf-data", "addresses", addresses).functions(40_000),
+        Shape::new("perf-data", "threads", threads).threads(quantity(20_000)),
+        Shape::new("perf-data", "addresses", addresses).functions(quantity(40_000)),
     ]
 }
 
 /// A recording that runs through many versions of one name, with its dump: both are inputs.
 fn one_name(directory: &Path) -> Shape {
-    const CODES: u64 = 20_000;
+    let codes = quantity(20_000) as u64;
     let dump_path = directory.join("jit-7.dump");
     let mut out = PerfData::new(Order::Little, Event::usual());
     out.comm(Stamp::new(7, 1), "app", true);
     out.mmap2(Stamp::new(7, 2), Mmap { addr: 0x1000, len: 0x1000, pgoff: 0, path: dump_path.to_str().unwrap() });
-    out.mmap2(Stamp::new(7, 3), Mmap { addr: 0x7f00_0000_0000, len: 64 * CODES, pgoff: 0, path: "//anon" });
+    out.mmap2(Stamp::new(7, 3), Mmap { addr: 0x7f00_0000_0000, len: 64 * codes, pgoff: 0, path: "//anon" });
     let mut dump = JitDump::new(7);
-    for n in 0..CODES {
+    for n in 0..codes {
         let addr = 0x7f00_0000_0000 + 64 * n;
         let name = b"LazyCompile:*one_name_for_all_of_them /srv/app/lib/index.js:1:1";
         dump.load(4, Load { tid: 7, addr, index: n, name, code: &[0x48, 0x89, 0xe5, 0xc3].repeat(4) });
@@ -285,7 +294,7 @@ fn one_name(directory: &Path) -> Shape {
     let mut bytes = out.into_bytes(Mode::File);
     fs::write(directory.join("perf.data"), &bytes).unwrap();
     bytes.extend(&dump.out.bytes);
-    Shape::new("perf-data", "one name in many codes", bytes).functions(CODES as usize)
+    Shape::new("perf-data", "one name in many codes", bytes).functions(codes as usize)
 }
 
 #[test]
@@ -296,26 +305,28 @@ fn one_name_in_many_versions_takes_bounded_memory() {
         check(directory.path(), &shape, &[words, &["-i", "perf.data"]].concat()).unwrap();
     }
     // A listing holds all instructions that it shows, each with its text: 250 bytes for the three or four of the code.
-    let instructions = 20_000 * 8;
+    let instructions = quantity(20_000) as u64 * 8;
     let listed = Shape { functions: shape.functions + instructions / 2, ..shape };
     for words in [&["annotate", "."][..], &["annotate", ".", "--format", "json"]] {
         check(directory.path(), &listed, &[words, &["-i", "perf.data", "-o", "listing"]].concat()).unwrap();
     }
     let json = fs::read(directory.path().join("listing")).unwrap();
-    assert!(json.len() > 10 << 20 && json.starts_with(b"{\"all_codes\":20000,\"all_functions\":1,"));
+    assert!(json.len() > quantity(10 << 20));
     let read: serde_json::Value = serde_json::from_slice(&json).unwrap();
-    assert_eq!(read["listings"].as_array().unwrap().len(), 20_000);
+    assert_eq!(read["all_codes"], quantity(20_000));
+    assert_eq!(read["all_functions"], 1);
+    assert_eq!(read["listings"].as_array().unwrap().len(), quantity(20_000));
 }
 
 /// A map has tables of segments, names and sources, however few bytes it spends on each.
 #[test]
 fn a_source_map_takes_bounded_memory() {
-    const COUNT: usize = 300_000;
+    let count = quantity(300_000);
     let directory = tempfile::tempdir().unwrap();
     let at = |name: &str| directory.path().join(name);
     fs::write(at("app.js"), "function i(e){return e+1}i(1)\n").unwrap();
     fs::write(at("in.folded"), format!("node;JS:*i {}:1:11 7\n", at("app.js").display())).unwrap();
-    let many = |text: &str| text.repeat(COUNT);
+    let many = |text: &str| text.repeat(count);
     for (what, sources, names, segments, each) in [
         ("segments", String::new(), String::new(), many(",A"), 64),
         ("names", String::new(), many(",\"\""), String::new(), 96),
@@ -325,7 +336,7 @@ fn a_source_map_takes_bounded_memory() {
             r#"{{"version":3,"sources":["a.ts"{sources}],"names":["authored"{names}],"mappings":"SAASA{segments}"}}"#
         );
         fs::write(at("app.js.map"), &map).unwrap();
-        let most = BASE + EACH_BYTE * map.len() as u64 + each * COUNT as u64;
+        let most = base() + EACH_BYTE * map.len() as u64 + each * count as u64;
         let output = jitgraft(directory.path(), most, &["collapse", "--source-maps", "auto", "-i", "in.folded"]);
         let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
         assert!(said.contains("JS:*authored "), "{what}: {} bytes within {most}: {said}", map.len());

@@ -10,6 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use support::bytes::Order;
 use support::perf_data::{CONTEXT_USER, Event, Mmap, Mode, PerfData, Stamp, USER};
+use support::tool::small_program;
 
 /// The command, the exit status, and parts of the answer.
 type Mistake = (&'static str, i32, &'static [&'static str]);
@@ -116,7 +117,7 @@ fn scene() -> Scene {
     fs::copy(&dump, scene.path("other.dump")).unwrap();
     fs::create_dir(scene.path("below")).unwrap();
     fs::copy(scene.path("perf.data"), scene.path("below/perf.data")).unwrap();
-    fs::copy(std::env::current_exe().unwrap(), scene.path("program")).unwrap();
+    fs::copy(small_program(), scene.path("program")).unwrap();
     scene.write("old.svg", scene.run("flamegraph stacks").stdout);
     scene.write("page.html", "<!DOCTYPE html>\n<html><body></body></html>\n");
     scene.write("odd.json", "{\"answer\": 42}\n");

@@ -12,6 +12,7 @@ use support::jitdump::{JitDump, Load};
 use support::perf_data::{
     CONTEXT_USER, Event, IDENTIFIER, Mmap, Mode, More, PerfData, REGS_USER, STACK_USER, Stamp, USER, USUAL,
 };
+use support::tool::small_program;
 
 const PID: u32 = 999_077;
 const AT: u64 = 0x1_0000;
@@ -33,7 +34,7 @@ impl Scene {
         let profile = fs::read(fixture("callgrind-jit/php-sepcallers.callgrind.zst")).unwrap();
         scene.write("callgrind.out", zstd::decode_all(&profile[..]).unwrap());
         scene.write("callgrind.map", fs::read(fixture("callgrind-jit/php-sepcallers.map")).unwrap());
-        fs::copy(std::env::current_exe().unwrap(), scene.path("object")).unwrap();
+        fs::copy(small_program(), scene.path("object")).unwrap();
         scene
     }
 

@@ -144,7 +144,9 @@ fn damaged_recordings_are_errors_or_warnings() {
     let damaged = dir.path().join("damaged.data");
     let said = |bytes: &[u8]| {
         fs::write(&damaged, bytes).unwrap();
-        let output = run(&["collapse", "--threads", "1", "--kallsyms", "/dev/null"], &[&damaged], None);
+        // Without the build IDs at the end of the file, the libraries of this machine would be read, too.
+        let arguments = ["collapse", "--threads", "1", "--kallsyms", "/dev/null", "--no-inline"];
+        let output = run(&arguments, &[&damaged], None);
         // A panic is status 101, a signal none.
         assert!(matches!(output.status.code(), Some(0 | 1)), "{}", String::from_utf8_lossy(&output.stderr));
         (output.status.success(), String::from_utf8_lossy(&output.stderr).into_owned())

@@ -1,6 +1,7 @@
 //! perf script's text with each field that `-F` knows: `script` names the frames of JIT code in it, and `collapse` reads
 //! the same stacks.
 
+use crate::support::effort::step;
 use crate::support::runner;
 use std::fs;
 use std::io::Write;
@@ -224,8 +225,10 @@ fn every_field_leaves_the_frames_names_and_the_stacks_as_they_are() {
         assert_eq!(frames, "__libc_start_call_main;main;jitted_beta", "{field}: {folded}");
         assert!(["2", "2002002"].contains(&weight), "{field}: {folded}");
         assert_eq!(stack.starts_with("mj;"), text.contains("mj "), "{field}: {folded}");
-        let by_threads = |threads: &str| runner::stdout(&["collapse", "-q", "--threads", threads], &file);
-        assert_eq!(by_threads("1"), by_threads("3"), "{field}");
+        if at % step(4) == 0 {
+            let by_threads = |threads: &str| runner::stdout(&["collapse", "-q", "--threads", threads], &file);
+            assert_eq!(by_threads("1"), by_threads("3"), "{field}");
+        }
     }
 }
 

@@ -96,7 +96,7 @@ int main(int count, char **arguments) {
     memcpy(at, CODE, sizeof CODE);
     if (!strcmp(arguments[2], "map")) log_to_map(at); else log_to_dump(at);
     int toggled = !strcmp(arguments[1], "toggled");
-    for (uint64_t end = now() + 250000000; now() < end;) {
+    for (uint64_t end = now() + 100000000; now() < end;) {
         if (toggled) {
             /* Memory that may be written or run, but not both. */
             mprotect(at - 64, SIZE, PROT_READ | PROT_WRITE);

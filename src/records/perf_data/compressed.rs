@@ -74,7 +74,7 @@ impl Decompressor {
     /// Runs one decompression step and appends its output to `plain`.
     fn step(&mut self, packed: &mut Packed<'_>) -> Result<()> {
         let start = self.plain.len();
-        self.plain.resize(start + STEP, 0);
+        self.plain.reserve(STEP); // zstd writes to spare capacity
         let mut input = InBuffer::around(packed.left);
         let mut output = OutBuffer::around_pos(&mut self.plain, start);
         let result = self.decoder.run(&mut input, &mut output);

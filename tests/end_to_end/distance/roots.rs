@@ -1,6 +1,7 @@
 //! Roots of other machines made of unpacked packages, and directories of files by build ID.
 
 use super::{Elsewhere, jitgraft, printed, said};
+use crate::support::tool::small_program;
 use std::fs;
 use std::os::unix::fs::symlink;
 
@@ -49,7 +50,7 @@ fn perfs_cache_and_what_perf_archive_packs_of_it_are_directories_of_files_by_bui
 #[test]
 fn a_file_of_another_machine_is_not_used_and_reported() {
     let elsewhere = Elsewhere::new("aarch64", "deep-nofp", "copies");
-    fs::copy(std::env::current_exe().unwrap(), elsewhere.at("root/programs/deep-nofp")).unwrap();
+    fs::copy(small_program(), elsewhere.at("root/programs/deep-nofp")).unwrap();
     let output = jitgraft(elsewhere.path(), "collapse --symfs root perf.data");
     let said = said(&output);
     assert!(said.contains("it is not the version that ran"), "{said}");

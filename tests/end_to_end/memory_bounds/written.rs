@@ -56,7 +56,7 @@ fn packed_inputs_take_what_they_take_unpacked() {
     assert_eq!(shapes.len(), 4);
     check_all(shapes);
     // A stream of sums takes no memory that grows with it.
-    let long = packed(Shape::new("folded", "a bomb", "a;b 1\n".repeat(20 << 20)));
+    let long = packed(Shape::new("folded", "a bomb", "a;b 1\n".repeat(quantity(20 << 20))));
     assert!((long.bytes.len() as u64) << 8 < long.unpacked);
     let directory = tempfile::tempdir().unwrap();
     fs::write(directory.path().join("bomb"), &long.bytes).unwrap();
@@ -92,17 +92,24 @@ fn firefox() -> Vec<Shape> {
             "{{\"meta\":{{\"version\":24,\"preprocessedProfileVersion\":55,\"interval\":1,\"categories\":[]}},\"threads\":[{threads}]}}"
         )
     };
-    let names = list(20_000, &|n| format!("\"function_{n}\""));
+    let names = list(quantity(20_000), &|n| format!("\"function_{n}\""));
     let (flat, deep) =
         (|_| "null".to_owned(), |n: usize| n.checked_sub(1).map_or("null".to_owned(), |n| n.to_string()));
-    let threads = list(3_000, &|n| thread(n + 1, 1, 1, &flat, "\"f\""));
+    let threads = list(quantity(3_000), &|n| thread(n + 1, 1, 1, &flat, "\"f\""));
     vec![
-        Shape::new("firefox", "tiny samples", file(thread(1, 200_000, 1, &flat, "\"f\""))).samples(200_000),
-        Shape::new("firefox", "names", file(thread(1, 20_000, 20_000, &flat, &names))).functions(20_000),
-        Shape::new("firefox", "one name in many frames", file(thread(1, 20_000, 20_000, &flat, "\"f\"")))
-            .functions(20_000),
-        Shape::new("firefox", "deep stacks", file(thread(1, 1, 20_000, &deep, &names))).functions(20_000),
-        Shape::new("firefox", "threads with tables", file(threads)).threads(3_000).functions(3_000),
+        Shape::new("firefox", "tiny samples", file(thread(1, quantity(200_000), 1, &flat, "\"f\"")))
+            .samples(quantity(200_000)),
+        Shape::new("firefox", "names", file(thread(1, quantity(20_000), quantity(20_000), &flat, &names)))
+            .functions(quantity(20_000)),
+        Shape::new(
+            "firefox",
+            "one name in many frames",
+            file(thread(1, quantity(20_000), quantity(20_000), &flat, "\"f\"")),
+        )
+        .functions(quantity(20_000)),
+        Shape::new("firefox", "deep stacks", file(thread(1, 1, quantity(20_000), &deep, &names)))
+            .functions(quantity(20_000)),
+        Shape::new("firefox", "threads with tables", file(threads)).threads(quantity(3_000)).functions(quantity(3_000)),
     ]
 }
 
@@ -126,26 +133,40 @@ fn speedscope() -> Vec<Shape> {
     };
     let a = || "{\"name\":\"a\"}".to_owned();
     let open = |kind: &str, at: usize| format!("{{\"type\":\"{kind}\",\"at\":{at},\"frame\":0}}");
-    let nested = (0..20_000).map(|at| open("O", at)).chain((20_000..40_000).map(|at| open("C", at)));
-    let frames: Vec<String> = (0..20_000).map(|n| format!("{{\"name\":\"f{n}\"}}")).collect();
-    let own: Vec<String> = (0..20_000).map(|n| format!("[{n}]")).collect();
+    let nested = (0..quantity(20_000))
+        .map(|at| open("O", at))
+        .chain((quantity(20_000)..quantity(40_000)).map(|at| open("C", at)));
+    let frames: Vec<String> = (0..quantity(20_000)).map(|n| format!("{{\"name\":\"f{n}\"}}")).collect();
+    let own: Vec<String> = (0..quantity(20_000)).map(|n| format!("[{n}]")).collect();
     vec![
-        Shape::new("speedscope", "tiny samples", file(a(), sampled(repeated(200_000, "[0]"), repeated(200_000, "1"))))
-            .samples(200_000),
-        Shape::new("speedscope", "empty samples", file(a(), sampled(repeated(200_000, "[]"), repeated(200_000, "1"))))
-            .samples(200_000),
+        Shape::new(
+            "speedscope",
+            "tiny samples",
+            file(a(), sampled(repeated(quantity(200_000), "[0]"), repeated(quantity(200_000), "1"))),
+        )
+        .samples(quantity(200_000)),
+        Shape::new(
+            "speedscope",
+            "empty samples",
+            file(a(), sampled(repeated(quantity(200_000), "[]"), repeated(quantity(200_000), "1"))),
+        )
+        .samples(quantity(200_000)),
         Shape::new(
             "speedscope",
             "a deep stack",
-            file(a(), sampled(format!("[{}]", repeated(100_000, "0")), "1".into())),
+            file(a(), sampled(format!("[{}]", repeated(quantity(100_000), "0")), "1".into())),
         )
-        .functions(100_000),
+        .functions(quantity(100_000)),
         Shape::new("speedscope", "nested events", file(a(), evented(nested.collect::<Vec<_>>().join(","))))
-            .functions(20_000),
-        Shape::new("speedscope", "threads", file(a(), repeated(10_000, &sampled("[0]".into(), "1".into()))))
-            .threads(10_000),
-        Shape::new("speedscope", "names", file(frames.join(","), sampled(own.join(","), repeated(20_000, "1"))))
-            .functions(20_000),
+            .functions(quantity(20_000)),
+        Shape::new("speedscope", "threads", file(a(), repeated(quantity(10_000), &sampled("[0]".into(), "1".into()))))
+            .threads(quantity(10_000)),
+        Shape::new(
+            "speedscope",
+            "names",
+            file(frames.join(","), sampled(own.join(","), repeated(quantity(20_000), "1"))),
+        )
+        .functions(quantity(20_000)),
     ]
 }
 
@@ -185,21 +206,25 @@ fn pprof() -> Vec<Shape> {
     let all = |start: Vec<u8>, more: &mut dyn Iterator<Item = Vec<u8>>| -> Vec<u8> {
         start.into_iter().chain(more.flatten()).collect()
     };
-    let deep: Vec<u64> = vec![1; 200_000];
-    let inlined = field(4, &[number(1, 1), field(4, &number(1, 1)).repeat(50_000)].concat());
+    let deep: Vec<u64> = vec![1; quantity(200_000)];
+    let inlined = field(4, &[number(1, 1), field(4, &number(1, 1)).repeat(quantity(50_000))].concat());
     let with_inlined = [start(), function(1, 1), inlined].concat();
     vec![
-        Shape::new("pprof", "tiny samples", all(one(), &mut (0..200_000).map(|_| sample(&[1])))),
-        Shape::new("pprof", "samples without frames", all(one(), &mut (0..200_000).map(|_| sample(&[])))),
-        Shape::new("pprof", "labels", all(one(), &mut (0..20_000).map(labelled))).threads(20_000),
-        Shape::new("pprof", "a deep stack", [one(), sample(&deep)].concat()).functions(200_000),
-        Shape::new("pprof", "inlined calls", [with_inlined, sample(&[1])].concat()).functions(50_000),
+        Shape::new("pprof", "tiny samples", all(one(), &mut (0..quantity(200_000)).map(|_| sample(&[1])))),
+        Shape::new("pprof", "samples without frames", all(one(), &mut (0..quantity(200_000)).map(|_| sample(&[])))),
+        Shape::new("pprof", "labels", all(one(), &mut (0..quantity(20_000) as u64).map(labelled)))
+            .threads(quantity(20_000)),
+        Shape::new("pprof", "a deep stack", [one(), sample(&deep)].concat()).functions(quantity(200_000)),
+        Shape::new("pprof", "inlined calls", [with_inlined, sample(&[1])].concat()).functions(quantity(50_000)),
         Shape::new(
             "pprof",
             "one name in many locations",
-            all(start(), &mut (1..20_000).map(|id| [location(id, id), function(id, 1), sample(&[id])].concat())),
+            all(
+                start(),
+                &mut (1..quantity(20_000) as u64).map(|id| [location(id, id), function(id, 1), sample(&[id])].concat()),
+            ),
         )
-        .functions(20_000),
+        .functions(quantity(20_000)),
     ]
 }
 
@@ -209,29 +234,33 @@ fn callgrind() -> Vec<Shape> {
     };
     let lines = |count: usize, each: &dyn Fn(usize) -> String| (0..count).map(each).collect::<String>();
     vec![
-        Shape::new("callgrind", "lines", file(format!("fn=a\n{}", lines(100_000, &|n| format!("{n} 1\n")))))
-            .functions(100_000),
-        Shape::new("callgrind", "functions", file(lines(20_000, &|n| format!("fn=({n}) f{n}\n1 1\n"))))
-            .functions(20_000),
-        Shape::new("callgrind", "one function again and again", file(lines(100_000, &|_| "fn=a\n1 1\n".to_owned()))),
+        Shape::new("callgrind", "lines", file(format!("fn=a\n{}", lines(quantity(100_000), &|n| format!("{n} 1\n")))))
+            .functions(quantity(100_000)),
+        Shape::new("callgrind", "functions", file(lines(quantity(20_000), &|n| format!("fn=({n}) f{n}\n1 1\n"))))
+            .functions(quantity(20_000)),
+        Shape::new(
+            "callgrind",
+            "one function again and again",
+            file(lines(quantity(100_000), &|_| "fn=a\n1 1\n".to_owned())),
+        ),
         Shape::new(
             "callgrind",
             "calls of one",
-            file(format!("fn=a\n{}", lines(20_000, &|n| format!("cfn=f{n}\ncalls=1 0\n1 1\n")))),
+            file(format!("fn=a\n{}", lines(quantity(20_000), &|n| format!("cfn=f{n}\ncalls=1 0\n1 1\n")))),
         )
-        .functions(20_000),
+        .functions(quantity(20_000)),
         Shape::new(
             "callgrind",
             "a chain of calls",
-            file(lines(20_000, &|n| format!("fn=f{n}\n1 1\ncfn=f{}\ncalls=1 0\n1 1\n", n + 1))),
+            file(lines(quantity(20_000), &|n| format!("fn=f{n}\n1 1\ncfn=f{}\ncalls=1 0\n1 1\n", n + 1))),
         )
-        .functions(40_000),
+        .functions(quantity(40_000)),
         Shape::new(
             "callgrind",
             "files and objects",
-            file(lines(20_000, &|n| format!("ob=o{n}\nfl=d{n}\nfn=a\n1 1\n"))),
+            file(lines(quantity(20_000), &|n| format!("ob=o{n}\nfl=d{n}\nfn=a\n1 1\n"))),
         )
-        .functions(20_000),
+        .functions(quantity(20_000)),
     ]
 }
 
@@ -240,11 +269,14 @@ fn folded() -> Vec<Shape> {
     // A file is known by a stack of several frames.
     let with_two = |lines: String| format!("a;b 1\n{lines}");
     vec![
-        Shape::new("folded", "tiny samples", with_two("a 1\n".repeat(200_000))),
-        Shape::new("folded", "names", with_two(lines(40_000, &|n| format!("{n:x} 1\n")))).functions(40_000),
-        Shape::new("folded", "a deep stack", format!("{} 1\n", "a;".repeat(100_000))).functions(100_000),
-        Shape::new("folded", "stairs", lines(600, &|n| format!("{}b 1\n", "a;".repeat(n)))).functions(1_200),
-        Shape::new("folded", "a long name", with_two(format!("{} 1\n", "n".repeat(8 << 20)))),
+        Shape::new("folded", "tiny samples", with_two("a 1\n".repeat(quantity(200_000)))),
+        Shape::new("folded", "names", with_two(lines(quantity(40_000), &|n| format!("{n:x} 1\n"))))
+            .functions(quantity(40_000)),
+        Shape::new("folded", "a deep stack", format!("{} 1\n", "a;".repeat(quantity(100_000))))
+            .functions(quantity(100_000)),
+        Shape::new("folded", "stairs", lines(quantity(600), &|n| format!("{}b 1\n", "a;".repeat(n))))
+            .functions(quantity(1_200)),
+        Shape::new("folded", "a long name", with_two(format!("{} 1\n", "n".repeat(quantity(8 << 20))))),
     ]
 }
 

@@ -101,9 +101,9 @@ fn exported(scratch: &Scratch, input: &Path, format: &str) -> PathBuf {
     scratch.put(&format!("as.{format}"), &bytes)
 }
 
-/// The number of cases, the same ones on every machine: others are made by another seed. A quick run tries a quarter.
+/// The number of cases, the same ones on every machine: others are made by another seed. A quick run tries an eighth.
 fn tried(cases: u32) -> ProptestConfig {
-    let cases = if is_thorough() { cases } else { cases / 4 };
+    let cases = if is_thorough() { cases } else { cases / 8 };
     ProptestConfig { failure_persistence: None, rng_seed: RngSeed::Fixed(17), ..ProptestConfig::with_cases(cases) }
 }
 

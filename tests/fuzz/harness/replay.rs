@@ -1,6 +1,6 @@
 //! Inputs that the fuzzer kept (tests/fuzz/corpus) go through their target once more: those that reached something new
-//! when they were found, and those that once did harm. A quick run takes every fifth; what once did harm has a test of
-//! its own beside the reader, too.
+//! when they were found, and those that once did harm. A quick run takes every fifteenth; what once did harm has a
+//! test of its own beside the reader, too.
 
 use super::{Run, TARGETS, archive};
 use crate::test_effort::step;
@@ -26,7 +26,7 @@ fn inputs_of_the_fuzzer_do_no_harm() {
 fn replay(target: &str, run: Run) {
     let inputs = archive::inputs(target);
     assert!(!inputs.is_empty(), "the corpus of {target} is empty");
-    for (name, bytes) in inputs.into_iter().step_by(step(5)) {
+    for (name, bytes) in inputs.into_iter().step_by(step(15)) {
         let done = std::panic::catch_unwind(|| run(&bytes));
         assert!(done.is_ok(), "{target} panicked at its input {name}");
     }

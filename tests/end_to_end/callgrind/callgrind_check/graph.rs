@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::LazyLock;
 
 /// Threads that do most of the work, callees with many callers, and functions that call each other in circles.
 const PROGRAM: &str = r#"
@@ -84,6 +85,18 @@ fn fixtures(dir: &Path) -> Vec<Recorded> {
 }
 
 fn recorded_here(dir: &Path) -> Vec<Recorded> {
+    let write = |(name, bytes): &(&'static str, Vec<u8>)| {
+        let path = dir.join(format!("{name}.out"));
+        std::fs::write(&path, bytes).unwrap();
+        Recorded::new(*name, path)
+    };
+    OUTPUTS.iter().map(write).collect()
+}
+
+/// What valgrind writes about the program, by the way it is recorded. Made once for all tests: it takes seconds.
+static OUTPUTS: LazyLock<Vec<(&str, Vec<u8>)>> = LazyLock::new(|| {
+    let dir = tempfile::tempdir().unwrap();
+    let dir = dir.path();
     std::fs::write(dir.join("program.c"), PROGRAM).unwrap();
     let [source, program] = ["program.c", "program"].map(|name| dir.join(name).to_str().unwrap().to_owned());
     tool("gcc", &["-O0", "-g", "-pthread", "-o", &program, &source]);
@@ -95,10 +108,10 @@ fn recorded_here(dir: &Path) -> Vec<Recorded> {
             Command::new("valgrind").args(["-q", "--tool=callgrind", &out]).args(options).arg(&program).output();
         let output = output.unwrap_or_else(|error| panic!("valgrind is needed: {error}"));
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Recorded::new(name, path)
+        (name, std::fs::read(path).unwrap())
     };
     OPTIONS.iter().map(record).collect()
-}
+});
 
 fn first(costs: &[u64]) -> u64 {
     costs.first().copied().unwrap_or(0)
