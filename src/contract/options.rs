@@ -5,7 +5,7 @@ use crate::analysis::label::{Annotate, By, Shortening};
 use crate::analysis::timeline::{CallOptions, Span};
 use crate::error::{Error, Result};
 use crate::model::Nanos;
-use crate::model::stacks::{Keep, Weight};
+use crate::model::stacks::{Keep, Timing, Weight};
 
 /// How much is known about a frame, or how much of it is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -81,4 +81,7 @@ pub struct WriteOptions {
     pub bucket: Option<u64>,
     /// True if rows needn't contain host and day, because the names of the output's directories do (`--partition`).
     pub partitioned: bool,
+    /// The times of the profile's samples, if they were already determined. Otherwise a writer that needs them does
+    /// that, which takes a pass over all events: many outputs, each for one event, would need many passes.
+    pub timing: Option<Timing>,
 }

@@ -14,6 +14,8 @@ use super::modes::{self, Content};
 use super::new_file::{NamedPlace, open_directory};
 use super::opened::{self, FileId, Since};
 use crate::error::{Error, Result};
+use rustc_hash::FxHashSet;
+use std::ffi::OsString;
 use std::fs::File;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,7 +41,40 @@ pub struct Run {
 #[derive(Debug)]
 struct RunState {
     since: Since,
-    outputs: Mutex<Vec<OutputPlace>>,
+    outputs: Mutex<ClaimedPlaces>,
+}
+
+/// The places of a run's outputs.
+#[derive(Debug, Default)]
+struct ClaimedPlaces {
+    names: FxHashSet<(FileId, OsString)>,
+    /// The files that outputs with a name replace.
+    replaced: FxHashSet<FileId>,
+    open: FxHashSet<FileId>,
+}
+
+impl ClaimedPlaces {
+    fn contains(&self, place: &OutputPlace) -> bool {
+        match place {
+            OutputPlace::Name(place) => {
+                self.names.contains(&(place.directory, place.name.clone()))
+                    || place.taken_by.is_some_and(|file| self.open.contains(&file))
+            }
+            OutputPlace::Open(file) => self.open.contains(file) || self.replaced.contains(file),
+        }
+    }
+
+    fn insert(&mut self, place: OutputPlace) {
+        match place {
+            OutputPlace::Name(place) => {
+                self.names.insert((place.directory, place.name));
+                self.replaced.extend(place.taken_by);
+            }
+            OutputPlace::Open(file) => {
+                self.open.insert(file);
+            }
+        }
+    }
 }
 
 /// Where an output goes.
@@ -84,7 +119,7 @@ impl Run {
     /// Fails if `path` is where an output of this run goes. For other files that are created next to the outputs.
     pub fn leave_outputs(&self, path: &Path) -> Result<()> {
         let place = OutputPlace::named(path).map_err(|error| error.in_file(path))?;
-        if self.outputs(|outputs| outputs.iter().any(|other| other.is(&place))) {
+        if self.outputs(|outputs| outputs.contains(&place)) {
             return Err(twice().in_file(path));
         }
         Ok(())
@@ -94,10 +129,10 @@ impl Run {
     pub(super) fn claim(&self, place: &OutputPlace) -> Result<()> {
         self.check(place)?;
         self.outputs(|outputs| {
-            if outputs.iter().any(|other| other.is(place)) {
+            if outputs.contains(place) {
                 return Err(twice());
             }
-            outputs.push(place.clone());
+            outputs.insert(place.clone());
             Ok(())
         })
     }
@@ -118,7 +153,7 @@ impl Run {
         }
     }
 
-    fn outputs<T>(&self, f: impl FnOnce(&mut Vec<OutputPlace>) -> T) -> T {
+    fn outputs<T>(&self, f: impl FnOnce(&mut ClaimedPlaces) -> T) -> T {
         f(&mut self.state.outputs.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -141,15 +176,5 @@ impl OutputPlace {
     pub(super) fn open(file: &File) -> Option<Self> {
         let about = file.metadata().ok().filter(std::fs::Metadata::is_file)?;
         Some(Self::Open(FileId::new(&about)))
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Name(place), Self::Name(other)) => (place.directory, &place.name) == (other.directory, &other.name),
-            (Self::Name(place), Self::Open(file)) | (Self::Open(file), Self::Name(place)) => {
-                place.taken_by.as_ref() == Some(file)
-            }
-            (Self::Open(file), Self::Open(other)) => file == other,
-        }
     }
 }

@@ -169,6 +169,13 @@ impl FrameKind {
     }
 }
 
+/// When the samples of a profile were taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Timing {
+    /// The time of the last sample. `None` if rows can't be shown on a timeline ([`Profile::has_times`]).
+    pub last: Option<Nanos>,
+}
+
 /// What a row belongs to: a thread, or a group of threads.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Track {
@@ -616,6 +623,12 @@ impl Profile {
             *inputs.entry(self.track_of(row.track).input).or_default() |= row.time.is_some();
         }
         !inputs.is_empty() && inputs.values().all(|has_times| *has_times)
+    }
+
+    /// Whether rows can be shown on a timeline ([`Self::has_times`]), and if so, where it ends.
+    pub fn timing(&self) -> Timing {
+        let times = self.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
+        Timing { last: if self.has_times() { times.max() } else { None } }
     }
 
     /// The frames of a stack, innermost first.

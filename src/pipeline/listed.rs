@@ -13,6 +13,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
+/// Limit for directories in directories, below the one that the user typed. Nobody nests profiles that deep, and paths
+/// are looked up from the top for each entry.
+const DEEPEST: usize = 100;
+
 /// The inputs after expansion.
 #[derive(Debug, Default)]
 pub(crate) struct Expanded {
@@ -29,7 +33,7 @@ pub(crate) fn expand(inputs: &[InPath]) -> Result<Expanded> {
         let path = input.path().unwrap_or(Path::new(""));
         match path.as_os_str().as_bytes().strip_prefix(b"@") {
             Some(list) => expanded.add_list(Path::new(OsStr::from_bytes(list)))?,
-            None => expanded.add(input.clone()),
+            None => expanded.add(input.clone(), 0),
         }
     }
     if expanded.inputs.is_empty() {
@@ -47,22 +51,28 @@ impl Expanded {
         let text = io::open(&list).map_err(|error| error.in_file(&shown(&list)))?;
         // Editors and PowerShell on Windows write UTF-16, or UTF-8 with a byte order mark.
         for path in paths(&strip_mark(&text)) {
-            self.add(InPath::Found(FoundPath::listed(path.to_owned())));
+            self.add(InPath::Found(FoundPath::listed(path.to_owned())), 0);
         }
         Ok(())
     }
 
     /// Adds an input: a file, or everything in a directory. A directory that `perf record` wrote is a single input.
-    fn add(&mut self, input: InPath) {
+    /// `depth` is the number of directories above it, counting from the one that the user typed.
+    fn add(&mut self, input: InPath, depth: usize) {
         if !input.is_directory() || input.join("data").is_file() {
             self.inputs.push(input);
+            return;
+        }
+        if depth > DEEPEST {
+            let message = format!("left out: more than {DEEPEST} directories are nested here");
+            self.unread.push(Error::new(message).in_file(&shown(&input)));
             return;
         }
         match names_in(&input) {
             Ok(names) => {
                 let below = Arc::from(shown(&input));
                 for name in names {
-                    self.add(inside(&input, &below, name));
+                    self.add(inside(&input, &below, name), depth + 1);
                 }
             }
             Err(error) => self.unread.push(error.in_file(&shown(&input))),
@@ -150,6 +160,22 @@ mod tests {
         let set = ["set/day=1/c", "set/day=2/a", "set/day=2/b", "set/linked"];
         let expected = [&set[..], &["recording", "set/day=1/c", "missing", "-"]].concat();
         assert_eq!(names(&expand(&inputs).unwrap().inputs, dir.path()), expected);
+    }
+
+    #[test]
+    fn directories_are_followed_only_so_deep() {
+        let dir = tempfile::tempdir().unwrap();
+        let below = |levels: usize| dir.path().join("a/".repeat(levels));
+        std::fs::create_dir_all(below(DEEPEST + 3)).unwrap();
+        for levels in [0, DEEPEST, DEEPEST + 1, DEEPEST + 3] {
+            std::fs::write(below(levels).join("x"), "x").unwrap();
+        }
+        let expanded = expand(&[InPath::Path(dir.path().to_owned())]).unwrap();
+        let files = [below(DEEPEST).join("x"), below(0).join("x")];
+        let files = files.map(|file| file.strip_prefix(dir.path()).unwrap().display().to_string());
+        assert_eq!(names(&expanded.inputs, dir.path()), files);
+        let [left_out] = &expanded.unread[..] else { panic!("{:?}", expanded.unread) };
+        assert!(left_out.to_string().ends_with("left out: more than 100 directories are nested here"), "{left_out}");
     }
 
     #[test]

@@ -24,10 +24,13 @@ pub(crate) fn write(
     outcome: &mut Outcome,
 ) -> Result<()> {
     match writer.events {
-        Events::One => each_event(profile, to, run, outcome, |series, out| {
-            let write = WriteOptions { series, ..options.clone() };
-            write_text(out, |out| (writer.run)(profile, &write, out))
-        }),
+        Events::One => {
+            let timing = (profile.series.len() > 1).then(|| profile.timing());
+            each_event(profile, to, run, outcome, |series, out| {
+                let write = WriteOptions { series, timing, ..options.clone() };
+                write_text(out, |out| (writer.run)(profile, &write, out))
+            })
+        }
         Events::All => {
             if !writer.signed {
                 profile.series.iter().for_each(|series| outputs::report_negative(series, outcome));

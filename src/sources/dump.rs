@@ -8,7 +8,7 @@ use super::account::SourceState;
 use super::clock::{Conversion, DumpTimes, explain_other_process};
 use super::found::Source;
 use super::guest::{GuestFiles, GuestNames};
-use super::options::{SourceOptions, outer_pid};
+use super::options::{NamespacePids, SourceOptions, outer_pid};
 use crate::bytes::cursor::Endian;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
@@ -46,7 +46,8 @@ pub(super) fn read<'data>(
     };
     let is_timed = has_times(&dump);
     let conversion = choose_conversion(is_timed, &times, source, processes, warnings);
-    let pids = Pids { source, header: Pid(header.pid), processes, options };
+    let in_namespaces = NamespacePids::default();
+    let pids = Pids { source, header: Pid(header.pid), processes, options, in_namespaces };
     pids.warn_if_foreign(warnings);
     let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
     let guest = source.guest.get_or_init(|| GuestNames::from_jitdump(&dump, guest));
@@ -132,6 +133,7 @@ struct Pids<'a> {
     header: Pid,
     processes: &'a Processes,
     options: &'a SourceOptions,
+    in_namespaces: NamespacePids,
 }
 
 impl Pids<'_> {
@@ -142,9 +144,13 @@ impl Pids<'_> {
         if inner == self.header || Some(inner) == self.source.inner {
             return self.source.pid;
         }
-        let outer = outer_pid(inner, self.processes, self.options);
+        let outer = self.recorded(inner);
         let known = self.processes.by_pid.contains_key(&outer) || self.options.outer_of(inner).is_some();
         if known { outer } else { self.source.pid }
+    }
+
+    fn recorded(&self, inner: Pid) -> Pid {
+        outer_pid(inner, self.processes, self.options, &self.in_namespaces)
     }
 
     /// Warns if the header's process ID isn't that of the process for which the file is used.
@@ -155,8 +161,7 @@ impl Pids<'_> {
             return;
         }
         let is_misnamed = self.header != expected && self.header != self.source.pid;
-        let is_of_other_process =
-            self.source.marker.is_none() && outer_pid(self.header, self.processes, self.options) != self.source.pid;
+        let is_of_other_process = self.source.marker.is_none() && self.recorded(self.header) != self.source.pid;
         if is_misnamed || is_of_other_process {
             let message = format!(
                 "its header says process {}; used for process {} of the recording",

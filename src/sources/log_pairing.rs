@@ -25,6 +25,7 @@ use crate::model::code::{Lines, OriginId};
 use crate::model::process::Processes;
 use crate::records::jit_logs::{CodeLog, LogCode, LogEventKind};
 use crate::resolve::code_map::{CodeList, ListedCode};
+use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
 /// A source that has been read, and the code in it.
@@ -61,12 +62,17 @@ const MAX_DELAY: u64 = 100_000_000;
 /// Converts the times of all logs to the recording's clock, and combines the logs with the jitdumps and perf maps of
 /// their processes.
 pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<'data>], processes: &Processes) {
+    let mut by_pid = FxHashMap::<Pid, Vec<usize>>::default();
+    for (index, source) in sources.iter().enumerate() {
+        by_pid.entry(source.pid).or_default().push(index);
+    }
     for (index, source) in sources.iter().enumerate() {
         let Some(log) = source.log.get() else { continue };
         // Indices of the process's jitdumps that have times.
         let mut dumps: Vec<usize> = Vec::new();
         let mut has_perf_map = false;
-        for (other_index, other) in sources.iter().enumerate().filter(|(_, other)| other.pid == source.pid) {
+        for &other_index in &by_pid[&source.pid] {
+            let other = &sources[other_index];
             if other.kind == Kind::JitDump && read[other_index].has_times() {
                 dumps.push(other_index);
             }

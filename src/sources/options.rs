@@ -5,8 +5,10 @@ use crate::io::is_there;
 use crate::model::process::Processes;
 use crate::model::{Addr, Pid};
 use crate::resolve::symbols::files::SearchOptions;
+use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 /// Where to look for names, and which files to trust. Set on the command line, with the same flags for every command.
 #[derive(Debug, Clone, Default)]
@@ -85,18 +87,42 @@ impl SourceOptions {
     }
 }
 
+/// The recorded IDs of processes, by the IDs that they have in their own PID namespaces. Filled in when first needed. If
+/// several processes have the same ID there, the lowest recorded ID counts.
+#[derive(Debug, Default)]
+pub(super) struct NamespacePids(OnceLock<FxHashMap<Pid, Pid>>);
+
+impl NamespacePids {
+    fn find(&self, inner: Pid, processes: &Processes) -> Option<Pid> {
+        let pids = self.0.get_or_init(|| {
+            let mut pids = FxHashMap::default();
+            for (pid, process) in &processes.by_pid {
+                if let Some(inner) = process.inner_pid {
+                    pids.entry(inner).or_insert(*pid);
+                }
+            }
+            pids
+        });
+        pids.get(&inner).copied()
+    }
+}
+
 /// The recorded ID of the process that a jitdump or perf map calls `inner`. In this order: the ID that the user stated
 /// (`--map-pid`), `inner` itself if the recorded process with this ID has JIT memory, the process that has this ID in
-/// its own PID namespace, or `inner`.
-pub(super) fn outer_pid(inner: Pid, processes: &Processes, options: &SourceOptions) -> Pid {
+/// its own PID namespace, or `inner`. `in_namespaces` must have been used for the same processes only.
+pub(super) fn outer_pid(
+    inner: Pid,
+    processes: &Processes,
+    options: &SourceOptions,
+    in_namespaces: &NamespacePids,
+) -> Pid {
     if let Some(outer) = options.outer_of(inner) {
         return outer;
     }
     if processes.by_pid.get(&inner).is_some_and(|process| process.has_jit_memory) {
         return inner;
     }
-    let in_namespace = processes.by_pid.iter().find(|(_, process)| process.inner_pid == Some(inner));
-    in_namespace.map_or(inner, |(pid, _)| *pid)
+    in_namespaces.find(inner, processes).unwrap_or(inner)
 }
 
 #[cfg(test)]

@@ -132,15 +132,20 @@ def mappings(path, size):
     data.write(path)
 
 
-def dumps(path, size):
+def dumps(path, size, first=8):
     """Every process has mapped a jitdump of its own, which is gone, and memory for JIT code."""
     data = PerfData()
     for n in range(size):
         data.fork(8 + n, 7)
-        data.mmap(8 + n, 0x400000, 0x1000, b"/nowhere/jit-%d.dump" % (8 + n))
+        data.mmap(8 + n, 0x400000, 0x1000, b"/nowhere/jit-%d.dump" % (first + n))
         data.mmap(8 + n, 0x10000000, 0x10000, b"//anon")
         data.sample(8 + n, 8 + n, [0x10000000 + 16 * (n % 500), 0x10000100])
     data.write(path)
+
+
+def foreign_dumps(path, size):
+    """The same, but the dumps are named after processes that were not recorded."""
+    dumps(path, size, 1_000_000)
 
 
 def ids(path, size):
@@ -151,7 +156,12 @@ def ids(path, size):
     data.write(path)
 
 
-def loads(path, size):
+def foreign_loads(path, size):
+    """The same with many processes, and a dump whose records name others."""
+    loads(path, size, 1_000_000)
+
+
+def loads(path, size, first=None):
     """A jitdump beside the recording that maps it; every function has one sample."""
     dump = os.path.join(os.path.dirname(os.path.abspath(path)), f"loads-{size}", "jit-7.dump")
     os.makedirs(os.path.dirname(dump), exist_ok=True)
@@ -163,7 +173,10 @@ def loads(path, size):
         for n in range(size):
             addr, name = 0x7F0000000000 + 64 * n, b"function_%d\0" % n
             data.sample(7, 7, [addr + 8])
-            out.write(struct.pack("<IIQIIQQQQ", 0, 56 + len(name) + 48, 2_000_000, 7, 7, addr, addr, 48, n) + name + bytes(48))
+            if first is not None:
+                data.fork(100 + n, 7)
+            pid = 7 if first is None else first + n
+            out.write(struct.pack("<IIQIIQQQQ", 0, 56 + len(name) + 48, 2_000_000, pid, 7, addr, addr, 48, n) + name + bytes(48))
     data.write(path)
 
 
@@ -327,6 +340,8 @@ KINDS = {
     "threads": (threads, [20_000, 80_000, 320_000], ["export", "--to", "firefox"]),
     "processes": (processes, [20_000, 80_000, 320_000], ["report", "--sort", "pid"]),
     "dumps": (dumps, [2_000, 8_000, 32_000], ["report", "--sort", "pid"]),
+    "dumps of others": (foreign_dumps, [2_000, 8_000, 32_000], ["report", "--sort", "pid"]),
+    "loads of others": (foreign_loads, [2_000, 8_000, 32_000], ["report"]),
     "mappings": (mappings, [20_000, 80_000, 320_000], ["report"]),
     "loads": (loads, [20_000, 80_000, 320_000], ["report"]),
     "functions": (functions, [20_000, 80_000, 320_000], ["report"]),

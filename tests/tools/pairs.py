@@ -1,17 +1,23 @@
 #!/usr/bin/env python3
 """Every command on every format that it accepts, with mutated inputs: how many runs panic, are killed or hang.
 
-    tests/tools/pairs.py [--runs 500] [--seed 1] [--log FILE] target/release/jitgraft [WORD...]
+    tests/tools/pairs.py [--runs 500] [--seed 1] [--log FILE] [--fuzzer] target/release/jitgraft [WORD...]
 
 WORDs limit the pairs to those whose command or format has one of them in its name. Each run has a stack of 2 MiB on every
 thread, 4 GB of address space and 10 seconds of processor time (ten minutes, if it only waits). Build the program with checks, so that a wrong sum is a panic:
 
     CARGO_PROFILE_RELEASE_DEBUG_ASSERTIONS=true cargo build --release --features tables
 
+With --fuzzer, the program is that of tests/fuzz (README.md there): it does hundreds of runs in one process, its first
+thread has 2 MiB, too, and a run has 10 seconds. A run that reaches the limit of memory ends the process, and the next run
+starts another one.
+
 The inputs are the small ones of fixtures/, unpacked, and mutated: bits, bytes, numbers at their limits, words of other
-inputs, parts that are cut out, doubled or moved, the end that is missing. Of an archive and of a profile that is packed, the
+inputs, parts that are cut out, doubled or moved, the end that is missing; half of them by the format's structure: members of
+JSON, fields of protocol buffers, records of perf.data and lines are dropped, doubled, swapped, nested in themselves, and get
+other values. Of an archive and of a profile that is packed, the
 content is mutated before it is packed again. With the same seed the runs are the same. A line a pair is printed when all of
-its runs are done; FILE gets a line for each ten runs of all pairs, so that a run that is ended early has counts for all.
+its runs are done; FILE gets a line for each ten runs (a hundred with --fuzzer) of all pairs, so that a run that is ended early has counts for all.
 
 A run that ends otherwise than with status 0, 1 or 2 is printed with its input, which is kept in pairs-found/. The status is
 1 if there was any. Nothing but Python and zstd is needed."""
@@ -34,6 +40,8 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STACK, ADDRESSES, SECONDS, WAITING = 2 << 20, 4 << 30, 10, 600
+# Longer logs are cut to this: what is mutated should be near the start, and runs are many.
+LARGEST = 150_000
 
 # Formats: files of fixtures/.
 INPUTS = {
@@ -128,6 +136,208 @@ def mutated(content, others, chance):
     return bytes(content)
 
 
+def varint(data, at):
+    value = shift = 0
+    while True:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return value, at
+
+
+def to_varint(value):
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def fields(data):
+    """The fields of a message: tag, wire type, value; an error if it is none."""
+    at, all_fields = 0, []
+    while at < len(data):
+        key, at = varint(data, at)
+        wire = key & 7
+        if wire == 0:
+            value, at = varint(data, at)
+        elif wire in (1, 5):
+            size = 8 if wire == 1 else 4
+            value, at = data[at:at + size], at + size
+        elif wire == 2:
+            size, at = varint(data, at)
+            value, at = data[at:at + size], at + size
+            if len(value) < size:
+                raise ValueError
+        else:
+            raise ValueError
+        all_fields.append([key >> 3, wire, value])
+    return all_fields
+
+
+def message(all_fields):
+    out = bytearray()
+    for tag, wire, value in all_fields:
+        out += to_varint(tag << 3 | wire)
+        out += to_varint(value % 2**64) if wire == 0 else (to_varint(len(value)) if wire == 2 else b"") + value
+    return bytes(out)
+
+
+def changed_list(items, chance):
+    """A list in which one item was dropped, doubled, moved or repeated."""
+    at = chance.randrange(len(items))
+    kind = chance.randrange(4)
+    if kind == 0:
+        del items[at]
+    elif kind == 1:
+        items.insert(at, items[at])
+    elif kind == 2:
+        items.insert(chance.randrange(len(items)), items.pop(at))
+    else:
+        items[at:at] = [items[at]] * chance.choice([2, 20, 300])
+
+
+def changed_message(data, chance, depth=0):
+    try:
+        parts = fields(data)
+    except (IndexError, ValueError):
+        return None
+    if not parts:
+        return None
+    for _ in range(chance.choice([1, 1, 2])):
+        at = chance.randrange(len(parts))
+        tag, wire, value = parts[at]
+        if wire == 2 and depth < 6 and chance.randrange(4):
+            inner = changed_message(value, chance, depth + 1)
+            if inner is not None:
+                parts[at][2] = inner
+                continue
+        kind = chance.randrange(6)
+        if kind < 3:
+            changed_list(parts, chance)
+            if not parts:
+                break
+        elif kind == 3:
+            parts[at] = [chance.choice([tag, tag + 1, chance.randrange(1, 40), 2**29 - 1]), wire, value]
+        elif kind == 4 and wire == 0:
+            parts[at] = [tag, 0, chance.choice(LIMITS + [value + 1, max(value - 1, 0)])]
+        elif wire == 2:
+            # The message in itself.
+            inside = value
+            for _ in range(chance.choice([1, 5, 150])):
+                inside = message([[tag, 2, inside]])
+            parts[at] = [tag, 2, inside]
+    return message(parts)
+
+
+VALUES = [None, True, -1, 0, 2**31, 2**53, 2**64, -2**63, 1e308, "", "x", "\ud83d\ude00", [], {}, [[]], [None], "0x1", "1", 1.5]
+
+
+def changed_json(value, chance, depth=0):
+    if isinstance(value, (list, dict)) and value and (depth < 2 or chance.randrange(5)):
+        keys = list(value) if isinstance(value, dict) else range(len(value))
+        key = chance.choice(keys)
+        kind = chance.randrange(12)
+        if kind == 0:
+            del value[key]
+        elif kind == 1 and isinstance(value, list):
+            changed_list(value, chance)
+        elif kind == 2 and isinstance(value, dict):
+            value[chance.choice(list(value))] = value[key]
+        else:
+            value[key] = changed_json(value[key], chance, depth + 1)
+        return value
+    kind = chance.randrange(4)
+    if kind == 0 and isinstance(value, (int, float)):
+        return value + chance.choice([-1, 1, 1000, -10**9, 10**18])
+    if kind == 1:
+        for _ in range(chance.choice([1, 3, 200])):
+            value = [value] if chance.randrange(2) else {"children": value}
+        return value
+    return chance.choice(VALUES)
+
+
+def changed_records(data, chance):
+    """A perf.data whose records were dropped, doubled, moved, or have other fields; sizes fit."""
+    start = int.from_bytes(data[40:48], "little")
+    size = int.from_bytes(data[48:56], "little")
+    at, records = start, []
+    while at + 8 <= min(start + size, len(data)):
+        length = int.from_bytes(data[at + 6:at + 8], "little")
+        if length < 8:
+            break
+        records.append(data[at:at + length])
+        at += length
+    if not records or data[:8] != b"PERFILE2":
+        return None
+    for _ in range(chance.choice([1, 2, 5, 20])):
+        if chance.randrange(2) and records:
+            changed_list(records, chance)
+        elif records:
+            which = chance.randrange(len(records))
+            record = bytearray(records[which])
+            place = chance.randrange(len(record) // 8) * 8
+            if place == 0:
+                record[0] = chance.choice([1, 3, 7, 9, 10, 17, 18, 21, 68, 73, 81, 82, record[0]])
+            else:
+                record[place:place + 8] = (chance.choice(LIMITS + [0, 7, 4096]) % 2**64).to_bytes(8, "little")
+            records[which] = bytes(record)
+    body = b"".join(records)[:200_000]
+    # What follows the records moves: the table of features has offsets, which then lead elsewhere, as damage does.
+    out = bytearray(data[:start] + body + data[at:])
+    out[48:56] = len(body).to_bytes(8, "little")
+    if chance.randrange(3) == 0:
+        # The attributes: sample type, read format, flags.
+        attributes = int.from_bytes(data[24:32], "little")
+        place = attributes + 8 * chance.randrange(2, 8)
+        out[place:place + 8] = (chance.choice(LIMITS) % 2**64 if chance.randrange(2) else 1 << chance.randrange(64)).to_bytes(8, "little")
+    return bytes(out)
+
+
+def changed_lines(content, chance):
+    lines = content.split(b"\n")
+    for _ in range(chance.choice([1, 1, 3, 10])):
+        kind = chance.randrange(3)
+        if kind == 0 and lines:
+            changed_list(lines, chance)
+        elif lines:
+            at = chance.randrange(len(lines))
+            words = lines[at].split(b" ")
+            if kind == 1:
+                changed_list(words, chance)
+            else:
+                words[chance.randrange(len(words))] = chance.choice(WORDS + words)
+            lines[at] = b" ".join(words)
+    return b"\n".join(lines)
+
+
+def structured(content, others, chance):
+    """Some changes to the structure, if the content has one that is known."""
+    changed = None
+    if content.startswith(b"PERFILE2"):
+        changed = changed_records(content, chance)
+    elif content.lstrip()[:1] in (b"{", b"["):
+        try:
+            value = json.loads(content)
+            for _ in range(chance.choice([1, 1, 2, 5])):
+                value = changed_json(value, chance)
+            changed = json.dumps(value).encode()
+        except (ValueError, RecursionError):
+            pass
+    elif b"\0" not in content[:1000]:
+        changed = changed_lines(content, chance)
+    else:
+        changed = changed_message(content, chance)
+    return mutated(content, others, chance) if changed is None else changed[:400_000]
+
+
+def hostile(content, others, chance):
+    return structured(content, others, chance) if chance.randrange(2) else mutated(content, others, chance)
+
+
 def archive(recording, dump, program):
     """What pack writes, as the manifest of an archive has it."""
     files = [("data", "recording", recording, None), ("jit-31795.dump", "jitdump", dump, 31795),
@@ -159,14 +369,24 @@ def limit():
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
 
 
+def limit_fuzzer():
+    resource.setrlimit(resource.RLIMIT_STACK, (STACK, STACK))
+    resource.setrlimit(resource.RLIMIT_AS, (ADDRESSES, ADDRESSES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+
+
 class Pairs:
     def __init__(self, program, seed):
         self.program, self.seed = os.path.abspath(program), seed
-        self.directory = tempfile.mkdtemp(prefix="pairs-")
+        self.directory = tempfile.mkdtemp(prefix="pairs-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
         self.inputs = {format: [unpacked(name) for name in names] for format, names in INPUTS.items()}
         self.sources = {}
         for name, (source, recording, flag) in SOURCES.items():
-            self.sources[name] = (unpacked(source), unpacked(recording), flag, os.path.basename(source).removesuffix(".zst"))
+            content = unpacked(source)
+            if name != "core":
+                content = content[:LARGEST]
+            self.sources[name] = (content, unpacked(recording), flag, os.path.basename(source).removesuffix(".zst"))
         self.others = [content for contents in self.inputs.values() for content in contents]
         self.program_file = unpacked("recording-cpp/work-cpp.zst")[:100_000]
         self.found = 0
@@ -182,33 +402,77 @@ class Pairs:
         """The files of a run, the input's name, and words that name the others."""
         if format in self.sources:
             source, recording, flag, name = self.sources[format]
-            return {"perf.data": recording, name: mutated(source, self.others, chance)}, "perf.data", [flag, name]
+            return {"perf.data": recording, name: hostile(source, self.others, chance)}, "perf.data", [flag, name]
         if format == "archive":
             recording, dump = self.inputs["perf-data"][0], self.sources["jitdump"][0]
             whole = chance.randrange(2) == 0
             parts = [recording, dump, self.program_file]
             if not whole:
                 at = chance.randrange(3)
-                parts[at] = mutated(parts[at], self.others, chance)
+                parts[at] = hostile(parts[at], self.others, chance)
             content = archive(*parts)
-            return {"in.tar.zst": packed(mutated(content, self.others, chance) if whole else content)}, "in.tar.zst", []
-        content = mutated(chance.choice(self.inputs[format]), self.others, chance)
+            return {"in.tar.zst": packed(hostile(content, self.others, chance) if whole else content)}, "in.tar.zst", []
+        content = hostile(chance.choice(self.inputs[format]), self.others, chance)
         if format == "pprof" and chance.randrange(4) == 0:
             content = gzip.compress(content, 1)
         return {"input": content}, "input", []
 
-    def run(self, command, format, number):
-        """What a run ended with: ok, error, usage; panic, signal or hang."""
+    def plan(self, command, format, number, below=""):
+        """The files of a run, and its words; `below` is put before the names of files in them."""
         chance = random.Random(f"{self.seed} {' '.join(command)} {format} {number}")
         files, name, more = self.files(format, chance)
-        for path, content in files.items():
-            with open(os.path.join(self.directory, path), "wb") as file:
-                file.write(content)
-        words = [self.program] + command + ["-q", "--threads", chance.choice("12"), "-i", name, "-o", "out"] + more
+        if more:
+            more[1] = below + more[1]
+        words = command + ["-q", "--threads", chance.choice("12"), "-i", below + name, "-o", below + "out"] + more
         if command[0] not in ("stats", "merge", "callgrind") and format not in self.sources and chance.randrange(8) == 0:
             words.append("--strict")
         if command[0] == "merge":
-            words = [self.program] + command + ["-q", name, name, "-o", "out"] + more
+            words = command + ["-q", below + name, below + name, "-o", below + "out"] + more
+        return files, words
+
+    def run_all(self, command, format, numbers):
+        """What the runs ended with, done by the fuzzer's program in as few processes as they allow."""
+        paths = []
+        for number in numbers:
+            files, words = self.plan(command, format, number, "{}")
+            parts = [b"\0".join(word.encode() for word in words)]
+            parts += [path.encode() + b"\0" + content for path, content in files.items()] + [b"", b""]
+            path = os.path.join(self.directory, f"run-{number}")
+            with open(path, "wb") as file:
+                file.write(b"".join(len(part).to_bytes(4, "little") + part for part in parts[:3]) + parts[3])
+            paths.append(path)
+        outcomes, environment = collections.Counter(), {
+            **os.environ, "RUST_MIN_STACK": str(STACK), "HOME": self.directory, "JITGRAFT_TARGET": "pairs"}
+        while paths:
+            words = [self.program, f"-timeout={SECONDS}", "-rss_limit_mb=0", f"-artifact_prefix={self.directory}/"] + paths
+            process = subprocess.run(words, cwd=self.directory, env=environment, preexec_fn=limit_fuzzer,
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+            done = process.stderr.count(b"\nExecuted ")
+            outcomes["done"] += done
+            if process.returncode == 0:
+                break
+            said = process.stderr.rpartition(b"\nExecuted ")[2]
+            if b"memory" in said and b"panicked" not in said and process.returncode in (1, 77):
+                outcomes["memory"] += 1
+            else:
+                outcome = "hang" if b"libFuzzer: timeout" in said else "panic" if b"panicked at" in said else "killed"
+                outcomes[outcome] += 1
+                with open(paths[done], "rb") as file:
+                    content = {"run": file.read()}
+                files, plain = self.plan(command, format, int(paths[done].rpartition("-")[2]))
+                self.keep({**content, **files}, [self.program] + plain, outcome, process.returncode, said)
+            paths = paths[done + 1:]
+        for entry in os.scandir(self.directory):
+            shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
+        return outcomes
+
+    def run(self, command, format, number):
+        """What a run ended with: ok, error, usage; panic, signal or hang."""
+        files, words = self.plan(command, format, number)
+        for path, content in files.items():
+            with open(os.path.join(self.directory, path), "wb") as file:
+                file.write(content)
+        words = [self.program] + words
         environment = {**os.environ, "RUST_MIN_STACK": str(STACK), "HOME": self.directory}
         process = subprocess.Popen(words, cwd=self.directory, env=environment, preexec_fn=limit, stdin=subprocess.DEVNULL,
                                    stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
@@ -246,21 +510,26 @@ def main():
     parser.add_argument("--runs", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--log")
+    parser.add_argument("--fuzzer", action="store_true")
     options = parser.parse_args()
     pairs = Pairs(options.program, options.seed)
     wanted = pairs.pairs(options.words)
     counts = {(" ".join(command), format): collections.Counter() for command, format in wanted}
     try:
         # All pairs by turns: a run that is ended early has tried all of them.
-        for start in range(0, options.runs, 10):
+        step = 100 if options.fuzzer else 10
+        for start in range(0, options.runs, step):
             for command, format in wanted:
                 count = counts[" ".join(command), format]
-                for number in range(start, min(start + 10, options.runs)):
-                    count[pairs.run(command, format, number)] += 1
+                numbers = range(start, min(start + step, options.runs))
+                if options.fuzzer:
+                    count.update(pairs.run_all(command, format, numbers))
+                else:
+                    count.update(pairs.run(command, format, number) for number in numbers)
             if options.log:
                 with open(options.log, "a") as log:
                     whole = sum(counts.values(), collections.Counter())
-                    log.write(f"{start + 10} of {options.runs} runs of {len(wanted)} pairs: {dict(whole)}\n")
+                    log.write(f"{min(start + step, options.runs)} of {options.runs} runs of {len(wanted)} pairs: {dict(whole)}\n")
     finally:
         shutil.rmtree(pairs.directory)
         for (command, format), count in counts.items():

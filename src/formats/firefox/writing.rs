@@ -28,8 +28,6 @@ pub(super) struct Writing<'a> {
     last: u64,
     /// The name of each process's main thread.
     main_threads: FxHashMap<Option<Pid>, &'a [u8]>,
-    /// For each name of the profile, whether it is a function of a garbage collector.
-    collectors: Vec<bool>,
 }
 
 impl<'a> Writing<'a> {
@@ -43,13 +41,12 @@ impl<'a> Writing<'a> {
                 main_threads.insert(track.pid, &*track.comm);
             }
         }
-        let collectors = profile.names().map(collects_garbage).collect();
-        Self { profile, series, weight, counted: Counted::new(series, weight), start, last, main_threads, collectors }
+        Self { profile, series, weight, counted: Counted::new(series, weight), start, last, main_threads }
     }
 
     /// Whether a function, and everything that it calls, is part of garbage collection.
     pub(super) fn collects_garbage(&self, name: NameId) -> bool {
-        self.collectors[name.index()]
+        collects_garbage(self.profile.name_of(name))
     }
 
     /// The name of a process's main thread, if that has samples.

@@ -89,7 +89,7 @@ fn compile_one(field: &str, text: &str, warnings: &mut Warnings) -> Option<Regex
     }
     let regex = RegexBuilder::new(&format!("^(?:{})$", without_quotes(text))).size_limit(LARGEST).build();
     if regex.is_err() {
-        warnings.push(Warning::new(format!("{field} was ignored: '{text}' is not a regular expression")));
+        warnings.push(Warning::new(format!("{field} was ignored: it is not a regular expression")));
     }
     regex.ok()
 }

@@ -26,7 +26,8 @@ use crate::contract::rows::{clamp, command_line};
 use crate::error::Result;
 use crate::model::Nanos;
 use crate::model::process::{Moment, MomentKind};
-use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, Unit, Weight};
+use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, Timing, Unit, Weight};
+use rustc_hash::FxHashSet;
 use serde_json::{Value, json};
 use std::io::Write;
 
@@ -38,23 +39,17 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let counts_time = (&series.unit, options.weight) == (&Unit::Nanos, Weight::Period);
     let stretch = stretch(series, &threads);
     let writing = EventWriting { profile, weight: options.weight, counts_time, stretch };
-    let last_time = if profile.has_times() {
-        let rows = profile.series.iter().flat_map(|series| &series.rows);
-        rows.filter_map(|row| row.time).max()
-    } else {
-        None
-    };
-    let mut named = Vec::new();
+    let Timing { last } = options.timing.unwrap_or_else(|| profile.timing());
+    let mut named = FxHashSet::default();
     for (number, thread) in threads.iter().enumerate() {
         let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
         // A thread without an ID is numbered by its position.
         let tid = thread.tid.map_or(number as i64 + 1, |tid| i64::from(tid.0));
-        if !named.contains(&pid) {
-            named.push(pid);
+        if named.insert(pid) {
             writer.process_name(pid, &String::from_utf8_lossy(thread.comm))?;
         }
         writer.thread_name(pid, tid, &String::from_utf8_lossy(thread.comm))?;
-        let spans = match last_time {
+        let spans = match last {
             Some(last) => spans_in_time(writing, &thread.rows, last),
             None => layout::spans(writing, &thread.rows),
         };

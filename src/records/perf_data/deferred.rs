@@ -20,7 +20,7 @@ use super::words::Words;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, Nanos, Tid};
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 use std::path::Path;
 
 /// `attr.defer_callchain`
@@ -99,7 +99,8 @@ impl<'data> DeferredChains<'data> {
             return;
         }
         let mut waiting = Unmatched::default();
-        let mut used: FxHashMap<u64, Vec<Tid>> = FxHashMap::default();
+        // The chains that complete samples, each with the sample's thread.
+        let mut used: FxHashSet<(u64, Tid)> = FxHashSet::default();
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
             let Ok(sample) = recording.sample(&raw) else { continue };
             if sample.cookie.is_none() {
@@ -107,10 +108,7 @@ impl<'data> DeferredChains<'data> {
             }
             match (self.find(&sample, raw.offset), sample.pid_tid) {
                 (Some(chain), Some((_, tid))) => {
-                    let threads = used.entry(chain.offset).or_default();
-                    if !threads.contains(&tid) {
-                        threads.push(tid);
-                    }
+                    used.insert((chain.offset, tid));
                 }
                 _ => waiting.add(raw.offset),
             }
@@ -118,7 +116,7 @@ impl<'data> DeferredChains<'data> {
         let mut unused = Unmatched::default();
         for (&(tid, _), chains) in &self.by_cookie {
             for chain in chains {
-                if !used.get(&chain.offset).is_some_and(|threads| threads.contains(&tid)) {
+                if !used.contains(&(chain.offset, tid)) {
                     unused.add(chain.offset);
                 }
             }

@@ -548,6 +548,28 @@ mod tests {
         std::thread::Builder::new().stack_size(2 << 20).spawn(parse).unwrap().join().unwrap();
     }
 
+    /// A worker has 2 MiB, of which its callers may have used a part.
+    #[test]
+    fn the_deepest_arguments_need_half_a_worker_s_stack() {
+        let parse = || {
+            let accepted = |open: &str, close: &str| {
+                let line = |times: usize| format!(", {}1{}", open.repeat(times), close.repeat(times));
+                let number = (1..=DEEPEST).take_while(|times| {
+                    let arguments = Parser::new(&line(*times), &[]).unwrap().arguments();
+                    arguments.is_some_and(|arguments| arguments.iter().all(|argument| argument.constant().is_some()))
+                });
+                number.count()
+            };
+            assert!(accepted("(", ")") >= 40);
+            assert!(accepted("(1+2*3||", ")") >= 40);
+            assert!(accepted("!(", ")") >= 30);
+            assert!(accepted("-", "") >= 90);
+            assert!(accepted("1?", ":2") >= 90);
+            assert!(accepted("(1?2:", ")") >= 30);
+        };
+        std::thread::Builder::new().stack_size(1 << 20).spawn(parse).unwrap().join().unwrap();
+    }
+
     #[test]
     fn many_arguments_may_have_many_operators() {
         let flags: String = (0..MOST_OPERATORS).map(|at| format!(", {{ 1 << {at}, \"f\" }}")).collect();

@@ -10,6 +10,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 /// Limit for widths and precisions that a sample contains.
 const LONGEST: usize = 1 << 16;
 
+/// Limit for the text of a sample, in bytes. A format may print the same data thousands of times.
+const MOST_TEXT: usize = 1 << 20;
+
 /// The raw data of a sample, with its format.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TracepointRecord<'a> {
@@ -28,6 +31,10 @@ impl<'a> TracepointRecord<'a> {
                 text.clear();
                 text.extend(b"[FAILED TO PARSE]");
                 for field in &self.format.fields {
+                    if text.len() > MOST_TEXT {
+                        text.extend(b" [...]");
+                        break;
+                    }
                     put(&mut text, format_args!(" {}=", field.name));
                     self.print_field(field, &mut text);
                 }
@@ -55,6 +62,9 @@ impl<'a> TracepointRecord<'a> {
                 Piece::Value(conversion, argument) => {
                     let start = out.len();
                     self.convert(conversion, argument, out)?;
+                    if out.len() > MOST_TEXT {
+                        return None;
+                    }
                     // A line break in the data must not end the line.
                     for byte in &mut out[start..] {
                         if *byte == b'\n' {
@@ -153,7 +163,7 @@ impl<'a> TracepointRecord<'a> {
             Place::Inline if field.size == 0 => (field.offset, self.raw.len().saturating_sub(field.offset)),
             Place::Inline => (field.offset, field.size),
             Place::AtOffset => (offset, len),
-            Place::AfterField => (field.offset + field.size + offset, len),
+            Place::AfterField => (field.offset.saturating_add(field.size).saturating_add(offset), len),
         }
     }
 
@@ -474,4 +484,43 @@ fn cut_at_nul(bytes: &[u8]) -> &[u8] {
 
 fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("writing to memory does not fail");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text of a sample with this raw data.
+    fn print(format: &str, raw: &[u8]) -> String {
+        let kernel = RecordedKernel { long_size: 8, ..RecordedKernel::default() };
+        let (_, format) = TracepointFormat::parse(format, kernel.long_size).unwrap();
+        let mut out = Vec::new();
+        TracepointRecord { format: &format, raw, kernel: &kernel }.print(&mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    #[test]
+    fn fields_may_claim_to_be_anywhere() {
+        let most = usize::MAX;
+        for place in ["__data_loc char[] name", "__rel_loc char[] name", "char name[9]", "u64 name"] {
+            for (offset, size) in [(most, most), (most, 4), (4, most), (0, 4), (most - 4, 8)] {
+                let fields = format!("ID: 1\n\tfield:{place}; offset:{offset}; size:{size}; signed:0;\n");
+                for line in ["\"%s\", REC->name", "\"%s\", __get_str(name)", "\"%d\", REC->name[18446744073709551615]"]
+                {
+                    print(&format!("{fields}print fmt: {line}"), &[0xff; 16]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_sample_is_bounded() {
+        let field = "\tfield:char name[]; offset:0; size:0; signed:0;\n";
+        let (raw, times) = (vec![b'a'; 60_000], 5_000);
+        let list = ", REC->name".repeat(times);
+        let line = format!("ID: 1\n{field}print fmt: \"{}\"{list}", "%s".repeat(times));
+        assert_eq!(print(&line, &raw), format!("[FAILED TO PARSE] name={}", "a".repeat(raw.len())));
+        let text = print(&format!("ID: 1\n{}", field.repeat(times)), &raw);
+        assert!(text.ends_with("a [...]") && text.len() < MOST_TEXT + 2 * raw.len(), "{} bytes", text.len());
+    }
 }

@@ -15,7 +15,7 @@ use crate::records::{jitdump, perf_map};
 use crate::resolve::symbols::files::ELF;
 use crate::sources::account::Kind;
 use crate::sources::found::Source;
-use crate::sources::options::{GivenFile, SourceOptions, outer_pid};
+use crate::sources::options::{GivenFile, SourceOptions};
 use crate::sources::trust::Named;
 use rustc_hash::FxHashSet;
 use std::ffi::OsStr;
@@ -117,7 +117,7 @@ fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<
         return Step::Refuse { path, kind, pid: Pid(-1), error: Error::new(hint) };
     }
     let inner = inner_pid_of_file(&path, kind, &opened.bytes);
-    let outer = inner.map(|inner| outer_pid(inner, scene.processes, scene.options));
+    let outer = inner.map(|inner| scene.recorded_pid(inner));
     let is_shared = inner.is_some_and(|inner| scene.shared_pids.contains(&inner));
     let recorded = outer.filter(|pid| !is_shared && scene.process(*pid).is_some());
     let certain = given.pid.or(recorded).or_else(|| scene.only_candidate(inner));

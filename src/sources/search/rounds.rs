@@ -11,7 +11,6 @@ use crate::records::jit_logs::LogId;
 use crate::sources::account::Kind;
 use crate::sources::found::Source;
 use crate::sources::live;
-use crate::sources::options::outer_pid;
 use crate::sources::registered::{CopiedObjects, copy_registered_objects};
 use rustc_hash::FxHashMap;
 use std::path::PathBuf;
@@ -33,7 +32,7 @@ pub(super) fn marked_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
 /// True if the process that mapped a marker wrote the jitdump: its ID is in the marker's name.
 fn is_written_by_its_process(marker: &Marker, search: &Search<'_>) -> bool {
     let Some(inner) = inner_pid(&marker.path) else { return false };
-    marker.pid == outer_pid(inner, search.scene.processes, search.scene.options)
+    marker.pid == search.scene.recorded_pid(inner)
 }
 
 /// The jitdump and the perf map of each process with JIT memory, by the process ID in their names.

@@ -10,7 +10,7 @@ use crate::io::door::{Door, Opened, Start};
 use crate::model::Pid;
 use crate::model::process::{Process, Processes};
 use crate::sources::live::LiveProcess;
-use crate::sources::options::SourceOptions;
+use crate::sources::options::{NamespacePids, SourceOptions, outer_pid};
 use crate::sources::site::Site;
 use crate::sources::trust::{Named, SOURCE};
 use std::cell::OnceCell;
@@ -34,6 +34,7 @@ pub(super) struct Scene<'a> {
     pub(super) shared_pids: BTreeSet<Pid>,
     /// The directories that agents create for each run. Listed when first needed.
     pub(super) directories_of_agents: OnceCell<Vec<PathBuf>>,
+    in_namespaces: NamespacePids,
 }
 
 impl<'a> Scene<'a> {
@@ -50,6 +51,7 @@ impl<'a> Scene<'a> {
             not_running: BTreeMap::new(),
             shared_pids: BTreeSet::new(),
             directories_of_agents: OnceCell::new(),
+            in_namespaces: NamespacePids::default(),
         };
         scene.find_running_processes();
         scene.shared_pids = scene.find_shared_pids();
@@ -67,6 +69,11 @@ impl<'a> Scene<'a> {
                 None => {}
             }
         }
+    }
+
+    /// The recorded ID of the process that a file calls `inner` ([`outer_pid`]).
+    pub(super) fn recorded_pid(&self, inner: Pid) -> Pid {
+        outer_pid(inner, self.processes, self.options, &self.in_namespaces)
     }
 
     /// The recorded process with this ID.

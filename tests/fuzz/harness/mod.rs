@@ -17,6 +17,8 @@ mod cut;
 mod framed;
 mod logged;
 mod maps;
+mod nested;
+mod pairs;
 #[cfg(test)]
 mod properties;
 mod readers;
@@ -29,6 +31,9 @@ mod spans;
 
 /// The work on an input.
 pub type Run = fn(bytes: &[u8]);
+
+/// Runs commands for `tests/tools/pairs.py`. Not a target of its own, because its inputs are whole command lines.
+pub const PAIRS: (&str, Run) = ("pairs", pairs::pairs);
 
 /// Each target by its name, in the order of the table in README.md.
 pub const TARGETS: &[(&str, Run)] = &[
@@ -67,4 +72,7 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("inject_firefox", readers::inject_firefox),
     ("speedscope", readers::speedscope),
     ("texts", readers::texts),
+    ("nested_dwarf", nested::nested_dwarf),
+    ("nested_otlp", nested::nested_otlp),
+    ("nested_json", nested::nested_json),
 ];

@@ -1,7 +1,7 @@
 #![no_main]
 //! Any target: `JITGRAFT_TARGET` names it. One program, so that all are built in the time of one.
 
-use jitgraft::fuzz::{Run, TARGETS};
+use jitgraft::fuzz::{PAIRS, Run, TARGETS};
 use libfuzzer_sys::fuzz_target;
 use std::sync::OnceLock;
 
@@ -12,6 +12,6 @@ fuzz_target!(|bytes: &[u8]| CHOSEN.get_or_init(chosen)(bytes));
 fn chosen() -> Run {
     let wanted = std::env::var("JITGRAFT_TARGET").unwrap_or_default();
     let names: Vec<&str> = TARGETS.iter().map(|(name, _)| *name).collect();
-    let found = TARGETS.iter().find(|(name, _)| *name == wanted);
+    let found = TARGETS.iter().chain([&PAIRS]).find(|(name, _)| *name == wanted);
     found.unwrap_or_else(|| panic!("JITGRAFT_TARGET must be one of {}", names.join(" "))).1
 }

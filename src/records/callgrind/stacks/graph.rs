@@ -165,9 +165,9 @@ impl CallGraph {
         for _ in too_many {
             skipped.add(Error::new(format!("the file has more than {MOST_FORMULAS} formulas")));
         }
-        for (name, formula) in remaining {
-            let [name, formula] = [name, formula].map(|text| String::from_utf8_lossy(&text).into_owned());
-            skipped.add(Error::new(format!("event {name} is {formula}, which uses events that are not in the file")));
+        for (name, _) in remaining {
+            let name = String::from_utf8_lossy(&name);
+            skipped.add(Error::new(format!("the formula of event {name} uses events that are not in the file")));
         }
     }
 

@@ -60,6 +60,7 @@ pub(super) fn parse<'data>(
 ) -> Option<Vec<Fde<'data>>> {
     let section = EndianSlice::new(eh_frame, endian);
     let mut reader = section;
+    // By their offsets in the section, which increase.
     let mut cies: Vec<(usize, Cie)> = Vec::new();
     let mut fdes = Vec::new();
     while !reader.is_empty() {
@@ -74,7 +75,8 @@ pub(super) fn parse<'data>(
             0 => cies.push((start, Cie::parse(body, address_size)?)),
             back => {
                 let cie_at = id_at.checked_sub(back as usize)?;
-                let cie = cies.iter().find(|(at, _)| *at == cie_at).map(|(_, cie)| cie.clone())?;
+                let found = cies.binary_search_by_key(&cie_at, |(at, _)| *at).ok()?;
+                let cie = cies[found].1.clone();
                 fdes.push(Fde::parse(body, body.offset_from(section), cie, code, address_size)?);
             }
         }

@@ -117,6 +117,9 @@ mod tests {
                 format!("_Z{}", "Z".repeat(60_000)),
                 format!("_Z1f{}", "PS_".repeat(20_000)),
                 format!("_Z1fIiEv{}", "RS_".repeat(20_000)),
+                format!("_ZN1A{}C1Ev", "B1a".repeat(21_000)),
+                format!("_ZN{}C1Ev", "1A".repeat(30_000)),
+                format!("_ZN1A{}D1Ev", "IiE".repeat(20_000)),
             ] {
                 demangle(&hostile);
             }

@@ -499,13 +499,17 @@ impl<'a> Parser<'a> {
     }
 
     /// The last part of a class's name, without template arguments. Constructors have that name.
-    fn base_name(&mut self, class: NodeId) -> Option<NodeId> {
-        match self.graph.get(class) {
-            Node::Nested { name, .. } | Node::Local { name, .. } | Node::Tagged { name, .. } => self.base_name(name),
-            Node::Template { name, .. } => self.base_name(name),
-            Node::Text(text) => Some(self.text(text.rsplit("::").next()?)),
-            Node::Lambda { .. } | Node::Unnamed(_) | Node::TemplateParameter(_) => Some(class),
-            _ => None,
+    fn base_name(&mut self, mut class: NodeId) -> Option<NodeId> {
+        loop {
+            class = match self.graph.get(class) {
+                Node::Nested { name, .. }
+                | Node::Local { name, .. }
+                | Node::Tagged { name, .. }
+                | Node::Template { name, .. } => name,
+                Node::Text(text) => return Some(self.text(text.rsplit("::").next()?)),
+                Node::Lambda { .. } | Node::Unnamed(_) | Node::TemplateParameter(_) => return Some(class),
+                _ => return None,
+            };
         }
     }
 
