@@ -17,7 +17,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 #[command(after_help = EXAMPLES, after_long_help = after_help())]
 pub(super) struct ExportArgs {
     /// Format [default: by the output's name, see --help]
-    #[arg(long, value_name = "FORMAT", value_parser = writable())]
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_parser = writable())]
     to: Option<String>,
     #[command(flatten)]
     convert: ConvertArgs,

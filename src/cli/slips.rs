@@ -51,7 +51,7 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
                 None => Some(format!("there is no command or file named {word}")),
             }
         }
-        ErrorKind::InvalidValue => {
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             let flag = find_text(error, ContextKind::InvalidArg)?;
             if !flag.starts_with("--to") {
                 return None;
@@ -59,7 +59,10 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
             let word = find_text(error, ContextKind::InvalidValue)?;
             let lower = word.to_ascii_lowercase();
             if formats::FORMATS.iter().any(|format| format.name == lower && format.write.is_some()) {
-                return Some(format!("names of formats are in lower case: --to {lower}"));
+                if words.iter().any(|word| ["export", "merge"].contains(&&word[..])) {
+                    return Some(format!("names of formats are in lower case: --to {lower}"));
+                }
+                return Some(format!("jitgraft export --to {lower} writes that format"));
             }
             find_hint(FORMATS, word).map(str::to_owned)
         }
@@ -131,6 +134,10 @@ mod tests {
             ("export --to sql x", Some("--to csv")),
             ("export --to DuckDB x", Some("--to csv")),
             ("export --to FireFox x", Some("in lower case: --to firefox")),
+            ("report --to folded x", Some("export --to folded")),
+            ("report --format speedscope x", Some("export --to speedscope")),
+            ("doctor --to SVG x", Some("jitgraft flamegraph -o FILE.svg")),
+            ("stats --to perfetto x", Some("--to chrome")),
             ("export --to arrow x", None),
             ("export --to Arrow x", None),
             ("export --to PARQUET x", Some("--to parquet")),

@@ -185,7 +185,7 @@ fn the_summary_shows_what_was_done_and_q_and_v_change_it() {
     let usual = said(&[]);
     for part in [
         "Loaded 1 function from 1 jitdump",
-        "1 sample, 1 with JIT frames; 1 of 1 JIT frames have names (100.0%)",
+        "1 sample, 100.00% in JIT code (by innermost frame); 1 of 1 JIT frames have names (100.0%)",
         "out.data: inserted 1 mapping record for 1 code range",
     ] {
         assert!(usual.contains(part), "{part:?} is not in {usual}");
@@ -195,7 +195,7 @@ fn the_summary_shows_what_was_done_and_q_and_v_change_it() {
     assert!(more.starts_with(&usual) && more.contains("jitted-77.so") && more.contains("jit-77.dump"), "{more}");
     fs::remove_file(dir.path().join("jit-77.dump")).unwrap();
     let none = said(&[]);
-    assert!(none.contains("process 77 (program): 1 frames in memory that no dump or map names"), "{none}");
+    assert!(none.contains("process 77 (program): 1 frame in memory that no dump or map names"), "{none}");
 }
 
 #[test]
