@@ -84,22 +84,25 @@ impl Summary<'_> {
     fn frames(&self) -> String {
         let SampleCounts { samples, resolved, unresolved, .. } = self.samples;
         let frames = resolved + unresolved.values().sum::<u64>();
-        let share = if frames == 0 { 100.0 } else { *resolved as f64 * 100.0 / frames as f64 };
         let samples = counted(*samples, "sample");
+        if frames == 0 {
+            return format!("{samples}, none with JIT frames");
+        }
+        let share = *resolved as f64 * 100.0 / frames as f64;
         let [resolved, frames] = [*resolved, frames].map(grouped);
         let innermost = self.innermost().map_or_else(String::new, |innermost| format!(", {innermost}"));
         format!("{samples}{innermost}; {resolved} of {frames} JIT frames have names ({share:.1}%)")
     }
 
-    /// How much of each event is in JIT code by innermost frame, as `report` counts it. `None` if the JIT code of a
-    /// process was injected before: it counts as native code here.
+    /// How much of each event is in JIT code by innermost frame, as `report` counts it. `None` if nothing is, or if the
+    /// JIT code of a process was injected before: it counts as native code here.
     fn innermost(&self) -> Option<String> {
         if !self.survey.injected.is_empty() {
             return None;
         }
         let mut runtimes = ProcessRuntimes::new(&self.survey.processes);
         let events = &self.survey.input.recording.events;
-        let mut shares = Vec::new();
+        let (mut shares, mut is_any) = (Vec::new(), false);
         for (event, weights) in events.iter().zip(&self.samples.innermost).filter(|(_, weights)| weights.whole > 0) {
             let mut jit = weights.known;
             for (pid, weight) in &weights.unknown {
@@ -108,7 +111,11 @@ impl Summary<'_> {
                     jit = jit.saturating_add(*weight);
                 }
             }
+            is_any |= jit > 0;
             shares.push((&event.name, format!("{:.2}%", jit as f64 * 100.0 / weights.whole as f64)));
+        }
+        if !is_any {
+            return None;
         }
         let shown = match &shares[..] {
             [] => return None,
