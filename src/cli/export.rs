@@ -3,6 +3,7 @@
 use super::common::one_of;
 use super::convert::ConvertArgs;
 use super::intervals::duration;
+use super::output::check_name;
 use crate::commands::export::{self, ExportOptions, TableOptions};
 use crate::contract::format::{Detail, Format, WriteOptions};
 use crate::error::{Error, Result};
@@ -126,6 +127,9 @@ impl ExportArgs {
         let format = asked.or_else(|| convert.output_format()).ok_or_else(|| {
             if let Some(refusal) = convert.removed_format() {
                 return Error::usage(refusal);
+            }
+            if let Err(error) = check_name(&convert.output, "export", &[]) {
+                return error;
             }
             let names: Vec<_> = written().map(|format| format.name).collect();
             let what = "unknown output format; pass --to or use a known file extension";

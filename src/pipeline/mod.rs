@@ -35,7 +35,7 @@ pub(crate) mod listed;
 mod merged_about;
 pub(crate) mod merging;
 pub(crate) mod mistaken;
-pub(crate) mod nothing_left;
+mod nothing_left;
 pub mod open;
 pub(crate) mod outputs;
 #[cfg_attr(not(feature = "cli"), path = "no_progress.rs")]

@@ -73,20 +73,6 @@ fn list_values(profile: &Profile, value_of: impl Fn(&Track) -> Option<String>) -
     Some(format!("{}{more}", shown.join(", ")))
 }
 
-/// The first few distinct values of which a filter could have selected one, or `none`.
-pub(crate) fn list_some(values: impl Iterator<Item = String>) -> String {
-    /// Maximum number of values to list.
-    const LISTED: usize = 5;
-    let mut listed: Vec<String> = Vec::new();
-    for value in values {
-        let value = if value.contains(", ") { format!("'{value}'") } else { value };
-        if listed.len() < LISTED && !value.is_empty() && !listed.contains(&value) {
-            listed.push(value);
-        }
-    }
-    if listed.is_empty() { "none".to_owned() } else { listed.join(", ") }
-}
-
 /// The time range of all samples, in words; `None` if they have no times.
 fn describe_times(profile: &Profile) -> Option<String> {
     let times = || profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);

@@ -8,8 +8,8 @@ use crate::analysis::category::Category;
 use crate::analysis::groups::{Group, Grouping, Key, Value, groups, kind};
 use crate::analysis::tier_shares::TierShares;
 use crate::error::{Error, Result};
+use crate::model::printable::list_some;
 use crate::model::stacks::Profile;
-use crate::pipeline::nothing_left::list_some;
 use crate::pipeline::table::{Cell, Layout, Table};
 use std::cmp::Reverse;
 

@@ -10,7 +10,7 @@ use super::scene::{Report, Scene, base_name};
 use crate::analysis::groups::{GroupTree, Grouping, Roots, Value};
 use crate::analysis::quantity::counted;
 use crate::error::{Error, Result};
-use crate::pipeline::nothing_left::list_some;
+use crate::model::printable::list_some;
 use crate::pipeline::table::{Cell, Layout, Table};
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;

@@ -78,7 +78,7 @@ fn spans_of(
     answers.check_selection()?;
     outcome.summary.extend(answers.left_out());
     let (optional, asked) = answers.unanswered();
-    outcome.summary.extend(optional);
+    outcome.summary.extend(optional.iter().filter_map(|line| line.split("; ").next()).map(str::to_owned));
     let mut asked = asked.into_iter().map(Error::new);
     if asked.len() == preset.questions.len()
         && let Some(first) = asked.next()

@@ -11,7 +11,7 @@ use crate::analysis::quantity::grouped;
 use crate::analysis::timeline::{GapRule, MIRI_FRAMES, NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
 use crate::error::{Error, Result};
 use crate::model::Nanos;
-use crate::pipeline::nothing_left::list_some;
+use crate::model::printable::list_some;
 use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
