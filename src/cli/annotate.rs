@@ -73,7 +73,7 @@ pub(super) struct AnnotateArgs {
     #[arg(long, value_parser = one_of(syntaxes()), default_value = "att", value_name = "HOW", hide_short_help = true)]
     syntax: Syntax,
     /// Format [default: by the output's name, else text]
-    #[arg(long, value_enum, value_name = "HOW")]
+    #[arg(long, visible_alias = "format", value_enum, value_name = "FORMAT")]
     to: Option<FormatName>,
     #[command(flatten)]
     inputs: InputArgs,
