@@ -39,7 +39,7 @@ impl TierShares {
         self.weighty().nth(1).is_some()
     }
 
-    /// The tiers with their percentages, heaviest first: `optimized 81 %, baseline 19 %`. Empty if no tier is known.
+    /// The tiers with their percentages, heaviest first: `optimized 81.00%, baseline 19.00%`. Empty if no tier is known.
     pub fn text(&self) -> String {
         let shares = self.heaviest_first();
         if shares.iter().all(|(tier, _)| tier.is_none()) {
@@ -55,12 +55,13 @@ impl TierShares {
     }
 }
 
-/// Formats a share from 0 to 1 as a percentage. Small shares aren't rounded down to 0 %, nor large ones up to 100 %.
+/// Formats a share from 0 to 1 as a percentage, with as many digits as in the other columns. Small shares aren't rounded
+/// down to 0.00%, nor large ones up to 100.00%.
 fn percent(share: f64) -> String {
-    match (100.0 * share).round() {
-        0.0 if share > 0.0 => "< 1 %".to_owned(),
-        100.0 if share < 1.0 => "> 99 %".to_owned(),
-        whole => format!("{whole} %"),
+    match (10_000.0 * share).round() {
+        0.0 if share > 0.0 => "<0.01%".to_owned(),
+        10_000.0 if share < 1.0 => ">99.99%".to_owned(),
+        _ => format!("{:.2}%", 100.0 * share),
     }
 }
 
@@ -79,14 +80,14 @@ mod tests {
             shares.add(Some(tier), weight);
         }
         assert_eq!(shares.heaviest_first(), [(Some(Tier::Optimized), 81), (Some(Tier::Baseline), 19)]);
-        assert_eq!((shares.text().as_str(), shares.is_mixed()), ("optimized 81 %, baseline 19 %", true));
+        assert_eq!((shares.text().as_str(), shares.is_mixed()), ("optimized 81.00%, baseline 19.00%", true));
     }
 
     #[test]
     fn a_small_share_is_not_reported_as_nothing() {
         let mut shares = TierShares::default();
-        shares.add(Some(Tier::Optimized), 9_999);
+        shares.add(Some(Tier::Optimized), 999_999);
         shares.add(Some(Tier::Interpreted), 1);
-        assert_eq!(shares.text(), "optimized > 99 %, interpreted < 1 %");
+        assert_eq!(shares.text(), "optimized >99.99%, interpreted <0.01%");
     }
 }

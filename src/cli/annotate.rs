@@ -28,7 +28,7 @@ const CODES: usize = 8;
 /// Flags of `annotate`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  jitgraft annotate\n  jitgraft annotate 'scan' -i perf.data --whole | less\n  \
-    jitgraft annotate --merge --by line main\n  jitgraft annotate --limit 50 --format json -i perf.data -o hot.json\n  \
+    jitgraft annotate --merge --by line main\n  jitgraft annotate --limit 50 --to json -i perf.data -o hot.json\n  \
     jitgraft annotate callgrind.out.4711  # from valgrind with --dump-instr=yes")]
 pub(super) struct AnnotateArgs {
     /// Function name or regular expression [default: hottest]
@@ -73,8 +73,8 @@ pub(super) struct AnnotateArgs {
     #[arg(long, value_parser = one_of(syntaxes()), default_value = "att", value_name = "HOW", hide_short_help = true)]
     syntax: Syntax,
     /// Format [default: by the output's name, else text]
-    #[arg(long, value_enum, value_name = "HOW")]
-    format: Option<FormatName>,
+    #[arg(long, visible_alias = "format", value_enum, value_name = "FORMAT")]
+    to: Option<FormatName>,
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
@@ -120,15 +120,15 @@ impl AnnotateArgs {
         let output: OutPath = self.output.into();
         let context = (!self.whole).then_some(self.context);
         if let OutPath::Path(path) = &output
-            && self.format.is_none()
+            && self.to.is_none()
             && let Some(refusal) = removed::refused_page(path)
         {
             return Err(Error::usage(refusal));
         }
-        if self.format.is_none() {
+        if self.to.is_none() {
             check_name(&output, "annotate", &["json", "txt"])?;
         }
-        let format = match self.format.unwrap_or_else(|| FormatName::from_output(&output)) {
+        let format = match self.to.unwrap_or_else(|| FormatName::from_output(&output)) {
             FormatName::Json => AnnotateFormat::Json,
             FormatName::Text => {
                 let terminal = Terminal::from_output(&output);

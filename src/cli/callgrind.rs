@@ -74,7 +74,7 @@ impl CallgrindArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = self.output.map(OutPath::from);
         if let Some(output) = &output {
-            check_name(output, "callgrind", &["json", "txt"])?;
+            check_name(output, "callgrind", &["callgrind", "json", "txt", "xml"])?;
         }
         let mut sources = SourceOptions::from(self.sources);
         let mut warnings = Warnings::new();

@@ -3,6 +3,7 @@
 use super::common::one_of;
 use super::convert::ConvertArgs;
 use super::intervals::duration;
+use super::output::check_name;
 use crate::commands::export::{self, ExportOptions, TableOptions};
 use crate::contract::format::{Detail, Format, WriteOptions};
 use crate::error::{Error, Result};
@@ -17,7 +18,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser};
 #[command(after_help = EXAMPLES, after_long_help = after_help())]
 pub(super) struct ExportArgs {
     /// Format [default: by the output's name, see --help]
-    #[arg(long, value_name = "FORMAT", value_parser = writable())]
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_parser = writable())]
     to: Option<String>,
     #[command(flatten)]
     convert: ConvertArgs,
@@ -126,6 +127,9 @@ impl ExportArgs {
         let format = asked.or_else(|| convert.output_format()).ok_or_else(|| {
             if let Some(refusal) = convert.removed_format() {
                 return Error::usage(refusal);
+            }
+            if let Err(error) = check_name(&convert.output, "export", &[]) {
+                return error;
             }
             let names: Vec<_> = written().map(|format| format.name).collect();
             let what = "unknown output format; pass --to or use a known file extension";

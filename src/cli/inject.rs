@@ -165,7 +165,7 @@ impl InjectArgs {
         // inject reads the kernel's image only for its build ID.
         sources.search = self.files.into_search_options(sources.force, "inject", true, &mut warnings);
         let output = OutPath::from(self.output);
-        check_name(&output, "inject", &["gz", "json", "pb", "txt"])?;
+        check_name(&output, "inject", &["data", "gz", "json", "pb", "pb.gz", "pprof", "otlp", "firefox.json", "zst"])?;
         let image_root = sources.search.symfs.first().cloned();
         let options = InjectOptions {
             input: self.input.or(self.recording).map_or_else(default_input, InPath::from),

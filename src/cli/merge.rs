@@ -20,7 +20,7 @@ use clap::Args;
 )]
 pub(super) struct MergeArgs {
     /// Format [default: by the output's name, else pprof for pprof and folded for others]
-    #[arg(long, value_name = "FORMAT", value_parser = writable())]
+    #[arg(long, visible_alias = "format", value_name = "FORMAT", value_parser = writable())]
     to: Option<String>,
     #[command(flatten)]
     convert: ConvertArgs,

@@ -2,28 +2,41 @@
 //! write: nobody wants a table in a file called `out.svg`.
 
 use crate::error::{Error, Result};
+use crate::formats;
 use crate::io::OutPath;
 
 /// File name extensions. Each has a text that says what writes such files, usually another command of jitgraft.
 const ENDINGS: &[(&str, &str)] = &[
+    ("callgrind", EXPORT),
+    ("collapsed", "jitgraft collapse"),
     ("csv", "jitgraft report or export"),
+    ("data", "jitgraft inject"),
     ("folded", "jitgraft collapse"),
     ("gif", PICTURES),
-    ("gz", "jitgraft export -o x.pb.gz"),
+    ("gz", "jitgraft export -o x.pb.gz; compress other files with gzip"),
     ("htm", "jitgraft view"),
     ("html", "jitgraft view"),
     ("jpeg", PICTURES),
     ("jpg", PICTURES),
     ("json", "jitgraft report or export"),
-    ("parquet", "jitgraft export"),
+    ("otlp", EXPORT),
+    ("parquet", EXPORT),
     ("pb", "jitgraft export -o x.pb.gz"),
     ("pdf", PICTURES),
     ("png", PICTURES),
+    ("pprof", EXPORT),
+    ("speedscope", EXPORT),
     ("svg", "jitgraft flamegraph"),
+    ("tar", "jitgraft pack, as .tar.zst"),
     ("txt", "jitgraft report"),
     ("webp", PICTURES),
+    ("xml", "jitgraft callgrind, for reports in XML"),
+    ("xz", "xz: jitgraft does not compress its outputs"),
     ("zip", "jitgraft pack, as .tar.zst"),
+    ("zst", "jitgraft pack for .tar.zst; compress other files with zstd"),
 ];
+
+const EXPORT: &str = "jitgraft export";
 
 const PICTURES: &str = "jitgraft flamegraph -o x.svg, then print or save it from a browser";
 
@@ -36,12 +49,24 @@ pub(super) fn extension(output: &OutPath) -> Option<String> {
 }
 
 /// Fails if the output's file name has the extension of a format that `command` doesn't write. `own` are the extensions
-/// of the formats that it does write.
+/// of the formats that it does write. An extension with two parts, such as `firefox.json`, isn't that of the second
+/// part.
 pub(super) fn check_name(output: &OutPath, command: &str, own: &[&str]) -> Result<()> {
+    if let Some(double) = find_double_extension(output).filter(|ending| !own.contains(ending)) {
+        let error = Error::usage(format!("jitgraft {command} does not write .{double} files"));
+        return Err(error.with_remedy(Some(format!("use {EXPORT}"))));
+    }
     let Some(ending) = extension(output).filter(|ending| !own.contains(&&ending[..])) else { return Ok(()) };
     let Some((_, writer)) = ENDINGS.iter().find(|(other, _)| *other == ending) else { return Ok(()) };
     let error = Error::usage(format!("jitgraft {command} does not write .{ending} files"));
     Err(error.with_remedy(Some(format!("use {writer}"))))
+}
+
+/// The extension of an exchange format with two parts that the output's name ends with.
+fn find_double_extension(output: &OutPath) -> Option<&'static str> {
+    let OutPath::Path(path) = output else { return None };
+    let pattern = formats::find_pattern_for_file(path.file_name()?.as_encoded_bytes())?;
+    pattern.strip_prefix("*.").filter(|ending| ending.contains('.'))
 }
 
 #[cfg(test)]
@@ -54,7 +79,11 @@ mod tests {
         for (name, is_taken) in [
             ("out", true),
             ("out.log", true),
-            ("perf.data", true),
+            ("perf.data", false),
+            ("out.speedscope.json", false),
+            ("out.Firefox.JSON", false),
+            ("out.v2.json", true),
+            ("out.csv.gz", false),
             ("out.json", true),
             ("OUT.JSON", true),
             ("out.svg", false),

@@ -72,7 +72,7 @@ impl PackArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = self.output.map(OutPath::from);
         if let Some(output) = &output {
-            check_name(output, "pack", &[])?;
+            check_name(output, "pack", &["zst"])?;
         }
         let sources = SourceOptions::from(self.sources);
         let (search, kernel) = self.files.into_options(sources.force);

@@ -1,8 +1,10 @@
 //! The flags of `jitgraft record`.
 
+use super::output::check_name;
 use super::stderr;
 use crate::commands::record::{self, RecordOptions};
 use crate::error::Result;
+use crate::io::OutPath;
 use crate::model::perf_command::PerfCommand;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
@@ -61,6 +63,7 @@ impl RecordArgs {
                 _ => perf.extend(option.words()),
             }
         }
+        check_name(&OutPath::from(output.clone()), "record", &["data"])?;
         let program = typed.program.to_vec();
         let options = RecordOptions { runtime, perf, program, output, frequency: freq, pid, dry_run };
         record::run(&options, job, &mut |line| stderr::say(line))

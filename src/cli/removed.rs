@@ -31,7 +31,7 @@ const REMOVED: &[Removed] = &[
         instead: "DuckDB and Spark can copy a data set into fewer files (see docs/sql.md)",
     },
     Removed { flag: "--to", value: Some("arrow"), instead: ARROW },
-    Removed { flag: "--format", value: Some("html"), instead: PAGE },
+    Removed { flag: "--to", value: Some("html"), instead: PAGE },
     Removed { flag: "--palette", value: None, instead: "--hash gives a name the same color in every picture" },
 ];
 

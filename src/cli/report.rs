@@ -67,9 +67,9 @@ pub(super) struct ReportArgs {
     /// List unnamed functions by address [default: one row per module]
     #[arg(long, hide_short_help = true)]
     addrs: bool,
-    /// Layout [default: by the output's name, else text]
-    #[arg(long, value_parser = one_of(layouts()), value_name = "HOW")]
-    format: Option<Layout>,
+    /// Format of the table [default: by the output's name, else text]
+    #[arg(long, visible_alias = "format", value_parser = one_of(layouts()), value_name = "FORMAT")]
+    to: Option<Layout>,
     /// Do not truncate names on a terminal
     #[arg(long, hide_short_help = true, conflicts_with = "width")]
     wide: bool,
@@ -283,7 +283,7 @@ fn choose_style(layout: Layout, terminal: Option<Terminal>, width: Option<u16>, 
 impl ReportArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = OutPath::from(self.output);
-        let layout = layout_of("report", self.format, &output)?;
+        let layout = layout_of("report", self.to, &output)?;
         let terminal = Terminal::from_output(&output).filter(|_| layout == Layout::Text);
         let (order, keys) = (self.rows.order(), self.rows.keys());
         if !self.rows.group_by.is_empty() && !job.quiet {

@@ -29,6 +29,21 @@ const FORMATS: &[(&str, &str)] = &[
     ("hotspot", "hotspot opens the perf.data that jitgraft inject --relocate writes"),
 ];
 
+/// Flags of other commands or tools that users pass to a command which lacks them, each with a hint.
+const FLAGS: &[(&str, &str)] = &[
+    ("--to", "this command's output is chosen by its name (-o); jitgraft export --to FORMAT converts profiles"),
+    ("--format", "this command's output is chosen by its name (-o); jitgraft export --to FORMAT converts profiles"),
+    (
+        "-F",
+        "the columns of tables cannot be chosen (--to csv has all); -F chooses fields in script, and the rate in record",
+    ),
+    ("--fields", "the columns of tables cannot be chosen (--to csv has all); --fields chooses fields in script"),
+    ("--pid", "jitgraft export --pid PID keeps some processes, and so do all commands that show profiles"),
+    ("--name", "jitgraft stats --sub NAME and report --name NAME select spans by name"),
+    ("--from", "use --time FROM,TO"),
+    ("--group-by", "use --by"),
+];
+
 const SQL: &str = if cfg!(feature = "tables") {
     "for SQL, --to csv and --to parquet write one line per sample"
 } else {
@@ -51,7 +66,7 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
                 None => Some(format!("there is no command or file named {word}")),
             }
         }
-        ErrorKind::InvalidValue => {
+        ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             let flag = find_text(error, ContextKind::InvalidArg)?;
             if !flag.starts_with("--to") {
                 return None;
@@ -59,12 +74,19 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
             let word = find_text(error, ContextKind::InvalidValue)?;
             let lower = word.to_ascii_lowercase();
             if formats::FORMATS.iter().any(|format| format.name == lower && format.write.is_some()) {
-                return Some(format!("names of formats are in lower case: --to {lower}"));
+                if words.iter().any(|word| ["export", "merge"].contains(&&word[..])) {
+                    return Some(format!("names of formats are in lower case: --to {lower}"));
+                }
+                return Some(format!("jitgraft export --to {lower} writes that format"));
             }
             find_hint(FORMATS, word).map(str::to_owned)
         }
         ErrorKind::UnknownArgument => {
             let word = find_text(error, ContextKind::InvalidArg)?;
+            let flag = word.split('=').next().unwrap_or(word);
+            if let Some(hint) = find_hint(FLAGS, flag) {
+                return Some(hint.to_owned());
+            }
             let is_rewriter = words.iter().any(|word| ["inject", "script", "callgrind"].contains(&&word[..]));
             if word.starts_with('-') || !is_rewriter {
                 return None;
@@ -131,10 +153,19 @@ mod tests {
             ("export --to sql x", Some("--to csv")),
             ("export --to DuckDB x", Some("--to csv")),
             ("export --to FireFox x", Some("in lower case: --to firefox")),
+            ("report --to folded x", Some("export --to folded")),
+            ("report --format speedscope x", Some("export --to speedscope")),
+            ("doctor --to SVG x", Some("jitgraft flamegraph -o FILE.svg")),
+            ("stats --to perfetto x", Some("--to chrome")),
             ("export --to arrow x", None),
             ("export --to Arrow x", None),
             ("export --to PARQUET x", Some("--to parquet")),
             ("inject in out", Some("-o out")),
+            ("flamegraph --to svg in", Some("chosen by its name (-o)")),
+            ("view --format=html in", Some("chosen by its name (-o)")),
+            ("report -F overhead,sym in", Some("--to csv has all")),
+            ("inject --pid 7 in", Some("export --pid")),
+            ("collapse --group-by pid in", Some("use --by")),
             ("report --no-such-flag", None),
         ] {
             let words: Vec<String> = ["jitgraft"].into_iter().chain(line.split(' ')).map(str::to_owned).collect();

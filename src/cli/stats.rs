@@ -1,11 +1,15 @@
 //! The flags of `jitgraft stats`.
 
-use super::common::one_of;
+use super::input::check_comparison;
 use super::intervals::duration;
 use super::report::{layout_of, layouts};
+use super::stderr;
+use super::times::{TimeRanges, time_ranges};
+use crate::analysis::filter::{Bound, TimeRange};
 use crate::commands::stats::{self, CLANG, Compare, MIRI, Preset, Question, StatsOptions};
 use crate::error::{Error, Result};
 use crate::io::{self, InPath};
+use crate::model::Nanos;
 use crate::pipeline::open::default_input;
 use crate::pipeline::table::Layout;
 use crate::pipeline::{Job, Outcome};
@@ -15,8 +19,8 @@ use std::path::PathBuf;
 /// Flags of `stats`.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Without any of the flags under \"Questions\", measureme profiles are summarized by label, and traces by top-level span.\n\nExamples:\n  jitgraft stats app-0000123.mm_profdata\n  jitgraft stats --diff old.mm_profdata \
-    new.mm_profdata\n  jitgraft stats --gaps --limit 20 trace.json\n  jitgraft stats --preset miri --format json *.json\n  jitgraft stats --by-arg detail clang.json"
+    after_help = "Without a question, measureme profiles are summarized by label and traces by top-level span.\n\nExamples:\n  jitgraft stats app-0000123.mm_profdata\n  jitgraft stats --diff old.mm_profdata \
+    new.mm_profdata\n  jitgraft stats --gaps --limit 20 trace.json\n  jitgraft stats --preset miri --to json *.json\n  jitgraft stats --by-arg detail clang.json"
 )]
 pub(super) struct StatsArgs {
     /// measureme profiles or traces, plain, gzip or zstd; several are merged
@@ -32,9 +36,9 @@ pub(super) struct StatsArgs {
     /// Output file [default: standard output]
     #[arg(short, long, value_name = "FILE", default_value = "-", hide_default_value = true)]
     output: PathBuf,
-    /// Layout of the tables [default: by the output's name, else text]
-    #[arg(long, value_parser = one_of(layouts()), value_name = "HOW")]
-    format: Option<Layout>,
+    /// Format of the tables [default: by the output's name, else text]
+    #[arg(long, visible_alias = "format", value_parser = To::parse, value_name = "text|csv|json")]
+    to: Vec<To>,
     /// Maximum number of rows in each table; 0: all [default: 0]
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
@@ -62,21 +66,25 @@ pub(super) struct StatsArgs {
     /// A file has one question per line, such as `spans` or `by-arg detail`. `clang` is for traces of -ftime-trace.
     #[arg(long, value_name = "FILE", help_heading = "Questions")]
     preset: Option<PathBuf>,
-    /// Compare two measureme profiles
-    #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset", "runs"])]
-    diff: bool,
+    /// Compare with this earlier measureme profile
+    #[arg(long, value_name = "BEFORE", num_args = 0..=1)]
+    #[arg(help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset", "runs"])]
+    diff: Option<Option<PathBuf>>,
     /// Show variation between measureme profiles of one program
     #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset"])]
     runs: bool,
     /// Spans that do not count as top-level [default: frame, step in Miri's traces]
     #[arg(long, value_name = "NAME,…", value_delimiter = ',', help_heading = "Filters")]
     exclude: Option<Vec<String>>,
-    /// Only spans that end after this time, such as 2.5ms
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Filters")]
+    /// Only spans that overlap this time: A,B in seconds or with units (2.5ms), or A%-B%
+    ///
+    /// Percentages are of the trace. Either end may be left out. Several ranges: `A,B C,D` or `10%-20%,40%-50%`.
+    /// Repeatable.
+    #[arg(long, value_name = "A,B|A%-B%", value_parser = time_ranges, help_heading = "Filters")]
+    time: Vec<TimeRanges>,
+    /// The former name of the start of --time
+    #[arg(long, value_name = "TIME", value_parser = duration, hide = true)]
     from: Option<u64>,
-    /// Only spans that start before this time
-    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "Filters")]
-    to: Option<u64>,
     /// Count as Perfetto does
     ///
     /// Spans of thread 0 are on the track of the process's main thread, and overlapping spans are dropped.
@@ -84,32 +92,74 @@ pub(super) struct StatsArgs {
     perfetto_compat: bool,
 }
 
+/// A value of `--to`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum To {
+    /// The format of the tables, as in other commands.
+    Layout(Layout),
+    /// The end of the time in nanoseconds, which `--to` stated formerly.
+    Time(u64),
+}
+
+impl To {
+    fn parse(text: &str) -> Result<Self, String> {
+        let layouts = layouts();
+        let asked = layouts.iter().find(|(name, _)| name.matches(text, true));
+        if let Some((_, layout)) = asked {
+            return Ok(Self::Layout(*layout));
+        }
+        duration(text).map(Self::Time).map_err(|_| "expected text, csv or json".to_owned())
+    }
+}
+
 /// The input if the user names none: standard input, if data is piped in. Otherwise fails. Unlike other commands,
 /// `stats` has no default file, because perf.data contains no spans.
-fn piped_input() -> Result<InPath> {
+fn piped_input(compare: Compare) -> Result<InPath> {
     match default_input() {
         InPath::Stdin => Ok(InPath::Stdin),
         InPath::Path(_) | InPath::Found(_) => {
-            let remedy = "run jitgraft stats trace.json, or pipe a trace into it".to_owned();
-            Err(Error::usage("no input given").with_remedy(Some(remedy)))
+            let remedy = match compare {
+                Compare::Diff => "run jitgraft stats --diff BEFORE AFTER",
+                Compare::Merge | Compare::Runs => "run jitgraft stats trace.json, or pipe a trace into it",
+            };
+            Err(Error::usage("no input given").with_remedy(Some(remedy.to_owned())))
         }
     }
 }
 
 impl StatsArgs {
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
-        let compare = match (self.diff, self.runs) {
-            (true, _) => Compare::Diff,
+        let compare = match (&self.diff, self.runs) {
+            (Some(_), _) => Compare::Diff,
             (_, true) => Compare::Runs,
             _ => Compare::Merge,
         };
-        let preset = self.preset()?;
+        let (preset, asked) = (self.preset()?, self.layout());
+        let mut hints = Vec::new();
+        if self.from.is_some() || self.end().is_some() {
+            hints.push("--from and --to for times are now --time FROM,TO, as in the other commands");
+        }
         let mut inputs: Vec<InPath> = self.input.into_iter().chain(self.inputs).map(InPath::from).collect();
         if inputs.is_empty() {
-            inputs.push(piped_input()?);
+            inputs.push(piped_input(compare)?);
+        }
+        match self.diff {
+            // Formerly, both profiles were inputs: `stats OLD NEW --diff`.
+            Some(None) => {
+                hints.push("--diff now takes the earlier profile, as in the other commands: --diff BEFORE AFTER");
+            }
+            Some(Some(before)) => {
+                let before = InPath::from(before);
+                check_comparison(Some(&before), &inputs)?;
+                inputs.insert(0, before);
+            }
+            None => {}
+        }
+        if !job.quiet {
+            hints.iter().for_each(|hint| stderr::say(format_args!("hint: {hint}")));
         }
         let output = self.output.into();
-        let layout = layout_of("stats", self.format, &output)?;
+        let layout = layout_of("stats", asked, &output)?;
         let options = StatsOptions {
             inputs,
             output,
@@ -121,6 +171,24 @@ impl StatsArgs {
             layout,
         };
         stats::run(&options, job)
+    }
+
+    /// The format that `--to` asks for.
+    fn layout(&self) -> Option<Layout> {
+        let mut layouts = self.to.iter().filter_map(|to| match to {
+            To::Layout(layout) => Some(*layout),
+            To::Time(_) => None,
+        });
+        layouts.next_back()
+    }
+
+    /// The end of the time, as `--to` stated it formerly.
+    fn end(&self) -> Option<u64> {
+        let mut ends = self.to.iter().filter_map(|to| match to {
+            To::Layout(_) => None,
+            To::Time(end) => Some(*end),
+        });
+        ends.next_back()
     }
 
     /// The questions of the preset, followed by those of the flags. Time limits given by flags override those of the
@@ -136,6 +204,7 @@ impl StatsArgs {
                 Preset::parse(&text, duration).map_err(|error| error.in_file(path))?
             }
         };
+        preset.optional = preset.questions.len();
         if self.spans {
             preset.questions.push(Question::Spans);
         }
@@ -152,11 +221,13 @@ impl StatsArgs {
         {
             preset.exclude = Some(names.iter().filter(|name| !name.is_empty()).cloned().collect());
         }
-        if let Some(from) = self.from {
-            preset.from = Some(i64::try_from(from).unwrap_or(i64::MAX));
+        let mut times: Vec<TimeRange> = self.time.iter().flat_map(|TimeRanges(ranges)| ranges).copied().collect();
+        if self.from.is_some() || self.end().is_some() {
+            let [from, to] = [self.from, self.end()].map(|time| time.map(|time| Bound::At(Nanos(time))));
+            times.push(TimeRange { from, to });
         }
-        if let Some(to) = self.to {
-            preset.to = Some(i64::try_from(to).unwrap_or(i64::MAX));
+        if !times.is_empty() {
+            preset.times = times;
         }
         Ok(preset)
     }

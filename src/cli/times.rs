@@ -1,5 +1,6 @@
 //! Parses the values of `--time`: ranges in seconds or percent, with perf's syntax and some extensions.
 
+use super::intervals::duration;
 use crate::analysis::filter::{Bound, TimeRange};
 use crate::model::Nanos;
 
@@ -59,9 +60,11 @@ fn parse_time_bound(text: &str) -> Result<Option<Bound>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    match parse_seconds(text) {
+    let has_unit = text.ends_with(|c: char| c.is_alphabetic());
+    let time = if has_unit { duration(text).ok().map(Nanos) } else { parse_seconds(text) };
+    match time {
         Some(time) => Ok(Some(Bound::At(time))),
-        None => Err(format!("'{text}' is not a time in seconds")),
+        None => Err(format!("'{text}' is not a time such as 1.5 (in seconds) or 2ms")),
     }
 }
 
@@ -128,6 +131,8 @@ mod tests {
             ("2,", vec![(at(2_000_000_000), None)]),
             (",", vec![(None, None)]),
             ("1,2 3,4", vec![(at(1_000_000_000), at(2_000_000_000)), (at(3_000_000_000), at(4_000_000_000))]),
+            ("1ms,2.5ms", vec![(at(1_000_000), at(2_500_000))]),
+            ("300us-1s", vec![(at(300_000), at(1_000_000_000))]),
             ("1-2", vec![(at(1_000_000_000), at(2_000_000_000))]),
             ("1-2,3-", vec![(at(1_000_000_000), at(2_000_000_000)), (at(3_000_000_000), None)]),
             ("10%-20%", vec![percent(10.0, 20.0)]),
@@ -149,8 +154,9 @@ mod tests {
         for (text, why) in [
             ("", "expected A,B"),
             ("1", "expected A,B"),
-            ("a,b", "'a' is not a time in seconds"),
-            ("1.0000000001,", "not a time in seconds"),
+            ("a,b", "'a' is not a time such as 1.5"),
+            ("1h,", "'1h' is not a time such as 1.5"),
+            ("1.0000000001,", "is not a time such as 1.5"),
             ("1,2,3", "more than two ends"),
             ("1-2-3", "more than two ends"),
             ("1,2,3,4", "'A,B C,D'"),

@@ -84,8 +84,12 @@ fn side_before<'a>(before: &'a Profile, after: &Profile, series: usize) -> Resul
     let name = after.series.get(series).map(|series| &series.name);
     let series = before.series.iter().position(|series| Some(&series.name) == name);
     let series = series.ok_or_else(|| {
-        let name = name.map_or("", String::as_str);
-        Error::new(format!("the earlier profile has no event {name}; choose one that both have with --event"))
+        let name = name.map_or("the only one", String::as_str);
+        let known: Vec<_> = before.series.iter().map(|series| series.name.as_str()).collect();
+        let known = known.join(", ");
+        Error::new(format!(
+            "the input to compare with has no event {name}, only {known}; choose one that both have with --event"
+        ))
     })?;
     Ok(Side { profile: before, series })
 }

@@ -57,6 +57,7 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
             return Ok(outcome);
         }
         ScriptInput::Text(text, _progress) => {
+            options.check_text().map_err(in_file)?;
             return script_text::run(text, &options.filter(), &run, job).map_err(in_file);
         }
     };
@@ -118,6 +119,16 @@ fn no_text(head: &[u8]) -> Error {
 const HEAD: usize = 1 << 12;
 
 impl ScriptOptions {
+    /// Fails if samples are to be selected: from text, all lines are copied.
+    fn check_text(&self) -> Result<()> {
+        let RecordingOptions { filter, event, .. } = &self.recording;
+        if *filter == Filter::default() && event.is_empty() {
+            return Ok(());
+        }
+        let error = Error::usage("is text, from which script does not select samples, processes or times");
+        Err(error.with_remedy(Some("select them with perf script, or pass the recording itself".to_owned())))
+    }
+
     fn filter(&self) -> FilterOptions {
         let srcline = self.text.fields.srcline;
         let style = Style { rename: self.rename, srcline, native: self.native, ..Style::default() };

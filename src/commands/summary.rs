@@ -85,6 +85,7 @@ fn describe_samples(profile: &Profile) -> String {
     let more = if others > 0 { format!(", {}", counted(others as u64, "more event")) } else { String::new() };
     let event = readable(series.name.as_bytes());
     match row_word(profile) {
+        Some(word) if series.name == "samples" => format!("{}{more}", counted(count(series), word)),
         Some(word) => format!("{} of {event}{more}", counted(count(series), word)),
         None => format!("{} {event}{more}", grouped(series.rows.iter().map(|row| row.weight).sum())),
     }

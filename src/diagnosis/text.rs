@@ -7,7 +7,7 @@ use super::recording::{Diagnosis, ProcessDiagnosis};
 use super::running::LiveDiagnosis;
 use super::source::describe_source;
 use super::tally::percent;
-use crate::analysis::quantity::counted;
+use crate::analysis::quantity::{counted, grouped};
 use crate::error::Result;
 use crate::model::printable::readable;
 use std::cmp::Reverse;
@@ -186,7 +186,7 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     let file = readable(diagnosis.file.as_os_str().as_bytes());
     let (event, jit) = (readable(diagnosis.event.as_bytes()), percent((nameable + unnameable) as f64, *cost));
     let who = diagnosis.process.describe();
-    writeln!(out, "{file}: {cost} {event} of {who}, {jit:.2}% of it in JIT code without a name")?;
+    writeln!(out, "{file}: {} {event} of {who}, {jit:.2}% of it in JIT code without a name", grouped(*cost))?;
     write_count(&diagnosis.findings, ", with the share of cost affected", out)?;
     write_list(&diagnosis.findings, out)?;
     for account in &diagnosis.accounts {

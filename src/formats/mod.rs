@@ -278,7 +278,7 @@ const PARQUET: &str = "one row per sample or time bucket (Parquet), for SQL";
 
 /// The disabled format for an output with this file name; `None` if no disabled format has its extension.
 pub fn find_left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
-    LEFT_OUT.iter().find(|format| name.ends_with(format.extension.as_bytes()))
+    LEFT_OUT.iter().find(|format| name.to_ascii_lowercase().ends_with(format.extension.as_bytes()))
 }
 
 /// Formats that only programs can read, and why they shouldn't be written to a terminal.
@@ -304,13 +304,22 @@ pub fn find_format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// The format for an output with this file name; `None` if no pattern matches. If several match, the longest one
-/// decides.
+/// The format for an output with this file name, in upper or lower case; `None` if no pattern matches. If several match,
+/// the longest one decides.
 pub fn find_format_for_file(name: &[u8]) -> Option<&'static Format> {
+    find_for_file(name).map(|(_, format)| format)
+}
+
+/// The pattern by which [`find_format_for_file`] finds the format.
+pub fn find_pattern_for_file(name: &[u8]) -> Option<&'static str> {
+    find_for_file(name).map(|(pattern, _)| pattern)
+}
+
+fn find_for_file(name: &[u8]) -> Option<(&'static str, &'static Format)> {
+    let name = name.to_ascii_lowercase();
     let patterns = FORMATS.iter().flat_map(|format| format.files.iter().map(move |pattern| (*pattern, format)));
-    let fitting = patterns.filter(|(pattern, _)| fits(pattern.as_bytes(), name));
-    let (_, format) = fitting.max_by_key(|(pattern, _)| pattern.len())?;
-    Some(format)
+    let fitting = patterns.filter(|(pattern, _)| fits(pattern.as_bytes(), &name));
+    fitting.max_by_key(|(pattern, _)| pattern.len())
 }
 
 /// True if a file name matches a pattern such as `*.pb.gz`.

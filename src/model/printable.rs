@@ -117,6 +117,20 @@ fn push_hex(text: &mut String, number: std::fmt::Arguments<'_>) {
     let _ = text.write_fmt(number);
 }
 
+/// Lists the first few distinct values, of which a filter could have selected one; `none` if there are none.
+pub fn list_some(values: impl Iterator<Item = String>) -> String {
+    /// Maximum number of values to list.
+    const LISTED: usize = 5;
+    let mut listed: Vec<String> = Vec::new();
+    for value in values {
+        let value = if value.contains(", ") { format!("'{value}'") } else { value };
+        if listed.len() < LISTED && !value.is_empty() && !listed.contains(&value) {
+            listed.push(value);
+        }
+    }
+    if listed.is_empty() { "none".to_owned() } else { listed.join(", ") }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -39,7 +39,7 @@ pub(crate) fn expand(inputs: &[InPath]) -> Result<Expanded> {
     if expanded.inputs.is_empty() {
         return Err(match expanded.unread.into_iter().next() {
             Some(error) => error,
-            None => Error::usage("no input files: the lists and directories are empty"),
+            None => Error::new("no input files: the lists and directories are empty"),
         });
     }
     Ok(expanded)

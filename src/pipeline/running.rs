@@ -47,11 +47,10 @@ impl RunningProcess {
     pub(crate) fn read(pid: Pid, dir: &Path) -> Result<Self> {
         let read_file = |name: &str| io::read_system_file(&dir.join(name));
         let maps = read_file("maps").map_err(|error| {
-            let message = match io::is_there(dir) {
-                true => format!("cannot read the mappings of process {pid}"),
-                false => "no such file, and no running process with that ID".to_owned(),
-            };
-            Error::new(message).because(error)
+            if io::is_there(dir) {
+                return Error::new(format!("cannot read the mappings of process {pid}")).because(error);
+            }
+            Error::new(format!("no process {pid} is running, and no file has this name"))
         })?;
         let comm = read_file("comm").unwrap_or_default();
         let status = read_file("status").unwrap_or_default();

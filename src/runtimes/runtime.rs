@@ -181,6 +181,8 @@ pub struct Interpreter {
     pub frame_a_call: bool,
     /// How to get names for interpreted functions, or why that is impossible.
     pub remedy: &'static str,
+    /// Why functions may be interpreted although the switches for names are on; empty if there is nothing to add.
+    pub uncompiled: &'static str,
     /// The flag that makes the runtime name interpreted functions. `None` if there is no such flag.
     pub flag: Option<Flag>,
 }

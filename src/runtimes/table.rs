@@ -144,6 +144,7 @@ pub const RUNTIMES: &[Runtime] = &[
             frame_a_call: true,
             remedy: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack: each interpreted \
                      function then gets its own frame",
+            uncompiled: "",
             flag: Some(Flag::Item { option: "--v8-flags=", separator: ',', item: "--interpreted-frames-native-stack" }),
         }),
         ..V8
@@ -213,6 +214,7 @@ pub const RUNTIMES: &[Runtime] = &[
             frame_a_call: true,
             remedy: "also run node with --interpreted-frames-native-stack: each interpreted function then gets its \
                      own frame",
+            uncompiled: "",
             flag: Some(Flag::Word("--interpreted-frames-native-stack")),
         }),
         ..V8
@@ -250,6 +252,7 @@ pub const RUNTIMES: &[Runtime] = &[
             frame_a_call: true,
             remedy: "add --interpreted-frames-native-stack to --js-flags: each interpreted function then gets its own \
                      frame",
+            uncompiled: "",
             flag: Some(Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" }),
         }),
         unnamed: "the last code of a renderer that was killed",
@@ -406,6 +409,7 @@ pub const RUNTIMES: &[Runtime] = &[
             frame_a_call: true,
             remedy: "interpreted methods cannot be named; let the program run until its hot methods are compiled, \
                      without -Xint (-Xcomp compiles everything at once)",
+            uncompiled: "",
             flag: None,
         }),
         unnamed: "interpreted methods, which all show as `Interpreter`. Compilation logs also lack the interpreter, \
@@ -537,6 +541,8 @@ pub const RUNTIMES: &[Runtime] = &[
             frame_a_call: false,
             remedy: "compile the code: run php with -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
                       -d opcache.jit=tracing -d opcache.jit_debug=48; interpreted code has no names",
+            uncompiled: "PHP compiles only what runs often, and no file that changed in the 2 seconds before it started \
+                          (opcache.file_update_protection): let it run longer, or once more",
             flag: None,
         }),
         unnamed: "the interpreter's own functions if php is stripped, and compiled regular expressions, which are \
@@ -673,6 +679,7 @@ pub const RUNTIMES: &[Runtime] = &[
             functions: &["MVM_interp_run"],
             frame_a_call: false,
             remedy: "run it with MVM_JIT_PERF_MAP=1 in its environment; interpreted code has no names",
+            uncompiled: "",
             flag: None,
         }),
         unnamed: "interpreted functions, which all show as `MVM_interp_run`",
@@ -798,6 +805,7 @@ pub const RUNTIMES: &[Runtime] = &[
             frame_a_call: false,
             remedy: "run ruby (3.3 or newer) with --yjit --yjit-perf, if it was built with YJIT; interpreted code has \
                      no names",
+            uncompiled: "",
             flag: None,
         }),
         unnamed: "all JIT code before Ruby 3.3, whose YJIT writes nothing for perf",
@@ -909,6 +917,7 @@ pub const RUNTIMES: &[Runtime] = &[
             functions: &["_PyEval_EvalFrameDefault"],
             frame_a_call: false,
             remedy: "run python with -X perf (3.12 or newer; older versions cannot name their functions for perf)",
+            uncompiled: "",
             flag: None,
         }),
         unnamed: "nothing: each Python function has its own trampoline, under which the interpreter runs it",

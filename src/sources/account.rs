@@ -72,6 +72,13 @@ pub struct Account {
     pub remark: Option<String>,
 }
 
+impl Account {
+    /// True if the source was used.
+    pub fn is_loaded(&self) -> bool {
+        matches!(self.state, SourceState::Loaded { .. })
+    }
+}
+
 /// Whether a source was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SourceState {

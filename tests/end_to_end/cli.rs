@@ -120,7 +120,7 @@ fn an_unreadable_input_is_an_error_with_a_reason() {
 fn wrong_words_are_status_2() {
     let dir = Dir::new();
     let file = dir.write("stacks", STACKS);
-    for args in [&["collapse", "--time", "x"][..], &["export", "--to", "nothing"], &["collapse", "--event", "cycles"]] {
+    for args in [&["collapse", "--time", "x"][..], &["export", "--to", "nothing"], &["collapse", "--by", "cycles"]] {
         let output = jitgraft(args, &[&file]);
         assert_eq!(output.status.code(), Some(2), "{args:?}: {}", stderr(&output));
         assert!(output.stdout.is_empty());

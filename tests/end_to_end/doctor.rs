@@ -108,7 +108,7 @@ fn a_running_process_is_reported_by_its_number() {
     assert!(said.contains("No problems found."), "{said}");
     assert!(said.contains(&format!("perf record -F 999 -k mono -g -p {number}")), "{said}");
     let gone = doctor(&[], Path::new("999999999"));
-    assert!(String::from_utf8_lossy(&gone.stderr).contains("no running process with that ID"));
+    assert!(String::from_utf8_lossy(&gone.stderr).contains("is running, and no file has this name"));
 }
 
 #[test]

@@ -54,6 +54,29 @@ fn every_license_is_one_that_deny_toml_allows() {
 }
 
 #[test]
+fn every_crate_is_in_the_notices_that_packages_contain() {
+    let notices = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("THIRD-PARTY.txt")).unwrap();
+    let (list, texts) = notices.split_once("\n====").unwrap();
+    let mut command = Command::new(env!("CARGO"));
+    command.args(["tree", "--all-features", "--locked", "--offline", "--edges=normal", "--prefix=none"]);
+    command.args(["--target=x86_64-unknown-linux-gnu", "--format={p}"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+    let tree = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let mut checked = 0;
+    for package in tree.lines().filter(|package| name(package) != "jitgraft") {
+        let mut words = package.split(' ');
+        let (name, version) = (words.next().unwrap(), words.next().unwrap().trim_start_matches('v'));
+        let entry = list.lines().find(|line| line.starts_with(&format!("{name} {version}: ")));
+        let entry = entry.unwrap_or_else(|| panic!("{name} {version} is missing: run .ci/notices"));
+        assert!(entry.contains("; text "), "{entry}");
+        checked += 1;
+    }
+    assert!(checked > 50, "{checked} crates");
+    // Whoever passes on the program must say where the source of inferno is, and under which license.
+    assert!(list.contains("inferno's (CDDL-1.0) included, is available from https://crates.io/crates/"));
+    assert!(texts.contains("COMMON DEVELOPMENT AND DISTRIBUTION LICENSE"));
+}
+
+#[test]
 fn expressions_are_read_as_they_are_meant() {
     let allowed = BTreeSet::from(["MIT".to_owned(), "Unicode-3.0".to_owned()]);
     for (expression, expected) in [

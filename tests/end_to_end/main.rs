@@ -21,6 +21,7 @@ mod depth;
 mod differences;
 mod distance;
 mod doctor;
+mod document_commands;
 mod documents;
 mod door;
 mod first_picture;

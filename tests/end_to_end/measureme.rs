@@ -203,6 +203,23 @@ fn differences_and_runs() {
     let diff = String::from_utf8(diff.stdout).unwrap();
     let own: i64 = diff.lines().nth(1).unwrap().split(',').nth(1).unwrap().parse().unwrap();
     assert!(own < 0, "half of the calls took less time: {own}");
+    // As in the other commands, the flag takes the earlier profile, wherever it stands.
+    let [path_text, other_text] = [&path, &other].map(|path| path.to_str().unwrap());
+    for words in [&["--diff", path_text, other_text][..], &[other_text, "--diff", path_text]] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_jitgraft")).args(["stats", "--to", "csv"]).args(words).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), diff, "{words:?}");
+        assert!(output.stderr.is_empty(), "{words:?}");
+    }
+    for (words, why) in [
+        (&["--diff", path_text, path_text][..], "would be compared with itself"),
+        (&["--time", "1,2", path_text], "the summary by label is of all spans"),
+        (&["--exclude", "a", path_text], "the summary by label is of all spans"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("stats").args(words).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains(why), "{words:?}: {said}");
+    }
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
     let runs = command.args(["stats", "--runs", "--format", "csv"]).args([&path, &path]).output().unwrap();
     let runs = String::from_utf8(runs.stdout).unwrap();

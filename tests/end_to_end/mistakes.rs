@@ -37,7 +37,7 @@ const MISTAKES: &[Mistake] = &[
     ("inject stacks -o new.data", 1, &["stacks: is a folded file; inject rewrites perf.data"]),
     ("inject text -o new.data", 1, &["text: is a perf-script file", "jitgraft script"]),
     ("stats perf.data", 1, &["stats reads measureme", "for perf-data use `jitgraft report`"]),
-    ("callgrind perf.data", 1, &["perf.data: is neither a callgrind file", "is perf-data"]),
+    ("callgrind perf.data", 1, &["perf.data: is neither a callgrind file", "it contains perf.data from perf record"]),
     ("callgrind jit-999077.dump", 1, &["is neither a callgrind file", "is a jitdump"]),
     // Files that are not there, or may not be used.
     ("report perf.dta", 1, &["perf.dta: cannot open", "did you mean perf.data?"]),
@@ -68,8 +68,29 @@ const MISTAKES: &[Mistake] = &[
     ("report --dso nowhere.so stacks", 1, &["no rows match the filters", "modules in this input: "]),
     ("report --symbols nothing stacks", 1, &["no rows match the filters", "functions in this input: "]),
     ("report --kind nothing stacks", 1, &["no rows match the filters", "kinds of code in this input: "]),
-    ("report --event cycels perf.data", 2, &["no event named cycels", "cpu-clock"]),
-    ("script --event cycels perf.data", 2, &["no event named cycels", "cpu-clock"]),
+    ("report --event cycels perf.data", 1, &["no event named cycels", "cpu-clock"]),
+    ("script --event cycels perf.data", 1, &["no event named cycels", "cpu-clock"]),
+    ("flamegraph --event cycels perf.data -o new.svg", 1, &["no event named cycels", "cpu-clock"]),
+    (
+        "flamegraph --base nothing stacks -o new.svg",
+        1,
+        &["no function is named nothing (--base)", "functions in this input: "],
+    ),
+    ("script --comm program report.script", 2, &["is text, from which script does not select", "perf script"]),
+    ("script --time 1,2 report.script", 2, &["is text, from which script does not select"]),
+    ("script --event cycles report.script", 2, &["is text, from which script does not select"]),
+    ("flamegraph --diff stacks perf.data -o new.svg", 1, &["no event cpu-clock, only samples"]),
+    ("report --diff stacks perf.data", 1, &["no event cpu-clock, only samples"]),
+    ("merge empty.directory", 1, &["no input files"]),
+    // Names of outputs that are another format.
+    ("view stacks -o new.data", 2, &["does not write .data files", "use jitgraft inject"]),
+    ("report stacks -o new.speedscope.json", 2, &["does not write .speedscope.json files", "use jitgraft export"]),
+    ("merge stacks -o new.data", 2, &["does not write .data files"]),
+    ("export stacks -o new.data", 2, &["does not write .data files"]),
+    ("export stacks -o new.firefox.json.gz", 2, &["does not write .gz files", "gzip"]),
+    ("inject perf.data -o new.json", 2, &["the input is perf-data, and inject keeps its format", "jitgraft export"]),
+    ("inject perf.data -o new.pb.gz", 2, &["inject keeps its format"]),
+    ("record -o new.svg -- true", 2, &["does not write .svg files"]),
     // Flags whose files are not there.
     ("report --symfs nowhere perf.data", 2, &["'nowhere' for '--symfs", "it does not exist"]),
     ("report --debug-dir nowhere perf.data", 2, &["'nowhere' for '--debug-dir", "it does not exist"]),
@@ -106,6 +127,12 @@ const MISTAKES: &[Mistake] = &[
     ("report --map-pid 12 perf.data", 2, &["expected INNER=OUTER", "such as 1=4711"]),
     ("report --elf program perf.data", 2, &["expected FILE@ADDR", "such as"]),
     ("export --to svg stacks", 2, &["possible values", "flamegraph", "speedscope"]),
+    ("doctor 99999999", 1, &["no process 99999999 is running, and no file has this name"]),
+    ("record --dry-run -p 99999999", 1, &["no process 99999999 is running"]),
+    ("flamegraph --to svg stacks", 2, &["unexpected argument '--to'", "chosen by its name (-o)"]),
+    ("report --to svg stacks", 2, &["possible values: text, csv, json", "jitgraft flamegraph"]),
+    ("report -F overhead stacks", 2, &["--to csv has all"]),
+    ("callgrind stacks", 1, &["is neither a callgrind file", "it contains folded stacks"]),
     ("report --time 5 perf.data", 2, &["expected A,B in seconds or A%-B%"]),
 ];
 
@@ -128,6 +155,8 @@ fn scene() -> Scene {
     tar[257..262].copy_from_slice(b"ustar");
     scene.write("archive.tar.gz", gzip(&tar));
     scene.write("empty", "");
+    scene.write("report.script", "program 999077 1.000000: 1 cycles: \n\t  400 main (/bin/program)\n\n");
+    fs::create_dir(scene.path("empty.directory")).unwrap();
     fs::copy(fixture("measureme-interpreter/input.mm_profdata"), scene.path("rustc.mm_profdata")).unwrap();
     scene.write("cut.data", &fs::read(scene.path("perf.data")).unwrap()[..50]);
     scene.write("first.data", b"PERFFILE and more");

@@ -48,7 +48,7 @@ fn collapse_writes_folded_stacks_unless_the_output_is_called_otherwise() {
 
 #[test]
 fn flamegraph_draws_unless_the_output_is_called_otherwise() {
-    for file in ["a.svg", "a.picture", "a"] {
+    for file in ["a.svg", "A.SVG", "a.picture", "a"] {
         assert!(beginning(&["flamegraph"], file).starts_with("<?xml"), "{file}");
     }
     assert!(beginning(&["flamegraph"], "a.folded").starts_with("main;f 3"));
@@ -100,18 +100,19 @@ fn tables_are_written_as_their_output_is_called() {
 fn a_name_of_another_kind_of_file_is_refused_and_nothing_is_written() {
     let dir = tempfile::tempdir().unwrap();
     for (command, files) in [
-        ("report", &["a.svg", "a.html", "a.pdf", "a.folded", "a.pb.gz"][..]),
-        ("stats", &["a.svg", "a.html"]),
-        ("doctor", &["a.svg", "a.png"]),
-        ("annotate", &["a.csv", "a.svg"]),
-        ("view", &["a.svg", "a.json", "a.png", "a.txt"]),
-        ("flamegraph", &["a.png", "a.html", "a.pdf"]),
-        ("collapse", &["a.png", "a.html"]),
-        ("merge", &["a.png", "a.html"]),
-        ("script", &["a.json", "a.svg"]),
-        ("inject", &["a.svg", "a.html", "a.folded"]),
-        ("callgrind", &["a.svg", "a.csv"]),
-        ("pack", &["a.zip", "a.svg", "a.txt"]),
+        ("report", &["a.svg", "a.html", "a.pdf", "a.folded", "a.pprof", "a.data", "a.csv.zst"][..]),
+        ("stats", &["a.svg", "a.html", "a.data"]),
+        ("doctor", &["a.svg", "a.png", "a.data"]),
+        ("annotate", &["a.csv", "a.svg", "a.data"]),
+        ("view", &["a.svg", "a.json", "a.png", "a.txt", "a.data", "a.html.gz"]),
+        ("flamegraph", &["a.png", "a.html", "a.pdf", "a.data"]),
+        ("collapse", &["a.png", "a.html", "a.data", "a.folded.gz"]),
+        ("export", &["a.data", "a.png", "a.firefox.json.gz"]),
+        ("merge", &["a.png", "a.html", "a.data"]),
+        ("script", &["a.json", "a.svg", "a.data"]),
+        ("inject", &["a.svg", "a.html", "a.folded", "a.txt"]),
+        ("callgrind", &["a.svg", "a.csv", "a.data"]),
+        ("pack", &["a.zip", "a.svg", "a.txt", "a.data"]),
     ] {
         for file in files {
             let output = jitgraft(&[command, "in.folded", "-o", file], dir.path());
@@ -121,5 +122,21 @@ fn a_name_of_another_kind_of_file_is_refused_and_nothing_is_written() {
             assert_eq!(output.status.code(), Some(2), "{command} -o {file}");
             assert!(!dir.path().join(file).exists(), "{command} -o {file}");
         }
+    }
+    // The two parts of an extension belong together.
+    for (command, file) in [
+        ("report", "a.speedscope.json"),
+        ("report", "a.pb.gz"),
+        ("stats", "a.firefox.json"),
+        ("doctor", "a.trace.json"),
+        ("annotate", "a.otlp.json"),
+        ("view", "a.firefox.json"),
+    ] {
+        let output = jitgraft(&[command, "in.folded", "-o", file], dir.path());
+        let said = String::from_utf8_lossy(&output.stderr);
+        let ending = file.strip_prefix('a').unwrap();
+        assert!(said.contains(&format!("does not write {ending} files")), "{command} -o {file}: {said}");
+        assert!(output.status.code() == Some(2) && said.contains("use jitgraft export"), "{said}");
+        assert!(!dir.path().join(file).exists(), "{command} -o {file}");
     }
 }

@@ -157,29 +157,31 @@ fn recording(events: &[&'static str], marker: &Path) -> Vec<u8> {
 #[test]
 fn no_job_writes_over_its_input() {
     let scene = Scene::new();
+    // Under a name that commands accept which write no recordings.
+    fs::copy(scene.path("perf.data"), scene.path("recorded")).unwrap();
     for words in [
         "flamegraph stacks -o stacks",
-        "flamegraph perf.data -o perf.data",
-        "collapse perf.data -o perf.data",
+        "flamegraph recorded -o recorded",
+        "collapse recorded -o recorded",
         "collapse text -o text",
         "collapse trace.json -o trace.json",
         "report stacks -o stacks",
         "export --to speedscope stacks -o stacks",
-        "export --to pprof perf.data -o perf.data",
+        "export --to pprof recorded -o recorded",
         "export --to chrome trace.json -o trace.json",
-        "doctor perf.data -o perf.data",
+        "doctor recorded -o recorded",
         "stats trace.json -o trace.json",
         "stats --spans trace.json -o trace.json",
-        "script perf.data -o perf.data",
+        "script recorded -o recorded",
         "script text -o text",
         "callgrind callgrind.out --perf-map callgrind.map -o callgrind.out",
         "inject -i perf.data -o perf.data",
-        "annotate perf.data -o perf.data",
-        "view --no-open perf.data -o perf.data",
+        "annotate recorded -o recorded",
+        "view --no-open recorded -o recorded",
         "merge --to folded stacks stacks -o stacks",
-        "export --to folded perf.data -o perf.data",
+        "export --to folded recorded -o recorded",
         #[cfg(feature = "tables")]
-        "export --to parquet perf.data -o perf.data",
+        "export --to parquet recorded -o recorded",
     ] {
         scene.refuses(words);
     }
@@ -208,17 +210,19 @@ fn one_of_several_inputs_is_not_an_output() {
     scene.refuses("flamegraph stacks --diff other -o other");
     scene.refuses("stats trace.json other.json -o other.json");
     scene.refuses("export --to chrome trace.json other.json -o other.json");
-    fs::copy(scene.path("perf.data"), scene.path("other.data")).unwrap();
-    scene.refuses("doctor perf.data other.data -o other.data");
+    fs::copy(scene.path("perf.data"), scene.path("also")).unwrap();
+    scene.refuses("doctor perf.data also -o also");
 }
 
 #[test]
 fn standard_input_is_an_input() {
     let scene = Scene::new();
+    // Under a name that commands accept which write no recordings.
+    fs::copy(scene.path("perf.data"), scene.path("recorded")).unwrap();
     for words in [
         "inject -o perf.data",
-        "script -o perf.data",
-        "collapse - -o perf.data",
+        "script -o recorded",
+        "collapse - -o recorded",
         "callgrind --perf-map callgrind.map - -o callgrind.out",
         "script -o text",
         "stats - -o trace.json",

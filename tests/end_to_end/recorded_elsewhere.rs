@@ -318,7 +318,7 @@ fn inject_shows_the_code_of_deferred_chains() {
         let output = jitgraft(&args, &path);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "{told}");
-        assert!(told.contains("10 samples, 10 with JIT frames; 20 of 20 JIT frames"), "{more:?}: {told}");
+        assert!(told.contains("; 20 of 20 JIT frames"), "{more:?}: {told}");
         // By the image alone.
         fs::remove_file(scene.path(&format!("perf-{PID}.map"))).unwrap();
         assert_eq!(stdout(&["collapse", "-q"], &out), "vm;b;a;[unknown] 10000000\n", "{more:?}");

@@ -38,8 +38,8 @@ fn our_own_json_is_no_input() {
 fn flags_that_are_gone_name_what_replaces_them() {
     let recording = fixture("php-recording/perf.data.zst");
     for (args, replacement) in [
-        (&["annotate", "--format", "html", "-i"][..], "--format html was removed: jitgraft view"),
-        (&["annotate", "--format=html", "-i"], "--format html was removed: jitgraft view"),
+        (&["annotate", "--format", "html", "-i"][..], "--to html was removed: jitgraft view"),
+        (&["annotate", "--format=html", "-i"], "--to html was removed: jitgraft view"),
         (&["annotate", "-o", "/nowhere/x.html", "-i"], "annotate no longer writes pages: jitgraft view"),
         (&["annotate", "-o", "/nowhere/x.htm", "-i"], "annotate no longer writes pages: jitgraft view"),
         (&["flamegraph", "--palette", "palette.map"], "--palette was removed: --hash"),

@@ -43,6 +43,11 @@ impl CallTree {
         self.nodes.len()
     }
 
+    /// The texts of all labels.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.labels.iter().map(|label| &label.text[..])
+    }
+
     /// The text of a label.
     pub fn name(&self, label: u32) -> &str {
         &self.labels[label as usize].text

@@ -108,7 +108,7 @@ mod tests {
         assert_eq!(own, merged_own);
         assert_eq!(own.iter().sum::<u64>(), 45);
         let told: Vec<String> = boxes.iter().map(|one| one.tiers.text()).filter(|told| !told.is_empty()).collect();
-        assert_eq!(told, ["optimized 75 %, interpreted 25 %"]);
+        assert_eq!(told, ["optimized 75.00%, interpreted 25.00%"]);
     }
 
     #[test]

@@ -8,17 +8,15 @@ use std::cmp::Reverse;
 pub struct Selection {
     /// Names of spans to ignore, such as an interpreter's frames, which enclose other spans.
     pub exclude: Vec<NameNo>,
-    /// Only select slices that end after this time. `None`: no limit.
-    pub from: Option<i64>,
-    /// Only select slices that start before this time. `None`: no limit.
-    pub to: Option<i64>,
+    /// Only select slices that end after the start and start before the end of one of these ranges. Empty: no limit.
+    pub times: Vec<(i64, i64)>,
 }
 
 impl Selection {
     /// True if the slice overlaps the selected time.
     #[inline]
     pub fn overlaps(&self, slice: &Slice) -> bool {
-        self.from.is_none_or(|from| slice.end() > from) && self.to.is_none_or(|to| slice.start < to)
+        self.times.is_empty() || self.times.iter().any(|&(from, to)| slice.end() > from && slice.start < to)
     }
 
     /// True if the slice is selected and no other span on its track encloses it.
@@ -103,8 +101,8 @@ mod tests {
         };
         let selection = Selection { exclude: vec![7], ..Selection::default() };
         assert_eq!(perfetto(selection.clone()), [(5, 4), (15, -3)]);
-        assert_eq!(perfetto(Selection { from: Some(5), ..selection.clone() }), [(15, -3)]);
-        assert_eq!(perfetto(Selection { to: Some(12), ..selection.clone() }), [(5, 4)]);
+        assert_eq!(perfetto(Selection { times: vec![(5, i64::MAX)], ..selection.clone() }), [(15, -3)]);
+        assert_eq!(perfetto(Selection { times: vec![(i64::MIN, 12)], ..selection.clone() }), [(5, 4)]);
         let all_tracks = |selection| {
             timeline
                 .gaps(&selection, GapRule::AllTracks)
@@ -113,7 +111,7 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         assert_eq!(all_tracks(selection.clone()), [(5, 4)]);
-        assert_eq!(all_tracks(Selection { from: Some(5), ..selection }), []);
+        assert_eq!(all_tracks(Selection { times: vec![(5, i64::MAX)], ..selection }), []);
         assert_eq!(all_tracks(Selection::default()), []);
     }
 }

@@ -8,7 +8,7 @@ use crate::model::stacks::{Profile, Track, Unit};
 use crate::model::texts::Texts;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeSet, BinaryHeap};
 
 /// The ID of a name in [`SliceNames`].
 pub type NameNo = u32;
@@ -157,6 +157,9 @@ pub struct Timeline {
     /// True if Miri wrote the trace. Each of its interpreted calls (`frame`, `step`) is on an async track of its own,
     /// although they call each other.
     pub is_miri: bool,
+    /// Some names of arguments that spans have, if time is summed by an argument: to say what there is if no span has
+    /// that one.
+    pub argument_names: BTreeSet<String>,
     /// The number of events that don't nest properly or lack a time.
     pub oddities: Oddities,
 }

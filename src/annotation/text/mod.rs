@@ -69,7 +69,7 @@ impl Sheet<'_> {
         }
         if count > EXPANDED {
             let more = count - EXPANDED;
-            self.row(Row::default().with(format!("     … {more} more (--format json lists all)"), Paint::Dim))?;
+            self.row(Row::default().with(format!("     … {more} more (--to json lists all)"), Paint::Dim))?;
         }
         Ok(())
     }

@@ -82,7 +82,7 @@ fn describe_object(path: &Path, object: &ObjectContents) -> String {
     } else {
         format!("{with_code} with machine code")
     };
-    format!("{}: {pieces} functions, {code}", path.display())
+    format!("{}: {}, {code}", path.display(), counted(*pieces as u64, "function"))
 }
 
 /// Adds the summary and the warnings to the outcome.

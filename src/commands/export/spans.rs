@@ -8,14 +8,16 @@ use crate::analysis::timeline::{
     NumberOrName, OtherEvent, OtherKind, Sampling, SpanFile, SpanHead, SpanRecord, SpanSink, SpanWriter, UNFINISHED,
 };
 use crate::contract::format::{ReadOptions, StartSpansFn};
-use crate::error::{Error, Result, Warning, Warnings};
+use crate::error::{Error, Result, Warnings};
 use crate::io::{InPath, Output, Run};
 use crate::model::Nanos;
+use crate::model::shell::quoted;
 use crate::model::stacks::Track;
 use crate::pipeline::open::{Opened, shown};
 use crate::pipeline::spans::read_spans;
 use crate::pipeline::{Job, Outcome};
 use rustc_hash::FxHashMap;
+use std::os::unix::ffi::OsStrExt;
 
 /// Writes the spans of all inputs. `first` is the first input, already open.
 pub(super) fn run(
@@ -30,6 +32,7 @@ pub(super) fn run(
     let mut writer = start(&mut output)?;
     let mut first = Some(first);
     let mut epoch = None;
+    let (mut wrote, mut none) = (false, None);
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let mut warnings = Warnings::new();
@@ -37,9 +40,20 @@ pub(super) fn run(
         opened
             .and_then(|opened| read_input(opened, path, &mut filter, job, &mut warnings))
             .map_err(|error| error.in_file(&shown(path)))?;
-        warnings.extend(filter.warn_if_none_written());
+        if let Some(reason) = filter.why_none_written() {
+            let remedy = format!("jitgraft stats --all {} lists the spans", quoted(shown(path).as_os_str().as_bytes()));
+            let error = Error::new(reason).in_file(&shown(path)).with_remedy(Some(remedy));
+            none.get_or_insert(error);
+        }
+        wrote |= filter.written.all() > 0 || filter.read.all() == 0;
         outcome.warnings.append(warnings.in_file(&shown(path)));
         outcome.summary.push(filter.summary());
+    }
+    match none {
+        // If other inputs have spans that match, the output has these.
+        Some(error) if wrote => outcome.failed.push(error),
+        Some(error) => return Err(error),
+        None => {}
     }
     writer.finish()?;
     drop(writer);
@@ -131,20 +145,17 @@ impl<'o> SpanFilter<'o> {
         format!("wrote {} of {} spans{instants}{others}", written.spans, read.spans)
     }
 
-    /// Returns a warning if no spans were written. It states the time range of the input in seconds, the unit of
-    /// `--time`.
-    fn warn_if_none_written(&self) -> Option<Warning> {
+    /// Why no spans were written, although the input has some. It states the time range of the input in seconds, the
+    /// unit of `--time`.
+    fn why_none_written(&self) -> Option<String> {
         const SECOND: i64 = 1_000_000_000;
-        if self.written.all() > 0 {
-            return None;
-        }
         let read = self.read.all();
-        if read == 0 {
-            return Some(Warning::new("no spans were recorded"));
+        if self.written.all() > 0 || read == 0 {
+            return None;
         }
         let [first, last] = [self.bounds.0, self.bounds.1]
             .map(|time| format!("{}.{:09}", time.div_euclid(SECOND), time.rem_euclid(SECOND)));
-        Some(Warning::new(format!("no spans match the filters; the input has {read}, from {first} s to {last} s")))
+        Some(format!("no spans match the filters; the input has {read}, from {first} s to {last} s"))
     }
 
     /// The number of the synthetic thread for a span that is not on a thread's track but on a track with an ID

@@ -39,8 +39,8 @@ mod survey;
 
 pub use options::{BuildIdMode, InjectOptions, KnownBuildIds};
 
-use crate::error::Result;
-use crate::io::{Output, Run};
+use crate::error::{Error, Result};
+use crate::io::{OutPath, Output, Run};
 use crate::pipeline::open;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::terminal::refuse_terminal;
@@ -64,6 +64,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
     }
     let run = Run::begin_copying();
     let input = open::Input::open(&options.input).map_err(|error| error.in_file(&open::shown(&options.input)))?;
+    check_output(input.format.name, &options.output)?;
     match input.format.rewriter.and_then(|rewriter| rewriter.open) {
         Some(unsymbolized) => profile::run(&input, unsymbolized, options, job, &run, &mut outcome)?,
         None => {
@@ -72,6 +73,26 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
         }
     }
     Ok(outcome)
+}
+
+/// Fails if the output's file name has the extension of another format than the input's, because `inject` keeps it.
+fn check_output(format: &str, output: &OutPath) -> Result<()> {
+    const ENDINGS: &[&str] = &["data", "gz", "json", "otlp", "pb", "pprof", "zst"];
+    let OutPath::Path(path) = output else { return Ok(()) };
+    let Some(ending) = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase) else {
+        return Ok(());
+    };
+    let own: &[&str] = match format {
+        "firefox" => &["json", "gz"],
+        "otlp" => &["otlp", "pb", "gz", "zst"],
+        "pprof" => &["pb", "gz", "pprof"],
+        _ => &["data"],
+    };
+    if own.contains(&&ending[..]) || !ENDINGS.contains(&&ending[..]) {
+        return Ok(());
+    }
+    let error = Error::usage(format!("the input is {format}, and inject keeps its format: not .{ending}"));
+    Err(error.with_remedy(Some("jitgraft export converts profiles".to_owned())))
 }
 
 /// Injects into a perf.data file, running all phases in order.

@@ -8,6 +8,7 @@ use crate::analysis::category::Category;
 use crate::analysis::groups::{Group, Grouping, Key, Value, groups, kind};
 use crate::analysis::tier_shares::TierShares;
 use crate::error::{Error, Result};
+use crate::model::printable::list_some;
 use crate::model::stacks::Profile;
 use crate::pipeline::table::{Cell, Layout, Table};
 use std::cmp::Reverse;
@@ -75,35 +76,21 @@ fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Gr
     let categories = || groups.iter().flat_map(|group| group.categories.iter().map(|(category, _)| category));
     let mut alternatives = Vec::new();
     if symbol.is_some() || !symbols.is_empty() {
-        alternatives.push(format!("functions in this input: {}", list_values(names(Key::Function))));
+        alternatives.push(format!("functions in this input: {}", list_some(names(Key::Function))));
     }
     if !modules.is_empty() {
-        alternatives.push(format!("modules in this input: {}", list_values(names(Key::Module))));
+        alternatives.push(format!("modules in this input: {}", list_some(names(Key::Module))));
     }
     if !kinds.is_empty() {
         let kinds = categories().map(|category| category.without_tier().name().to_owned());
-        alternatives.push(format!("kinds of code in this input: {}", list_values(kinds)));
+        alternatives.push(format!("kinds of code in this input: {}", list_some(kinds)));
     }
     if !tiers.is_empty() {
         let jit = categories().filter(|category| matches!(category, Category::Jit(_)));
         let tiers = jit.map(|category| category.name().to_owned());
-        alternatives.push(format!("tiers in this input: {}", list_values(tiers)));
+        alternatives.push(format!("tiers in this input: {}", list_some(tiers)));
     }
     Error::new(format!("no rows match the filters; {}", alternatives.join("; ")))
-}
-
-/// The first few distinct values, from which a filter can select, as text; `none` if there are none.
-pub(super) fn list_values(values: impl Iterator<Item = String>) -> String {
-    /// Maximum number of values to list.
-    const LISTED: usize = 5;
-    let mut listed: Vec<String> = Vec::new();
-    for value in values {
-        let value = if value.contains(", ") { format!("'{value}'") } else { value };
-        if listed.len() < LISTED && !value.is_empty() && !listed.contains(&value) {
-            listed.push(value);
-        }
-    }
-    if listed.is_empty() { "none".to_owned() } else { listed.join(", ") }
 }
 
 /// The names of all functions, those with the most self weight first.
@@ -289,7 +276,7 @@ fn short_kinds(group: &Group, most: usize) -> String {
     for (category, weight) in group.categories.iter().take(most.min(with_weight)) {
         let share = 100.0 * weight as f64 / group.own.weight.unsigned_abs().max(1) as f64;
         // If there are several kinds, no share is shown as 0 or 100 percent.
-        kinds.push(format!("{} {:.0}%", category.name(), share.clamp(1.0, 99.0)));
+        kinds.push(format!("{} {:.2}%", category.name(), share.clamp(0.01, 99.99)));
     }
     kinds.join(", ")
 }

@@ -162,8 +162,8 @@ pub(super) fn series_of<'a>(profile: &'a Profile, name: &str) -> Result<&'a Seri
     named.ok_or_else(|| {
         let known: Vec<_> = profile.series.iter().map(|series| series.name.as_str()).collect();
         let known = known.join(", ");
-        Error::usage(format!(
-            "the earlier profile has no event {name}, only {known}; choose one that both have with --event"
+        Error::new(format!(
+            "the input to compare with has no event {name}, only {known}; choose one that both have with --event"
         ))
     })
 }

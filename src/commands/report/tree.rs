@@ -4,12 +4,13 @@
 //! drawn only where a parent has several children.
 
 use super::header::{percent, wrap};
-use super::list::{FUNCTION, cell, hottest_functions, list_values};
+use super::list::{FUNCTION, cell, hottest_functions};
 use super::options::{Limit, Rows};
 use super::scene::{Report, Scene, base_name};
 use crate::analysis::groups::{GroupTree, Grouping, Roots, Value};
 use crate::analysis::quantity::counted;
 use crate::error::{Error, Result};
+use crate::model::printable::list_some;
 use crate::pipeline::table::{Cell, Layout, Table};
 use rustc_hash::FxHashSet;
 use std::cmp::Reverse;
@@ -112,9 +113,9 @@ pub(super) fn find_functions(
     let mut similar: Vec<&str> = groups.map(name).filter(|name| name.to_lowercase().contains(&lower)).collect();
     similar.sort_unstable();
     let alternatives = if similar.is_empty() {
-        format!("functions in this input: {}", list_values(hottest_functions(scene, grouping).into_iter()))
+        format!("functions in this input: {}", list_some(hottest_functions(scene, grouping).into_iter()))
     } else {
-        format!("did you mean: {}", list_values(similar.into_iter().map(str::to_owned)))
+        format!("did you mean: {}", list_some(similar.into_iter().map(str::to_owned)))
     };
     Err(Error::new(format!("no function named {wanted}; {alternatives}")))
 }

@@ -32,7 +32,10 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     let mut tables = match (options.compare, &options.preset.questions[..]) {
         (Compare::Merge, []) => by_default(options, job, &mut outcome)?,
         (Compare::Merge, _) => spans_of(None, &options.preset, options, job, &mut outcome)?,
-        (compare, _) => summary::compare(compare, &options.inputs, job, &mut outcome)?,
+        (compare, _) => {
+            options.check_summary()?;
+            summary::compare(compare, &options.inputs, job, &mut outcome)?
+        }
     };
     for (_, table) in &mut tables {
         table.rows.truncate(options.limit.unwrap_or(usize::MAX));
@@ -47,6 +50,7 @@ fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Resul
     let Some(path) = options.inputs.first() else { return Ok(Vec::new()) };
     let first = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
     if first.format().read.spans().is_some_and(|of| of.summary.is_some()) {
+        options.check_summary()?;
         return summary::merged(first, &options.inputs, job, outcome);
     }
     let preset = Preset { questions: vec![Question::Spans], ..options.preset.clone() };
@@ -73,7 +77,15 @@ fn spans_of(
     }
     answers.check_selection()?;
     outcome.summary.extend(answers.left_out());
-    outcome.summary.extend(answers.unanswered());
+    let (optional, asked) = answers.unanswered();
+    outcome.summary.extend(optional.iter().filter_map(|line| line.split("; ").next()).map(str::to_owned));
+    let mut asked = asked.into_iter().map(Error::new);
+    if asked.len() == preset.questions.len()
+        && let Some(first) = asked.next()
+    {
+        return Err(first);
+    }
+    outcome.failed.extend(asked);
     Ok(answers.into_tables())
 }
 

@@ -1,6 +1,7 @@
 //! The options of `stats`.
 
 use super::preset::Preset;
+use crate::error::{Error, Result};
 use crate::io::{InPath, OutPath};
 use crate::pipeline::table::Layout;
 use std::path::PathBuf;
@@ -24,6 +25,17 @@ pub struct StatsOptions {
     pub perfetto_compat: bool,
     /// The layout of the tables: text, CSV or JSON.
     pub layout: Layout,
+}
+
+impl StatsOptions {
+    /// Fails if spans are to be selected, but the tables are of labels, whose sums include all spans.
+    pub(super) fn check_summary(&self) -> Result<()> {
+        if self.preset.times.is_empty() && self.preset.exclude.is_none() {
+            return Ok(());
+        }
+        let error = Error::usage("--time and --exclude select spans, but the summary by label is of all spans");
+        Err(error.with_remedy(Some("add a question, such as --spans or --all".to_owned())))
+    }
 }
 
 /// How several inputs are combined.

@@ -12,7 +12,9 @@
 //! to 2.5s                  only spans that begin before this time
 //! ```
 
+use crate::analysis::filter::{Bound, TimeRange};
 use crate::error::{Error, Result};
+use crate::model::Nanos;
 
 /// A question about spans.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,17 +32,17 @@ pub enum Question {
 }
 
 /// A list of questions, and the selection of spans that they are about.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Preset {
     /// The questions, in the order in which they are answered.
     pub questions: Vec<Question>,
     /// Names of spans that are not top-level spans but merely enclose them. `None` means the default: the spans of
     /// interpreted calls in Miri's traces, and no spans in other traces.
     pub exclude: Option<Vec<String>>,
-    /// Only count spans that end after this time, in nanoseconds. `None` means no limit.
-    pub from: Option<i64>,
-    /// Only count spans that begin before this time, in nanoseconds. `None` means no limit.
-    pub to: Option<i64>,
+    /// Only count spans that overlap one of these ranges. Empty: no limit.
+    pub times: Vec<TimeRange>,
+    /// How many questions at the start of the list may have no answer, because they are from a list for many traces.
+    pub optional: usize,
 }
 
 /// The questions from Miri's documentation (`doc/tracing.md`).
@@ -78,15 +80,13 @@ impl Preset {
     /// Parses the text form. `time` parses a time and returns nanoseconds. Errors state the line.
     pub fn parse(text: &str, time: impl Fn(&str) -> Result<u64, String>) -> Result<Self> {
         let mut preset = Self::default();
+        let mut limits = TimeRange { from: None, to: None };
         for (number, line) in text.lines().enumerate() {
             let wrong = |message: String| Error::usage(format!("line {}: {message}", number + 1));
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
             let Some(first) = words.next() else { continue };
             let rest: Vec<&str> = words.collect();
-            let at = |text: &str| {
-                let time = time(text).map_err(wrong)?;
-                i64::try_from(time).map_err(|_| wrong(format!("{text} is too large")))
-            };
+            let at = |text: &str| time(text).map_err(wrong).map(|time| Some(Bound::At(Nanos(time))));
             match (first, &rest[..]) {
                 ("spans", []) => preset.questions.push(Question::Spans),
                 ("all", []) => preset.questions.push(Question::All),
@@ -96,13 +96,16 @@ impl Preset {
                 ("exclude", names) => {
                     preset.exclude.get_or_insert_default().extend(names.iter().map(|name| (*name).to_owned()));
                 }
-                ("from", [text]) => preset.from = Some(at(text)?),
-                ("to", [text]) => preset.to = Some(at(text)?),
+                ("from", [text]) => limits.from = at(text)?,
+                ("to", [text]) => limits.to = at(text)?,
                 _ => {
                     let known = "spans, all, gaps, sub NAME, by-arg KEY, exclude NAME…, from TIME, to TIME";
                     return Err(wrong(format!("{line:?} is not one of: {known}")));
                 }
             }
+        }
+        if limits.from.is_some() || limits.to.is_some() {
+            preset.times.push(limits);
         }
         Ok(preset)
     }
@@ -120,7 +123,8 @@ mod tests {
     fn questions_line_by_line() {
         let preset = parse("# of mine\nexclude frame step\n\nspans # all of them\nsub x\nfrom 5\n").unwrap();
         assert_eq!(preset.questions, [Question::Spans, Question::Sub("x".into())]);
-        assert_eq!((preset.exclude.map(|names| names.len()), preset.from, preset.to), (Some(2), Some(5), None));
+        assert_eq!(preset.exclude.map(|names| names.len()), Some(2));
+        assert_eq!(preset.times, [TimeRange { from: Some(Bound::At(Nanos(5))), to: None }]);
         assert_eq!(parse(CLANG).unwrap().by_args(), ["detail"]);
         assert_eq!(parse("spans").unwrap().exclude, None);
         assert_eq!(parse(MIRI).unwrap().questions.len(), 10);

@@ -6,12 +6,15 @@
 
 use super::preset::{Preset, Question};
 use super::tables::{TitledTables, input_name};
+use crate::analysis::filter::TimeRange;
 use crate::analysis::quantity::grouped;
 use crate::analysis::timeline::{GapRule, MIRI_FRAMES, NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
 use crate::error::{Error, Result};
+use crate::model::Nanos;
+use crate::model::printable::list_some;
 use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The answers for all traces added so far.
@@ -25,6 +28,12 @@ pub(super) struct Answers<'p> {
     /// True if any span is in the time range that the user asked for.
     has_selected: bool,
     left_out: LeftOut,
+    /// How many spans have each name, to say what there is if a question has no answer.
+    names: BTreeMap<Vec<u8>, u64>,
+    /// The same for spans whose arguments say what they did.
+    names_with_action: BTreeMap<Vec<u8>, u64>,
+    /// Some names of arguments that spans have.
+    arguments: BTreeSet<String>,
 }
 
 /// By span name and argument value: the spans' durations and their total self time.
@@ -67,19 +76,30 @@ impl<'p> Answers<'p> {
     /// Starts with no traces. If there are `several`, the table of gaps has a column for the input.
     pub(super) fn new(preset: &'p Preset, several: bool, gap_rule: GapRule) -> Self {
         let answers = preset.questions.iter().map(QuestionAnswer::new).collect();
-        Self { preset, answers, several, gap_rule, extent: None, has_selected: false, left_out: LeftOut::default() }
+        Self {
+            preset,
+            answers,
+            several,
+            gap_rule,
+            extent: None,
+            has_selected: false,
+            left_out: LeftOut::default(),
+            names: BTreeMap::new(),
+            names_with_action: BTreeMap::new(),
+            arguments: BTreeSet::new(),
+        }
     }
 
     /// Adds the spans of one more trace.
     pub(super) fn add(&mut self, path: &Path, timeline: &Timeline) {
-        let Preset { exclude, from, to, .. } = self.preset;
+        let Preset { exclude, times, .. } = self.preset;
         let find_name = |name: &str| timeline.names.find(name.as_bytes());
         let exclude = match exclude {
             Some(names) => names.iter().filter_map(|name| find_name(name)).collect(),
             None if timeline.is_miri => MIRI_FRAMES.into_iter().filter_map(find_name).collect(),
             None => Vec::new(),
         };
-        let selection = Selection { exclude, from: *from, to: *to };
+        let selection = Selection { exclude, times: absolute_times(times, timeline) };
         if !timeline.slices.is_empty() {
             let (own_first, own_last) = timeline.bounds();
             let (first, last) = self.extent.unwrap_or((own_first, own_last));
@@ -89,6 +109,10 @@ impl<'p> Answers<'p> {
         if self.preset.questions.contains(&Question::All) {
             self.left_out.add(timeline, &selection);
         }
+        if self.preset.questions.iter().any(|question| matches!(question, Question::Sub(_))) {
+            self.count_names(timeline);
+        }
+        self.arguments.extend(timeline.argument_names.iter().cloned());
         let mut by_args = timeline.by_arg.iter();
         for (question, answer) in self.preset.questions.iter().zip(&mut self.answers) {
             match (question, answer) {
@@ -124,12 +148,12 @@ impl<'p> Answers<'p> {
 
     /// Fails if the limits of time select no span, and says which times there are.
     pub(super) fn check_selection(&self) -> Result<()> {
-        if self.has_selected || self.preset.from.is_none() && self.preset.to.is_none() {
+        if self.has_selected || self.preset.times.is_empty() {
             return Ok(());
         }
         let Some((first, last)) = self.extent else { return Ok(()) };
         let [first, last] = [first, last].map(|nanos| nanos as f64 / 1e9);
-        Err(Error::new(format!("no spans match --from and --to; times in this input: {first:.9}s to {last:.9}s")))
+        Err(Error::new(format!("no spans match --time; times in this input: {first:.9} to {last:.9} s")))
     }
 
     /// A line about the slices that the table of all spans leaves out. `None` if there are none.
@@ -150,21 +174,57 @@ impl<'p> Answers<'p> {
         if parts.is_empty() { None } else { Some(format!("all spans, without {}", parts.join(", "))) }
     }
 
-    /// One line for each question about an argument that no span has, because its table is empty without saying why.
-    pub(super) fn unanswered(&self) -> Vec<String> {
-        let mut lines = Vec::new();
-        for (question, answer) in self.preset.questions.iter().zip(&self.answers) {
+    /// Counts the spans of each name.
+    fn count_names(&mut self, timeline: &Timeline) {
+        let mut counts = vec![(0, 0); timeline.names.len() + 1];
+        let unnamed = timeline.names.len();
+        for slice in &timeline.slices {
+            let (all, with_action) = &mut counts[unnamed.min(slice.name as usize)];
+            *all += 1;
+            *with_action += u64::from(slice.sub != NO_NAME);
+        }
+        counts.truncate(unnamed);
+        for (number, (all, with_action)) in counts.into_iter().enumerate().filter(|(_, (all, _))| *all > 0) {
+            let name = timeline.names.text(number as NameNo);
+            *self.names.entry(name.to_vec()).or_default() += all;
+            if with_action > 0 {
+                *self.names_with_action.entry(name.to_vec()).or_default() += with_action;
+            }
+        }
+    }
+
+    /// The questions without an answer, in words, with what there is instead: first those that may have none, then the
+    /// others, which the user asked of these very inputs. Otherwise an empty table would be shown without an
+    /// explanation.
+    pub(super) fn unanswered(&self) -> (Vec<String>, Vec<String>) {
+        let (mut optional, mut asked) = (Vec::new(), Vec::new());
+        for (at, (question, answer)) in self.preset.questions.iter().zip(&self.answers).enumerate() {
+            let lines = if at < self.preset.optional { &mut optional } else { &mut asked };
             match (question, answer) {
                 (Question::ByArg(key), QuestionAnswer::ByArg(sums)) if sums.is_empty() => {
-                    lines.push(format!("no span has an argument '{key}'"));
+                    let there = list_some(self.arguments.iter().cloned());
+                    lines.push(format!("no span has an argument '{key}'; arguments of spans in this input: {there}"));
                 }
                 (Question::Sub(name), QuestionAnswer::ByName(tallies)) if tallies.is_empty() => {
-                    lines.push(format!("no span '{name}' has an argument of that name (try --by-arg)"));
+                    lines.push(self.without_action(name));
                 }
                 _ => {}
             }
         }
-        lines
+        (optional, asked)
+    }
+
+    /// Says why [`Question::Sub`] has no answer for this name.
+    fn without_action(&self, name: &str) -> String {
+        if !self.names.contains_key(name.as_bytes()) {
+            return format!("no span is named '{name}'; spans in this input: {}", most_frequent(&self.names));
+        }
+        let others = if self.names_with_action.is_empty() {
+            "no span has one (try --by-arg)".to_owned()
+        } else {
+            format!("spans that have one: {}", most_frequent(&self.names_with_action))
+        };
+        format!("no span '{name}' has an argument of that name; {others}")
     }
 
     /// The tables, each titled by its question.
@@ -188,6 +248,29 @@ impl<'p> Answers<'p> {
         }
         tables
     }
+}
+
+/// The most frequent names.
+fn most_frequent(names: &BTreeMap<Vec<u8>, u64>) -> String {
+    let mut names: Vec<_> = names.iter().collect();
+    names.sort_by_key(|(_, count)| Reverse(**count));
+    list_some(names.into_iter().map(|(name, _)| String::from_utf8_lossy(name).into_owned()))
+}
+
+/// The time ranges in nanoseconds of the trace's clock.
+fn absolute_times(ranges: &[TimeRange], timeline: &Timeline) -> Vec<(i64, i64)> {
+    if ranges.is_empty() {
+        return Vec::new();
+    }
+    let (first, last) = timeline.bounds();
+    // Ranges count from zero; only damaged traces have negative times.
+    let [first, last] = [first, last].map(|time| Nanos(u64::try_from(time).unwrap_or(0)));
+    let nanos = |Nanos(time): Nanos| i64::try_from(time).unwrap_or(i64::MAX);
+    let times = ranges.iter().map(|range| {
+        let (from, to) = range.times(first, last);
+        (range.from.map_or(i64::MIN, |_| nanos(from)), nanos(to))
+    });
+    times.collect()
 }
 
 impl QuestionAnswer {

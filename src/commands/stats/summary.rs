@@ -49,11 +49,14 @@ fn one(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) 
         let format = opened.format();
         match format.read.spans().and_then(|of| of.summary) {
             Some(summarize) => read_spans(opened, job, |input| summarize(input, &mut warnings)),
-            None => Err(Error::new(format!(
-                "{} cannot be summarized by label; only these can: {}",
-                format.name,
-                formats_with(|of| of.summary.is_some())
-            ))),
+            None => {
+                let error = Error::new(format!(
+                    "{} cannot be summarized by label; only these can: {}",
+                    format.name,
+                    formats_with(|of| of.summary.is_some())
+                ));
+                Err(error.with_remedy(Some("jitgraft report --diff BEFORE AFTER compares any two profiles".to_owned())))
+            }
         }
     });
     outcome.warnings.append(warnings.in_file(&shown(path)));

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 pub(super) struct Findings(Value);
 
-/// Examines a recording. The result is what `jitgraft doctor --format json` prints, plus `show` in each finding: the
+/// Examines a recording. The result is what `jitgraft doctor --to json` prints, plus `show` in each finding: the
 /// frames that the page can highlight.
 pub(super) fn collect(examined: &Examined<'_>) -> Findings {
     let diagnosis = diagnosis::diagnose(examined);

@@ -63,7 +63,11 @@ fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
         return if attempt.by_chains {
             format!("{switch} was on, but the code keeps no frame pointers; {DWARF}")
         } else {
-            format!("{switch} was on; the engine still gives some functions no frame of their own")
+            let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
+            match interpreter.map_or("", |interpreter| interpreter.uncompiled) {
+                "" => format!("{switch} was on; the engine still gives some functions no frame of their own"),
+                why => format!("{switch} was on; {why}"),
+            }
         };
     }
     if let Some(by_variable) = attempt.elsewhere.and_then(|switch| process.variable_advice(switch)) {

@@ -5,6 +5,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 use std::borrow::Cow;
+use std::collections::HashMap;
 use std::fmt;
 
 /// An event. Times are in nanoseconds.
@@ -89,6 +90,15 @@ impl<'a> TraceEvent<'a> {
     pub(super) fn argument(&self, name: &str) -> Option<Cow<'a, str>> {
         let [found] = self.arguments([name]);
         found
+    }
+
+    /// The names of all arguments. Empty if they can't be parsed.
+    pub(super) fn argument_names(&self) -> Vec<String> {
+        if self.args.is_empty() {
+            return Vec::new();
+        }
+        let all: serde_json::Result<HashMap<String, IgnoredAny>> = serde_json::from_str(self.args);
+        all.map_or_else(|_| Vec::new(), |all| all.into_keys().collect())
     }
 
     /// The texts of several arguments; `None` for those that are absent.

@@ -93,6 +93,9 @@ pub(super) fn read_trace(
     Ok(Trace { skipped: Some(skipped), samples, ..builder.finish() })
 }
 
+/// The most events without an argument by which time is summed whose other arguments are listed.
+const MOST_EXAMINED: u32 = 1000;
+
 #[derive(Debug, Default)]
 struct SpanBuilder<'o> {
     compat: bool,
@@ -117,6 +120,8 @@ struct SpanBuilder<'o> {
     /// Indices of slices whose action is their `detail` argument. Only clang's traces use `detail` in this way.
     details: Vec<usize>,
     sums: u64,
+    /// The number of events whose arguments were listed because they lack one by which time is summed.
+    examined: u32,
 }
 
 /// The open spans of an ID-based track.
@@ -235,6 +240,10 @@ impl<'o> SpanBuilder<'o> {
         let mut values = Vec::new();
         for key in self.by_args {
             let value = event.argument(key);
+            if value.is_none() && !event.args.is_empty() && self.examined < MOST_EXAMINED {
+                self.examined += 1;
+                self.timeline.argument_names.extend(event.argument_names());
+            }
             values.push(value.map_or(NO_NAME, |value| self.timeline.names.number(value.as_bytes())));
         }
         values

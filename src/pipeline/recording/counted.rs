@@ -14,11 +14,11 @@ use rustc_hash::FxHashMap;
 
 /// An event of a group for which a sample counts, and the weight.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Member {
+pub(crate) struct Member {
     /// The index of the event in the recording.
-    pub(super) event: u32,
+    pub(crate) event: u32,
     /// The weight of the sample for this event.
-    pub(super) period: u64,
+    pub(crate) period: u64,
 }
 
 /// For each sample with counter values, in the order of a chunk, the events for which it counts.
@@ -54,7 +54,7 @@ impl Counted {
 }
 
 /// The event and the weight of a sample that has no counter values.
-pub(super) fn single_member(recording: &Recording, sample: &Sample<'_>) -> Member {
+pub(crate) fn single_member(recording: &Recording, sample: &Sample<'_>) -> Member {
     let attr = &recording.events[sample.event].attr;
     let default = if attr.is_frequency() { 1 } else { attr.period_or_frequency };
     Member { event: sample.event as u32, period: sample.period.unwrap_or(default) }

@@ -16,7 +16,7 @@ mod about;
 mod branches;
 pub(crate) mod chain_memo;
 mod chain_words;
-mod counted;
+pub(crate) mod counted;
 mod examined;
 mod locator;
 mod merging;

@@ -353,7 +353,7 @@ pub(crate) fn check_events(events: &[&str], names: &[String]) -> Result<()> {
         return Ok(());
     };
     let known = if events.is_empty() { "none".to_owned() } else { events.join(", ") };
-    Err(Error::usage(format!("no event named {missing}; the input has {known}")))
+    Err(Error::new(format!("no event named {missing}; the input has {known}")))
 }
 
 /// True if one of the names that the user gave matches the event, or if the user gave none.

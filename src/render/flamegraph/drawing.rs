@@ -8,9 +8,9 @@ use crate::analysis::label::Annotate;
 use crate::analysis::quantity::{counted, grouped};
 use crate::analysis::significance::greatest_common_divisor;
 use crate::contract::format::WriteOptions;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::interner::Interner;
-use crate::model::printable::readable;
+use crate::model::printable::{list_some, readable};
 use crate::model::stacks::{Profile, Series, Unit, Weight};
 use crate::model::tier::Tier;
 use crate::render::palette::{Swatch, warm};
@@ -123,8 +123,14 @@ pub(super) fn function_tree(
     look: &Look,
 ) -> Result<CallTree> {
     let mut tree = CallTree::new(profile, series, options.weight, spelling(profile, options, look));
-    if !look.base.is_empty() {
+    if !look.base.is_empty() && tree.total() > 0 {
+        let mut names: Vec<_> = tree.names().map(|name| without_suffix(name).to_owned()).collect();
+        names.sort_unstable();
         tree = tree.based_at(&look.base);
+        if tree.total() == 0 {
+            let (base, there) = (look.base.join(", "), list_some(names.into_iter()));
+            return Err(Error::new(format!("no function is named {base} (--base); functions in this input: {there}")));
+        }
     }
     if tree.total() == 0 { Err(nothing()) } else { Ok(tree) }
 }

@@ -185,7 +185,7 @@ fn the_summary_shows_what_was_done_and_q_and_v_change_it() {
     let usual = said(&[]);
     for part in [
         "Loaded 1 function from 1 jitdump",
-        "1 sample, 1 with JIT frames; 1 of 1 JIT frames have names (100.0%)",
+        "1 sample, 100.00% in JIT code (by innermost frame); 1 of 1 JIT frames have names (100.0%)",
         "out.data: inserted 1 mapping record for 1 code range",
     ] {
         assert!(usual.contains(part), "{part:?} is not in {usual}");
@@ -195,7 +195,42 @@ fn the_summary_shows_what_was_done_and_q_and_v_change_it() {
     assert!(more.starts_with(&usual) && more.contains("jitted-77.so") && more.contains("jit-77.dump"), "{more}");
     fs::remove_file(dir.path().join("jit-77.dump")).unwrap();
     let none = said(&[]);
-    assert!(none.contains("process 77 (program): 1 frames in memory that no dump or map names"), "{none}");
+    assert!(none.contains("process 77 (program): 1 frame in memory that no dump or map names"), "{none}");
+}
+
+/// The shares of JIT code in what a command says: `33.95%` of `33.95% in JIT code`, for each event.
+fn jit_shares(said: &str) -> BTreeSet<String> {
+    let mut shares = BTreeSet::new();
+    for line in said.lines().filter(|line| line.contains(" in JIT code")) {
+        let before = line.split(" in JIT code").next().unwrap();
+        let of_code = before.rsplit([';', ',']).next().unwrap();
+        shares.extend(of_code.split(' ').filter(|word| word.ends_with('%')).map(str::to_owned));
+    }
+    shares
+}
+
+#[test]
+fn the_share_of_jit_code_is_that_of_report() {
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures");
+    let recordings = [
+        ("php-recording", 1),
+        ("tiers-recording", 1),
+        ("recording-java", 1),
+        ("recording-node", 1),
+        ("recording-luajit", 1),
+        ("recording-wasmtime", 2),
+    ];
+    for (name, events) in recordings {
+        let dir = tempfile::tempdir().unwrap();
+        let recording = fixtures.join(name).join("perf.data.zst");
+        let recording = recording.to_str().unwrap();
+        let inject = jitgraft(&["-i", recording, "-o", "out.data"], dir.path());
+        let mut report = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        let report = report.args(["report", "--limit", "1", recording]).output().unwrap();
+        let [inject, report] = [inject.stderr, report.stdout].map(|said| jit_shares(&String::from_utf8_lossy(&said)));
+        assert_eq!(inject, report, "{name}");
+        assert_eq!(inject.len(), events, "{name}: {inject:?}");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@
 //! an *epoch* of the segment. Each worker keeps the first and last use of every (process, segment, epoch), so memory
 //! grows with the amount of distinct code and not with the length of the recording.
 
+use super::memo::FramePlace;
 use crate::commands::inject::survey::RecordOrder;
 use crate::model::Pid;
 use crate::parallel::{self, Pool};
@@ -49,8 +50,8 @@ impl CodeUse {
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) samples: u64,
-    /// The number of samples with at least one frame in JIT code, named or not.
-    pub(in crate::commands::inject) with_jit: u64,
+    /// For each event of the recording, how its weight is divided by what the innermost frame is in.
+    pub(in crate::commands::inject) innermost: Vec<InnermostWeights>,
     /// The number of frames in code that a jitdump or perf map describes.
     pub(in crate::commands::inject) resolved: u64,
     /// The number of frames, by process, in memory that no file backs and where no jitdump or perf map has code.
@@ -67,10 +68,51 @@ pub(in crate::commands::inject) struct SampleCounts {
     pub(in crate::commands::inject) unreadable: u64,
 }
 
+/// The weights of an event's samples by what their innermost frame is in, as in the shares that `report` prints.
+#[derive(Debug, Default)]
+pub(in crate::commands::inject) struct InnermostWeights {
+    /// The weight of all samples.
+    pub(in crate::commands::inject) whole: u64,
+    /// The weight of samples in code that a jitdump or perf map describes.
+    pub(in crate::commands::inject) known: u64,
+    /// The weight of samples, by process, in other memory that no file backs.
+    pub(in crate::commands::inject) unknown: BTreeMap<Pid, u64>,
+}
+
+impl InnermostWeights {
+    fn append(&mut self, more: Self) {
+        self.whole = self.whole.saturating_add(more.whole);
+        self.known = self.known.saturating_add(more.known);
+        for (pid, weight) in more.unknown {
+            let sum = self.unknown.entry(pid).or_default();
+            *sum = sum.saturating_add(weight);
+        }
+    }
+}
+
 impl SampleCounts {
+    /// Adds a sample of an event. `innermost` is the process of its innermost frame and what that is in, if it may be in
+    /// JIT code.
+    pub(super) fn add_innermost(&mut self, event: usize, weight: u64, innermost: Option<(Pid, FramePlace)>) {
+        if self.innermost.len() <= event {
+            self.innermost.resize_with(event + 1, InnermostWeights::default);
+        }
+        let weights = &mut self.innermost[event];
+        weights.whole = weights.whole.saturating_add(weight);
+        match innermost {
+            Some((_, FramePlace::Known)) => weights.known = weights.known.saturating_add(weight),
+            Some((pid, FramePlace::Unknown | FramePlace::OtherTime)) => {
+                let sum = weights.unknown.entry(pid).or_default();
+                *sum = sum.saturating_add(weight);
+            }
+            Some((_, FramePlace::Elsewhere)) | None => {}
+        }
+    }
+
     fn append(&mut self, more: Self) {
         self.samples += more.samples;
-        self.with_jit += more.with_jit;
+        self.innermost.resize_with(self.innermost.len().max(more.innermost.len()), InnermostWeights::default);
+        self.innermost.iter_mut().zip(more.innermost).for_each(|(all, more)| all.append(more));
         self.resolved += more.resolved;
         let by_process = [
             (&mut self.unresolved, more.unresolved),

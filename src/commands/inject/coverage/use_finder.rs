@@ -10,6 +10,7 @@ use crate::model::lasting::{ALWAYS, Lasting, intersect};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::recording::chain_memo::{ChainKey, ChainMemo};
+use crate::pipeline::recording::counted::{Member, single_member};
 use crate::records::perf_data::{
     DeferredChain, DeferredChains, RawRecord, Recording, Sample, Words, is_bad_entry, kind,
 };
@@ -85,7 +86,8 @@ struct ChainCounts {
     frames: FramesInMemory,
     /// Chain entries that make perf drop the whole chain.
     bad: u64,
-    has_frames: bool,
+    /// What the innermost frame is in. `None` if there are no frames.
+    innermost: Option<FramePlace>,
 }
 
 /// The cached result of looking up a call chain.
@@ -132,11 +134,6 @@ impl FramesInMemory {
             FramePlace::OtherTime => self.other_time += 1,
             FramePlace::Elsewhere => {}
         }
-    }
-
-    /// Frames in JIT code, named or not.
-    fn total(self) -> u64 {
-        self.known + self.unknown + self.other_time
     }
 }
 
@@ -199,25 +196,35 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     /// Looks up all addresses of a sample: its call chain, branches, registers and copied stack.
     fn read_sample(&mut self, sample: &Sample<'r>, offset: u64) {
         self.found.counts.samples += 1;
+        let Member { event, period } = single_member(self.context.recording, sample);
+        let innermost = self.read_stacks(sample, offset);
+        self.found.counts.add_innermost(event as usize, period, innermost);
+    }
+
+    /// Looks up all addresses of a sample. Returns its process and what its innermost frame is in; `None` if that can't
+    /// be JIT code.
+    fn read_stacks(&mut self, sample: &Sample<'r>, offset: u64) -> Option<(Pid, FramePlace)> {
         let is_other = matches!(sample.cpumode, CpuMode::GuestKernel | CpuMode::GuestUser | CpuMode::Hypervisor);
         let Some((pid, _)) = sample.pid_tid.filter(|_| !is_other) else {
-            return self.count_bad_entries(sample.bad_chain_entries() as u64);
+            self.count_bad_entries(sample.bad_chain_entries() as u64);
+            return None;
         };
         let user = self.using_sample(pid, sample.time, offset);
-        let is_jit = match self.context.deferred.find(sample, offset) {
+        let innermost = match self.context.deferred.find(sample, offset) {
             Some(DeferredChain { sample: later, offset }) => {
                 // Like perf, resolve the deferred part as of the time of its own record.
-                let has_jit = sample.chain_frames().next().is_some() && self.read_chain(user, sample);
+                let own = sample.chain_frames().next().and_then(|_| self.read_chain(user, sample));
                 let (pid, _) = later.pid_tid.unwrap_or_default();
-                self.read_chain(self.using_sample(pid, later.time, *offset), later) || has_jit
+                let deferred = self.read_chain(self.using_sample(pid, later.time, *offset), later);
+                own.or(deferred)
             }
             None => self.read_chain(user, sample),
         };
-        self.found.counts.with_jit += u64::from(is_jit);
         if !user.ranges.is_empty() {
             self.read_branches(user, sample);
             self.read_stack_copy(user, sample);
         }
+        innermost.map(|place| (pid, place))
     }
 
     fn using_sample(&self, pid: Pid, time: Option<Nanos>, offset: u64) -> UsingSample<'a> {
@@ -235,11 +242,11 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         self.found.counts.bad_entries += bad_entries;
     }
 
-    /// Looks up a call chain, or the sample's own address if the chain is empty. Returns whether any frame is in JIT
-    /// code.
-    fn read_chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> bool {
+    /// Looks up a call chain, or the sample's own address if the chain is empty. Returns what the innermost frame is in;
+    /// `None` if there is none.
+    fn read_chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> Option<FramePlace> {
         let key = ChainKey::from_sample(sample, user.pid, None).zip(user.time);
-        let ChainCounts { frames, bad, has_frames } = match key.and_then(|(key, time)| self.chains.get(&key, time)) {
+        let ChainCounts { frames, bad, innermost } = match key.and_then(|(key, time)| self.chains.get(&key, time)) {
             Some(known) => {
                 known.again.get_or_insert(user.as_use()).join(user.as_use());
                 known.counts
@@ -255,13 +262,10 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         };
         self.count_bad_entries(bad);
         self.count_frames(user, frames);
-        if frames.total() > 0 {
-            return true;
-        }
         // If the chain has no frames, the sample's own address is all there is.
         match sample.ip {
-            Some(ip) if !has_frames && sample.cpumode == CpuMode::User => self.read_ip(user, ip),
-            _ => false,
+            Some(ip) if innermost.is_none() && sample.cpumode == CpuMode::User => Some(self.read_ip(user, ip)),
+            _ => innermost,
         }
     }
 
@@ -279,22 +283,24 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
                     self.note(user, uses);
                     self.chain_uses.extend(uses.into_iter().flatten());
                     holds = intersect(holds, found.holds);
-                    counts.has_frames = true;
+                    counts.innermost.get_or_insert(kind);
                     counts.frames.add(kind);
                 }
-                Some(_) => counts.has_frames = true,
+                Some(_) => {
+                    counts.innermost.get_or_insert(FramePlace::Elsewhere);
+                }
                 None => counts.bad += u64::from(is_bad_entry(word)),
             }
         }
         Lasting { answer: counts, holds }
     }
 
-    /// Looks up the address of a sample without a call chain. Returns whether the address may be in JIT code.
-    fn read_ip(&mut self, user: UsingSample<'_>, ip: Addr) -> bool {
+    /// Looks up the address of a sample without a call chain. Returns what it is in.
+    fn read_ip(&mut self, user: UsingSample<'_>, ip: Addr) -> FramePlace {
         let StackAnswer { uses, kind } = self.look_up_frame(user, FrameAddr::Ip(ip)).answer;
         self.note(user, uses);
         self.count_frames(user, FramesInMemory::single(kind));
-        kind != FramePlace::Elsewhere
+        kind
     }
 
     #[inline]

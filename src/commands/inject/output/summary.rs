@@ -1,6 +1,6 @@
 //! Writes the summary of what `inject` did, with warnings and hints.
 
-use crate::analysis::quantity::counted;
+use crate::analysis::quantity::{counted, grouped};
 use crate::commands::inject::coverage::SampleCounts;
 use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::{InjectContext, InjectOptions};
@@ -9,7 +9,8 @@ use crate::error::{Warning, Warnings};
 use crate::model::frame_counts::FrameCounts;
 use crate::model::programs::Programs;
 use crate::pipeline::Job;
-use crate::sources::{Account, SourceState};
+use crate::runtimes::{ProcessRuntimes, RuntimeSet};
+use crate::sources::Account;
 
 /// The numbers and results that the summary reports.
 #[derive(Debug)]
@@ -81,11 +82,50 @@ impl Summary<'_> {
     }
 
     fn frames(&self) -> String {
-        let SampleCounts { samples, with_jit, resolved, unresolved, .. } = self.samples;
+        let SampleCounts { samples, resolved, unresolved, .. } = self.samples;
         let frames = resolved + unresolved.values().sum::<u64>();
-        let share = if frames == 0 { 100.0 } else { *resolved as f64 * 100.0 / frames as f64 };
         let samples = counted(*samples, "sample");
-        format!("{samples}, {with_jit} with JIT frames; {resolved} of {frames} JIT frames have names ({share:.1}%)")
+        if frames == 0 {
+            return format!("{samples}, none with JIT frames");
+        }
+        let share = *resolved as f64 * 100.0 / frames as f64;
+        let [resolved, frames] = [*resolved, frames].map(grouped);
+        let innermost = self.innermost().map_or_else(String::new, |innermost| format!(", {innermost}"));
+        format!("{samples}{innermost}; {resolved} of {frames} JIT frames have names ({share:.1}%)")
+    }
+
+    /// How much of each event is in JIT code by innermost frame, as `report` counts it. `None` if nothing is, or if the
+    /// JIT code of a process was injected before: it counts as native code here.
+    fn innermost(&self) -> Option<String> {
+        if !self.survey.injected.is_empty() {
+            return None;
+        }
+        let mut runtimes = ProcessRuntimes::new(&self.survey.processes);
+        let events = &self.survey.input.recording.events;
+        let (mut shares, mut is_any) = (Vec::new(), false);
+        for (event, weights) in events.iter().zip(&self.samples.innermost).filter(|(_, weights)| weights.whole > 0) {
+            let mut jit = weights.known;
+            for (pid, weight) in &weights.unknown {
+                let has_file = self.loaded.accounts.iter().any(|account| account.pid == *pid && account.is_loaded());
+                if has_file || runtimes.find(*pid) != RuntimeSet::default() {
+                    jit = jit.saturating_add(*weight);
+                }
+            }
+            is_any |= jit > 0;
+            shares.push((&event.name, format!("{:.2}%", jit as f64 * 100.0 / weights.whole as f64)));
+        }
+        if !is_any {
+            return None;
+        }
+        let shown = match &shares[..] {
+            [] => return None,
+            [(_, share)] => share.clone(),
+            shares => {
+                let each: Vec<_> = shares.iter().map(|(event, share)| format!("{share} of {event}")).collect();
+                each.join(" and ")
+            }
+        };
+        Some(format!("{shown} in JIT code (by innermost frame)"))
     }
 
     /// A line about call chains that perf drops. `None` if there are none.
@@ -111,11 +151,7 @@ impl Summary<'_> {
         self.samples.unresolved.iter().map(move |(pid, count)| {
             let name = programs.name(*pid);
             let process = self.survey.processes.by_pid.get(pid);
-            let has_file = self
-                .loaded
-                .accounts
-                .iter()
-                .any(|account| account.pid == *pid && matches!(account.state, SourceState::Loaded { .. }));
+            let has_file = self.loaded.accounts.iter().any(|account| account.pid == *pid && account.is_loaded());
             let inner = process.and_then(|process| process.inner_pid).filter(|inner| inner != pid && !has_file);
             let inside = inner.map(|inner| {
                 format!(
@@ -130,7 +166,8 @@ impl Summary<'_> {
                 format!("; {count} of them were sampled before their code was logged or after it was replaced")
             });
             format!(
-                "process {pid} ({name}): {count} frames in memory that no dump or map names{}{}{}",
+                "process {pid} ({name}): {} in memory that no dump or map names{}{}{}",
+                counted(*count, "frame"),
                 other_time.unwrap_or_default(),
                 late.unwrap_or_default(),
                 inside.unwrap_or_default()

@@ -109,7 +109,7 @@ class JitPart {
     const words = [
       `${counted(sums.allCodes, "piece")} of code, ${byteCount(sums.allBytes)}`,
       counted(sums.again, "recompilation"),
-      counted(sums.moves, "move"),
+      ...(sums.moves > 0 ? [counted(sums.moves, "move")] : []),
     ];
     const when = ranges.length > 0 ? "In the selected time: " : "";
     this.#nodes.facts.textContent = this.#compilations.length > 0 ? when + words.join(" · ")

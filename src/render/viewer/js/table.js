@@ -43,7 +43,7 @@ class FunctionTable {
   build(root) {
     const { store } = this.page;
     this.told = element("output", { id: "functions-told" });
-    this.copy = element("button", { id: "functions-copy", title: "Same as jitgraft report --format csv (Ctrl+C)", onclick: () => this.copyRows() }, "Copy as CSV");
+    this.copy = element("button", { id: "functions-copy", title: "Same as jitgraft report --to csv (Ctrl+C)", onclick: () => this.copyRows() }, "Copy as CSV");
     const wordFor = (text) => (this.page.profile.counted === "call" ? text.replace("Samples", "Calls") : text);
     this.heads = TABLE_COLUMNS.map(({ key, title, isAmount, span, tells }) => element("div", {
       role: "columnheader", class: isAmount ? "amount" : null, "data-column": key, "aria-colspan": span > 1 ? String(span) : null,
