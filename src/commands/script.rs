@@ -71,6 +71,10 @@ pub fn run(options: &ScriptOptions, job: &Job) -> Result<Outcome> {
         }
         outcome.warnings.push(Warning::new(why));
     }
+    for (field, options) in recording::unrecorded_fields(&loaded, options.text.fields) {
+        let message = format!("the field {field} is not printed, because no event recorded it (perf record {options})");
+        outcome.warnings.push(Warning::new(message).in_file(&shown, None));
+    }
     write_text(&mut output, |out| recording::write_text(&loaded, options.text, job, out))?;
     output.commit()?;
     Ok(outcome)

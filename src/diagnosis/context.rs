@@ -254,8 +254,7 @@ impl<'a> DoctorContext<'a> {
     /// it then has other arguments.
     pub(super) fn command_of(&self, pid: Pid) -> Option<&'a [Vec<u8>]> {
         let command = self.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
-        let executed_by = *self.lineage(pid).last()?;
-        self.is_started(executed_by, command).then_some(command.program)
+        self.is_started(self.executed_by(pid), command).then_some(command.program)
     }
 
     /// The process and those of its ancestors whose memory and arguments it inherited, up to the one that executed the
@@ -327,6 +326,17 @@ impl<'a> DoctorContext<'a> {
         })
     }
 
+    /// The switches that the process can use to write names.
+    pub(super) fn usable_switches(
+        &self,
+        pid: Pid,
+        runtime: &'static Runtime,
+    ) -> impl Iterator<Item = &'static Switch> + use<> {
+        let memory = self.memory(pid);
+        let usable: Vec<&'static Switch> = runtime.usable_switches(self.facts(pid, runtime, &memory)).collect();
+        usable.into_iter()
+    }
+
     /// True if the process received the flag, as far as its command line is known. Applications that embed a runtime
     /// take its flags among their own arguments, so for them, the flag may be any argument.
     pub(super) fn has_received(&self, pid: Pid, runtime: &'static Runtime, flag: Flag) -> bool {
@@ -342,9 +352,20 @@ impl<'a> DoctorContext<'a> {
         process.inner_pid.filter(|inner| *inner != pid)
     }
 
-    /// The dumps and maps of a process. Each has its index among all accounts, and an account of how it was used.
+    /// The dumps and maps of a process. If it has none, those of the nearest ancestor with any whose code the process
+    /// inherited. Each has its index among all accounts, and an account of how it was used.
     pub(super) fn accounts(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
-        self.examined.accounts().iter().enumerate().filter(move |(_, account)| account.pid == pid)
+        let accounts = self.examined.accounts();
+        let mut owners = vec![pid];
+        owners.extend(self.lineage(pid));
+        let owner = owners.into_iter().find(|owner| accounts.iter().any(|account| account.pid == *owner));
+        accounts.iter().enumerate().filter(move |(_, account)| owner == Some(account.pid))
+    }
+
+    /// The process that executed the program that this process runs: the process itself, or the one from which it was
+    /// forked, perhaps in several generations.
+    pub(super) fn executed_by(&self, pid: Pid) -> Pid {
+        self.lineage(pid).last().copied().unwrap_or(pid)
     }
 
     /// Like [`Self::accounts`], but only the dumps and maps that were loaded.

@@ -17,6 +17,7 @@ const LONGEST: usize = 4096;
 pub(super) fn add_commands(findings: &mut [Finding], context: DoctorContext<'_>) {
     let mut is_silent = false;
     let mut needs_copies = false;
+    let mut needs_largest_copies = false;
     for finding in findings.iter().filter(|finding| finding.is_significant()) {
         // A switch that makes a runtime write names may also make its code keep frame pointers. So while it is still
         // missing, don't suggest copying stacks: first see whether they still break off with the switch.
@@ -24,8 +25,13 @@ pub(super) fn add_commands(findings: &mut [Finding], context: DoctorContext<'_>)
             && finding.change == Some(Change::Program)
             && program(finding.process.as_ref(), None, context).is_some();
         needs_copies |= finding.change == Some(Change::Stacks);
+        needs_largest_copies |= finding.change == Some(Change::CopySize);
     }
-    let copies = needs_copies && !is_silent && context.stacks == RecordedStacks::Chains;
+    let copies = match (needs_copies && !is_silent && context.stacks == RecordedStacks::Chains, needs_largest_copies) {
+        (_, true) => Copies::Largest,
+        (true, false) => Copies::Usual,
+        (false, false) => Copies::AsRecorded,
+    };
     let main_process = findings.iter().find_map(process_with_runtime).cloned();
     for finding in findings {
         let process = process_with_runtime(finding).or(main_process.as_ref());
@@ -79,11 +85,22 @@ fn program(
     Some((switch, corrected?))
 }
 
+/// The copies of stacks that a corrected command makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Copies {
+    /// Copies if the recorded command made some, and of the same size, or if the runtime needs them.
+    AsRecorded,
+    /// Copies of perf's default size.
+    Usual,
+    /// Copies as large as perf supports.
+    Largest,
+}
+
 /// The corrected command. `None` if the part to change would stay as it was recorded.
 fn correct_command(
     process: Option<&ExaminedProcess>,
     flag: Option<Flag>,
-    copies: bool,
+    copies: Copies,
     change: Change,
     context: DoctorContext<'_>,
 ) -> Option<String> {
@@ -100,7 +117,7 @@ fn correct_command(
     if let Some((switch, program)) = program(process, flag, context) {
         let leaves_dump = switch.writes_dump();
         let is_suitable = match change {
-            Change::Clock | Change::Program => true,
+            Change::Clock | Change::Program | Change::CopySize => true,
             // If a runtime's code can only be unwound with a jitdump, a stack ends at code that only a perf map names.
             Change::Stacks => !unwinds_by_dump || leaves_dump,
             Change::Callers => unwinds_by_dump && leaves_dump,
@@ -110,19 +127,24 @@ fn correct_command(
             command = command.with_program(program);
         }
     }
-    if copies {
+    if copies == Copies::Usual {
         stacks = Stacks::Copies;
     }
     let with_stacks = command.clone().with_stacks(stacks);
+    let complete = match copies {
+        Copies::Largest => with_stacks.clone().with_largest_copies(),
+        Copies::AsRecorded | Copies::Usual => with_stacks.clone(),
+    };
     let is_changed = match change {
         Change::Clock => command.options != recorded.options,
         Change::Stacks => with_stacks.options != command.options,
+        Change::CopySize => complete.options != with_stacks.options,
         Change::Program | Change::Callers => command.program != recorded.program || !command.variables.is_empty(),
     };
     if !is_changed {
         return None;
     }
-    let text = with_stacks.to_string();
+    let text = complete.to_string();
     (text.len() <= LONGEST).then_some(text)
 }
 

@@ -34,6 +34,8 @@ pub(super) enum Change {
     Clock,
     /// How stacks are recorded (`perf record --call-graph`).
     Stacks,
+    /// The size of stack copies (`perf record --call-graph dwarf,BYTES`).
+    CopySize,
     /// The options or environment variables of the recorded program.
     Program,
     /// The options or environment variables of the recorded program that make it write a jitdump with unwinding

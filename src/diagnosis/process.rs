@@ -49,7 +49,7 @@ impl ExaminedProcess {
         match (&self.advice, &self.too_old) {
             (Some(advice), _) => format!("{advice}; or pass the file with --jitdump, --perf-map or --jit-log"),
             (None, Some(too_old)) => too_old.clone(),
-            (None, None) => runtime.unnamed.to_owned(),
+            (None, None) => runtime.cannot_name(),
         }
     }
 
@@ -94,9 +94,9 @@ impl ExaminedProcess {
 
     /// A remark about code of the process's runtime that never gets a name, to be appended to a sentence.
     pub(super) fn unnamed_remark(&self) -> String {
-        match self.runtime {
-            Some(runtime) if !runtime.unnamed.is_empty() => format!(" (it never names {})", runtime.unnamed),
-            _ => String::new(),
+        match self.runtime.and_then(Runtime::never_names) {
+            Some(unnamed) => format!(" (it never names {unnamed})"),
+            None => String::new(),
         }
     }
 }

@@ -316,20 +316,28 @@ fn read_kernel_reference(mapping: &Mapping) -> Option<KernelReference> {
     Some(KernelReference { symbol: symbol.to_vec(), addr: Addr(mapping.pgoff), end })
 }
 
-/// The periods in which a process was replacing its program: from the exec, which replaces the memory, to the mapping
-/// of the vDSO, which comes last. A sample's user address in such a period belongs to the previous program, which
-/// called `execve`.
+/// The periods in which a process was replacing its program: from the exec, which replaces the memory, to the first
+/// mapping that the new program makes itself. The kernel's own last mapping is the vDSO; after it, the kernel still
+/// prepares the stack. A sample's user address in such a period belongs to the previous program, which called `execve`,
+/// unless it is in the new program.
 fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
+    /// A program may never map anything. In nanoseconds, the longest time for which the kernel is assumed to prepare
+    /// the stack.
+    const PREPARES: u64 = 10_000_000;
+    let mut mapped: Vec<Nanos> = process.mappings.iter().map(|mapping| mapping.time).collect();
+    mapped.sort_unstable();
     let vdsos = process.mappings.iter().filter(|mapping| mapping.kind() == MappingKind::Vdso);
-    let mut ends: Vec<Nanos> = vdsos.map(|mapping| mapping.time).collect();
-    ends.sort_unstable();
+    let mut vdso_times: Vec<Nanos> = vdsos.map(|mapping| mapping.time).collect();
+    vdso_times.sort_unstable();
     let mut periods = Vec::new();
     for (index, &exec) in process.execs.iter().enumerate() {
         let next_exec = process.execs.get(index + 1).copied().unwrap_or(Nanos(u64::MAX));
-        if let Some(&end) = ends.get(ends.partition_point(|end| *end < exec))
-            && end < next_exec
+        if let Some(&vdso) = vdso_times.get(vdso_times.partition_point(|time| *time < exec))
+            && vdso < next_exec
         {
-            periods.push(exec..end);
+            let limit = next_exec.min(Nanos(vdso.0.saturating_add(PREPARES)));
+            let own = mapped.get(mapped.partition_point(|time| *time <= vdso)).copied();
+            periods.push(exec..own.unwrap_or(limit).min(limit));
         }
     }
     periods

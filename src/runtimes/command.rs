@@ -182,6 +182,10 @@ fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
             words.iter().any(|word| word == joined.as_bytes())
                 || words.windows(2).any(|pair| pair[0] == option.as_bytes() && pair[1] == value.as_bytes())
         }
+        Flag::Choice(option, value) => {
+            let last = words.iter().rposition(|word| word == option.as_bytes());
+            last.and_then(|at| words.get(at + 1)).is_some_and(|chosen| chosen == value.as_bytes())
+        }
         Flag::Setting { option, key, value, exact } => match find_setting(words, option, key) {
             Some((word, start)) => !exact || words[word][start..] == *format!("{key}={value}").as_bytes(),
             None => false,
@@ -284,7 +288,7 @@ impl Runtime {
     fn takes_next_word(&self, word: &[u8]) -> bool {
         let mut flags = self.switches.iter().flat_map(|switch| switch.flags);
         let is_flag_with_value = flags.any(|flag| match *flag {
-            Flag::Pair(option, _) | Flag::Setting { option, .. } => option.as_bytes() == word,
+            Flag::Pair(option, _) | Flag::Choice(option, _) | Flag::Setting { option, .. } => option.as_bytes() == word,
             Flag::Word(_) | Flag::Needed(_) | Flag::Item { .. } => false,
         });
         is_flag_with_value || self.options_with_value.iter().any(|option| option.as_bytes() == word)
@@ -501,6 +505,14 @@ fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag
         match *flag {
             Flag::Word(word) | Flag::Needed(word) => added.push(word.into()),
             Flag::Pair(option, value) => added.extend([option.into(), value.into()]),
+            Flag::Choice(option, value) => {
+                match words[start..end].iter().rposition(|word| word == option.as_bytes()) {
+                    // The option is the last word, without its value.
+                    Some(index) if start + index + 1 >= end => words.insert(start + index + 1, value.into()),
+                    Some(index) => words[start + index + 1] = value.into(),
+                    None => added.extend([option.into(), value.into()]),
+                }
+            }
             Flag::Setting { option, key, value, .. } => match find_setting(&words[start..end], option, key) {
                 Some((index, key_start)) => {
                     let word = &mut words[start + index];
@@ -569,6 +581,9 @@ mod tests {
             ("PHP", "php -dopcache.jit_debug=16 -d opcache.jit=function -d opcache.enable_cli=1 -d opcache.jit_buffer_size=1M x", "php -dopcache.jit_debug=48 -d opcache.jit=function -d opcache.enable_cli=1 -d opcache.jit_buffer_size=1M x".to_owned()),
             ("Erlang", "erl -noshell -run hot", "erl +JPperf true -noshell -run hot".to_owned()),
             ("Erlang", "erl +JPperf true -noshell", "erl +JPperf true -noshell".to_owned()),
+            ("Erlang", "erl -noshell +JPperf dump +S 1", "erl -noshell +JPperf true +S 1".to_owned()),
+            ("Erlang", "erl +JPperf true +JPperf map", "erl +JPperf true +JPperf true".to_owned()),
+            ("Erlang", "erl +JPperf map -s x +JPperf", "erl +JPperf true -s x +JPperf".to_owned()),
             ("OpenJDK", "java -cp a:b -XX:+PreserveFramePointer Main -XX:+DumpPerfMapAtExit", "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit -cp a:b -XX:+PreserveFramePointer Main -XX:+DumpPerfMapAtExit".to_owned()),
             ("Bun", "bun run x.ts", "BUN_JSC_useJITDump=1 BUN_JSC_jitDumpDirectory=/run bun run x.ts".to_owned()),
         ] {

@@ -1,9 +1,12 @@
 //! Completes a `perf record` command, which is then run or printed.
 
-use crate::model::perf_command::PerfCommand;
+use crate::model::perf_command::{PerfCommand, PerfOption};
 use crate::model::shell;
 use crate::runtimes::{Assignment, CorrectedCommand, Stacks};
 use std::fmt;
+
+/// The largest stack copy that perf supports, in bytes (perf-record(1)).
+pub const LARGEST_COPY: u32 = 65528;
 
 /// A command that records a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -55,6 +58,20 @@ impl RecordCommand {
         let kept = self.perf().each_option().filter(|option| !option.is(&["g", "call-graph"]));
         self.options = kept.flat_map(|option| option.words()).collect();
         self.add(stacks.options());
+        self
+    }
+
+    /// Makes perf copy as much of each stack as it can, if the command has an option for copies.
+    #[must_use]
+    pub fn with_largest_copies(mut self) -> Self {
+        let is_copying = |option: &PerfOption<'_>| {
+            option.is(&["call-graph"]) && option.value.is_some_and(|how| how.starts_with(b"dwarf"))
+        };
+        if self.perf().each_option().any(|option| is_copying(&option)) {
+            let kept = self.perf().each_option().filter(|option| !is_copying(option));
+            self.options = kept.flat_map(|option| option.words()).collect();
+            self.add(&["--call-graph", &format!("dwarf,{LARGEST_COPY}")]);
+        }
         self
     }
 

@@ -222,6 +222,20 @@ impl Runtime {
             .then(|| format!("{name} {version} cannot write names for perf; {oldest} is the first version that can"))
     }
 
+    /// The code that the runtime never names, as a noun phrase for messages. `None` if it names everything, or if
+    /// nothing is known about that.
+    pub fn never_names(&self) -> Option<&'static str> {
+        if self.unnamed.is_empty() { None } else { Some(self.unnamed) }
+    }
+
+    /// A message that no option or variable makes the runtime name its code.
+    pub fn cannot_name(&self) -> String {
+        match self.never_names() {
+            Some(unnamed) => format!("there is no way to name {}", unnamed.strip_prefix("all ").unwrap_or(unnamed)),
+            None => format!("{} has no option that fits this process and names its code", self.name),
+        }
+    }
+
     /// True if only this runtime has threads with this name.
     pub fn is_thread(&self, name: &[u8]) -> bool {
         self.threads.iter().any(|thread| matches_glob(thread.as_bytes(), name))

@@ -28,6 +28,8 @@ pub struct Switch {
     pub leaves: &'static [&'static str],
     /// How `perf record` gets call chains through code that was compiled with the switch on.
     pub stacks: Stacks,
+    /// True if the runtime's code keeps frame pointers only with the switch.
+    pub keeps_frame_pointers: bool,
     /// True if the files are complete only after the process has exited normally.
     pub at_end: bool,
     /// Options that the runtime rejects if the switch is on. Each stands for all options that start with it: `--zjit`
@@ -50,6 +52,7 @@ pub(super) const SWITCH: Switch = Switch {
     note: "",
     leaves: &[],
     stacks: Stacks::FramePointers,
+    keeps_frame_pointers: false,
     at_end: false,
     refused_beside: &[],
     in_place_of: &[],
@@ -63,8 +66,10 @@ pub enum Flag {
     Word(&'static str),
     /// A single word that other flags require. It turns on nothing by itself.
     Needed(&'static str),
-    /// Two words: `-X perf`.
+    /// Two words: `-X perf`. Other values of the same option count, too.
     Pair(&'static str, &'static str),
+    /// Two words: `+JPperf true`. Only the last value of the option counts.
+    Choice(&'static str, &'static str),
     /// An option that sets a key: `-d opcache.jit_debug=48`.
     Setting {
         /// `-d`
@@ -179,7 +184,12 @@ impl Switch {
 
     /// True if the runtime then writes a jitdump, perhaps among other files.
     pub fn writes_dump(&self) -> bool {
-        self.leaves.iter().any(|file| file.ends_with(".dump"))
+        self.leaves.iter().any(|file| is_jitdump(file))
+    }
+
+    /// True if the runtime then writes nothing but jitdumps, which it also maps.
+    pub fn writes_only_dumps(&self) -> bool {
+        self.leaves.iter().all(|file| is_jitdump(file))
     }
 
     /// True if the switch may have made the runtime write this file, judged by the file's extension.
@@ -195,6 +205,12 @@ impl Switch {
             (None, []) => self.by_hand.to_owned(),
         }
     }
+}
+
+/// True if a file that a switch leaves is a jitdump. LuaJIT's `luajit.dump`, for example, is a text.
+fn is_jitdump(file: &str) -> bool {
+    let name = file.rsplit('/').next().unwrap_or(file);
+    name.starts_with("jit-") && name.ends_with(".dump")
 }
 
 /// The flags as part of a command line. Items of the same list are combined in one word.
@@ -228,7 +244,7 @@ impl fmt::Display for Flag {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Word(word) | Self::Needed(word) => write!(f, "{word}"),
-            Self::Pair(option, value) => write!(f, "{option} {value}"),
+            Self::Pair(option, value) | Self::Choice(option, value) => write!(f, "{option} {value}"),
             Self::Setting { option, key, value, .. } => write!(f, "{option} {key}={value}"),
             Self::Item { option, item, .. } => write!(f, "{option}{item}"),
         }

@@ -477,7 +477,9 @@ pub const RUNTIMES: &[Runtime] = &[
         frame_type: "beam",
         programs: &["beam.smp", "beam.debug.smp", "beam.frmptr.smp", "erl"],
         switches: &[Switch {
-            flags: &[Flag::Pair("+JPperf", "true")],
+            flags: &[Flag::Choice("+JPperf", "true")],
+            // `+JPperf dump` alone leaves them out.
+            keeps_frame_pointers: true,
             leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
             ..SWITCH
         }],
@@ -920,7 +922,6 @@ pub const RUNTIMES: &[Runtime] = &[
             uncompiled: "",
             flag: None,
         }),
-        unnamed: "nothing: each Python function has its own trampoline, under which the interpreter runs it",
         marked_names: &[(Interpreted, &[Around("py::", ".py")])],
         plain_names: &[(Interpreted, &[Starts("py::")])],
         examples: &[

@@ -585,6 +585,29 @@ const TRACEPOINTS: &[Tracepoint] = &[
         ],
         "[FAILED TO PARSE] a=-3 b=0xabc comm=comm raw=ARRAY[01, 02, 00, ff] c=-7 d=-9 e=0x1234",
     ),
+    (
+        "uuids",
+        "u8 id[16],8,16,0;u64 n,24,8,0",
+        r#""%pU: %pUb %pUB %pUl,%pUL n=%llu", REC->id, REC->id, REC->id, REC->id, REC->id, REC->n"#,
+        &[Text("\0\u{1}\u{2}\u{3}\u{4}\u{5}\u{6}\u{7}\u{8}\u{9}\u{a}\u{b}\u{c}\u{d}\u{e}\u{f}", 16), Long(5)],
+        "00010203-0405-0607-0809-0a0b0c0d0e0f: 00010203-0405-0607-0809-0a0b0c0d0e0f \
+         00010203-0405-0607-0809-0A0B0C0D0E0F 03020100-0504-0706-0809-0a0b0c0d0e0f,\
+         03020100-0504-0706-0809-0A0B0C0D0E0F n=5",
+    ),
+    (
+        "null_name",
+        "int len,8,4,1;int none,12,4,1;char name[8],16,8,0;__u8 socket[28],24,28,0",
+        r#""%.*s|%.*s|src=%pISpc", REC->len, REC->len ? REC->name : ((void *)0), REC->none, REC->none ? REC->name : ((void *)0), REC->socket"#,
+        &[Word(3), Word(0), Text("names", 8), Half(1), Text("\u{1}\u{2}", 26)],
+        "nam||src=",
+    ),
+    (
+        "short_uuid",
+        "u8 id[8],8,8,0;char comm[8],16,8,0;char no_text[4],24,4,0;u8 none[4],28,4,0",
+        r#""%pU", REC->id"#,
+        &[Text("\u{1}\u{2}\u{3}\u{4}\u{5}\u{6}\u{7}\u{8}", 8), Text("", 8), Text("\u{1}\u{2}", 4), Word(0)],
+        "[FAILED TO PARSE] id=ARRAY[01, 02, 03, 04, 05, 06, 07, 08] comm= no_text=ARRAY[01, 02, 00, 00] none=",
+    ),
     // No kernel writes so many `h`.
     ("halved", "s8 a,8,1,1", r#""%hhd %hhhhhhhd", REC->a, REC->a"#, &[Byte(0xc1)], "-63 -63"),
 ];
@@ -692,6 +715,13 @@ fn page_faults_name_the_data_address() {
     assert!(addrs[0].starts_with("        50001000 [unknown] ([heap])"), "{text}");
     assert!(addrs[1].starts_with("    7f1000000008 [unknown] (//anon)"), "{text}");
     assert!(addrs[2].starts_with("              10 [unknown] ([unknown])"), "{text}");
+    // Nothing that was asked for is left out in silence.
+    let output = jitgraft(&["script", "-F", "+addr,+cgroup,+phys_addr"], &path);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("the field cgroup is not printed, because no event recorded it"), "{said}");
+    assert!(said.contains("(perf record -d --phys-data)") && !said.contains("the field addr"), "{said}");
+    let output = jitgraft(&["script", "-F", "comm,addr"], &path);
+    assert!(!String::from_utf8(output.stderr).unwrap().contains("is not printed"));
 }
 
 /// Fields of a protocol buffer.

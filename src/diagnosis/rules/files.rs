@@ -268,13 +268,14 @@ fn other_version(files: &[NamedFile], share: Share) -> Finding {
 /// runtime that generated them, if it is known.
 fn not_elf(files: &[NamedFile], share: Share, what: NoElf, runtime: Option<&Runtime>) -> Finding {
     let (kind, each) = if files.len() == 1 { ("an ELF file", "") } else { ("ELF files", "each ") };
-    let remedy = match (runtime, what) {
-        (Some(runtime), _) if !runtime.unnamed.is_empty() => runtime.unnamed,
-        (_, NoElf::DotNet) => {
-            "run with DOTNET_PerfMapEnabled=1 DOTNET_ReadyToRun=0 in the environment (COMPlus_… before .NET 6), so that \
-             code is compiled at run time and reported to perf"
-        }
-        _ => "only the runtime that made them knows their names; it may be able to write a perf map or a jitdump",
+    let is_dotnet = what == NoElf::DotNet || runtime.is_some_and(|runtime| runtime.name == ".NET");
+    let remedy = match runtime {
+        _ if is_dotnet => "run with DOTNET_PerfMapEnabled=1 DOTNET_ReadyToRun=0 in the environment (COMPlus_… \
+                               before .NET 6), so that code is compiled at run time and reported to perf"
+            .to_owned(),
+        Some(runtime) if runtime.switches.is_empty() => runtime.cannot_name(),
+        _ => "only the runtime that made them knows their names; it may be able to write a perf map or a jitdump"
+            .to_owned(),
     };
     Finding::new(
         FindingKind::NotElf,

@@ -75,12 +75,20 @@ fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
     }
     let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
     let own_remedy = interpreter.map_or("", |interpreter| interpreter.remedy);
+    let Some(advice) = &process.advice else { return own_remedy.to_owned() };
+    let switches = process.runtime.map_or(&[][..], |runtime| runtime.switches);
+    let is_usable = |switch: &Switch| advice.contains(&switch.name());
+    let mut named = switches.iter().filter(|switch| own_remedy.contains(&switch.name())).peekable();
+    if named.peek().is_some() {
+        // This process may be unable to use the switch that the interpreter's remedy names.
+        return if named.any(is_usable) { own_remedy.to_owned() } else { process.switch_advice() };
+    }
     // The interpreter's remedy assumes the runtime's first switch.
-    let can_use_first = process.advice.as_ref().is_none_or(|advice| {
-        let first = process.runtime.and_then(|runtime| runtime.switches.first()).map(Switch::name);
-        first.is_none_or(|first| advice.contains(&first))
-    });
-    if can_use_first { own_remedy.to_owned() } else { format!("{}; {own_remedy}", process.switch_advice()) }
+    if switches.first().is_none_or(is_usable) {
+        own_remedy.to_owned()
+    } else {
+        format!("{}; {own_remedy}", process.switch_advice())
+    }
 }
 
 fn find_interpreted(

@@ -6,7 +6,7 @@ use super::super::finding::{Change, Finding, Highlight, PROCESS, Share};
 use super::super::kind::FindingKind;
 use super::super::process::{ExaminedProcess, not_reached};
 use super::super::source::SourceFile;
-use super::super::wording::{printable, printable_path};
+use super::super::wording::{printable, printable_path, printable_pid};
 use super::neighbors::{ForeignFile, Neighbors};
 use crate::analysis::quantity::counted;
 use crate::error::RefusalReason;
@@ -278,17 +278,28 @@ impl<'a> UnnamedCode<'a> {
         let name = switch.name();
         let leaves = switch.leaves.join(", ");
         // perf finds jitdumps by their mapping. If a jitdump was never mapped, it wasn't written.
-        let writes_only_dumps = switch.leaves.iter().all(|file| file.ends_with(".dump"));
-        if writes_only_dumps && !self.context.has_mapped_dump(process.pid) {
+        if switch.writes_only_dumps() && !self.context.has_mapped_dump(process.pid) {
             let why = format!("it ran with {name} but never mapped {leaves}");
             return no_dump_or_map(process, self.share, &why, process.mapping_advice(Some(switch)));
         }
         let remedy = in_container.unwrap_or_else(|| {
             let at_end = if switch.at_end { " (complete only if the process exits normally)" } else { "" };
-            let files = leaves.replace("PID", &process.printable_pid());
+            let files = self.files_to_copy(switch);
             format!("copy {files}{at_end} next to the recording (or pass it with --jitdump, --perf-map or --jit-log)")
         });
         no_dump_or_map(process, self.share, &format!("it ran with {name}, but {leaves} is missing"), remedy)
+    }
+
+    /// The files that the switch made the process write, for use in a sentence. A forked process may write files of its
+    /// own, or add to those of the process that executed the program.
+    fn files_to_copy(&self, switch: &Switch) -> String {
+        let leaves = switch.leaves.join(", ");
+        let own = leaves.replace("PID", &self.process.printable_pid());
+        let ancestor = self.context.executed_by(self.process.pid);
+        if ancestor == self.process.pid || !leaves.contains("PID") {
+            return own;
+        }
+        format!("{} or, if it wrote its own, {own}", leaves.replace("PID", &printable_pid(ancestor)))
     }
 
     /// Among the dumps and maps that were loaded, the one that names most of the process's frames, with its index.

@@ -14,13 +14,11 @@ use crate::model::code::OriginId;
 use crate::model::perf_command::PerfCommand;
 use crate::resolve::symbols::image::Image;
 use crate::resolve::unwind::registers::Machine;
+use crate::runtimes::record_command::LARGEST_COPY;
 use crate::runtimes::{Callers, Flag, Runtime};
 use crate::sources::{Account, Kind, SourceState};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-
-/// The largest stack copy that perf supports, in bytes.
-const LARGEST_COPY: u32 = 65528;
 
 const NO_CALLERS: &str = "the innermost frames are correct; their callers cannot be found, because this runtime \
                           neither keeps frame pointers nor writes unwind data";
@@ -102,17 +100,19 @@ fn find_short_copies(bytes: u32, context: DoctorContext<'_>) -> Option<Finding> 
     if short == 0 {
         return None;
     }
-    let remedy = if bytes.saturating_mul(2) > LARGEST_COPY {
-        "perf cannot copy more; build with -fno-omit-frame-pointer and record with -g instead".to_owned()
-    } else {
+    let can_grow = bytes.saturating_mul(2) <= LARGEST_COPY;
+    let remedy = if can_grow {
         format!("record larger copies with --call-graph dwarf,{LARGEST_COPY}")
+    } else {
+        "perf cannot copy more; build with -fno-omit-frame-pointer and record with -g instead".to_owned()
     };
-    Some(Finding::new(
+    let finding = Finding::new(
         FindingKind::CopiesShort,
         share_of_cut_stacks(short, context),
         format!("stacks are cut off: they are larger than their copies of {bytes} bytes"),
         remedy,
-    ))
+    );
+    Some(finding.with_change(can_grow.then_some(Change::CopySize)))
 }
 
 /// Selects one kind of incomplete stacks from the counts of a process: their number by the owner of the code in which
@@ -369,6 +369,9 @@ fn go_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
 
 /// Stacks end in code that doesn't keep the frame pointer.
 fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
+    if let Some(finding) = switch_for_frame_pointers(stops, context) {
+        return finding;
+    }
     let can_unwind_copies = Machine::is_any_known(stops.machine);
     // On 32-bit Arm and s390x, the kernel can't follow the frame pointers that compilers generate.
     let has_frame_pointers = !matches!(stops.machine, EM_ARM | EM_S390);
@@ -394,6 +397,19 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.place());
     let finding = stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context);
     finding.with_change(if can_find_callers { Some(Change::Stacks) } else { None })
+}
+
+/// Stacks end in code of a runtime that keeps frame pointers only with a switch. `None` unless the switch is missing and
+/// can be used.
+fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Option<Finding> {
+    let runtime = context.process(stops.pid).runtime?;
+    let switch = context.usable_switches(stops.pid, runtime).find(|switch| switch.keeps_frame_pointers)?;
+    if context.given_switch(stops.pid, runtime).is_some() {
+        return None;
+    }
+    let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.place());
+    let remedy = format!("{}; its code then also keeps frame pointers", switch.how(runtime.called, true));
+    Some(stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context).with_change(Some(Change::Program)))
 }
 
 /// Where stacks of a process break off, if its runtime was started without the flag that makes it keep frame pointers,

@@ -45,7 +45,7 @@ pub(crate) use samples::{Samples, StackEnd};
 pub(crate) use streams::Streams;
 pub(crate) use survey::{Memory, Survey};
 pub use text::TextOptions;
-pub(crate) use text::write_text;
+pub(crate) use text::{unrecorded_fields, write_text};
 
 use super::job::{Job, Outcome};
 use super::open::Input;

@@ -9,7 +9,7 @@ use super::profile::Tables;
 use super::reading::{Context, SampleReader};
 use super::replaced::warn_about_replaced;
 use super::samples::Samples;
-use super::survey::{Memory, Survey, is_recorded_kernel, recorded_here};
+use super::survey::{Memory, Survey, first_mapped, is_recorded_kernel, recorded_here};
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::io::Bytes;
 use crate::model::abi::EM_X86_64;
@@ -23,7 +23,7 @@ use crate::records::perf_data::{RawRecord, Records};
 use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::dso::{DsoId, DsoKind};
 use crate::resolve::kernel::{KernelOptions, KernelSymbols};
-use crate::resolve::symbols::data::{Variable, Variables};
+use crate::resolve::symbols::data::{Variable, Variables, vaddr_of_data};
 use crate::resolve::symbols::files::SearchOptions;
 use crate::resolve::symbols::image::Image;
 use crate::resolve::symbols::images::Images;
@@ -73,6 +73,7 @@ impl<'a> Resolution<'a> {
             os_release: os_release.clone(),
             kernel_runs_here: is_recorded_kernel(survey.recording, &survey.processes),
             recorded_here: recorded_here(survey),
+            first_mapped: first_mapped(survey),
             ..options.symbols.search.clone()
         };
         Self { survey, spaces, sources, images: Images::new(spaces.dsos().iter(), search), found, options }
@@ -269,7 +270,7 @@ impl<'a> Resolution<'a> {
             let Location::File(dso, offset) = chains.places()[place.0 as usize].location else { continue };
             if self.spaces.dsos().get(dso).kind == DsoKind::File
                 && let Some(image) = self.images.get(dso)
-                && let Some(vaddr) = image.vaddr(offset)
+                && let Some(vaddr) = vaddr_of_data(image, offset)
             {
                 let variables = variables_by_file.entry(dso).or_insert_with(|| self.variables_of(image));
                 if let Some(variable) = variables.find(vaddr) {

@@ -4,8 +4,9 @@
 use super::streams::{RecordChunks, WalkedRecords};
 use crate::error::{Warning, Warnings};
 use crate::io;
+use crate::model::Nanos;
 use crate::model::about::{self, TimeExtent};
-use crate::model::process::{CpuMode, Processes};
+use crate::model::process::{CpuMode, FileId, Processes};
 use crate::model::threads::Threads;
 use crate::records::perf_data;
 use crate::records::perf_data::{DeferredChains, Feature, Form, Recording, kind};
@@ -13,6 +14,7 @@ use crate::resolve::address_space::AddressSpaces;
 use crate::resolve::kernel::running_build_id;
 use crate::resolve::symbols::files::{RecordedTime, hex};
 use crate::sources::{self, Found, Sampled, Site, SourceOptions, is_this_machine};
+use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
@@ -156,15 +158,56 @@ pub(crate) fn recorded_here(survey: &Survey<'_>) -> Option<RecordedTime> {
     Some(RecordedTime { began, ended })
 }
 
+/// For each file that a process mapped during the recording, a wall-clock time before which none had mapped it. Files
+/// that were mapped before the recording began are omitted, and so are all if the times are unknown.
+pub(crate) fn first_mapped(survey: &Survey<'_>) -> FxHashMap<FileId, SystemTime> {
+    let mut first: FxHashMap<FileId, Nanos> = FxHashMap::default();
+    for mapping in survey.processes.by_pid.values().flat_map(|process| &process.mappings) {
+        if let Some(file) = mapping.file {
+            let time = first.entry(file).or_insert(mapping.time);
+            *time = mapping.time.min(*time);
+        }
+    }
+    let mut times = FxHashMap::default();
+    let Some((wall, own)) = early_moment(survey) else { return times };
+    for (file, time) in first {
+        if time.0 > 0
+            && let Some(since) = time.0.checked_sub(own.0)
+            && let Some(time) = wall.checked_add(Duration::from_nanos(since))
+        {
+            times.insert(file, time);
+        }
+    }
+    times
+}
+
+/// A moment as wall-clock time and on the recording's clock. The wall-clock time may be too early. `None` if nothing is
+/// known about it.
+fn early_moment(survey: &Survey<'_>) -> Option<(SystemTime, Nanos)> {
+    if let Some((wall, own)) = survey.processes.clock.reference {
+        return Some((SystemTime::UNIX_EPOCH.checked_add(Duration::from_nanos(wall.0))?, own));
+    }
+    // perf creates its file before the first event.
+    let file = io::typed_metadata(survey.path)?;
+    let ended = file.modified().ok()?;
+    let created = file.created().ok().filter(|created| *created <= ended)?;
+    Some((created, process_events(&survey.processes)?.first))
+}
+
 /// The time from the first to the last event that concerns processes, such as mappings and forks.
 fn process_events_duration(processes: &Processes) -> Duration {
-    let mappings = processes.by_pid.values().flat_map(|process| &process.mappings).map(|mapping| mapping.time);
-    let moments = processes.moments.iter().map(|moment| moment.time);
-    let extents = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::from_moment);
-    match extents.reduce(TimeExtent::join) {
+    match process_events(processes) {
         Some(extent) => Duration::from_nanos(extent.last.0.saturating_sub(extent.first.0)),
         None => Duration::ZERO,
     }
+}
+
+/// The first and the last time of the events that concern processes. `None` if there are no times.
+fn process_events(processes: &Processes) -> Option<TimeExtent> {
+    let mappings = processes.by_pid.values().flat_map(|process| &process.mappings).map(|mapping| mapping.time);
+    let moments = processes.moments.iter().map(|moment| moment.time);
+    let extents = mappings.chain(moments).filter(|time| time.0 > 0).map(TimeExtent::from_moment);
+    extents.reduce(TimeExtent::join)
 }
 
 /// The host name of the recorded machine; `None` if it wasn't recorded.

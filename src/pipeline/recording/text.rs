@@ -32,6 +32,33 @@ pub struct TextOptions {
 /// have to wait for being written.
 const ROWS_A_JOB: usize = 512;
 
+/// Lists the fields to print that no event of the recording has, each with the options of `perf record` that record it.
+pub(crate) fn unrecorded_fields(loaded: &Loaded, fields: Fields) -> Vec<(&'static str, &'static str)> {
+    const WEIGHTS: u64 = abi::PERF_SAMPLE_WEIGHT | abi::PERF_SAMPLE_WEIGHT_STRUCT;
+    let optional = [
+        (fields.addr, abi::PERF_SAMPLE_ADDR, "addr", "-d"),
+        (fields.iregs, abi::PERF_SAMPLE_REGS_INTR, "iregs", "--intr-regs"),
+        (fields.uregs, abi::PERF_SAMPLE_REGS_USER, "uregs", "--user-regs"),
+        (fields.brstack, abi::PERF_SAMPLE_BRANCH_STACK, "brstack", "-b"),
+        (fields.brstacksym, abi::PERF_SAMPLE_BRANCH_STACK, "brstacksym", "-b"),
+        (fields.data_src, abi::PERF_SAMPLE_DATA_SRC, "data_src", "-d"),
+        (fields.weight, WEIGHTS, "weight", "-W"),
+        (fields.ins_lat, abi::PERF_SAMPLE_WEIGHT_STRUCT, "ins_lat", "-W"),
+        (fields.retire_lat, abi::PERF_SAMPLE_WEIGHT_STRUCT, "retire_lat", "-W"),
+        (fields.cgroup, abi::PERF_SAMPLE_CGROUP, "cgroup", "--all-cgroups"),
+        (fields.phys_addr, abi::PERF_SAMPLE_PHYS_ADDR, "phys_addr", "-d --phys-data"),
+        (fields.data_page_size, abi::PERF_SAMPLE_DATA_PAGE_SIZE, "data_page_size", "--data-page-size"),
+        (fields.code_page_size, abi::PERF_SAMPLE_CODE_PAGE_SIZE, "code_page_size", "--code-page-size"),
+    ];
+    let mut missing = Vec::new();
+    for (is_wanted, bits, name, options) in optional {
+        if is_wanted && !loaded.recording.events.iter().any(|event| event.attr.samples(bits)) {
+            missing.push((name, options));
+        }
+    }
+    missing
+}
+
 /// Writes all samples of a recording as text.
 pub(crate) fn write_text(loaded: &Loaded, options: TextOptions, job: &Job, out: &mut dyn Write) -> Result<()> {
     let Samples { rows, other_fields, .. } = &loaded.samples;

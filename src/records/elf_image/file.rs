@@ -14,15 +14,19 @@ use super::sink::ByteSink;
 use super::{eh_frame, lines, symtab};
 use crate::bytes::byte_writer::ByteWriter;
 use crate::error::{Error, Result};
+use crate::model::abi::{EM_386, EM_X86_64};
 use crate::model::process::BuildId;
 use object::elf;
 use object::write::elf::{FileHeader, FileHeaderLayout, ProgramHeader};
 use std::io::{Seek, SeekFrom, Write};
 use std::ops::Range;
 
-/// The byte that fills gaps between code ranges with [`Addressing::RunTime`]: a breakpoint instruction, because nothing
-/// ever ran there.
-const GAP_FILL: u8 = 0xcc;
+/// The byte that fills gaps between code ranges with [`Addressing::RunTime`], where nothing ever ran. On x86, it is the
+/// breakpoint instruction `int3`. Elsewhere it is zero, which isn't an instruction on most machines, and which
+/// disassemblers such as objdump leave out.
+fn gap_fill(machine: u16) -> u8 {
+    if matches!(machine, EM_386 | EM_X86_64) { 0xcc } else { 0 }
+}
 
 /// What the start of the file depends on, once everything else is written ([`Image::write_rest`]).
 #[derive(Debug)]
@@ -44,7 +48,10 @@ impl Image<'_, '_> {
 
     /// Writes only the code, so that another thread can compute the build ID meanwhile.
     pub fn write_code(&self, out: &mut (impl Write + Seek)) -> Result<()> {
-        let fill = if self.addressing == Addressing::RunTime { GAP_FILL } else { 0 };
+        let fill = match self.addressing {
+            Addressing::RunTime => gap_fill(self.target.machine),
+            Addressing::FileOffset => 0,
+        };
         let mut sink = ByteSink::new(out, self.layout.code.start)?;
         for run in self.layout.runs.iter().filter(|run| run.has_bytes) {
             sink.skip_to(run.offset, 0)?;

@@ -169,7 +169,7 @@ pub fn symbol(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
 fn put_dso(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     out.extend_from_slice(b" (");
     put_in_line(out, line.dso.unwrap_or(b"[unknown]"));
-    if let (true, Some(offset)) = (fields.dsoff, line.file_offset) {
+    if let (true, Some(_), Some(offset)) = (fields.dsoff, line.dso, line.file_offset) {
         put(out, format_args!("+{offset:#x}"));
     }
     out.push(b')');
@@ -251,8 +251,15 @@ mod tests {
         };
         frame(&mut out, fields, chain, &leaf);
         if chain {
-            let nothing =
-                Line { addr: 0, symbol: None, offset: 0, dso: None, file_offset: None, inlined: false, source: None };
+            let nothing = Line {
+                addr: 0,
+                symbol: None,
+                offset: 0,
+                dso: None,
+                file_offset: Some(7),
+                inlined: false,
+                source: None,
+            };
             frame(&mut out, fields, chain, &nothing);
         }
         end(&mut out);

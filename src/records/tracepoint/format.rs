@@ -147,7 +147,7 @@ impl Conversion {
                     conversion.kind = if rest[0].is_ascii_uppercase() { b'F' } else { b'f' };
                     *rest = &rest[1..];
                 }
-                // The argument is a hardware or IP address.
+                // The argument is a hardware address, an IP address or a UUID.
                 b'p' => {
                     let (word, kind) = ADDRESSES.iter().find(|(word, _)| rest.starts_with(word))?;
                     *rest = &rest[word.len()..];
@@ -165,10 +165,31 @@ impl Conversion {
     }
 }
 
-/// What follows `%p` for addresses stored as byte arrays, and the value of [`Conversion::kind`] for each. `ISpc` is an
-/// address with a port (`struct sockaddr`).
-const ADDRESSES: &[(&[u8], u8)] =
-    &[(b"M", b'M'), (b"m", b'm'), (b"I4", b'4'), (b"i4", b'4'), (b"I6c", b'6'), (b"ISpc", b'S')];
+/// What follows `%p` for addresses and UUIDs stored as byte arrays, and the value of [`Conversion::kind`] for each.
+/// `ISpc` is an address with a port (`struct sockaddr`). UUIDs have two byte orders (see [`UUID`]), in lower and upper
+/// case.
+const ADDRESSES: &[(&[u8], u8)] = &[
+    (b"M", b'M'),
+    (b"m", b'm'),
+    (b"I4", b'4'),
+    (b"i4", b'4'),
+    (b"I6c", b'6'),
+    (b"ISpc", b'S'),
+    (b"UL", GUID_UPPER),
+    (b"Ul", GUID),
+    (b"UB", UUID_UPPER),
+    (b"Ub", UUID),
+    (b"U", UUID),
+];
+
+/// The kind of conversion that prints a UUID in the order of its bytes, in lower case.
+pub(super) const UUID: u8 = b'U';
+/// Like [`UUID`], in upper case.
+pub(super) const UUID_UPPER: u8 = b'V';
+/// The kind of conversion that prints a UUID whose first three numbers are little-endian, in lower case.
+pub(super) const GUID: u8 = b'G';
+/// Like [`GUID`], in upper case.
+pub(super) const GUID_UPPER: u8 = b'H';
 
 impl Size {
     fn parse(rest: &mut &[u8], arguments: &mut impl Iterator<Item = Argument>) -> Option<Self> {

@@ -2,7 +2,7 @@
 
 use super::expression::{Argument, Op, UNKNOWN, cut};
 use super::field::{Field, Place};
-use super::format::{Conversion, Piece, PrintLine, Size, TracepointFormat};
+use super::format::{Conversion, GUID, GUID_UPPER, Piece, PrintLine, Size, TracepointFormat, UUID, UUID_UPPER};
 use super::kernel::RecordedKernel;
 use std::io::Write;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -94,7 +94,15 @@ impl<'a> TracepointRecord<'a> {
                 put(out, format_args!("{}", bytes.join(".")));
             }
             b'6' => put(out, format_args!("{}", ipv6(self.array(argument)?)?)),
-            b'S' => put(out, format_args!("{}", self.socket_address(argument)?)),
+            // Addresses of other kinds are left out.
+            b'S' => {
+                if let Some(address) = self.socket_address(argument)? {
+                    put(out, format_args!("{address}"));
+                }
+            }
+            UUID | UUID_UPPER | GUID | GUID_UPPER => {
+                out.extend(uuid(self.array(argument)?.try_into().ok()?, conversion.kind).as_bytes());
+            }
             b'f' | b'F' => {
                 let addr = self.number(argument)?;
                 match self.kernel.functions.get(&addr) {
@@ -209,6 +217,8 @@ impl<'a> TracepointRecord<'a> {
     fn text(&self, argument: &Argument, layout: Layout<'_>, out: &mut Vec<u8>) -> Option<()> {
         match argument {
             Argument::Text(text) => layout.text(text, out),
+            // This stands for a null pointer. Its precision is then zero: `"%.*s", REC->len, REC->len ? … : NULL`.
+            Argument::Number(number) => layout.text(number.to_string().as_bytes(), out),
             Argument::Field(field) => {
                 let field = self.field(*field)?;
                 if field.is_array {
@@ -263,8 +273,9 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
-    /// Parses a `struct sockaddr` that holds an IPv4 or IPv6 address. `None` for other kinds.
-    fn socket_address(&self, argument: &Argument) -> Option<SocketAddr> {
+    /// Parses a `struct sockaddr` that holds an IPv4 or IPv6 address. `Some(None)` for other kinds of addresses, and
+    /// `None` if the argument is no array of a sufficient length.
+    fn socket_address(&self, argument: &Argument) -> Option<Option<SocketAddr>> {
         const AF_INET: u64 = 2;
         const AF_INET6: u64 = 10;
         let bytes = self.array(argument)?;
@@ -273,9 +284,9 @@ impl<'a> TracepointRecord<'a> {
         let addr: IpAddr = match in_bytes.read(0, 2) {
             AF_INET => <[u8; 4]>::try_from(bytes.get(4..8)?).ok()?.into(),
             AF_INET6 => ipv6(bytes.get(8..)?)?.into(),
-            _ => return None,
+            _ => return Some(None),
         };
-        Some(SocketAddr::new(addr, port))
+        Some(Some(SocketAddr::new(addr, port)))
     }
 
     fn array(&self, argument: &Argument) -> Option<&'a [u8]> {
@@ -349,10 +360,15 @@ impl<'a> TracepointRecord<'a> {
     fn cpus(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
         let in_data = Self { raw: data, ..*self };
-        let word_bits = if self.kernel.long_size == 4 { 32 } else { 64 };
+        let word_len = if self.kernel.long_size == 4 { 4 } else { 8 };
         let is_set = |cpu: usize| {
-            let word = in_data.read(cpu / word_bits * (word_bits / 8), word_bits / 8);
-            word >> (cpu % word_bits) & 1 != 0
+            let start = cpu / (word_len * 8) * word_len;
+            // Bits are numbered within the kernel's words. Only a damaged sample has a part of one.
+            let bit = cpu - start * 8;
+            match data.get(start..start + word_len) {
+                Some(_) => in_data.read(start, word_len) >> bit & 1 != 0,
+                None => data[start + bit / 8] >> (bit % 8) & 1 != 0,
+            }
         };
         let (mut cpu, all, mut is_first) = (0, data.len() * 8, true);
         while cpu < all {
@@ -381,7 +397,7 @@ impl<'a> TracepointRecord<'a> {
             let text = cut_at_nul(data);
             let is_printable =
                 text.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c));
-            if field.is_text && !text.is_empty() && is_printable {
+            if field.is_text && is_printable {
                 out.extend(text);
                 return;
             }
@@ -476,6 +492,24 @@ impl Layout<'_> {
 /// The address in the first 16 bytes; `None` if there are fewer.
 fn ipv6(bytes: &[u8]) -> Option<Ipv6Addr> {
     bytes.first_chunk::<16>().map(|bytes| Ipv6Addr::from(*bytes))
+}
+
+/// A UUID as text. `kind` is the conversion that prints it.
+fn uuid(bytes: [u8; 16], kind: u8) -> String {
+    let mut bytes = bytes;
+    if matches!(kind, GUID | GUID_UPPER) {
+        for number in [0..4, 4..6, 6..8] {
+            bytes[number].reverse();
+        }
+    }
+    let mut text = String::new();
+    for (at, byte) in bytes.iter().enumerate() {
+        if matches!(at, 4 | 6 | 8 | 10) {
+            text.push('-');
+        }
+        text += &format!("{byte:02x}");
+    }
+    if matches!(kind, UUID_UPPER | GUID_UPPER) { text.to_uppercase() } else { text }
 }
 
 fn cut_at_nul(bytes: &[u8]) -> &[u8] {

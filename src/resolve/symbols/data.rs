@@ -1,7 +1,7 @@
 //! Finds variables by address. Frames are never named after variables, even if their code lies in one.
 
 use super::image::Image;
-use object::{Object, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
 /// The variable at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,9 +64,44 @@ impl Variables {
     }
 }
 
+/// The link-time address of a file offset at which data was mapped. Like [`Image::vaddr`], and also knows variables
+/// without contents in the file (`.bss`), as far as they are on the page that the file's contents end on. `None` if no
+/// segment contains the offset.
+pub fn vaddr_of_data(image: &Image, offset: u64) -> Option<u64> {
+    if let Some(vaddr) = image.vaddr(offset) {
+        return Some(vaddr);
+    }
+    // A linker may pad the segment before it to a page, so the last one that fits counts.
+    let mut found = None;
+    for segment in image.object().ok()?.segments() {
+        let (start, len) = segment.file_range();
+        let distance = offset.wrapping_sub(start);
+        if (len..segment.size()).contains(&distance) {
+            found = segment.address().checked_add(distance);
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::io::Bytes;
+
+    #[test]
+    fn variables_behind_the_contents_of_a_file_have_addresses() {
+        let path = std::env::current_exe().unwrap();
+        let image = Image::new(&path, Bytes::Owned(std::fs::read(&path).unwrap())).unwrap();
+        let object = image.object().unwrap();
+        // Rust programs have variables that are zero at first (`.bss`).
+        let data = object.segments().filter(|segment| segment.size() > segment.file_range().1).last().unwrap();
+        let (start, len) = data.file_range();
+        assert_eq!(image.vaddr(start + len), None);
+        for distance in [0, len - 1, len, data.size() - 1] {
+            assert_eq!(vaddr_of_data(&image, start + distance), Some(data.address() + distance), "{distance:#x}");
+        }
+        assert_eq!(vaddr_of_data(&image, start + data.size()), None);
+    }
 
     #[test]
     fn the_nearest_variable_below_an_address_is_at_it() {

@@ -25,6 +25,7 @@ use crate::model::abi::machine_name;
 use crate::model::process::{BuildId, FileId};
 use crate::resolve::dso::{Dso, DsoKind};
 use object::{Object, elf};
+use rustc_hash::FxHashMap;
 use std::ffi::OsStr;
 use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
@@ -66,6 +67,8 @@ pub struct SearchOptions {
     pub kernel_runs_here: bool,
     /// When the recording was made. `None` if it is unknown or the recording was made on another machine.
     pub recorded_here: Option<RecordedTime>,
+    /// For files that were first mapped during the recording, a time before which no recorded process had mapped them.
+    pub first_mapped: FxHashMap<FileId, SystemTime>,
 }
 
 /// When a recording was made.
@@ -110,6 +113,7 @@ impl Default for SearchOptions {
             force: false,
             kernel_runs_here: false,
             recorded_here: None,
+            first_mapped: FxHashMap::default(),
             is_packed: false,
             trust_sources: false,
         }
@@ -211,6 +215,8 @@ impl SearchOptions {
     /// because perf reads them when the recording ends. A changed ctime alone proves nothing, because perf links files
     /// into its cache.
     fn was_replaced(&self, dso: &Dso) -> bool {
+        /// The precision of file times: one tick of the kernel's usual timer.
+        const TICK: Duration = Duration::from_millis(4);
         let (Some(recorded), Some(times)) = (dso.file, self.recorded_here) else { return false };
         let path = Path::new(OsStr::from_bytes(&dso.path));
         if !self.symfs.is_empty() || dso.kind != DsoKind::File {
@@ -219,7 +225,12 @@ impl SearchOptions {
         let Some(about) = self.door(path).look(path) else { return false };
         let found = file_id(&about);
         if found == recorded {
-            return times.contains(about.mtime(), about.mtime_nsec());
+            let was_written_first = match (about.modified(), self.first_mapped.get(&recorded)) {
+                (Ok(written), Some(mapped)) => written.checked_add(TICK).is_some_and(|written| written <= *mapped),
+                _ => false,
+            };
+            // A program that was built and then started during the recording is the one that ran.
+            return times.contains(about.mtime(), about.mtime_nsec()) && !was_written_first;
         }
         let is_same_device = (found.major, found.minor) == (recorded.major, recorded.minor);
         is_same_device && times.contains(about.ctime(), about.ctime_nsec())
@@ -593,6 +604,17 @@ mod tests {
             assert_eq!(warnings.is_empty(), found);
             found
         };
+        // What was written before the first process mapped it is what ran.
+        let is_used_if_mapped = |first: SystemTime| {
+            let first_mapped = [(here, first)].into_iter().collect();
+            let options =
+                SearchOptions { cache: None, recorded_here: Some(during), first_mapped, ..SearchOptions::default() };
+            let dso = Dso { file: Some(here), ..Dso::of_path(path.as_os_str().as_bytes().into(), None) };
+            options.find_running(&dso, &mut Warnings::new()).is_some()
+        };
+        let millisecond = Duration::from_millis(1);
+        assert!(is_used_if_mapped(written + 5 * millisecond) && is_used_if_mapped(written + second));
+        assert!(!is_used_if_mapped(written + millisecond) && !is_used_if_mapped(written - millisecond));
         let other = FileId { inode: here.inode + 1, ..here };
         let elsewhere = FileId { minor: here.minor + 1, ..other };
         assert_eq!([before, during, after].map(|time| is_used(here, time)), [true, false, true]);

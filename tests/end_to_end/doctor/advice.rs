@@ -254,9 +254,103 @@ fn a_dump_that_an_ancestor_mapped_was_written() {
         scene.data.sample(Stamp::new(grandchild, START + 20 + number * 1_000_000), &[at(0), at(2)]);
     }
     scene.data.command(&command);
-    let found = finding(&scene, "no-dump-or-map");
-    assert!(text(&found, "cause").contains("it ran with --perf-prof, but"), "{found:#}");
+    let found = finding(&scene, "dump-missing");
+    assert!(text(&found, "cause").contains(&format!("jit-{PID}.dump is gone")), "{found:#}");
     assert!(!text(&found, "remedy").contains("noexec"), "{found:#}");
+}
+
+/// A forked process has no dump of its own to copy; its parent's is the one with the unwind data.
+#[test]
+fn the_dump_of_an_ancestor_counts_for_a_forked_process() {
+    const STACK: u64 = 0x7ffc_0000_0000;
+    let child = PID + 1;
+    let sample_type = USUAL | REGS_USER | STACK_USER;
+    let event = Event { sample_type, registers: 1 << 6 | 1 << 7 | 1 << 8, stack: 32, ..Event::usual() };
+    let mut scene = Scene::with_event("/usr/bin/node", event);
+    let name = format!("jit-{PID}.dump");
+    scene.marker(&name);
+    scene.data.fork(Stamp::new(child, START), PID);
+    for number in 0..SAMPLES {
+        let registers = [STACK, STACK, at(0)];
+        let words = [STACK + 16, at(0), 3, at(0)];
+        let more = More { registers: (2, &registers), stack: &words, ..More::default() };
+        let stamp = Stamp::new(child, START + 10 + number * 1_000_000);
+        scene.data.sample_with(0, USER, stamp, at(0), &[CONTEXT_USER, at(0)], &more);
+    }
+    let switches = ["--perf-prof", "--perf-prof-unwinding-info"];
+    scene
+        .data
+        .command(&[&["perf", "record", "--call-graph", "dwarf", "--", "node"], &switches[..], &["a.js"]].concat());
+    scene.write(&name, dump(&[("JS:*a /a.js:1:1", START - 5), ("b", START - 5)]));
+    for found in all_findings(&scene) {
+        let remedy = text(&found, "remedy");
+        assert!(!remedy.contains("copy its dump") && !remedy.contains(&child.to_string()), "{found:#}");
+    }
+}
+
+/// The map of a forked process is its own or that of the process that executed the program, depending on the runtime.
+#[test]
+fn both_maps_that_a_forked_process_may_have_are_named() {
+    for (program, switch) in [
+        ("/usr/bin/node", "--perf-basic-prof"),
+        ("/usr/bin/mono", "--jitmap"),
+        ("/usr/bin/luajit", "-jdump=m,luajit.dump"),
+    ] {
+        let name = program.rsplit('/').next().unwrap();
+        let command = ["perf", "record", "-k", "mono", "-g", "--", name, switch, "app"];
+        let found = finding(&spawned(program, &command, false), "no-dump-or-map");
+        let remedy = text(&found, "remedy");
+        let (own, parents) = (format!("/tmp/perf-{}.map", PID + 1), format!("/tmp/perf-{PID}.map"));
+        match name {
+            // The name of its file has no process ID, and the file is no jitdump, which would have been mapped.
+            "luajit" => assert!(remedy.starts_with("copy ./luajit.dump "), "{found:#}"),
+            _ => assert!(remedy.contains(&format!("copy {parents} or, if it wrote its own, {own} ")), "{found:#}"),
+        }
+    }
+}
+
+/// Erlang's code has frame pointers with `+JPperf true` or `map`; copied stacks are no substitute.
+#[test]
+fn a_switch_that_keeps_frame_pointers_is_advised_before_copies() {
+    let beam = "/usr/lib/erlang/erts-13.1.5/bin/beam.smp";
+    for (words, expected) in [
+        (&["erl", "+JPperf", "dump", "-noshell"][..], Some("-- erl +JPperf true -noshell")),
+        (&["erl", "-noshell"], Some("-- erl +JPperf true -noshell")),
+        (&["erl", "+JPperf", "true", "-noshell"], None),
+    ] {
+        let scene = sampled(beam, &[&["perf", "record", "-k", "mono", "-g", "--"], words].concat());
+        scene.write(&format!("perf-{PID}.map"), map(JIT, &["$lists:a/1", "$lists:b/1", "$lists:c/1"]));
+        let found = finding(&scene, "frame-pointers");
+        let command = text(&found, "command");
+        match expected {
+            Some(end) => {
+                assert!(command.ends_with(end) && !command.contains("dwarf"), "{words:?}: {found:#}");
+                assert!(text(&found, "remedy").contains("also keeps frame pointers"), "{found:#}");
+            }
+            None => assert!(!text(&found, "remedy").contains("+JPperf"), "{found:#}"),
+        }
+    }
+}
+
+/// Runtimes without any switch get a whole sentence that says so.
+#[test]
+fn what_cannot_be_named_is_said_in_a_sentence() {
+    for (program, library, unnamed) in [
+        ("/usr/bin/guile", "/usr/lib/x86_64-linux-gnu/libguile-3.0.so.1", "JIT code (Guile writes no perf map"),
+        ("/usr/bin/sbcl", "/usr/lib/libzstd.so.1", "Lisp code (SBCL writes no perf map"),
+        ("/usr/bin/python3.10", "/opt/taichi_python.cpython-310.so", "kernels (Taichi writes no perf map"),
+        ("/usr/bin/python3.10", "/opt/pythonmonkey.so", "JavaScript code (its SpiderMonkey"),
+        ("/usr/bin/grep", "/usr/lib/libpcre2-8.so.0", "compiled regular expressions (PCRE2 writes no perf map"),
+    ] {
+        let mut scene = Scene::of(program);
+        scene.map_file(0x7d00_0000_0000, library);
+        scene.samples(SAMPLES, &[&[at(0), at(2)], &[at(1), at(2)]]);
+        scene.data.command(&["perf", "record", "-k", "mono", "-g", "--", program, "x"]);
+        let found = finding(&scene, "no-dump-or-map");
+        let remedy = text(&found, "remedy");
+        assert!(remedy.starts_with(&format!("there is no way to name {unnamed}")), "{library}: {found:#}");
+        assert_eq!(found["command"], Value::Null, "{library}");
+    }
 }
 
 /// Nothing keeps the symbols of the page that 32-bit processes have, so another recording would lack them, too.

@@ -92,6 +92,40 @@ fn copies_that_end_before_the_stack_does_are_too_short() {
     assert!(remedy.contains("--call-graph dwarf,65528"), "{remedy}");
 }
 
+/// Whatever else the command has stays, and a recording that needs larger copies and a switch gets both.
+#[test]
+fn the_command_for_short_copies_makes_the_largest_ones() {
+    const STACK: u64 = 0x7ffc_0000_0000;
+    let words = [STACK + 16, at(0), STACK + 4096, at(0)];
+    for (options, expected) in [
+        (&["--call-graph", "dwarf,32"][..], "perf record --call-graph dwarf,65528 -k mono -- /usr/bin/app x"),
+        (&["-k", "mono", "--call-graph=dwarf,32"], "perf record -k mono --call-graph dwarf,65528 -- /usr/bin/app x"),
+        (
+            &["-F", "99", "--call-graph", "dwarf", "-m", "4M"],
+            "perf record -F 99 -m 4M --call-graph dwarf,65528 -k mono -- /usr/bin/app x",
+        ),
+    ] {
+        let mut scene = copied(&words, 32);
+        scene.data.command(&[&["perf", "record"], options, &["--", "/usr/bin/app", "x"]].concat());
+        let findings = scene.findings();
+        let found = findings.iter().find(|found| found["problem"] == "stack-copies-short").unwrap();
+        let command = found["command"].as_str().unwrap_or_else(|| panic!("{found:#}"));
+        let sorted = |line: &str| {
+            let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            words.sort();
+            words
+        };
+        assert_eq!(sorted(command), sorted(expected), "{options:?}");
+        assert!(command.ends_with("-- /usr/bin/app x"), "{command}");
+    }
+    // The event has its own setting, which no option replaces.
+    let mut scene = copied(&words, 32);
+    scene.data.command(&["perf", "record", "-k", "mono", "-e", "cpu-clock/call-graph=dwarf,stack-size=32/", "app"]);
+    let findings = scene.findings();
+    let found = findings.iter().find(|found| found["problem"] == "stack-copies-short").unwrap();
+    assert!(found["command"].is_null(), "{found:#}");
+}
+
 #[test]
 fn stacks_that_nobody_can_leave_are_not_unwound() {
     const STACK: u64 = 0x7ffc_0000_0000;
