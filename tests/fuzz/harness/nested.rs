@@ -147,7 +147,7 @@ fn elf_with(info: &[u8], abbreviations: &[u8]) -> Vec<u8> {
     const NAMES: &[u8] = b"\0.text\0.symtab\0.strtab\0.debug_info\0.debug_abbrev\0f\0";
     let text = vec![0x90; 0x100];
     let mut symbols = vec![0; 24];
-    symbols.extend(50_u32.to_le_bytes());
+    symbols.extend(49_u32.to_le_bytes());
     symbols.extend([0x12, 0, 1, 0]); // a global function in section 1
     symbols.extend(0x1000_u64.to_le_bytes());
     symbols.extend(0x100_u64.to_le_bytes());
