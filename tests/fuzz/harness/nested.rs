@@ -91,7 +91,7 @@ pub(super) fn nested_dwarf(bytes: &[u8]) {
             };
             starts.push(at);
             put_entry(&mut entries, kind, target, 0x100 - u32::from(number & 7));
-            open += u32::from(kind % 2 == 0);
+            open += u32::from(kind.is_multiple_of(2));
         }
     }
     if version & 2 == 0 {
@@ -116,7 +116,7 @@ fn put_entry(out: &mut Vec<u8>, kind: usize, target: u32, size: u32) {
 fn debug_abbrev() -> Vec<u8> {
     let mut out = Vec::new();
     for (at, (tag, attributes)) in ENTRIES.iter().enumerate() {
-        out.extend([at as u8 + 1, *tag, u8::from(at % 2 == 0)]);
+        out.extend([at as u8 + 1, *tag, u8::from(at.is_multiple_of(2))]);
         out.extend(attributes.iter().flat_map(|(name, form)| [*name, *form]));
         out.extend([0, 0]);
     }
@@ -131,6 +131,17 @@ fn debug_info(version: u8, entries: &[u8]) -> Vec<u8> {
     [&len.to_le_bytes()[..], front, entries].concat()
 }
 
+struct Section<'a> {
+    name: u32,
+    kind: u32,
+    flags: u64,
+    addr: u64,
+    content: &'a [u8],
+    /// The index of the section with the names; the word also holds `sh_info`, which is 0.
+    link: u64,
+    entry: u64,
+}
+
 /// An ELF file of x86-64 with one function `f` at 0x1000, and these sections.
 fn elf_with(info: &[u8], abbreviations: &[u8]) -> Vec<u8> {
     const NAMES: &[u8] = b"\0.text\0.symtab\0.strtab\0.debug_info\0.debug_abbrev\0f\0";
@@ -140,19 +151,18 @@ fn elf_with(info: &[u8], abbreviations: &[u8]) -> Vec<u8> {
     symbols.extend([0x12, 0, 1, 0]); // a global function in section 1
     symbols.extend(0x1000_u64.to_le_bytes());
     symbols.extend(0x100_u64.to_le_bytes());
-    // Name, type, flags, address, content, link, entry size.
-    let sections: [(u32, u32, u64, u64, &[u8], u32, u64); 5] = [
-        (1, 1, 6, 0x1000, &text, 0, 0),
-        (7, 2, 0, 0, &symbols, 3, 24),
-        (15, 3, 0, 0, NAMES, 0, 0),
-        (23, 1, 0, 0, info, 0, 0),
-        (35, 1, 0, 0, abbreviations, 0, 0),
+    let sections = [
+        Section { name: 1, kind: 1, flags: 6, addr: 0x1000, content: &text, link: 0, entry: 0 },
+        Section { name: 7, kind: 2, flags: 0, addr: 0, content: &symbols, link: 3, entry: 24 },
+        Section { name: 15, kind: 3, flags: 0, addr: 0, content: NAMES, link: 0, entry: 0 },
+        Section { name: 23, kind: 1, flags: 0, addr: 0, content: info, link: 0, entry: 0 },
+        Section { name: 35, kind: 1, flags: 0, addr: 0, content: abbreviations, link: 0, entry: 0 },
     ];
     let mut file = vec![0; 64 + 56];
     let mut headers = vec![0; 64];
-    for (name, kind, flags, addr, content, link, entry) in sections {
+    for Section { name, kind, flags, addr, content, link, entry } in sections {
         headers.extend([name, kind].iter().flat_map(|word| word.to_le_bytes()));
-        let words = [flags, addr, file.len() as u64, content.len() as u64, u64::from(link), 1, entry];
+        let words = [flags, addr, file.len() as u64, content.len() as u64, link, 1, entry];
         headers.extend(words.iter().flat_map(|word| word.to_le_bytes()));
         file.extend(content);
     }
