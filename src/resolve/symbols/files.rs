@@ -609,7 +609,7 @@ mod tests {
             let first_mapped = [(here, first)].into_iter().collect();
             let options =
                 SearchOptions { cache: None, recorded_here: Some(during), first_mapped, ..SearchOptions::default() };
-            let dso = Dso { file: Some(here), ..Dso::of_path(path.as_os_str().as_bytes().into(), None) };
+            let dso = Dso { file: Some(here), ..Dso::from_path(path.as_os_str().as_bytes().into(), None) };
             options.find_running(&dso, &mut Warnings::new()).is_some()
         };
         let millisecond = Duration::from_millis(1);
