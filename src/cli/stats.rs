@@ -20,7 +20,7 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Without a question, measureme profiles are summarized by label and traces by top-level span.\n\nExamples:\n  jitgraft stats app-0000123.mm_profdata\n  jitgraft stats --diff old.mm_profdata \
-    new.mm_profdata\n  jitgraft stats --gaps --limit 20 trace.json\n  jitgraft stats --preset miri --to json *.json\n  jitgraft stats --by-arg detail clang.json"
+    new.mm_profdata\n  jitgraft stats --gaps --limit 20 trace.json\n  jitgraft stats --preset miri --to json *.json"
 )]
 pub(super) struct StatsArgs {
     /// measureme profiles or traces, plain, gzip or zstd; several are merged
@@ -61,7 +61,7 @@ pub(super) struct StatsArgs {
     /// Gaps without any span, longest first
     #[arg(long, help_heading = "Questions")]
     gaps: bool,
-    /// Take the questions from a file, or those for `miri` or `clang`
+    /// Questions from a file, or those for `miri` or `clang`
     ///
     /// A file has one question per line, such as `spans` or `by-arg detail`. `clang` is for traces of -ftime-trace.
     #[arg(long, value_name = "FILE", help_heading = "Questions")]
@@ -70,7 +70,7 @@ pub(super) struct StatsArgs {
     #[arg(long, value_name = "BEFORE", num_args = 0..=1)]
     #[arg(help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset", "runs"])]
     diff: Option<Option<PathBuf>>,
-    /// Show variation between measureme profiles of one program
+    /// Show variation between profiles of one program
     #[arg(long, help_heading = "Questions", conflicts_with_all = ["spans", "all", "sub", "by_arg", "gaps", "preset"])]
     runs: bool,
     /// Spans that do not count as top-level [default: frame, step in Miri's traces]

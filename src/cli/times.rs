@@ -79,7 +79,7 @@ fn parse_percentages(text: &str) -> Result<TimeRange, String> {
     let number: u32 = number.parse().map_err(|_| format!("'{number}' in '{text}' is not a number"))?;
     let (from, to) = (size * (f64::from(number) - 1.0), size * f64::from(number));
     if number == 0 || size == 0.0 || to > 100.0 {
-        return Err(format!("'{text}' is not within 0% to 100%"));
+        return Err(format!("'{text}' selects nothing; SIZE%/N selects the Nth part of this size, such as 10%/2"));
     }
     Ok(TimeRange { from: Some(Bound::Percent(from)), to: Some(Bound::Percent(to)) })
 }
@@ -164,10 +164,10 @@ mod tests {
             ("10%-200%", "not within 0% to 100%"),
             ("20%-10%", "ends before it begins"),
             ("10%-20", "'20' has no %"),
-            ("0%", "is not a part of the whole"),
+            ("0%", "selects nothing"),
             ("10%,20%", "'10%' in '10%,20%' has only one end"),
-            ("10%/0", "is not a part of the whole"),
-            ("10%/11", "is not a part of the whole"),
+            ("10%/0", "selects nothing"),
+            ("10%/11", "selects nothing"),
             ("10%/x", "'x' in '10%/x' is not a number"),
         ] {
             let error = time_ranges(text).unwrap_err();

@@ -205,7 +205,8 @@ mod tests {
     fn a_list_that_is_not_there_and_one_of_nothing_are_errors() {
         let dir = tempfile::tempdir().unwrap();
         let empty = dir.path().to_owned();
-        assert!(expand(&[InPath::Path(empty)]).unwrap_err().is_usage());
+        let error = expand(&[InPath::Path(empty)]).unwrap_err();
+        assert_eq!(error.to_string(), "no input files: the lists and directories are empty");
         let error = expand(&[InPath::Path("@/does/not/exist".into())]).unwrap_err().to_string();
         assert!(error.starts_with("/does/not/exist: cannot open"), "{error}");
     }

@@ -494,7 +494,7 @@ mod tests {
         }
         assert_eq!(cached(&with_data, None).0, Some("their_one".into()));
         let (name, said) = cached("ffffffff81000000 T _text\nffffffff81000100 t their_one\n", Some(0x400));
-        assert!(name.is_none() && said[0].contains("without _etext and _edata"), "{said:?}");
+        assert!(name.is_none() && said[0].contains("lacks the symbols _etext and _edata"), "{said:?}");
         for (list, len) in [(theirs, 0x404), (theirs, 0x800), (&with_data, 0x600), (&moved, 0x600)] {
             let (name, said) = cached(list, Some(len));
             let expected =

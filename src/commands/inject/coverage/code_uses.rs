@@ -9,7 +9,6 @@
 //! an *epoch* of the segment. Each worker keeps the first and last use of every (process, segment, epoch), so memory
 //! grows with the amount of distinct code and not with the length of the recording.
 
-use super::memo::FramePlace;
 use crate::commands::inject::survey::RecordOrder;
 use crate::model::Pid;
 use crate::parallel::{self, Pool};
@@ -17,6 +16,19 @@ use crate::resolve::code_map::SegmentId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+
+/// What kind of memory a frame is in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FramePlace {
+    /// In code that a jitdump or perf map describes.
+    Known,
+    /// In memory that is not backed by a file, where the sources never have code.
+    Unknown,
+    /// In memory that is not backed by a file, where the sources have code, but for other times.
+    OtherTime,
+    /// In a file, or in no mapping at all.
+    Elsewhere,
+}
 
 /// A segment of JIT code in one process, during the time between two mappings that hide it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

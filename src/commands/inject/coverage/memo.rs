@@ -1,7 +1,7 @@
 //! A cache of what was found at each address of a stack. Consecutive samples share most of their stack, so most lookups
 //! repeat.
 
-use super::code_uses::UseId;
+use super::code_uses::{FramePlace, UseId};
 use crate::model::lasting::Lasting;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 
@@ -33,19 +33,6 @@ pub(super) struct StackAnswer {
     /// return address.
     pub(super) uses: [Option<UseId>; 2],
     pub(super) kind: FramePlace,
-}
-
-/// What kind of memory a frame is in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FramePlace {
-    /// In code that a jitdump or perf map describes.
-    Known,
-    /// In memory that is not backed by a file, where the sources never have code.
-    Unknown,
-    /// In memory that is not backed by a file, where the sources have code, but for other times.
-    OtherTime,
-    /// In a file, or in no mapping at all.
-    Elsewhere,
 }
 
 /// A hash table with one entry per slot, without probing: a new answer replaces the old one in its slot.

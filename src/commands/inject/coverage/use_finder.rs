@@ -1,9 +1,9 @@
 //! Finds the JIT code that each sample uses. For every address of the sample's stack, it looks up the code segment and
 //! the epoch of the use: the time between two mappings that hide the segment.
 
-use super::code_uses::{CodeEpoch, CodeUse, CodeUses, UseId};
+use super::code_uses::{CodeEpoch, CodeUse, CodeUses, FramePlace, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};
-use super::memo::{FramePlace, Memo, MemoKey, StackAnswer};
+use super::memo::{Memo, MemoKey, StackAnswer};
 use super::shadowings::{Epoch, ProcessShadowings, Shadowings};
 use crate::commands::inject::survey::RecordOrder;
 use crate::model::lasting::{ALWAYS, Lasting, intersect};

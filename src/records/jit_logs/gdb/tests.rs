@@ -139,7 +139,7 @@ fn a_list_that_runs_in_a_circle_ends_and_reports_it() {
     let log = read(&memory.core()).unwrap();
     assert_eq!((log.events.len(), log.skipped.count()), (2, 1));
     let said = log.skipped.into_warning().unwrap().message;
-    assert!(said.contains("is in the list twice"), "{said}");
+    assert!(said.contains("occurs in the list twice"), "{said}");
 }
 
 #[test]
