@@ -55,7 +55,8 @@ fn every_license_is_one_that_deny_toml_allows() {
 
 #[test]
 fn every_crate_is_in_the_notices_that_packages_contain() {
-    let notices = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("LICENSE-THIRD-PARTY.txt")).unwrap();
+    let notices =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("LICENSE-THIRD-PARTY.txt")).unwrap();
     let (list, texts) = notices.split_once("\n====").unwrap();
     let mut command = Command::new(env!("CARGO"));
     command.args(["tree", "--all-features", "--locked", "--offline", "--edges=normal", "--prefix=none"]);

@@ -115,7 +115,7 @@ fn all_phases_and_their_oddities() {
     assert_eq!((compat.get("over"), compat["one"].as_str()), (None, "1 1000"));
     let said = String::from_utf8(jitgraft(&["stats"], &path).stderr).unwrap();
     for part in
-        ["1 span without an end", "1 span ended before the spans inside", "1 trace event skipped: the file ends"]
+        ["1 span without an end", "1 span that ended before inner spans", "1 trace event skipped: the file ends"]
     {
         assert!(said.contains(part), "no {part:?} in {said}");
     }

@@ -77,18 +77,19 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
 
 /// Fails if the output's file name has the extension of another format than the input's, because `inject` keeps it.
 fn check_output(format: &str, output: &OutPath) -> Result<()> {
-    const ENDINGS: &[&str] = &["data", "gz", "json", "otlp", "pb", "pprof", "zst"];
+    const ENDINGS: &[&str] = &["data", "json", "otlp", "pb", "pprof"];
     let OutPath::Path(path) = output else { return Ok(()) };
-    let Some(ending) = path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase) else {
-        return Ok(());
-    };
+    let name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+    // The compression stays that of the input, too.
+    let name = name.strip_suffix(".gz").or_else(|| name.strip_suffix(".zst")).unwrap_or(&name);
+    let Some((_, ending)) = name.rsplit_once('.') else { return Ok(()) };
     let own: &[&str] = match format {
-        "firefox" => &["json", "gz"],
-        "otlp" => &["otlp", "pb", "gz", "zst"],
-        "pprof" => &["pb", "gz", "pprof"],
+        "firefox" => &["json"],
+        "otlp" => &["otlp", "pb"],
+        "pprof" => &["pb", "pprof"],
         _ => &["data"],
     };
-    if own.contains(&&ending[..]) || !ENDINGS.contains(&&ending[..]) {
+    if own.contains(&ending) || !ENDINGS.contains(&ending) {
         return Ok(());
     }
     let error = Error::usage(format!("the input is {format}, and inject keeps its format: not .{ending}"));

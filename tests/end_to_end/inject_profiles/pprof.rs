@@ -213,7 +213,7 @@ fn the_file_that_names_code_states_whose_the_samples_are_if_they_do_not() {
     recorded.write("bare.pb", &without_labels(&bare));
     recorded.hide_names("elsewhere");
     let said = recorded.jitgraft(&["inject", "-i", "bare.pb", "-o", "left.pb"]);
-    assert!(said.contains("the profile does not say which process they belong to"), "{said}");
+    assert!(said.contains("the profile does not state their process"), "{said}");
     assert_eq!(recorded.read("left.pb"), recorded.read("bare.pb"));
     let names = format!("elsewhere/{}", recorded.names);
     recorded.jitgraft(&["inject", "-i", "bare.pb", "-o", "by-name.pb", "--jitdump", &names]);
