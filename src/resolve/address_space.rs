@@ -718,25 +718,32 @@ mod tests {
             mapping(0, 0x8000, 0x1000, "/libc"),
             mapping(20, 0x1000, 0x1000, "/new"),
             mapping(30, 0x7000, 0x1000, "[vdso]"),
+            mapping(40, 0x9000, 0x1000, "/lib"),
         ];
         let first = Process { mappings, execs: vec![Nanos(10)], ..Process::default() };
         // This child inherited the mapping of `/libc` from its parent.
-        let mappings = vec![mapping(20, 0x1000, 0x1000, "/new"), mapping(30, 0x7000, 0x1000, "[vdso]")];
+        let static_program = vec![mapping(20, 0x1000, 0x1000, "/new"), mapping(30, 0x7000, 0x1000, "[vdso]")];
+        let mappings = [&static_program[..], &[mapping(40, 0x9000, 0x1000, "/lib")]].concat();
         let forked = Some((Pid(7), Nanos(5)));
+        // A program that maps nothing itself runs after a while.
+        let alone = Process { mappings: static_program, execs: vec![Nanos(10)], forked, ..Process::default() };
         let child = Process { mappings, execs: vec![Nanos(10)], forked, ..Process::default() };
         // Without a vDSO mapping, it is unknown how long replacing the program takes.
         let mappings = vec![mapping(0, 0x8000, 0x1000, "/libc"), mapping(20, 0x1000, 0x1000, "/new")];
         let other = Process { mappings, execs: vec![Nanos(10)], ..Process::default() };
-        let spaces = AddressSpaces::new(&processes(vec![(7, first), (8, child), (6, other)]));
+        let spaces = AddressSpaces::new(&processes(vec![(7, first), (8, child), (6, other), (5, alone)]));
+        for (time, expected) in [(39, hit("/libc", 0x1010)), (10_000_029, hit("/libc", 0x1010)), (10_000_030, None)] {
+            assert_eq!(at(&spaces, 5, 0x8010, time), expected, "{time}");
+        }
         for pid in [7, 8] {
             assert_eq!(at(&spaces, pid, 0x8010, 9), hit("/libc", 0x1010), "{pid}");
             assert_eq!(at(&spaces, pid, 0x8010, 10), hit("/libc", 0x1010), "{pid}");
-            assert_eq!(at(&spaces, pid, 0x8010, 29), hit("/libc", 0x1010), "{pid}");
+            assert_eq!(at(&spaces, pid, 0x8010, 39), hit("/libc", 0x1010), "{pid}");
             assert_eq!(at(&spaces, pid, 0x1010, 29), hit("/new", 0x1010), "{pid}");
-            assert_eq!(at(&spaces, pid, 0x8010, 30), None, "{pid}");
+            assert_eq!(at(&spaces, pid, 0x8010, 40), None, "{pid}");
         }
         assert_eq!(at(&spaces, 6, 0x8010, 10), None);
-        assert_lasting(&spaces, &[0x1010, 0x7010, 0x8010], 40);
+        assert_lasting(&spaces, &[0x1010, 0x7010, 0x8010], 50);
     }
 
     #[test]
