@@ -71,7 +71,32 @@ const UNREAD: &[UnreadFormat] = &[
         name: "a V8 log (node --prof)",
         remedy: "record a .cpuprofile with node --cpu-prof, or use perf record with node --perf-prof, which includes \
                  native code",
-        signature: Words(&["v8-version,"]),
+        signature: Is(is_v8_log),
+    },
+    UnreadFormat {
+        name: "a V8 log that node --prof-process --preprocess converted to JSON",
+        remedy: "record a .cpuprofile with node --cpu-prof",
+        signature: Words(&["{\"code\":[{\"name\":", "\"type\":"]),
+    },
+    UnreadFormat {
+        name: "a recording of Firefox's old performance tool",
+        remedy: "record it again with the Firefox Profiler (profiler.firefox.com), and save it there",
+        signature: Words(&["{\"label\":", "\"duration\":", "\"markers\":["]),
+    },
+    UnreadFormat {
+        name: "a timeline of Safari's Web Inspector",
+        remedy: "sample the process on macOS with sample PID, or record it with xctrace record --template 'Time Profiler'",
+        signature: Words(&["{\"version\":", "\"recording\":{", "\"instrumentTypes\":["]),
+    },
+    UnreadFormat {
+        name: "a stackprof profile as JSON",
+        remedy: "write folded stacks from the original dump with stackprof --stackcollapse DUMP > x.folded",
+        signature: Words(&["{\"version\":", "\"mode\":", "\"interval\":", "\"samples\":", "\"gc_samples\":"]),
+    },
+    UnreadFormat {
+        name: "a GHC profile as JSON (-pj)",
+        remedy: "record a text profile with +RTS -p",
+        signature: Words(&["{\"program\":", "\"arguments\":[", "\"rts_arguments\":["]),
     },
     UnreadFormat {
         name: "a Java Flight Recorder file",
@@ -159,7 +184,46 @@ const UNREAD: &[UnreadFormat] = &[
     UnreadFormat {
         name: "a gprof report",
         remedy: "it has totals but no stacks; record them with perf record -g -- PROGRAM",
-        signature: Is(|head| head.starts_with(b"Flat profile:") || head.starts_with(b"gmon\x01")),
+        signature: Is(is_gprof),
+    },
+    UnreadFormat {
+        name: "a gprof-like report of VTune or Amplifier (gprof-cc)",
+        remedy: "export the result with vtune -report top-down -column=\"CPU Time:Self\",Module -format csv \
+                 -csv-delimiter comma -r DIR",
+        signature: Is(|head| begins(head, b"Index ") && has(first_line(head), "CPU Time:")),
+    },
+    UnreadFormat {
+        name: "a call graph printed by pmcstat (FreeBSD)",
+        remedy: "convert it with stackcollapse-pmc.pl (FlameGraph)",
+        signature: Is(|head| {
+            let line = first_line(head);
+            line.starts_with(b"@ ") && line.ends_with(b" samples]") && has(line, " [")
+        }),
+    },
+    UnreadFormat {
+        name: "an HPROF profile of a JVM",
+        remedy: "sample stacks with async-profiler -o collapsed, or perf record and -XX:+PreserveFramePointer",
+        signature: Bytes(b"JAVA PROFILE 1."),
+    },
+    UnreadFormat {
+        name: "a Sysprof profile",
+        remedy: "record the program with perf record -g",
+        // The magic number of a capture file, in either byte order; or the XML of old versions.
+        signature: Is(|head| {
+            let is_capture = head.starts_with(&[0x5e, 0x97, 0xca, 0xfd]) || head.starts_with(&[0xfd, 0xca, 0x97, 0x5e]);
+            is_capture || Words(&["<profile><size>", "<objects>"]).fits(head)
+        }),
+    },
+    UnreadFormat {
+        name: "a protobuf report of simpleperf",
+        remedy: "pass the perf.data it was made from",
+        signature: Bytes(b"SIMPLEPERF\x01\0"),
+    },
+    UnreadFormat {
+        name: "a trace of Google Cloud Trace",
+        remedy: "it has spans of a distributed system, not of a program; jitgraft reads trace events, pprof profiles \
+                 and OpenTelemetry profiles",
+        signature: Words(&["{\"projectId\":", "\"traceId\":", "\"spans\":["]),
     },
     UnreadFormat {
         name: "the text output of pprof -top, -tree, -traces or -raw",
@@ -235,6 +299,12 @@ const UNREAD: &[UnreadFormat] = &[
         remedy: "export the samples with xctrace export --input DIR --xpath \
                  '/trace-toc/run/data/table[@schema=\"time-profile\"]'",
         signature: Is(|head| begins(head, b"<?xml") && has(head, "<trace-toc>")),
+    },
+    UnreadFormat {
+        name: "a call tree copied from Instruments (Deep Copy)",
+        remedy: "export the samples with xctrace export --input TRACE --xpath \
+                 '/trace-toc/run/data/table[@schema=\"time-profile\"]'",
+        signature: Is(is_instruments_copy),
     },
     UnreadFormat {
         name: "a pyinstrument session",
@@ -352,6 +422,33 @@ fn contains(bytes: &[u8], part: &[u8]) -> bool {
 
 fn has(head: &[u8], text: &str) -> bool {
     contains(head, text.as_bytes())
+}
+
+fn first_line(head: &[u8]) -> &[u8] {
+    head.split(|byte| *byte == b'\n').next().unwrap_or_default().trim_ascii_end()
+}
+
+/// V8's log. Its first line is the version; up to Chrome 27, it was the first mapped library.
+fn is_v8_log(head: &[u8]) -> bool {
+    head.starts_with(b"v8-version,") || head.starts_with(b"shared-library,\"") && has(first_line(head), "\",0x")
+}
+
+/// gprof's flat profile or call graph (GNU, BSD, AIX), or the data file it reads.
+fn is_gprof(head: &[u8]) -> bool {
+    let text = head.trim_ascii_start();
+    head.starts_with(b"gmon\x01")
+        || text.starts_with(b"Flat profile:")
+        || text.starts_with(b"call graph profile:")
+        || text.starts_with(b"index  % time    self")
+        || text.starts_with(b"# @(#)") && has(first_line(text), "gprof")
+        || text.starts_with(b"granularity: each sample hit covers ")
+}
+
+/// The table that Instruments copies as text: tabs separate its columns, the last of which is the symbol's name.
+fn is_instruments_copy(head: &[u8]) -> bool {
+    let line = first_line(head);
+    let starts: [&[u8]; 3] = [b"Weight\tSelf Weight\t", b"Running Time\tSelf", b"Bytes Used\tCount\t"];
+    starts.iter().any(|start| line.starts_with(start)) && has(line, "\tSymbol Name")
 }
 
 /// True for jitgraft's own JSON output. Its first key is `frames` or `about`.
@@ -628,7 +725,36 @@ pub(super) mod tests {
             "V8 heap profile",
             br#"{"head":{"callFrame":{"functionName":"(root)"},"selfSize":0,"id":1,"children":[]}}"#,
         ),
-        ("V8 log", b"v8-version,11,3,244,8,-node.20,0\nv8-platform,linux,linux\n"),
+        ("V8 log (node --prof)", b"v8-version,11,3,244,8,-node.20,0\nv8-platform,linux,linux\n"),
+        ("V8 log (node --prof)", b"shared-library,\"/opt/node\",0x000b9f20,0x000b9f80\nprofiler,\"begin\",1\n"),
+        ("--preprocess", b"{\n  \"code\": [{\"name\":\"/usr/bin/node\",\"type\":\"SHARED_LIB\"}],\n  \"functions\": []"),
+        (
+            "old performance tool",
+            br#"{"label":"a","duration":49.4,"markers":[],"frames":[],"memory":[],"profile":{"libs":[]}}"#,
+        ),
+        (
+            "Web Inspector",
+            br#"{"version":1,"recording":{"displayName":"a","startTime":4.1,"instrumentTypes":["timeline-record-type-cpu"]}}"#,
+        ),
+        ("stackprof", br#"{"version":1.2,"mode":"wall","interval":1000,"samples":4,"gc_samples":0,"frames":{}}"#),
+        ("stackprof", b"{\n  \"version\": 1.2,\n  \"mode\": \"object\",\n  \"interval\": 1,\n  \"samples\": 4,\n  \"gc_samples\": 1"),
+        ("-pj", b"{\n\"program\": \"x\",\n\"arguments\": [\"x\"],\n\"rts_arguments\": [\"-pj\"],\n"),
+        ("Deep Copy", b"Weight\tSelf Weight\t\tSymbol Name\n96.08 Gc  100.0%\t-\t \tapp (7)\n"),
+        ("Deep Copy", b"Weight\tSelf Weight\tSymbol Names\n4.93 s  100.0%\t0 s\t   start\n"),
+        ("Deep Copy", b"Running Time\tSelf (ms)\t\tSymbol Name\r\n4273.0ms   99.9%\t0\t \tstart\r\n"),
+        ("Deep Copy", b"Bytes Used\tCount\t\tSymbol Name\n 429.93 MB     100.0%\t84671\t \tstart\n"),
+        ("gprof-cc", b"Index  % CPU Time:Total  CPU Time:Self  CPU Time:Children  Name  Index\n-----  ---\n"),
+        ("pmcstat", b"@ inst_retired.any [35705 samples]\n\n20.86%  [7447]     zfs_lz4_compress @ /boot/kernel/zfs.ko\n"),
+        ("HPROF", b"JAVA PROFILE 1.0.1, created Fri Dec 18 16:33:00 2009\n\nHeader for -agentlib:hprof\n"),
+        ("HPROF", b"JAVA PROFILE 1.0.2\0\0\0\0\x08"),
+        ("Sysprof", b"<profile>\n    <size>8267</size>\n    <call_tree>1</call_tree>\n    <objects>\n"),
+        ("Sysprof", b"\x5e\x97\xca\xfd\x01\x01\0\0"),
+        ("simpleperf", b"SIMPLEPERF\x01\0X\0\0\0*V\x0a\x09cpu-clock"),
+        ("Google Cloud Trace", b"{\n  \"projectId\": \"p\",\n  \"traceId\": \"6e\",\n  \"spans\": [\n"),
+        ("a gprof report", b"\n\ncall graph profile:\n          The sum of self and descendents is the major sort\n"),
+        ("a gprof report", b"index  % time    self  children called     name\n"),
+        ("a gprof report", b"# @(#)64\t1.4  com/cmd/stat/gprof/gprof.callg, bos, bos320 7/31/91\n"),
+        ("a gprof report", b"\ngranularity: each sample hit covers 4 byte(s) for 0.06% of 17.64 seconds\n"),
         ("Flight Recorder", b"FLR\0\0\x02\0\x01\0\0\0\0"),
         (
             "async-profiler",
@@ -692,8 +818,8 @@ pub(super) mod tests {
                                        0000:  0a 00\n"),
         ("ftrace", b"# tracer: nop\n#\n# entries-in-buffer/entries-written: 4/4   #P:2\n"),
         ("trace-cmd", b"cpus=2\n            bash-1234  [000]   123.456789: sched_switch:   bash:1234 [120] R ==> a:5 [120]\n"),
-        ("gprof", b"Flat profile:\n\nEach sample counts as 0.01 seconds.\n"),
-        ("gprof", b"gmon\x01\0\0\0\0\0\0\0"),
+        ("a gprof report", b"Flat profile:\n\nEach sample counts as 0.01 seconds.\n"),
+        ("a gprof report", b"gmon\x01\0\0\0\0\0\0\0"),
         ("pprof -top", b"File: app\nType: cpu\nShowing nodes accounting for 1.20s, 80% of 1.5s total\n"),
         ("Go text profile", b"goroutine profile: total 5\n1 @ 0x43a0d6 0x4067c5\n"),
         ("Go text profile", b"goroutine 1 [running]:\nmain.main()\n\t/a.go:7 +0x1d\n"),

@@ -141,6 +141,11 @@ fn inputs() -> Vec<(&'static str, Vec<u8>, Outcome)> {
             SCRIPT_READ,
         ),
         (
+            "perf script with source lines, without indents",
+            b"t 7 1.000002: 3 cycles:u:\n55d0 f+0x1 (/bin/x)\na.c:12\n55e0 main+0x1 (/bin/x)\n/src/main.c:3 (inlined)\n\n".to_vec(),
+            Read("t;main;f 3\n"),
+        ),
+        (
             "perf script with an empty symbol",
             b"t 7 1.000002: 3 cycles:u:\n\t55d0  (/bin/x)\n\t55e0 main+0x1 (/bin/x)\n\n".to_vec(),
             Read("t;main;[x] 3\n"),
@@ -169,6 +174,19 @@ fn inputs() -> Vec<(&'static str, Vec<u8>, Outcome)> {
         ("valgrind's XML", b"<?xml version=\"1.0\"?>\n<valgrindoutput>\n".to_vec(), Refused(&["valgrind"])),
         ("the contents of Instruments' trace", b"<?xml version=\"1.0\"?>\n<trace-toc><run number=\"1\"/>".to_vec(), Refused(&["--xpath"])),
         ("trace events one a line", b"{\"name\":\"a\",\"ph\":\"X\",\"ts\":0,\"dur\":5,\"pid\":1,\"tid\":1}\n".to_vec(), Refused(&["jq -s"])),
+        ("stackprof's JSON", b"{\"version\":1.2,\"mode\":\"wall\",\"interval\":1000,\"samples\":4,\"gc_samples\":0}".to_vec(), Refused(&["stackprof", "--stackcollapse"])),
+        ("GHC's JSON", b"{\n\"program\": \"x\",\n\"arguments\": [],\n\"rts_arguments\": [\"-pj\"]}".to_vec(), Refused(&["GHC", "+RTS -p"])),
+        ("Firefox's old recordings", b"{\"label\":\"\",\"duration\":1.5,\"markers\":[],\"profile\":{}}".to_vec(), Refused(&["Firefox", "profiler.firefox.com"])),
+        ("Safari's timeline", b"{\"version\":1,\"recording\":{\"instrumentTypes\":[]}}".to_vec(), Refused(&["Web Inspector"])),
+        ("a copy from Instruments", b"Weight\tSelf Weight\t\tSymbol Name\n4.93 s  100.0%\t0 s\t \tstart\n".to_vec(), Refused(&["Instruments", "xctrace export"])),
+        ("the same in UTF-16", utf16("Running Time\tSelf (ms)\t\tSymbol Name\r\n1.0ms\t0\t \tmain\r\n", true, false), Refused(&["Instruments"])),
+        ("pmcstat's call graph", b"@ inst_retired.any [35 samples]\n\n20.86%  [7]  main @ /bin/x\n".to_vec(), Refused(&["pmcstat", "stackcollapse-pmc.pl"])),
+        ("VTune's gprof-cc report", b"Index  % CPU Time:Total  CPU Time:Self  Name\n-----\n".to_vec(), Refused(&["VTune", "top-down"])),
+        ("gprof's call graph", b"\nindex  % time    self  children called     name\n".to_vec(), Refused(&["gprof report"])),
+        ("HPROF", b"JAVA PROFILE 1.0.1, created now\n".to_vec(), Refused(&["HPROF", "async-profiler"])),
+        ("simpleperf's protobuf", b"SIMPLEPERF\x01\0X\0\0\0".to_vec(), Refused(&["simpleperf", "perf.data"])),
+        ("V8's log as JSON", b"{\n  \"code\": [{\"name\":\"/bin/node\",\"type\":\"SHARED_LIB\"}]}".to_vec(), Refused(&["--preprocess", "--cpu-prof"])),
+        ("an old V8 log", b"shared-library,\"/bin/node\",0x1000,0x2000\n".to_vec(), Refused(&["V8 log", "--cpu-prof"])),
         ("other JSON with a mark", marked("{\"a\": 1}"), Refused(&["JSON"])),
     ]
 }

@@ -17,6 +17,13 @@ pub(super) fn is_source_line(line: &[u8]) -> bool {
     memchr::memchr2(b':', b'[', text).is_some() && !is_field_line(line)
 }
 
+/// True if a line is the source line of a frame in a text whose lines lost their indentation: `file.c:12`.
+pub(super) fn is_source_line_without_indent(line: &[u8]) -> bool {
+    let place = line.strip_suffix(b" (inlined)").unwrap_or(line);
+    let Some(colon) = memchr::memrchr(b':', place) else { return false };
+    colon > 0 && place.len() > colon + 1 && place[colon + 1..].iter().all(u8::is_ascii_digit)
+}
+
 /// True if a line holds a field that perf prints below the frames, or below the header if there are none.
 pub(super) fn is_field_line(line: &[u8]) -> bool {
     match line {

@@ -5,7 +5,7 @@
 //! are indented. Texts come with frames indented by a tab (as perf prints them), by blanks (terminals, editors,
 //! `expand`) or not at all, and with line ends of Windows.
 
-use super::fields::{is_field_line, is_source_line};
+use super::fields::{is_field_line, is_source_line, is_source_line_without_indent};
 use super::frame::{ADDRESS_WIDTH, Frame, UNKNOWN, parse_one_line_header};
 use super::header::Header;
 use super::layout::{Layout, SampleStart};
@@ -129,6 +129,9 @@ impl<'t, 'l> Lines<'t, 'l> {
         }
         if self.in_sample && is_source_line(line) {
             return Line::Source(&line[2..]);
+        }
+        if matches!(self.indent, Some(Indent::Nothing)) && is_source_line_without_indent(line) {
+            return Line::Source(line);
         }
         let is_field = (self.in_sample || self.is_below_sample) && is_field_line(line);
         self.is_below_field = is_field;
