@@ -3,6 +3,7 @@
 //! A new format only has to read its spans into a [`Timeline`]; [`stacks`] and [`Timeline::emit`] do the rest. A format
 //! may implement any of these itself if it can do better, for example with less memory or more details.
 
+use crate::analysis::quantity::counted;
 use crate::analysis::timeline::{LabelSummary, NO_NAME, SpanSink, Timeline};
 use crate::contract::options::ReadOptions;
 use crate::error::{Result, Warning, Warnings};
@@ -155,10 +156,22 @@ pub fn stacks(
         if shows_action { slice.sub } else { slice.name }
     });
     if stacked.overlaps > 0 {
+<<<<<<< HEAD
         warnings.push(Warning::new(format!(
             "spans that overlap another span of their thread without being nested in it: {}; each starts a new stack",
             stacked.overlaps
         )));
+=======
+        let message = match stacked.overlaps {
+            1 => "1 span overlaps another span of its thread without being nested in it; it starts a new stack"
+                .to_owned(),
+            overlaps => format!(
+                "{} overlap another span of their thread without being nested in it; each starts a new stack",
+                counted(overlaps, "span")
+            ),
+        };
+        warnings.push(Warning::new(message));
+>>>>>>> eb78d74e (Count trace events of unknown phases (Oddities))
     }
     stacked.profile.cut_to_time = true;
     Ok(stacked.profile)

@@ -451,3 +451,44 @@ fn threads_whose_ids_have_many_bits_stay_distinct() {
     ];
     assert_eq!(rows, expected);
 }
+
+/// Samples, counters, flows, objects and metadata aren't spans. Events of a phase that the format doesn't have are
+/// reported.
+#[test]
+fn events_of_unknown_phases_are_counted() {
+    let event = |phase: &str| format!(r#"{{"name":"x",{phase}"pid":1,"tid":2,"ts":1}}"#);
+    let span = r#"{"name":"f","ph":"X","pid":1,"tid":2,"ts":0,"dur":5}"#.to_owned();
+    let known = ["C", "s", "t", "f", "T", "p", "N", "O", "D", "M", "V", "v", "c", "(", ")", "=", "i", "I", "R", "n"];
+    let known = known.map(|phase| event(&format!(r#""ph":"{phase}","#)));
+    for (unknown, count) in [
+        (vec![], None),
+        (vec![r#""ph":"Q","#], Some("1 event")),
+        (vec![r#""ph":"x","#, "", r#""ph":"","#], Some("3 events")),
+    ] {
+        let unknown = unknown.into_iter().map(event);
+        let list: Vec<String> = [span.clone()].into_iter().chain(known.clone()).chain(unknown).collect();
+        let (_dir, path) = file(&format!("[{}]", list.join(",")));
+        let output = jitgraft(&["--strict", "collapse"], &path);
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "thread;f 5000\n");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.success(), count.is_none(), "{said}");
+        let expected = count.map(|count| format!("{count} without a known phase (ph) ignored"));
+        assert!(expected.is_none_or(|expected| said.contains(&expected)), "{said}");
+    }
+}
+
+#[test]
+fn one_overlap_is_one_span() {
+    let span = |start: u32| format!(r#"{{"name":"f{start}","ph":"X","pid":1,"tid":2,"ts":{start},"dur":10}}"#);
+    for (starts, said) in [
+        (vec![0, 5], "1 span overlaps another span of its thread without being nested in it; it starts a new stack"),
+        (
+            vec![0, 5, 9],
+            "2 spans overlap another span of their thread without being nested in it; each starts a new stack",
+        ),
+    ] {
+        let (_dir, path) = file(&format!("[{}]", starts.into_iter().map(span).collect::<Vec<_>>().join(",")));
+        let output = jitgraft(&["collapse"], &path);
+        assert!(String::from_utf8_lossy(&output.stderr).contains(said), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}

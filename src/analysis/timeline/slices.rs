@@ -186,6 +186,8 @@ pub struct Oddities {
     pub endless: u64,
     /// The number of instants that have call stacks of their own.
     pub stacks: u64,
+    /// The number of events whose phase isn't one of the format's.
+    pub unknown: u64,
 }
 
 impl Timeline {

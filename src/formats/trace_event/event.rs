@@ -57,6 +57,31 @@ pub(super) fn is_span(phase: u8) -> bool {
     matches!(phase, b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F')
 }
 
+/// True for phases of the format that aren't part of spans: samples, counters, flows, steps, objects, memory dumps,
+/// clocks, contexts and metadata.
+pub(super) fn is_other_phase(phase: u8) -> bool {
+    matches!(
+        phase,
+        b'P' | b'C'
+            | b's'
+            | b't'
+            | b'f'
+            | b'T'
+            | b'p'
+            | b'N'
+            | b'O'
+            | b'D'
+            | b'M'
+            | b'V'
+            | b'v'
+            | b'c'
+            | b'('
+            | b')'
+            | b'='
+            | b'a'
+    )
+}
+
 impl<'a> TraceEvent<'a> {
     /// Parses the event at the start of a text. Returns it with its length in bytes.
     pub(super) fn parse(text: &'a str) -> serde_json::Result<(Self, usize)> {

@@ -186,7 +186,8 @@ fn other_event<'a>(event: &TraceEvent<'a>) -> OtherEvent<'a> {
 
 /// Warns about spans that don't nest properly, and about data that isn't read.
 fn warn(timeline: &Timeline, warnings: &mut Warnings) {
-    let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, endless, stacks } = timeline.oddities;
+    let Oddities { misplaced_ends, unmatched_ends, overlaps: _, late, timeless, endless, stacks, unknown } =
+        timeline.oddities;
     let unfinished = timeline.unfinished_count();
     let findings = [
         (unfinished, "span", "without an end, counted up to the end of the thread (perhaps the program was killed)"),
@@ -196,6 +197,7 @@ fn warn(timeline: &Timeline, warnings: &mut Warnings) {
         (timeless, "event", "ignored, for lack of a time (ts)"),
         (endless, "complete span", "(ph X) without a valid duration (dur), counted as zero"),
         (stacks, "instant", "with a call stack (stack, sf), which jitgraft does not read"),
+        (unknown, "event", "without a known phase (ph) ignored"),
     ];
     for (count, what, rest) in findings {
         if count > 0 {

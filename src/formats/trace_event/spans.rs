@@ -5,7 +5,7 @@
 //! reproduced on request: thread 0 of a process shares the track of the thread whose ID is the process ID, and complete
 //! spans that overlap others are dropped.
 
-use super::event::{Owner, TraceEvent, is_span};
+use super::event::{Owner, TraceEvent, is_other_phase, is_span};
 use super::reader::{DocumentRest, EventReader};
 use super::samples::TraceSamples;
 use super::stack::{Open, Stack};
@@ -82,6 +82,9 @@ pub(super) fn read_trace(
         if builder.is_span(event) {
             builder.add_event(event);
             return Ok(());
+        }
+        if !is_span(event.phase) && !is_other_phase(event.phase) {
+            builder.timeline.oddities.unknown += 1;
         }
         let thread = builder.thread_key(event);
         if event.phase == b'M' {
