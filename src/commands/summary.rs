@@ -75,7 +75,7 @@ fn main_event(profile: &Profile) -> Option<&Series> {
 }
 
 fn count(series: &Series) -> u64 {
-    series.rows.iter().map(|row| row.count).sum()
+    series.rows.iter().fold(0, |sum, row| sum.saturating_add(row.count))
 }
 
 /// A line with the number of samples, or with the cost if the input doesn't count samples.
@@ -87,7 +87,10 @@ fn describe_samples(profile: &Profile) -> String {
     match row_word(profile) {
         Some(word) if series.name == "samples" => format!("{}{more}", counted(count(series), word)),
         Some(word) => format!("{} of {event}{more}", counted(count(series), word)),
-        None => format!("{} {event}{more}", grouped(series.rows.iter().map(|row| row.weight).sum())),
+        None => {
+            let weight = series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(row.weight));
+            format!("{} {event}{more}", grouped(weight))
+        }
     }
 }
 

@@ -16,9 +16,11 @@ use super::sink::{Naming, Sink, Whole};
 use super::spans::read_spans;
 use super::texts::{self, InputSums, TextOptions};
 use crate::analysis::filter::Filter;
+use crate::analysis::quantity::grouped;
 use crate::contract::format::{Detail, Format, Read, ReadOptions};
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::io::{InPath, Stream};
+use crate::model::printable::readable;
 use crate::model::stacks::{Keep, Profile, Series};
 use crate::records::perf_script::read::Readable;
 use crate::resolve::kernel::KernelOptions;
@@ -235,6 +237,7 @@ pub(super) fn run_one(
                 authored::apply(&mut profile, &options.sources, directory(path), outcome);
             }
             options.filter.apply(&mut profile);
+            outcome.warnings.append(warn_of_large_sums(&profile).in_file(&shown(path)));
             if let Some(note) = estimate::note(&profile) {
                 outcome.estimates.push(format!("{}: {note}", shown(path).display()));
                 profile.about.notes.push(note);
@@ -246,6 +249,21 @@ pub(super) fn run_one(
             sink.end(&profile)
         }
     }
+}
+
+/// Warnings for events whose weights add up to more than tables can show.
+fn warn_of_large_sums(profile: &Profile) -> Warnings {
+    let mut warnings = Warnings::new();
+    for series in &profile.series {
+        let weights = series.rows.iter().chain(&series.negative).map(|row| u128::from(row.weight));
+        if weights.sum::<u128>() > u128::from(i64::MAX.unsigned_abs()) {
+            let (event, largest) = (readable(series.name.as_bytes()), grouped(i64::MAX.unsigned_abs()));
+            warnings.push(Warning::new(format!(
+                "{event}: weights add up to more than {largest}; larger sums are shown as that number"
+            )));
+        }
+    }
+    warnings
 }
 
 fn read_stacks(

@@ -94,6 +94,12 @@ fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &Look, out: &mut d
     if lines.is_empty() {
         return Err(nothing());
     }
+    // inferno adds weights without checking for overflow.
+    let weights = lines.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+    if weights.sum::<f64>() >= u64::MAX as f64 {
+        return Err(Error::new(format!("weights add up to more than {}", u64::MAX))
+            .with_remedy(Some("draw the graph without --style inferno".to_owned())));
+    }
     flamegraph::from_lines(&mut options(look), lines.iter().map(Cow::as_ref), out)
         .map_err(|error| Error::new("cannot draw").because(error))
 }

@@ -366,7 +366,7 @@ fn columns(rows: &PageRows<'_>, mut section: Section) -> Section {
 /// A note that some samples have no time. `None` if all samples have times, or if the page has no timeline.
 fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
     let all = profile.series.iter().flat_map(|series| &series.rows);
-    let untimed: u64 = all.filter(|row| row.time.is_none()).map(|row| row.count).sum();
+    let untimed = all.filter(|row| row.time.is_none()).fold(0u64, |sum, row| sum.saturating_add(row.count));
     (rows.clock.is_some() && untimed > 0)
         .then(|| format!("{} without a time, at the end of the axis", counted(untimed, "sample")))
 }
