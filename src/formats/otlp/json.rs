@@ -94,7 +94,7 @@ pub(super) fn numbers<'de, D: Deserializer<'de>, T: TryFrom<i128>>(json: D) -> R
 
 /// A 64-bit integer: a string.
 pub(super) mod long {
-    use super::*;
+    use super::{Result, Serializer, fmt};
 
     pub(in super::super) use super::number as deserialize;
 
@@ -105,7 +105,7 @@ pub(super) mod long {
 
 /// A 64-bit integer that may be missing.
 pub(super) mod some_long {
-    use super::*;
+    use super::{Deserialize, Deserializer, Result, Serialize, Serializer, WholeNumber};
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Option<i64>, D::Error> {
         Option::<WholeNumber>::deserialize(json)?.map(WholeNumber::fit).transpose()
@@ -118,7 +118,7 @@ pub(super) mod some_long {
 
 /// A list of 64-bit integers: strings.
 pub(super) mod longs {
-    use super::*;
+    use super::{Result, Serializer, fmt};
 
     pub(in super::super) use super::numbers as deserialize;
 
@@ -129,7 +129,7 @@ pub(super) mod longs {
 
 /// Text. When it is written, invalid UTF-8 is replaced.
 pub(super) mod text {
-    use super::*;
+    use super::{Bytes, Deserializer, Result, Serializer, or_default};
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Bytes, D::Error> {
         Ok(Bytes::from(or_default::<_, String>(json)?))
@@ -142,7 +142,7 @@ pub(super) mod text {
 
 /// Text that may be missing.
 pub(super) mod some_text {
-    use super::*;
+    use super::{Bytes, Deserialize, Deserializer, Result, Serialize, Serializer};
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Bytes>, D::Error> {
         Ok(Option::<String>::deserialize(json)?.map(Bytes::from))
@@ -155,7 +155,7 @@ pub(super) mod some_text {
 
 /// A list of texts.
 pub(super) mod texts {
-    use super::*;
+    use super::{Bytes, Deserializer, Result, Serializer, or_default};
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Bytes>, D::Error> {
         Ok(or_default::<_, Vec<String>>(json)?.into_iter().map(Bytes::from).collect())
@@ -168,7 +168,7 @@ pub(super) mod texts {
 
 /// Bytes: base64. Both alphabets are read, the standard one is written.
 pub(super) mod base64 {
-    use super::*;
+    use super::{Bytes, Deserializer, Message, Result, Serializer, de, or_default};
     use ::base64::Engine;
     use ::base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
@@ -188,7 +188,7 @@ pub(super) mod base64 {
 
 /// Bytes that may be missing.
 pub(super) mod some_base64 {
-    use super::*;
+    use super::{Bytes, Deserialize, Deserializer, Result, Serializer, base64};
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Bytes>, D::Error> {
         Option::<String>::deserialize(json)?.map(|text| base64::decode(&text)).transpose()
@@ -204,7 +204,7 @@ pub(super) mod some_base64 {
 
 /// The ID of a trace or span: 32 or 16 hexadecimal digits. Base64, which other protocol buffers use, is read, too.
 pub(super) mod id {
-    use super::*;
+    use super::{Bytes, Deserializer, Result, Serializer, base64, hex_bytes, or_default};
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Bytes, D::Error> {
         let text: String = or_default(json)?;
@@ -223,7 +223,7 @@ pub(super) mod id {
 
 /// The samples of a profile, which are kept in the binary form.
 pub(super) mod samples {
-    use super::*;
+    use super::{Bytes, Deserializer, Encoded, Result, SampleMessage, Serializer, or_default};
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Bytes>, D::Error> {
         let samples: Vec<Encoded<SampleMessage>> = or_default(json)?;
@@ -237,7 +237,7 @@ pub(super) mod samples {
 
 /// An attribute's value, which is kept in the binary form.
 pub(super) mod value {
-    use super::*;
+    use super::{AnyValue, Bytes, Deserialize, Deserializer, Encoded, Result, Serialize, Serializer};
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Option<Bytes>, D::Error> {
         let value: Option<Encoded<AnyValue>> = Option::deserialize(json)?;
@@ -289,7 +289,7 @@ pub(super) fn sample_type<'de, D: Deserializer<'de>>(json: D) -> Result<Option<V
 
 /// Samples under their old name: only their number is kept.
 pub(super) mod old_samples {
-    use super::*;
+    use super::{Bytes, Deserializer, IgnoredAny, Result, Serializer, or_default};
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(json: D) -> Result<Vec<Bytes>, D::Error> {
         let samples: Vec<IgnoredAny> = or_default(json)?;
