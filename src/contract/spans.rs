@@ -156,12 +156,6 @@ pub fn stacks(
         if shows_action { slice.sub } else { slice.name }
     });
     if stacked.overlaps > 0 {
-<<<<<<< HEAD
-        warnings.push(Warning::new(format!(
-            "spans that overlap another span of their thread without being nested in it: {}; each starts a new stack",
-            stacked.overlaps
-        )));
-=======
         let message = match stacked.overlaps {
             1 => "1 span overlaps another span of its thread without being nested in it; it starts a new stack"
                 .to_owned(),
@@ -171,7 +165,6 @@ pub fn stacks(
             ),
         };
         warnings.push(Warning::new(message));
->>>>>>> eb78d74e (Count trace events of unknown phases (Oddities))
     }
     stacked.profile.cut_to_time = true;
     Ok(stacked.profile)
