@@ -209,7 +209,7 @@ impl From<std::io::Error> for Error {
 pub struct Warning {
     /// The file that the warning is about, if known.
     pub file: Option<PathBuf>,
-    /// The byte offset of the first occurrence, if known.
+    /// The offset in bytes at which the problem first occurs in the file; `None` if unknown.
     pub offset: Option<u64>,
     /// What happened and, where it applies, how often and what to do.
     pub message: String,
@@ -221,7 +221,7 @@ impl Warning {
         Self { file: None, offset: None, message: message.into() }
     }
 
-    /// Sets the file and, if known, the offset of the first occurrence.
+    /// Sets the file that the warning is about and, if known, the offset in bytes at which the problem first occurs.
     #[must_use]
     pub fn in_file(mut self, file: &Path, offset: Option<u64>) -> Self {
         self.file = Some(file.to_owned());

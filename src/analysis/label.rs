@@ -174,7 +174,8 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
     match mark {
         b"_[k]" => Some((name, FrameKind::Kernel)),
         b"_[j]" if module_in(name).is_some() => Some((name, FrameKind::JitUnnamed)),
-        // async-profiler's marks: `_[0]` for interpreted code, `_[1]` for HotSpot's first compiler.
+        // `_[j]` is the mark of JIT code. async-profiler also marks interpreted Java methods (`_[0]`) and methods that
+        // HotSpot's first compiler compiled (`_[1]`). We have no kinds for these, so they count as JIT code.
         b"_[j]" | b"_[0]" | b"_[1]" => Some((name, FrameKind::Jit)),
         b"_[i]" => Some((name, FrameKind::Inlined)),
         _ => None,
@@ -376,6 +377,9 @@ mod tests {
 
     #[test]
     fn labels_show_what_sort_of_code_has_no_name() {
+        // A module in brackets stands for unnamed code, and tells its kind. Other labels in brackets, such as those of
+        // threads and of CPUs, are ordinary names, whose kind is `User`. Labels of async-profiler stand for stacks that
+        // it couldn't walk.
         for (label, kind) in [
             ("f", FrameKind::User),
             ("[unknown]", FrameKind::Unknown),

@@ -22,12 +22,12 @@
 /// comparison would report five.
 pub const THRESHOLD: f64 = 3.0;
 
-/// A part of a recording's samples, and the whole.
+/// How many of an event's samples are in a function, stack or group, out of how many samples in total.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
     /// The number of samples in the function, stack or group.
     pub part: u64,
-    /// The number of all samples of the event.
+    /// The total number of samples of the event.
     pub whole: u64,
 }
 

@@ -91,8 +91,9 @@ impl Lister<'_> {
         }
     }
 
-    /// The listing of one function, in which targets have no names and instructions no source lines yet. `number` is
-    /// its rank by cost among the `all_versions` versions of the function.
+    /// The listing of one version of a function. Its call targets have no names yet, and its instructions no source
+    /// lines. `number` is the version's rank by cost among the `all_versions` versions of the function. The extent is
+    /// that of the disassembled code; if that is missing, JIT code still has the extent that its source states.
     fn listing(&self, function: &Function, number: usize, all_versions: usize) -> Listing {
         let (code, rows) = match self.disassemble(function) {
             Ok((code, rows)) => (code, rows),

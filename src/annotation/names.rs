@@ -97,7 +97,7 @@ impl Names {
         const HINTED: usize = 5;
         let mut hottest: Vec<Vec<u8>> = Vec::new();
         for name in &self.list {
-            // Functions of several modules may have the same name.
+            // Functions in several modules may have the same name, which the hint should list only once.
             if let Some(&first) = name.codes.first()
                 && hottest.len() < HINTED
                 && !hottest.contains(&functions[first].name)

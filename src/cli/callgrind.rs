@@ -48,8 +48,8 @@ pub(super) struct CallgrindArgs {
     files: FileArgs,
 }
 
-/// The input if the user names none. It is standard input if data is piped in. Otherwise fails, and suggests a profile
-/// in the current directory if there is one.
+/// The input if the user names none: standard input if data is piped in. Otherwise there is no default. Fails with a
+/// hint at the callgrind profiles in the current directory, because jitgraft doesn't choose one of them itself.
 fn default_profile() -> Result<InPath> {
     if default_input() == InPath::Stdin {
         return Ok(InPath::Stdin);

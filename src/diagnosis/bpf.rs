@@ -21,6 +21,8 @@ pub(super) struct BpfFrames {
 const PROGRAM: &[u8] = b"bpf_prog_";
 
 impl BpfFrames {
+    /// Counts the frames of all samples that are in BPF programs. A location that occurs in many call chains is
+    /// examined only once.
     pub(super) fn count(examined: &Examined<'_>) -> Self {
         let samples = examined.samples;
         let places = samples.chains.places();

@@ -36,7 +36,8 @@ pub(super) fn add_commands(findings: &mut [Finding], context: DoctorContext<'_>)
     for finding in findings {
         let process = process_with_runtime(finding).or(main_process.as_ref());
         if let Some(change) = finding.change {
-            // The switch that was on may not be enough for interpreted functions.
+            // The switch that makes the runtime write the names of compiled functions may have been on during the
+            // recording. To name interpreted functions, some runtimes need another flag in addition.
             let wants_flag = finding.kind == FindingKind::Interpreted;
             let flag = process.filter(|_| wants_flag).and_then(interpreter_flag);
             finding.command = correct_command(process, flag, copies, change, context);

@@ -12,7 +12,7 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
 
-/// What has a temporary name.
+/// What kind of entry in a directory a temporary name stands for. It decides how the entry is removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TemporaryKind {
     /// A file that is still being written.
@@ -25,7 +25,9 @@ pub(super) enum TemporaryKind {
 #[derive(Debug)]
 pub(super) struct HiddenName {
     text: NameText,
+    /// Whether the name stands for a file or a directory.
     what: TemporaryKind,
+    /// The directory that contains the file or directory.
     directory: File,
     /// The name's slot in the table; `None` if the table was full.
     slot: Option<&'static NameSlot>,

@@ -111,6 +111,9 @@ impl Ancestry {
             if can_answer(parent) {
                 continue;
             }
+            // The parent can't answer, so the child asks the ancestor that the parent would ask: as of the child's fork
+            // (`nearest`), unless the parent called exec before it, and at any time (`nearest_ever`). If the parent was
+            // forked later than the child, its process ID was reused, and the line of ancestors ends.
             let (mut nearest, mut nearest_ever) = (None, None);
             if let Some(parent_fork) = self.forks.get(&parent)
                 && parent_fork.at <= at

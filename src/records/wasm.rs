@@ -298,9 +298,12 @@ mod tests {
         // The URL of this module in Node.js 20 is wasm://wasm/6a13f0fa
         let shipped = include_bytes!("../../fixtures/wasm-node/stripped.wasm");
         let module = parse(&FileBytes::new(shipped.to_vec())).unwrap();
+        // `code` is the offset at which the contents of the code section start.
         assert_eq!(module.hashes, [WasmHash { hash: 0x6a13_f0fa, code: 111 }]);
         let whole = include_bytes!("../../fixtures/wasm-node/app.wasm");
         let hashes = parse(&FileBytes::new(whole.to_vec())).unwrap().hashes;
+        // The first hash is that of the whole file. The others are those of the file without some of its custom
+        // sections, of which one is what was shipped.
         assert!(hashes[1..].contains(&module.hashes[0]) && hashes[0] != module.hashes[0]);
     }
 
@@ -316,6 +319,7 @@ mod tests {
 
     #[test]
     fn a_module_takes_no_more_memory_than_engines_allow() {
+        // Each of these sections is two bytes long: its number 4, and its size 0.
         let many = [MAGIC, &[4, 0].repeat(MOST_SECTIONS + 1)].concat();
         assert!(parse(&FileBytes::new(many[..many.len() - 2].to_vec())).is_ok());
         assert!(parse(&FileBytes::new(many)).is_err());
@@ -328,6 +332,7 @@ mod tests {
             [MAGIC.to_vec(), section(CUSTOM, &[b"\x04name\x01\x04\x01", &[function][..], b"\x01a"].concat())].concat()
         };
         let names = |function| parse(&FileBytes::new(named(function))).unwrap().names.len();
+        // A name of a function that doesn't exist takes no memory either.
         assert_eq!(names(0), 0, "a module without functions has no names of functions");
     }
 

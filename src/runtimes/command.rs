@@ -363,7 +363,8 @@ impl Runtime {
         self.correct_with_flag(switch, None, command, directory)
     }
 
-    /// Like [`correct`](Self::correct), but also adds a flag that isn't part of the switch.
+    /// Like [`correct`](Self::correct), but also adds `flag`, which isn't part of the switch. Turns the switch on by
+    /// environment variables if it has any that the program doesn't ignore, otherwise by flags.
     pub fn correct_with_flag(
         &self,
         switch: &Switch,
@@ -390,6 +391,7 @@ impl Runtime {
             let variables = self.missing_variables(switch, command, directory);
             return Some(CorrectedCommand { variables: assign(variables, &mut words), words });
         }
+        // The variables can't be used, or nothing is missing. In the second case, `missing` is empty.
         let are_variables_set = switch.variables.iter().all(|(name, value)| is_set(name, value, command));
         if !has_variables || !are_variables_set {
             add_flags(&mut words, start, end, &missing);

@@ -120,7 +120,7 @@ impl ReadableNames {
     }
 }
 
-/// The parts of a runtime's name for JIT code.
+/// A runtime's name for JIT code, split into the function, its source position, and how it was compiled.
 #[derive(Debug, Clone, Default)]
 struct NameParts<'n> {
     function: Cow<'n, str>,

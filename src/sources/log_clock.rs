@@ -27,8 +27,9 @@ use std::collections::BTreeMap;
 /// When each address of a process was first seen in a sample or its call chain.
 pub(super) type FirstSeen = BTreeMap<Addr, Nanos>;
 
-/// How much later than the code's first run, in nanoseconds, the log's line for it may be stamped. The bounds may
-/// contradict each other by this much.
+/// In nanoseconds: by how much the log may date the compilation of code later than a sample in that code. The earliest
+/// and the latest possible start of the log, which are computed from such times, may therefore contradict each other by
+/// this much. If they differ by at most this much, the middle between them is taken.
 const TOLERANCE: i64 = 1_000_000;
 
 /// In nanoseconds: how much earlier than the log's first time its file may seem to be created. File systems stamp new

@@ -28,7 +28,8 @@ impl Memory for ProcessMemory {
     }
 }
 
-/// Objects copied from a process.
+/// The ELF objects with JIT code that a running process has registered with GDB's JIT interface, copied from its
+/// memory.
 #[derive(Debug)]
 pub(super) struct CopiedObjects {
     /// Where the objects were read from, to show to users.
@@ -37,8 +38,8 @@ pub(super) struct CopiedObjects {
     pub(super) core: Vec<u8>,
 }
 
-/// Copies the objects that a process has registered; `None` if there are none. Fails if the user may not trace the
-/// process.
+/// Copies the ELF objects that a running process has registered with GDB's JIT interface. Returns `None` if there are
+/// none, or if the process has exited. Fails if the user may not trace the process.
 pub(super) fn copy_registered_objects(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedObjects>> {
     let process_dir = live.root.parent()?;
     let maps = read_system_file(&process_dir.join("maps")).ok()?;

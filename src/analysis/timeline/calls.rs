@@ -229,8 +229,9 @@ impl CallSums {
         }
     }
 
-    /// Converts the sums to a profile. `tracks` has the thread of each track number, and `labels` the name of each
-    /// label. `series` is the name of the event.
+    /// Ends the calls that are still open, and converts the sums of all calls to a profile. `tracks` has the thread of
+    /// each track number, and `labels` the function name of each label. `series` is the name of the profile's event,
+    /// and `unit` the unit of its weights.
     pub fn into_profile(mut self, tracks: &[Track], labels: &TextList, series: &str, unit: Unit) -> Profile {
         // Visit all remaining starts: a span at time 0 is before all of them, since no time is negative. Afterwards,
         // only calls that never ended are open.

@@ -212,7 +212,10 @@ mod tests {
     use super::*;
     use proptest::prelude::proptest;
 
-    /// The naive implementation, which examines every lane.
+    /// The naive implementation, which examines lane after lane: returns the first lane in which the span is nested in
+    /// the innermost open interval, or else the first empty one. Spans come in the order of descending ends. So an
+    /// interval that starts when the span ends or later is over (as time runs backwards): it is removed, and its value
+    /// is added to `closed`.
     fn place_slowly(lanes: &mut [Vec<(Span, usize)>], span: Span, closed: &mut Vec<usize>) -> usize {
         for (number, lane) in lanes.iter_mut().enumerate() {
             while let Some((top, name)) = lane.last().copied() {

@@ -65,8 +65,8 @@ pub struct Slice {
     pub duration: i64,
     /// The slice's name, as an ID in [`Timeline::names`].
     pub name: NameNo,
-    /// The action that is stated in the slice's arguments, as an ID in [`Timeline::names`]; [`NO_NAME`] if there is
-    /// none.
+    /// The action: what exactly the slice did, as stated in its arguments. For example, clang's slice `ParseClass`
+    /// states the name of the class. An ID in [`Timeline::names`], or [`NO_NAME`] if the arguments state no action.
     pub sub: NameNo,
     /// The thread that the slice started on, as an index into [`Timeline::tracks`].
     pub track: u32,

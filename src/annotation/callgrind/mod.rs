@@ -45,6 +45,7 @@ pub(crate) fn annotate(
     let processes = processes(pid);
     let found = find(&processes, &options.recording.sources, directory, warnings);
     let sources = found.load(&processes, &job.pool, warnings);
+    // MoarVM writes a perf map without machine code; the code is in separate files in the directory `moar-jit.PID`.
     let raw = RawCode::find_usual(path, pid, options.recording.sources.force, warnings);
     let raw = raw.as_ref().map(|raw| raw.match_first_map(&sources, warnings)).unwrap_or_default();
     let objects = Objects::new(&costs, directory);
@@ -70,6 +71,7 @@ pub(crate) fn annotate(
     let annotation = Annotation {
         weight: Weight::Period,
         events: events(&costs, &functions, &options.recording.event),
+        // callgrind records no times, so there is no first sample.
         first: None,
         names: names.summaries(&picked, &functions),
         all_names: names.len(),

@@ -102,7 +102,7 @@ fn lengths(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
         let sign = if sum.weight < 0 { "-" } else { "" };
         let amount = sum.weight.unsigned_abs();
         let amount = match row_word(scene.profile) {
-            // Costs have no unit other than the name of the event.
+            // The rows are costs of recorded calls, which have no unit other than the name of the event.
             None => format!("{} {}", grouped(amount), readable(scene.series.name.as_bytes())),
             Some(_) => quantity(amount, &scene.series.unit, scene.options.weight),
         };

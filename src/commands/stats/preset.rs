@@ -39,9 +39,11 @@ pub struct Preset {
     /// Names of spans that are not top-level spans but merely enclose them. `None` means the default: the spans of
     /// interpreted calls in Miri's traces, and no spans in other traces.
     pub exclude: Option<Vec<String>>,
-    /// Only count spans that overlap one of these ranges. Empty: no limit.
+    /// Only count spans that overlap one of these ranges. If there are no ranges, spans of all times are counted.
     pub times: Vec<TimeRange>,
-    /// How many questions at the start of the list may have no answer, because they are from a list for many traces.
+    /// How many questions at the start of `questions` come from a list for many traces: a file or a built-in list. If a
+    /// trace can't answer one of these, that is only mentioned. The user asked the other questions about this very
+    /// trace, so it is a failure if the trace can't answer one of those.
     pub optional: usize,
 }
 
@@ -77,7 +79,8 @@ impl Preset {
         keys.collect()
     }
 
-    /// Parses the text form. `time` parses a time and returns nanoseconds. Errors state the line.
+    /// Parses a list of questions and settings, one per line, as in [`MIRI`]. The text from `#` to the end of a line is
+    /// ignored. `time` parses a time and returns nanoseconds. Errors contain the number of the line.
     pub fn parse(text: &str, time: impl Fn(&str) -> Result<u64, String>) -> Result<Self> {
         let mut preset = Self::default();
         let mut limits = TimeRange { from: None, to: None };

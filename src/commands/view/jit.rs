@@ -157,7 +157,8 @@ fn sources(examined: &Examined<'_>) -> Vec<Value> {
     sources
 }
 
-/// The section about compiled code of all recordings. `None` if there is no such code.
+/// The page's section about compiled code in all recordings; `None` if there is no such code. Times on the page count
+/// from `base`, when the first code was written or moved. Codes without a time are only summed by category (`untimed`).
 pub(super) fn section<'a>(all: impl Iterator<Item = &'a CompiledCode>, profile: &Profile) -> Option<Section> {
     let all: Vec<&CompiledCode> = all.collect();
     let mut codes: Vec<WrittenCode> = Vec::new();
@@ -221,6 +222,8 @@ struct Timed<'a> {
 }
 
 impl Timed<'_> {
+    /// True if each code range has a row of its own on the page. False if there are more than [`ROWS`], so that most
+    /// are summed.
     fn is_whole(&self) -> bool {
         self.codes.len() <= ROWS
     }

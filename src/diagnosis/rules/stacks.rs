@@ -234,7 +234,8 @@ fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
     }
 }
 
-/// What is known of a jitdump that contains unwinding information for JIT code.
+/// Whether there is a usable jitdump with unwinding information for the JIT code of a process. Without one, copied
+/// stacks can't be unwound through JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnwindingDump {
     /// The recorded command didn't request the jitdump.
@@ -243,11 +244,11 @@ enum UnwindingDump {
     NotHere,
     /// The jitdump exists, but is truncated or damaged.
     Torn,
-    /// The jitdump exists.
+    /// The jitdump exists and was read without damage.
     Here,
 }
 
-/// What is known about the jitdump with unwinding information for a process's JIT code.
+/// Finds out whether there is a usable jitdump with unwinding information for the JIT code of a process.
 fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
     let map = &context.examined.resolution.sources.map;
     for (number, account) in context.loaded_accounts(pid) {

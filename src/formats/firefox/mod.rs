@@ -42,7 +42,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     write_threads(MOST_KEPT, profile, options, out)
 }
 
-/// Like [`write()`]. To save memory, a profile with more than `most_kept` threads has each thread built twice.
+/// Like [`write()`]. A profile with at most `most_kept` threads keeps all its threads in memory from when they are
+/// built until they are written. To save memory, a profile with more threads keeps none, and builds each thread twice.
 fn write_threads(most_kept: usize, profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else {
         return Err(Error::new("no samples to write"));

@@ -75,7 +75,8 @@ pub(super) struct ThreadNumbers {
     /// Only frames that are neither inlined nor called by a garbage collector. The others are in
     /// `Tables::frame_numbers`.
     frames: Numbers,
-    /// What the callees of each stack inherit from it, by the stack's index in the thread.
+    /// For each stack of the current thread, by the stack's index: the inline depth of its innermost frame, and whether
+    /// the stack is part of garbage collection. A stack with one more frame inherits from this entry.
     inside: Vec<Inherited>,
     /// Scratch space of [`Tables::stack`]: a stack and its callers that are not in the table yet, innermost first.
     down: Vec<(StackId, FrameId)>,
@@ -112,7 +113,8 @@ pub(super) struct Tables<'k> {
     known: &'k mut ThreadNumbers,
 }
 
-/// What a frame inherits from its callers: its inline depth, and whether it is part of garbage collection.
+/// What a stack passes on to the stacks that extend it by one frame: the inline depth of its innermost frame, and
+/// whether it is part of garbage collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Inherited {
     inline_depth: u32,

@@ -92,8 +92,11 @@ impl<'data> Strings<'data> {
         }
     }
 
-    /// The referenced ID, if the label consists of one reference; otherwise `None`. `MARKED` is the length of an ID,
-    /// plus one byte each for the marks at its start and end.
+    /// Reads the start of the string at `address` in the string data. If the label (the text before the first argument)
+    /// is nothing but a reference to another string, returns that string's ID; otherwise returns `None`.
+    ///
+    /// Such a label is stored as a byte that marks a reference, the ID, and a byte that ends the label. `MARKED` is the
+    /// length of all three in bytes: 6 if IDs have 4 bytes, 10 if they have 8.
     #[inline]
     fn reference_at<const MARKED: usize>(&self, address: u64) -> Option<u64> {
         let mut start = [0; MARKED];

@@ -501,6 +501,8 @@ mod tests {
 
     #[test]
     fn a_type_of_values_may_have_neither_name_nor_unit() {
+        // Field numbers of pprof's messages: a profile has sample types in field 1, samples in 2 and locations in 4. A
+        // sample has its location in 1 and its value in 2; a location has its ID in 1 and its address in 3.
         let sample = message(&[(2, &numbers(&[(1, 1), (2, 7)]))]);
         let location = message(&[(4, &numbers(&[(1, 1), (3, 0x1f)]))]);
         let bytes = [message(&[(1, &[])]), sample, location, strings()].concat();
@@ -510,7 +512,8 @@ mod tests {
             (profile.series[0].name.as_str(), profile.series[0].rows[0].weight, said),
             ("values", 7, Vec::new())
         );
-        // UTF-16 text: an empty line, then letters.
+        // UTF-16 text: an empty line, then letters. Its first two bytes are also an empty field 1 (`sample_type`), as
+        // in the profile above.
         assert!(!sniff(b"\n\0\n\0h\0i\0"));
     }
 

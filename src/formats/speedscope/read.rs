@@ -112,9 +112,10 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 
 /// Converts a frame of the file.
 ///
-/// `line` is usually the sampled line. But if a function has no name, its line and column tell where it starts. This
-/// holds for all functions with a column if `columns_are_starts`, that is if speedscope or jitgraft wrote the file.
-/// `keep_columns` is [`ReadOptions::columns`].
+/// In most files, `line` and `column` tell which line was sampled. They tell where the function starts if speedscope or
+/// jitgraft wrote the file (`columns_are_starts`). They also do so for a function without a name, whose start is all
+/// that distinguishes it from others. The column of a sampled line is only kept with `keep_columns`
+/// ([`ReadOptions::columns`]).
 fn stated_frame(frame: &SharedFrame, columns_are_starts: bool, keep_columns: bool) -> StatedFrame<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;

@@ -21,8 +21,9 @@ const LONGEST: usize = 1 << 26;
 /// The maximum length of an event that is repaired if it isn't valid JSON.
 const LONGEST_REPAIRED: usize = 1 << 20;
 
-/// After damage, the search for the next event may examine this many bytes in vain, plus four times the length of the
-/// document so far. After that, it only examines the starts of lines.
+/// Limits the time that is spent on a damaged document. After damage, the reader tries to find the next event at every
+/// byte, until the number of bytes that all such attempts together have examined in vain exceeds this number plus four
+/// times the number of bytes read so far. From then on, it only tries the starts of lines.
 const WASTE: u64 = 1 << 20;
 
 /// In which part of the document's structure the reader is.
@@ -62,7 +63,7 @@ pub(super) struct EventReader<R> {
     part: DocumentPart,
     /// True if the list of events has been found.
     found: bool,
-    /// The number of bytes that were examined in vain after damage.
+    /// The number of bytes that all attempts to find an event after damage have examined in vain; see [`WASTE`].
     wasted: u64,
     rest: DocumentRest,
 }

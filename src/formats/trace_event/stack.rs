@@ -65,14 +65,16 @@ impl Stack {
         self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
     }
 
-    /// Removes the spans that are over at `time`. If spans inside a removed span are still open, they end with it.
-    /// Returns the number of removed spans for which that was so.
+    /// Removes the spans that are over at `time`. A span can be over although spans inside it have not ended. These
+    /// then end with it, and it counts as misplaced. Returns the number of misplaced spans.
     #[inline]
     pub(super) fn pass(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;
+        // From the innermost span outwards: whether a span that hasn't ended was passed, and how many spans stay.
         let mut open_inside = false;
         let mut kept = 0;
         for at in (0..self.open.len()).rev() {
+            // Nothing is left to remove, or too many spans would stay inside the next one.
             if self.closed == 0 || kept == FAR {
                 break;
             }
@@ -84,6 +86,7 @@ impl Stack {
                 if span.end() < time {
                     misplaced += 1;
                     self.cut(at, span.end(), slices);
+                    // Nothing is left inside the next span.
                     (open_inside, kept) = (false, 0);
                 }
             } else if span.is_over_at(time) {

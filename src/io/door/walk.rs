@@ -306,7 +306,9 @@ impl Walk {
         let here = self.here()?;
         let is_trusted = is_trusted(link.about.uid()) && !may_be_changed_by_others(here)?;
         let leads_anywhere = leads_anywhere(link, here)?;
-        // Outputs may also be named by a link to an open file of a process (/proc/PID/fd).
+        // Outputs may also be named by a link to an open file of a process (/proc/PID/fd). Such a link that isn't at
+        // the end of the path must lead to a directory, which is opened through the link. At the end, the walk
+        // continues with the link's text, as for an ordinary link, so the open file's path is checked like any other.
         let is_of_output = self.links == Links::OfOutput;
         if is_trusted && leads_anywhere && is_of_output && !self.left.is_empty() {
             let directory = openat(here, name, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;

@@ -22,10 +22,12 @@ pub struct OrderedRanges<T> {
     list: Vec<T>,
     /// The start addresses of the segments, sorted.
     edges: Vec<u64>,
-    /// For each tree node, the ranges that cover its segments but not all of its parent's.
+    /// For each tree node, the positions of the ranges that cover all of the node's segments, but not all segments of
+    /// the node's parent.
     covering: NodeLists,
-    /// For each tree node, the ranges that don't cover its segments but are listed in `covering` at a node below it.
-    /// Empty if the ranges are only searched by address.
+    /// For each tree node, the positions of the ranges that cover only a part of the node's segments: those that
+    /// `covering` lists at one of the node's descendants. A search for all ranges that overlap given addresses needs
+    /// these lists. They are empty if the ranges are only searched by a single address.
     below: NodeLists,
 }
 

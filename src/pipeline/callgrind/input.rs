@@ -65,7 +65,7 @@ fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warn
     spool.map().map(Some)
 }
 
-/// The smallest percentage of the cost that is reported.
+/// The smallest percentage of the cost that [`report_unnamed`] reports.
 const LEAST: f64 = 1.0;
 
 /// A message that says how much of the first event's cost is in JIT code without names, and which command explains why.
@@ -73,6 +73,7 @@ const LEAST: f64 = 1.0;
 pub(crate) fn report_unnamed(profile: &Profile, path: &Path) -> Option<String> {
     let series = profile.series.first()?;
     let CodeShares { whole, jit, jit_named, no_file, .. } = CodeShares::count(profile, series, Weight::Period);
+    // Code in memory without a file counts as JIT code even if no JIT compiler is known in the process.
     let unnamed = (jit - jit_named).saturating_add(no_file);
     let percent = 100.0 * unnamed as f64 / whole.max(1) as f64;
     if percent < LEAST {

@@ -35,7 +35,7 @@ pub(crate) fn index<'a>(text: &'a Bytes, job: &Job) -> Result<FileIndex<'a>> {
     Ok(index)
 }
 
-/// The result of the second pass over a callgrind file.
+/// Statistics about a callgrind file that [`rewrite()`] has written with names for JIT code.
 pub(crate) struct NamedProfile {
     /// Statistics for the summary.
     pub(crate) stats: RewriteStats,

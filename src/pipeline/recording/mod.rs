@@ -100,6 +100,7 @@ pub(crate) fn load(
     outcome.summary.extend(resolution.sources.remarks());
     let samples = resolution.samples(Keep::EachRow, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
+    // The distinct locations of data that samples accessed, to name the variables there.
     let mut data: Vec<PlaceId> =
         samples.other_fields.iter().filter_map(|other_fields| other_fields.addr_place).collect();
     data.sort_unstable();
@@ -108,6 +109,7 @@ pub(crate) fn load(
     let machine = resolution.machine();
     let mut tracepoints =
         if options.keep_trace { tracepoints(&streams.recording, path, warnings) } else { Default::default() };
+    // Some tracepoints print kernel functions by name, so find the functions' addresses in their samples.
     let mut wanted = Vec::new();
     for (row, other_fields) in samples.rows.iter().zip(&samples.other_fields) {
         if let Some(raw) = &other_fields.trace {

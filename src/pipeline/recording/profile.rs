@@ -12,13 +12,15 @@ use crate::records::perf_data::{Event, EventAttr, Recording};
 use crate::runtimes::Tiers;
 use crate::runtimes::java_calls;
 
-/// A profile with a recording's stacks and threads, and a table to translate IDs of call chains.
+/// A profile with a recording's stacks and threads, and tables to translate the recording's IDs to those of the
+/// profile.
 #[derive(Debug)]
 pub(super) struct Tables {
     /// Has one series per event, in the recording's order.
     pub(super) profile: Profile,
-    /// For each call chain, its stack; `None` for chains without frames.
+    /// For each call chain of the recording, the ID of its stack in the profile; `None` for chains without frames.
     stacks: Vec<Option<StackId>>,
+    /// For each thread of the recording, its ID in the profile.
     tracks: Vec<TrackId>,
 }
 
@@ -33,7 +35,8 @@ impl Tables {
         Self { profile, stacks, tracks }
     }
 
-    /// Adds rows to the profile, and translates the IDs in them.
+    /// Adds samples to the profile. The IDs of their call chains and threads are those of the recording, and are
+    /// replaced by the profile's IDs of stacks and threads.
     pub(super) fn push(&mut self, rows: &[SampleRow]) {
         for row in rows {
             let track = self.tracks[row.track as usize];

@@ -316,7 +316,8 @@ impl<'a> TextWriter<'a> {
         });
     }
 
-    /// Calls `each` with the function at a code location, but not with calls that were inlined into it.
+    /// Calls `each` for the function whose machine code contains a code location. Functions that the compiler inlined
+    /// there are left out.
     fn each_function(&self, place: PlaceId, mut each: impl FnMut(&FrameView<'_>)) {
         self.loaded.named.each(place, |frame| {
             if !frame.inlined {
@@ -332,7 +333,9 @@ fn printed_period(attr: &EventAttr, period: u64) -> Option<u64> {
     Some(if has_period { period } else { attr.period_or_frequency })
 }
 
-/// The line for a frame, in call chains of this kind.
+/// The line to print for a frame of a call chain. `frame.back` is 1 for return addresses. If perf unwound the user part
+/// of the call chain, it prints the address before a return address, so the line's address and offsets are moved back
+/// by that much; see [`ChainKind`].
 fn chain_line<'a>(frame: &FrameView<'a>, chain: ChainKind) -> Line<'a> {
     let line = line(frame);
     if chain == ChainKind::Recorded || frame.kind == FrameKind::Kernel {

@@ -139,7 +139,9 @@ impl<'a> Feeder<'a> {
         cut
     }
 
-    /// Reads more bytes after the first `filled` ones, up to `wanted`. Returns how many bytes there are then.
+    /// Reads from the input until `bytes` has `wanted` bytes, or until the text ends. With [`Cutting::at_pauses`], also
+    /// stops where the program that writes the text pauses. The first `filled` bytes of `bytes` are text that has been
+    /// read before; what follows them is overwritten. Returns how many bytes of text `bytes` then contains.
     fn fill(&mut self, bytes: &mut Vec<u8>, filled: usize, wanted: usize) -> usize {
         if self.cutting.at_pauses {
             return self.fill_to_pause(bytes, filled, wanted);

@@ -217,6 +217,8 @@ impl CostReader {
         let (id, name) = match field {
             NameField::Refer(id) => match self.function_ids.get(&id) {
                 Some(function) => return Ok(*function),
+                // The definition of the ID comes later, perhaps with another object and file, so the ID doesn't stand
+                // for this function yet.
                 None => (None, self.later_name(IdSpace::Function, id)?),
             },
             NameField::Define(id, name) => (Some(id), self.texts.intern(name)),
@@ -234,6 +236,7 @@ impl CostReader {
         Ok(function)
     }
 
+    /// The name of an ID that is used before its definition. Fails if the file doesn't define the ID anywhere.
     fn later_name(&self, space: IdSpace, id: u32) -> Result<TextNumber> {
         let name = self.later_names.get(&(space, id)).copied();
         name.ok_or_else(|| Error::new(format!("id ({id}) is not defined")))

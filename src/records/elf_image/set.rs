@@ -78,11 +78,12 @@ pub(super) fn build<'a, 'data>(
     set
 }
 
-/// The layout of one image of a set, and what else must be mapped for it.
+/// Where everything goes in one image of a set, and where the image goes in the process.
 struct ImagePlan {
     layout: Layout,
     /// The address that the image's first byte would have in the process; `None` if its code has no common base.
     base: Option<u64>,
+    /// Parts of the image that contain no code, but must be mapped for libunwind whenever code of the image is mapped.
     aux_mappings: Vec<AuxMapping>,
 }
 

@@ -91,7 +91,8 @@ fn can_be_name(cursor: &Cursor<'_>, len: usize, lines: &Lines<'_>) -> bool {
     cursor.rest().get(len) == Some(&0) && next.bytes(len as u64 + 1, "").is_ok() && can_be_next(&next, lines)
 }
 
-/// The script in the function's own name, if the bytes at the cursor can be that name with an overwritten start.
+/// Returns the script in the function's own name, if the bytes at `cursor` can be that script's name with an
+/// overwritten beginning.
 fn find_script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'data [u8]> {
     possible_scripts(lines.function).find(|script| {
         let kept = script.len().min(OVERWRITTEN);
@@ -99,7 +100,9 @@ fn find_script<'data>(cursor: Cursor<'data>, lines: &Lines<'data>) -> Option<&'d
     })
 }
 
-/// Length in bytes of the name at the cursor, which can't be restored. `None` if no plausible end is found.
+/// Finds out how many bytes to skip to get past a file name of which V8's allocator overwrote the beginning, and which
+/// isn't the script in the function's own name. The name starts at `cursor`. Returns its length without the NUL, or
+/// `None` if no NUL is found after which another entry could begin.
 fn find_name_len(cursor: Cursor<'_>, lines: &Lines<'_>) -> Option<usize> {
     let bytes = cursor.rest();
     let mut ends = memchr::memchr_iter(0, &bytes[..LONGEST.min(bytes.len())]);

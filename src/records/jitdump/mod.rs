@@ -308,7 +308,9 @@ struct Prefix<'data> {
     payload: Cursor<'data>,
 }
 
-/// Skips zeros (such as holes in the file) except the last seven, because a record of type 0 may begin in them.
+/// Skips zeros, such as a hole in the file, if there are at least eight. If other bytes follow, the last seven zeros
+/// stay: a record may begin in them, because a big-endian record of type 0 (JIT_CODE_LOAD) begins with four zeros for
+/// its type and up to three for its size.
 fn skip_zeros(cursor: &mut Cursor<'_>) {
     /// Number of bytes compared at once.
     const STEP: usize = 256;

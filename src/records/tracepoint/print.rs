@@ -217,7 +217,8 @@ impl<'a> TracepointRecord<'a> {
     fn text(&self, argument: &Argument, layout: Layout<'_>, out: &mut Vec<u8>) -> Option<()> {
         match argument {
             Argument::Text(text) => layout.text(text, out),
-            // This stands for a null pointer. Its precision is then zero: `"%.*s", REC->len, REC->len ? … : NULL`.
+            // A number instead of a text only occurs as the null pointer in `"%.*s", REC->len, REC->len ? … : NULL`.
+            // The precision is zero whenever it is chosen, so nothing is printed.
             Argument::Number(number) => layout.text(number.to_string().as_bytes(), out),
             Argument::Field(field) => {
                 let field = self.field(*field)?;
@@ -235,6 +236,7 @@ impl<'a> TracepointRecord<'a> {
                 }
             }
             Argument::Data(field) => layout.text(cut_at_nul(self.data(self.field(*field)?)), out),
+            // A cast doesn't change a text. Its number of bits only matters for numbers.
             Argument::Cut(_, operand) => self.text(operand, layout, out)?,
             Argument::Choice(condition, then, otherwise) => {
                 let chosen = if self.number(condition)? != 0 { then } else { otherwise };

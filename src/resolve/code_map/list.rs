@@ -214,7 +214,8 @@ impl<'data> FromIterator<CodeEvent<'data>> for CodeList<'data> {
     }
 }
 
-/// All loaded code, by its number: the index of its load.
+/// All pieces of JIT code that were ever loaded, in the order of their load events. The index of a piece in this order
+/// is its [`CodeId`].
 #[derive(Debug, Default)]
 pub(super) struct Codes<'data> {
     packed: Vec<PackedCode<'data>>,

@@ -269,6 +269,9 @@ impl<'data> CodeMap<'data> {
         }
     }
 
+    /// True for the header in front of the function to which Erlang processes return when they end; see
+    /// [`Self::lookup_address`]. The address before such a return address is in the header, but the address itself is
+    /// in the function.
     fn is_entered_by_return(&self, hit: Hit) -> bool {
         self.code(hit.code).name.ends_with(b"-CodeInfoPrologue")
     }

@@ -340,6 +340,7 @@ proptest! {
 
 #[test]
 fn code_farther_from_its_neighbors_than_32_bits_count_is_found() {
+    // The distance between code ranges, 8 GiB, doesn't fit into 32 bits.
     const FAR: u64 = 1 << 33;
     let events = vec![
         load(1, Some(10), code("long", 0x1000, 2 * FAR)),

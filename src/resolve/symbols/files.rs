@@ -458,9 +458,9 @@ fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) 
     }
 }
 
-/// True if a file is sparse to such a degree that it was made to exhaust resources: few bytes on disk, but hours to
-/// read. Ordinary holes are a few pages, and file systems with compression store debug information in about a tenth of
-/// its size.
+/// True if a file of `len` bytes that takes `on_disk` bytes of the disk is sparse to such a degree that it was made to
+/// exhaust resources: it takes little space but hours to read. Ordinary holes are a few pages, and file systems with
+/// compression store debug information in about a tenth of its size.
 fn is_mostly_hole(len: u64, on_disk: u64) -> bool {
     const UNSUSPICIOUS: u64 = 16 << 20;
     const LARGEST_RATIO: u64 = 16;
@@ -582,6 +582,7 @@ mod tests {
         assert!(open(&mut warnings).is_none());
         let said = warnings.iter().next().unwrap().to_string();
         assert!(said.contains("not used: it has ") && said.ends_with(" on disk"), "{said}");
+        // Not suspicious: a file of 16 MiB that takes no space on disk, and one that takes a sixteenth of its length.
         assert!(!is_mostly_hole(16 << 20, 0) && !is_mostly_hole(1 << 40, 1 << 36));
     }
 

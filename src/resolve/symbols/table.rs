@@ -313,9 +313,12 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         (first < self.addresses.len()).then_some(first)
     }
 
-    /// Returns the collected symbols. The end of a symbol without a size becomes the byte after the last wanted address
-    /// for which it is the nearest symbol.
+    /// Returns the collected symbols that can be found at a wanted address. A symbol with a size is always kept. A
+    /// symbol without a size is kept only if it is the nearest symbol at or before a wanted address; it then ends one
+    /// byte after the last such address.
     fn finish(mut self) -> Vec<Symbol<'data>> {
+        // So far, `nearest` ignores symbols at or before the previous wanted address. If none starts after it, the
+        // nearest symbol is that of the previous address.
         let mut highest = None;
         for nearest in &mut self.nearest {
             highest = highest.max(*nearest);
@@ -326,6 +329,7 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
             if symbol.sized {
                 return true;
             }
+            // Find the last wanted address for which this symbol, or one that starts earlier, is the nearest.
             let after = nearest.partition_point(|&nearest| nearest <= Some(symbol.start));
             match after.checked_sub(1) {
                 Some(last) if nearest[last] == Some(symbol.start) => {

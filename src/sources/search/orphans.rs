@@ -100,8 +100,9 @@ pub(super) fn matched_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// The files that haven't been used yet: those that the user named, and those that are named like sources in the
-/// directories of [`Scene::orphan_directories`]. Adds steps that report the user's files that can't be opened.
+/// The orphans: files that haven't been used yet, and that may belong to a process although they aren't named after it.
+/// These are the files that the user passed without a process, and files that are named like sources in the directories
+/// of [`Scene::orphan_directories`]. Adds steps that report the user's files that can't be opened.
 fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orphan> {
     let scene = &search.scene;
     let mut files = Vec::new();
@@ -114,7 +115,8 @@ fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orpha
             continue;
         }
         for (path, kind) in list_by_name(scene.door(&directory, named), &directory) {
-            // If the ID in the file's name is that of a recorded process, the file has been tried already.
+            // If the ID in the file's name is that of a recorded process with memory for JIT code, the file has been
+            // tried already.
             let process = inner_pid(&path).and_then(|pid| scene.process(pid));
             let is_tried = process.is_some_and(|process| process.has_jit_memory);
             if !is_tried && !search.used_paths.contains(&path) {

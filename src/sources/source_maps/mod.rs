@@ -222,8 +222,10 @@ impl SourceMaps {
         self.accounts.push(account);
     }
 
-    /// The authored name of a WebAssembly function in native code, in the runtime's spelling, and its position if
-    /// known. `None` if there is no authored name.
+    /// Translates the name that a runtime gave to a WebAssembly function which it compiled to native code, such as a
+    /// name in a perf map. Returns a name in the same style with the authored function's name in it, and where the
+    /// authored source defines that function, if known. Returns `None` if `name` isn't the name of a WebAssembly
+    /// function, or if no source map or debug information knows the function.
     pub fn native(&self, name: &[u8]) -> Option<(String, Option<AuthoredPlace<'_>>)> {
         let parts = WasmName::parse(name)?;
         let (function, place) = self.native.as_ref()?.function(parts.number)?;

@@ -161,6 +161,10 @@ impl Finder<'_> {
         })
     }
 
+    /// The files that may be the module with a function's authored source, in the order in which they are read: what
+    /// the user passed with `--source-maps`, then the directories with debug files, then the input's directory. Each
+    /// file comes with the checks (`door`) that it must pass to be opened. A file that the user passed for one
+    /// particular script isn't `is_given`, because the user doesn't claim that it belongs to a module.
     fn module_paths(&self) -> Vec<ModulePath<'_>> {
         let mut paths = Vec::new();
         for GivenMap { path, script } in &self.search.options.given {

@@ -30,15 +30,17 @@ pub(super) enum FramePlace {
     Elsewhere,
 }
 
-/// A segment of JIT code in one process, during the time between two mappings that hide it.
+/// A segment of JIT code in one process, limited to an uninterrupted period (an epoch) in which no mapping hides it.
+/// Whenever a mapping covers the segment, the epoch ends, and another one begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(in crate::commands::inject) struct CodeEpoch {
     pub(in crate::commands::inject) pid: Pid,
     pub(in crate::commands::inject) segment: SegmentId,
+    /// Tells the epochs of the same segment apart.
     pub(super) number: u32,
 }
 
-/// The first and the last sample that use some code during an epoch.
+/// The first and the last sample with a frame in one segment of JIT code, during one [`CodeEpoch`].
 #[derive(Debug, Clone, Copy)]
 pub(in crate::commands::inject) struct CodeUse {
     pub(in crate::commands::inject) first: RecordOrder,

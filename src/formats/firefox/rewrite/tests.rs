@@ -89,6 +89,9 @@ fn only_what_is_named_changes() {
 fn addresses_of_one_function_become_one_and_threads_have_strings_of_their_own() {
     let name = |pid, _| vec![call(if pid == 77 { "f" } else { "g" }, "", 0)];
     let out = add_names(OWN, &name);
+    // In the first thread, the addresses 0x1000 and 0x1008 are both in `f`. Their frames get the same function, which
+    // is named by a new string with the index 3. The second thread has its own strings, so its new string `g` has the
+    // index 1.
     let changes = [
         (r#""func":[0,1,2]"#, r#""func":[0,0,2]"#),
         (r#""name":[0, 1 ,0],"#, r#""name":[3, 3 ,0],"#),

@@ -1,7 +1,11 @@
-//! Names of functions, files and objects: compression by IDs, and names made of addresses.
+//! Names of functions, files and objects. Names are compressed by IDs, and a function without a symbol is named by its
+//! address.
 //!
 //! `(id) name` defines an ID, `(id)` refers to it, anything else is the name itself. A plain name that begins with
 //! parentheses around a number is indistinguishable from an ID, which is why writers put an ID before every name.
+//!
+//! callgrind names a function without a symbol, such as JIT code, by an address in it: `0x0000000004001090`. With
+//! `--separate-callers`, such addresses also occur among the callers that follow a function's name.
 
 use crate::bytes::decimal::push_decimal;
 use crate::bytes::digits::hex;

@@ -152,7 +152,9 @@ impl PositionDecoder {
 #[derive(Debug)]
 pub(in super::super) struct PositionEncoder {
     columns: Columns,
+    /// The position of the last cost line, to which relative positions are relative; `None` before the first cost line.
     base: Option<Position>,
+    /// True to write relative positions where possible.
     compress: bool,
     /// True if valgrind and other readers would disagree about the base of the next position, which is therefore
     /// written as absolute.
@@ -174,13 +176,15 @@ impl PositionEncoder {
         self.disputed = false;
     }
 
-    /// Writes the position of the line after `calls=` or `jump=`.
+    /// Writes the position of the line after `calls=` or `jump=`. Readers disagree about whether later relative
+    /// positions are relative to it.
     pub(in super::super) fn site(&mut self, position: Position, out: &mut Vec<u8>) {
         self.target(position, out);
         self.disputed |= self.base != Some(position);
     }
 
-    /// Writes a position that doesn't move the base, such as the target of a call.
+    /// Writes the position of a call's or jump's target. Later relative positions are still relative to the last cost
+    /// line, not to this position.
     pub(in super::super) fn target(&self, position: Position, out: &mut Vec<u8>) {
         self.write(position, self.base.filter(|_| !self.disputed), out);
     }

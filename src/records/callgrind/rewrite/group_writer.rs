@@ -191,6 +191,8 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.context.file = file;
     }
 
+    /// Writes an item of a function's block, preceded by a line that names its source file if that file changes. Only a
+    /// line that wasn't understood can lack a position; it is copied unchanged.
     fn write_item(&mut self, item: &Item<'a>) {
         let Some(position) = item.position else {
             if let ItemKind::Unknown(text) = item.kind {

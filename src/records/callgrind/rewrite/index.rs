@@ -41,12 +41,12 @@ pub struct FileIndex<'a> {
     end: ChunkStart<'a>,
 }
 
-/// What is in effect at the start of a chunk.
+/// Settings from all earlier chunks of a file on which the meaning of a chunk's lines depends.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ChunkStart<'a> {
-    /// The columns of positions.
+    /// The columns before the costs, as the last `positions:` line announces.
     pub(super) columns: Columns,
-    /// The last `ob=`.
+    /// The object that the last `ob=` line names; `None` if there is no such line before the chunk.
     pub(super) object: Option<NameRef<'a>>,
     pub(super) unknown_objects: UnknownObjects,
 }

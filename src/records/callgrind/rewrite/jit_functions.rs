@@ -2,21 +2,23 @@
 
 use std::ops::Range;
 
-/// The JIT-compiled functions in memory without a file. Each has a number, called its entry, and a unique name.
+/// The JIT-compiled functions in memory without a file. Each function has a number, which is called its entry, and a
+/// unique name.
 pub trait JitFunctions: Sync {
-    /// The entry that covers an address; `None` if none does.
+    /// The entry of the function that contains an address; `None` if no function does.
     fn find(&self, addr: u64) -> Option<usize> {
         self.find_range(addr).entry
     }
-    /// The entry that covers an address, if any, and the range of addresses for which the answer is the same.
+    /// Like [`Self::find`], and also returns the range of addresses around `addr` for which the answer is the same.
     fn find_range(&self, addr: u64) -> Covered;
-    /// The name of an entry.
+    /// The unique name of a function, by its entry.
     fn name(&self, entry: usize) -> &[u8];
-    /// The source file of an entry's code; `???` if unknown.
+    /// The source file of a function, by its entry; `???` if unknown.
     fn file(&self, entry: usize) -> &[u8];
-    /// The object name (`ob=`) to write for the code of all entries.
+    /// The object name (`ob=`) to write for all these functions.
     fn object(&self) -> &[u8];
-    /// The line table of an entry, sorted by address. Each line is valid up to the next. Empty if unknown.
+    /// The line table of a function, by its entry, sorted by address. A line is valid up to the address of the next.
+    /// Empty if unknown.
     fn lines(&self, entry: usize) -> Vec<CodeLine<'_>>;
 }
 

@@ -92,7 +92,10 @@ pub(super) fn place_one_region(slots: &[Slot], base: u64) -> (Vec<Option<Place>>
     to_places(slots, slots.iter().map(|slot| Some(slot.addr.0.wrapping_sub(base))).collect())
 }
 
-/// Converts the offset of each slot to places and pieces. The pieces are sorted by offset.
+/// Converts file offsets to the two lists of a [`Layout`](super::Layout). `offsets` has the offset of each slot's code
+/// in the image, or `None` for code that isn't in the image. Returns the [`Place`] of each slot, and the [`Piece`]s of
+/// code in the image, sorted by address. In this layout, each slot's code is a single piece, and an address in the
+/// image is equal to the file offset.
 fn to_places(slots: &[Slot], offsets: Vec<Option<u64>>) -> (Vec<Option<Place>>, Vec<Piece>) {
     let mut pieces = Vec::with_capacity(slots.len());
     for (index, (slot, offset)) in slots.iter().zip(&offsets).enumerate() {

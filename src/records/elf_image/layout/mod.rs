@@ -34,7 +34,8 @@ pub(super) struct Layout {
     pub(super) segments: usize,
     /// Where `.eh_frame` and `.eh_frame_hdr` go.
     pub(super) frames: FramesAt,
-    /// Address of the sentinel functions after the code; `None` if there are none. See [`Layout::for_viewers`].
+    /// Address at which the [`SENTINELS`] sentinel functions start, which follow the code because hotspot 1.6 ignores
+    /// the last functions of a file; see [`Layout::for_viewers`]. `None` if there are none.
     pub(super) sentinels: Option<u64>,
 }
 

@@ -12,7 +12,8 @@ const MANY: u64 = 0xffff;
 
 const PROGRAM_HEADER: usize = 56;
 
-/// In a core without a list of mapped files, this many bytes of writable memory are searched for descriptors.
+/// If a core dump doesn't list which memory is mapped from files, this many bytes of writable memory are searched for
+/// descriptors of GDB's JIT interface.
 const UNLISTED: u64 = 256 << 20;
 
 /// A core dump of a 64-bit process.
@@ -140,9 +141,10 @@ impl<'data> Core<'data> {
         Ok(())
     }
 
-    /// The address ranges of writable memory that is mapped from files. Descriptors are there, because they are
-    /// initialized data. Without a list of mapped files: the first writable memory of any kind, up to [`UNLISTED`]
-    /// bytes.
+    /// The address ranges to search for the descriptors of GDB's JIT interface (`__jit_debug_descriptor`). A descriptor
+    /// is initialized data of a program or library, so it is in writable memory that is mapped from a file. If the core
+    /// dump doesn't list which memory is mapped from files, returns the first [`UNLISTED`] bytes of writable memory of
+    /// any kind.
     pub(super) fn data_of_files(&self) -> Vec<Range<u64>> {
         let writable = self.segments.iter().filter(|segment| segment.is_writable);
         let mut ranges = Vec::new();

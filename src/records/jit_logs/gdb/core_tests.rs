@@ -30,6 +30,7 @@ fn by_us(log: &CodeLog, core: &[u8], addr: u64) -> Vec<String> {
     calls
 }
 
+/// Functions from the core dump have the address, size and name that nm prints for them.
 #[test]
 fn every_function_is_called_and_placed_as_nm_has_it() {
     let dir = tempfile::tempdir().unwrap();
@@ -39,6 +40,7 @@ fn every_function_is_called_and_placed_as_nm_has_it() {
     let core = unpacked(CORE);
     let log = (core_log().read)(&core).unwrap();
     assert_eq!(codes(&log).map(|(code, name)| (code.addr, code.size, name)).collect::<BTreeSet<_>>(), expected);
+    // 62 is `EM_X86_64`.
     assert_eq!((log.pid, log.machine, log.torn, log.skipped.count()), (Some(24209), Some(62), false, 0));
 }
 

@@ -236,7 +236,8 @@ mod tests {
 </hotspot_log>
 ";
 
-    /// Each event as `MILLISECONDS ADDRESS SIZE NAME`, or `MILLISECONDS ADDRESS no LOAD` for code that is removed.
+    /// One line per event, for comparisons. Loaded code: time in milliseconds (`-` if unknown), address and size in
+    /// hexadecimal, name. Unloaded code: time, address, `no`, and the number of the event that loaded it.
     fn events(log: &CodeLog) -> Vec<String> {
         let mut lines = Vec::new();
         for event in &log.events {

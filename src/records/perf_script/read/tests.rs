@@ -126,7 +126,8 @@ proptest! {
             let mut warnings = Warnings::new();
             warnings.extend(part.read(text.as_bytes(), &RecordLineFacts::default()).into_warning());
             let described = describe(part.profile(), &warnings);
-            // Lines and names are remembered; rows are taken away, as between blocks.
+            // The reader remembers lines and names that it has read. Take away the rows, as the program does after each
+            // block of a text, so that the second reading starts without rows.
             part.profile().take_part(&mut Taken::default());
             described
         };
@@ -139,7 +140,8 @@ proptest! {
         let whole = read(text.as_bytes(), &ReadOptions::default(), &mut warnings).unwrap();
         let (mut known, mut parts, mut skipped) = (RecordLineFacts::default(), Profile::new(), Skipped::new("line"));
         let (mut rest, mut at) = (text.as_bytes(), 0);
-        // The readers take turns.
+        // The readers take turns, as workers do. `Taken` counts what a reader has already passed on; `Renumbered`
+        // translates its IDs to those in `parts`. `known` is what the record lines of all earlier parts say.
         let layout = Layout::detect(text.as_bytes());
         let new = |_| (PartReader::new(Keep::EachRow, layout.clone()), Taken::default(), Renumbered::default());
         let mut readers: Vec<_> = (0..readers).map(new).collect();

@@ -78,9 +78,10 @@ pub struct Counts {
     pub relative: u64,
     /// Number of unresolved frames whose process is unknown. They are included in [`Self::unresolved`].
     pub process_unknown: u64,
-    /// Number of frames of native code in files that were named (with [`super::Style::native`]).
+    /// Number of frames in mapped files (native code) that were named (with [`super::Style::native`]).
     pub native: u64,
-    /// Number of frames of native code in files that could not be named.
+    /// Number of frames in mapped files (native code) that remained without a name: no function is known at the
+    /// address, or the text doesn't show where the file is mapped.
     pub native_left: u64,
     /// Number of samples with call chains, including those for which perf printed no frame.
     pub samples: u64,

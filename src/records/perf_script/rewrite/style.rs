@@ -16,13 +16,13 @@ pub struct Style {
     pub native: bool,
     /// Print no offsets after symbols, because the text has none (`-F sym` without `symoff`).
     pub no_offsets: bool,
-    /// How the text prints addresses in files; `None` if unknown.
+    /// Whether the text has file offsets or addresses in the process for frames in mapped files; `None` if unknown.
     pub file_addresses: Option<FileAddresses>,
 }
 
 impl Style {
-    /// Detects from the beginning of a text whether offsets are printed after symbols, and how addresses in files are
-    /// printed.
+    /// Detects from the beginning of a text how perf printed it: whether symbols are followed by offsets, as in
+    /// `main+0x4`, and whether a frame in a mapped file has its offset in that file or its address in the process.
     pub fn detect(&mut self, head: &[u8]) {
         let (mut has_symbols, mut has_offsets) = (false, false);
         let (mut has_absolute, mut has_relative) = (false, false);

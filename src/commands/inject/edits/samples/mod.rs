@@ -32,7 +32,9 @@ pub(in crate::commands::inject) struct SampleChanges {
 }
 
 impl SampleChanges {
-    /// Plans the changes that the options request.
+    /// Plans the changes to samples that the options request: unwinds copied stacks to plain call chains, drops bad
+    /// entries of call chains, and moves addresses in JIT code (`--relocate`). Only unwinding changes the recording's
+    /// header and events.
     pub(in crate::commands::inject) fn find(
         survey: &SurveyedRecording<'_>,
         code: &JitCode<'_>,
