@@ -111,7 +111,7 @@ impl SymbolArgs {
 fn spellings() -> [(PossibleValue, JitNames); 2] {
     let (raw, pretty) = (PossibleValue::new("raw"), PossibleValue::new("pretty"));
     let pretty = pretty.help("Readable: without signatures, prefixes and directories");
-    [(raw.help("As the runtime wrote them"), JitNames::Raw), (pretty, JitNames::Pretty)]
+    [(raw.help("Names as the runtime wrote them"), JitNames::Raw), (pretty, JitNames::Pretty)]
 }
 
 /// The output file. With several events, there may be several files.

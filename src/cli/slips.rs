@@ -8,7 +8,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("diff", "compare two profiles with jitgraft report --diff BEFORE AFTER (flamegraph and view have --diff, too)"),
     ("compare", "compare two profiles with jitgraft report --diff BEFORE AFTER"),
     ("convert", "jitgraft export --to FORMAT converts a profile"),
-    ("perfetto", "Perfetto opens what jitgraft export --to chrome writes"),
+    ("perfetto", "jitgraft export --to chrome writes a file that Perfetto opens"),
     ("top", "jitgraft report lists the hottest functions"),
     ("list", "jitgraft report lists the hottest functions"),
     ("flame", "jitgraft flamegraph draws a flame graph"),
@@ -17,10 +17,10 @@ const COMMANDS: &[(&str, &str)] = &[
 
 /// Words that users mistake for a format, each with a hint.
 const FORMATS: &[(&str, &str)] = &[
-    ("perfetto", "Perfetto opens --to chrome"),
-    ("trace", "trace viewers open --to chrome"),
+    ("perfetto", "--to chrome writes a file that Perfetto opens"),
+    ("trace", "--to chrome writes a file that trace viewers open"),
     ("sql", SQL),
-    ("sqlite", "SQLite imports --to csv"),
+    ("sqlite", "--to csv writes a file that SQLite imports"),
     ("duckdb", DUCKDB),
     ("parquet", "--to parquet needs a build with --features tables"),
     ("svg", "jitgraft flamegraph -o FILE.svg draws a flame graph"),
@@ -51,9 +51,9 @@ const SQL: &str = if cfg!(feature = "tables") {
 };
 
 const DUCKDB: &str = if cfg!(feature = "tables") {
-    "DuckDB reads --to csv and --to parquet"
+    "DuckDB reads what --to csv and --to parquet write"
 } else {
-    "DuckDB reads --to csv, and --to parquet of a build with --features tables"
+    "DuckDB reads what --to csv writes; --to parquet needs a build with --features tables"
 };
 
 /// A hint for an error of the command line. `words` is the whole command line. `None` if there is no hint.

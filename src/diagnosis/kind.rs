@@ -241,7 +241,7 @@ impl FindingKind {
             ),
             Self::SourceRefused => Entry::new(
                 "source-refused",
-                "a dump or map cannot be used because of its owner, format or time",
+                "a dump or map cannot be used because of its owner, its format or the time when it was written",
             ),
             Self::SourceReplaced => Entry::new(
                 "source-replaced",

@@ -42,8 +42,8 @@ impl ExaminedProcess {
     pub(super) fn switch_advice(&self) -> String {
         let Some(runtime) = self.runtime else {
             return "if this is a JIT compiler, make it write a jitdump, a perf map or another log that jitgraft reads \
-                    (jitgraft formats), and pass it with --jitdump, --perf-map or --jit-log unless it is in a usual \
-                    place"
+                    (see jitgraft formats). If jitgraft does not find the file by itself, pass it with --jitdump, \
+                    --perf-map or --jit-log"
                 .to_owned();
         };
         match (&self.advice, &self.too_old) {

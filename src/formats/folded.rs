@@ -176,7 +176,7 @@ fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut e
             Some((names, weight)) => match scale.parse_weight(weight) {
                 Some(weight) => each(names, weight),
                 None if scale == Scale::Whole && has_fraction(weight) => {
-                    skipped.add(Error::new("has a fraction, unlike the lines before").at_offset(offset));
+                    skipped.add(Error::new("the weight has a fraction, unlike those before").at_offset(offset));
                 }
                 None => skipped.add(Error::new("the weight is too large").at_offset(offset)),
             },

@@ -36,7 +36,7 @@ pub(super) fn note(profile: &Profile) -> Option<String> {
     let outside = outside.and_then(|largest| largest.describe(profile));
     let outside = outside.unwrap_or_else(|| "less than 0.01%".to_owned());
     let inside = match inside.and_then(|largest| largest.describe(profile)) {
-        Some(inside) => format!(", in cycles of calls by {inside}"),
+        Some(inside) => format!(", and for functions that call each other in a cycle, by {inside}"),
         None => String::new(),
     };
     Some(format!(

@@ -74,7 +74,7 @@ const KNOWN: &[KnownFile] = &[
     (
         |head| head.get(257..262) == Some(b"ustar"),
         "is an archive (tar)",
-        "unpack it (tar xf) and pass the profile in it. Unpack an archive of perf archive into ~/.debug, or anywhere \
+        "unpack it (tar xf) and pass the profile in it. If perf archive made it, unpack it into ~/.debug, or anywhere \
          and pass --debug-dir DIR. Only archives made by jitgraft pack are read without unpacking",
     ),
     (|head| head.starts_with(b"PK\x03\x04"), "is an archive (zip)", "unpack it and pass the profile in it"),
@@ -86,8 +86,8 @@ const KNOWN: &[KnownFile] = &[
     (
         |head| head.starts_with(b"BZh"),
         "is compressed with bzip2",
-        "decompress it with bzip2 -d (jitgraft decompresses only gzip and zstd). For an archive of perf archive, run \
-         mkdir DIR && tar xf FILE -C DIR, then pass --debug-dir DIR along with the recording",
+        "decompress it with bzip2 -d (jitgraft decompresses only gzip and zstd). If perf archive made it, run \
+         mkdir DIR && tar xf FILE -C DIR instead, then pass --debug-dir DIR along with the recording",
     ),
     (
         |head| begins(head, b"# To display the perf.data header info") || contains(head, b"# Overhead "),

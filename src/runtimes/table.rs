@@ -38,7 +38,7 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "python",
         libraries: &["libllvmlite.so"],
         switches: &[REGISTERED],
-        unnamed: "code of processes that ended without a core dump (numba writes no perf map or jitdump)",
+        unnamed: "code of processes that left no core dump (numba writes no perf map or jitdump)",
         ..PLAIN
     },
     // Compiles array operations with XLA.
@@ -48,7 +48,7 @@ pub const RUNTIMES: &[Runtime] = &[
         called: "python",
         libraries: &["libjax_common.so", "xla_extension.so", "_jax.so"],
         switches: &[REGISTERED],
-        unnamed: "code of processes that ended without a core dump (XLA writes no perf map or jitdump)",
+        unnamed: "code of processes that left no core dump (XLA writes no perf map or jitdump)",
         ..PLAIN
     },
     // Compiles kernels written in Python with LLVM.
@@ -578,7 +578,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 ..SWITCH
             },
             Switch {
-                by_hand: "with jit_debugging_support = on and gcore PID while the query runs",
+                by_hand: "set jit_debugging_support = on, then run gcore PID while the query runs",
                 leaves: &["./core.PID"],
                 stacks: Stacks::Copies,
                 ..SWITCH
@@ -614,7 +614,7 @@ pub const RUNTIMES: &[Runtime] = &[
             },
             Switch {
                 flags: &[Flag::Pair("-D", "debug-info")],
-                by_hand: "(Config::debug_info if embedded) and gcore PID while it runs",
+                by_hand: "(Config::debug_info if embedded), then run gcore PID while it runs",
                 leaves: &["./core.PID"],
                 stacks: Stacks::Copies,
                 ..SWITCH

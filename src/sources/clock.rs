@@ -58,8 +58,8 @@ impl Conversion {
             let near =
                 times.marker.zip(times.first).is_some_and(|(marker, first)| marker.0.abs_diff(first) < PLAUSIBLE);
             if same && near {
-                let why = "claims to have processor time stamps, but its times match the recording's clock; used as \
-                           such";
+                let why = "claims to have processor time stamps, but the times match the recording's clock, so they \
+                           were used unchanged";
                 return (Self::Same, Some(why.to_owned()));
             }
             let why =
@@ -108,7 +108,8 @@ impl DumpTimes {
             return (Conversion::Offset { offset: signed_difference(recorded.0, wall.0), error: Some(0) }, None);
         }
         let Some(marker) = self.marker.filter(|_| !self.arch) else {
-            let problem = format!("{why}; its times were ignored, and each address got the last code that was there");
+            let problem =
+                format!("{why}; the jitdump's times were ignored, and each address got the last code that was there");
             return (Conversion::None, Some(problem));
         };
         // The header is written when the marker is mapped. In some runtimes, however, the header's time and the
@@ -116,7 +117,7 @@ impl DumpTimes {
         let header_fits = self.header.abs_diff(first) < PLAUSIBLE;
         let (began, error) = if header_fits { (self.header, 1_000_000) } else { (first, 20_000_000) };
         let problem = format!(
-            "{why}; its times were shifted so that it begins when it was mapped, accurate to about {} ms",
+            "{why}; the jitdump's times were shifted to begin when the file was mapped, accurate to about {} ms",
             error / 1_000_000
         );
         (Conversion::Offset { offset: signed_difference(marker.0, began), error: Some(error) }, Some(problem))

@@ -173,7 +173,7 @@ impl GuestNames {
         }
         if self.files.is_empty() {
             let refused: String = self.refused.iter().map(|why| format!("; {why}")).collect();
-            let said = "its names are addresses in a guest; name its functions with --guest FILE";
+            let said = "its names are addresses in an emulated program; pass that program with --guest FILE";
             return Some(format!("{}: {said}{refused}", path.display()));
         }
         let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();

@@ -279,7 +279,7 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
         }
     }
     // Tolerates a few missing libraries, which the process may have unmapped since.
-    if same > gone { Ok(()) } else { Err("its mappings are not the recorded ones".to_owned()) }
+    if same > gone { Ok(()) } else { Err("too many of the recorded mappings are gone".to_owned()) }
 }
 
 /// The last executable file mapping at each address, since the process's last exec.

@@ -231,7 +231,10 @@ fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) ->
                  to the recording"
             )
         }
-        (Some(switch), _) => format!("{start}; you can still get them {}", switch.by_hand.replace("PID", pid)),
+        (Some(switch), _) if switch.by_hand.starts_with("with ") => {
+            format!("{start}; you can still get them {}", switch.by_hand.replace("PID", pid))
+        }
+        (Some(switch), _) => format!("{start}; to get names, {}", switch.by_hand.replace("PID", pid)),
         (None, Some(switch)) => format!("{start}; to get names, {}", switch.how(runtime.called, true)),
         (None, None) => format!("{start}: {}", nothing_to_set(runtime, facts.version)),
     }

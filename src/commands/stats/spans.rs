@@ -220,7 +220,7 @@ impl<'p> Answers<'p> {
             return format!("no span is named '{name}'; spans in this input: {}", most_frequent(&self.names));
         }
         let others = if self.names_with_action.is_empty() {
-            "no span has one (try --by-arg)".to_owned()
+            "no span has an argument of its own name (try --by-arg KEY)".to_owned()
         } else {
             format!("spans that have one: {}", most_frequent(&self.names_with_action))
         };

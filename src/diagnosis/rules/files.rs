@@ -168,7 +168,7 @@ fn report_vdso(kind: DsoKind, share: Share, context: DoctorContext<'_>) -> Findi
         "it is the page of 32-bit processes, whose symbols neither perf nor jitgraft keeps; the functions that call it \
          have names"
     } else if context.origin.is_here {
-        "record again: this is not the recorded kernel, or perf recorded no build IDs (-B, -z or a pipe)"
+        "another kernel is running by now, or perf recorded no build IDs; record again without -B, -z or a pipe"
     } else {
         "run jitgraft pack perf.data on the recorded machine while that kernel is running; the archive keeps its \
          symbols"

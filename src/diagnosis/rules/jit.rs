@@ -208,7 +208,7 @@ impl<'a> UnnamedCode<'a> {
             FindingKind::SourceOfOtherProcess,
             format!("JIT code of {PROCESS} has no names: the {} {path} is from process {pid}", kind.name()),
             format!(
-                "its addresses match that code{others}. If it is from this process, which had another PID in its \
+                "the file's addresses match that code{others}. If this process wrote the file, under another PID in a \
                  container, use {} {path}@{}. Beware: processes forked from the same parent may have their code at the \
                  same addresses",
                 kind.option(),

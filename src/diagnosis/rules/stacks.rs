@@ -87,7 +87,7 @@ fn report_no_unwinder(machine: u16, context: DoctorContext<'_>) -> Finding {
         FindingKind::NoUnwinder,
         share_of_cut_stacks(context.tally.samples, context),
         format!(
-            "callers are missing: stacks were copied, but jitgraft cannot unwind copies from {}",
+            "callers are missing: perf recorded copies of the stacks, but jitgraft cannot unwind those of {} machines",
             machine_name(machine)
         ),
         format!("record with -g, and {BUILD}"),
@@ -294,10 +294,12 @@ fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, runtime: Option<&Runti
     let Some(runtime) = runtime else { return NO_CALLERS };
     let has_perf_prof = runtime.switches.iter().any(|switch| switch.flags.contains(&Flag::Word("--perf-prof")));
     match dump {
-        UnwindingDump::NotHere => "copy its dump next to the recording: it has the unwind data for its code",
+        UnwindingDump::NotHere => {
+            "copy the process's jitdump next to the recording: the dump has unwind data for the JIT code"
+        }
         UnwindingDump::Torn => {
-            "its dump has the unwind data for its code, but is truncated or damaged: let the process exit normally, \
-             not by a signal or _exit, and copy the whole dump"
+            "the jitdump has unwind data for the JIT code, but is truncated or damaged: let the process exit \
+             normally, not by a signal or _exit, and copy the whole dump"
         }
         UnwindingDump::Here => NO_CALLERS,
         UnwindingDump::NotRequested if runtime.name == "CPython" => {

@@ -25,7 +25,7 @@ const SMALL_COPY: u32 = 8192;
 
 /// Advice on how to record so that a log's times can be related to those of the recording.
 const WHEN_IT_BEGAN: &str = "start the program with perf record -k mono, and keep the original log file: a copy loses \
-                             its creation time, even with cp --preserve. A dump of the same run also has exact times";
+                             its creation time, even with cp --preserve. A jitdump of the same run has exact times";
 
 const NO_TIMES: &str = "the log has no better times; names of code that never moved are correct";
 
@@ -182,7 +182,7 @@ fn clock(
     let is_log = matches!(source.kind, Kind::Log(_));
     let remedy = match (is_log, is_monotonic) {
         (true, false) => WHEN_IT_BEGAN,
-        (true, true) if process.can_write_dump() => "a dump of the same run has exact times",
+        (true, true) if process.can_write_dump() => "record again with a jitdump, which has exact times",
         (true, true) => NO_TIMES,
         (false, false) => "record with perf record -k mono",
         (false, true) => {
@@ -209,8 +209,10 @@ fn log_clock(
     is_best: bool,
 ) -> Finding {
     let when = match error {
-        Some(error) => format!("within {:.1} ms, which is as precise as its times are", error as f64 / 1e6),
-        None => "at another time, and it is unknown how precise its times are".to_owned(),
+        Some(error) => {
+            format!("within {:.1} ms, and the log's times are no more precise than that", error as f64 / 1e6)
+        }
+        None => "at another time, and it is unknown how precise the log's times are".to_owned(),
     };
     let SourceFile { doubtful, covered, .. } = source;
     let cause = format!(
@@ -218,7 +220,9 @@ fn log_clock(
         source.printable_path()
     );
     let remedy = match is_best {
-        true if process.can_write_dump() => "a log has no better times; a dump of the same run has exact ones",
+        true if process.can_write_dump() => {
+            "a log has no better times; record again with a jitdump, which has exact ones"
+        }
         true => NO_TIMES,
         false => WHEN_IT_BEGAN,
     };

@@ -251,7 +251,10 @@ impl SpeedscopeReading {
             }
             last = now;
             if !self.apply_event(event, &mut stack) {
-                self.skipped.add(Error::new(format!("event {number} of {} closes a frame that is not open", one.name)));
+                self.skipped.add(Error::new(format!(
+                    "event {number} of profile '{}' closes a frame that is not open",
+                    one.name
+                )));
             }
         }
         // Frames that are never closed stay open until the end of the profile.

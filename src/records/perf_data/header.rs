@@ -138,9 +138,7 @@ impl Header {
         let entry = self.attr_entry_size;
         if entry < ATTR_SIZE_MIN + SECTION {
             let least = ATTR_SIZE_MIN + SECTION;
-            return Err(
-                Error::new(format!("attr size is {entry}, less than the {least} of the first version")).at_offset(16)
-            );
+            return Err(Error::new(format!("attr size is {entry} bytes, but must be at least {least}")).at_offset(16));
         }
         if self.attrs.size == 0 || !self.attrs.size.is_multiple_of(entry) {
             let size = self.attrs.size;

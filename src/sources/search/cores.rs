@@ -127,7 +127,7 @@ fn explain_difference(recorded: &Process, core: &LogProcess) -> Option<String> {
             }
         }
     }
-    (gone > same).then(|| "the mappings of its process are not the recorded ones".to_owned())
+    (gone > same).then(|| "most of the recorded mappings are missing in the core dump".to_owned())
 }
 
 /// The file name at the end of a path. Only file names are compared, because files in containers have other directories

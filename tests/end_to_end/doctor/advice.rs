@@ -284,7 +284,7 @@ fn the_dump_of_an_ancestor_counts_for_a_forked_process() {
     scene.write(&name, dump(&[("JS:*a /a.js:1:1", START - 5), ("b", START - 5)]));
     for found in all_findings(&scene) {
         let remedy = text(&found, "remedy");
-        assert!(!remedy.contains("copy its dump") && !remedy.contains(&child.to_string()), "{found:#}");
+        assert!(!remedy.contains("copy the process's jitdump") && !remedy.contains(&child.to_string()), "{found:#}");
     }
 }
 

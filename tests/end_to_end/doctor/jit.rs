@@ -277,7 +277,7 @@ fn a_remark_about_a_source_is_printed_with_it() {
     let said = |args: &[&str]| String::from_utf8(doctor(args, &path).stdout).unwrap();
     let list: serde_json::Value = serde_json::from_str(&said(&["--format", "json"])).unwrap();
     let remark = list[0]["processes"][0]["sources"][0]["remark"].as_str().unwrap();
-    assert!(remark.contains("addresses in a guest; name its functions with --guest FILE"), "{remark}");
+    assert!(remark.contains("addresses in an emulated program; pass that program with --guest FILE"), "{remark}");
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words(&said(&[])).contains(&words(remark)), "{}", said(&[]));
 }

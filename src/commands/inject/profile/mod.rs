@@ -97,7 +97,7 @@ fn summarize(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions
     summary.extend(sources.accounts.iter().filter_map(|account| account.remark.clone()));
     summary.extend(maps);
     if options.sources.source_maps.is_on() {
-        let other = "names already in the input stay unchanged; jitgraft export maps these as well";
+        let other = "names already in the input stay unchanged (jitgraft export applies source maps to those, too)";
         summary.push(format!("source maps were applied only to added names; {other}"));
     }
     let output = options.output.shown();

@@ -134,7 +134,7 @@ impl List {
                 return self.add_damage(addr, "occurs in the list twice");
             }
             if self.entries.len() >= MOST_ENTRIES {
-                return self.add_damage(addr, &format!("is one more than the limit of {MOST_ENTRIES}"));
+                return self.add_damage(addr, &format!("exceeds the limit of {MOST_ENTRIES} entries"));
             }
             let Some([next, _previous, symfile, size]) = words(memory, addr) else {
                 return self.add_damage(addr, "cannot be read");
@@ -148,6 +148,8 @@ impl List {
     }
 
     fn add_damage(&mut self, addr: u64, why: &str) {
-        self.damage.push(Error::new(format!("the list of objects ends here: the entry at {addr:#x} {why}")));
+        self.damage.push(Error::new(format!(
+            "the list of registered objects was read only up to the entry at {addr:#x}, which {why}"
+        )));
     }
 }

@@ -171,8 +171,8 @@ impl<'a> V8LogReader<'a> {
 }
 
 fn two_addresses(mut fields: Fields<'_>) -> Result<(u64, u64), &'static str> {
-    let first = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal addresses")?;
-    let second = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal addresses")?;
+    let first = fields.next().and_then(hexadecimal).ok_or("does not have two hexadecimal addresses")?;
+    let second = fields.next().and_then(hexadecimal).ok_or("does not have two hexadecimal addresses")?;
     Ok((first, second))
 }
 

@@ -181,8 +181,8 @@ impl ChainConverter<'_, '_> {
             words.extend([USER_DEFERRED, cookie]);
         }
         let insert = with_chain(raw, attr, &words)?;
-        let insert = insert
-            .ok_or_else(|| Error::new("becomes too long for a record with its call chain").at_offset(raw.offset))?;
+        let insert =
+            insert.ok_or_else(|| Error::new("the call chain makes the record too long").at_offset(raw.offset))?;
         Ok(Some(Edit { at: raw.offset, remove: raw.bytes.len() as u64, insert }))
     }
 
