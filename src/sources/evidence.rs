@@ -31,9 +31,7 @@ impl Sign {
     pub(super) fn reason(self) -> &'static str {
         match self {
             Self::Asked => "because its code is where the process was sampled",
-            Self::Inode => {
-                "because it is the file that the process had mapped, and its code is where the process was sampled"
-            }
+            Self::Inode => "because the process had mapped the file, and its code is where the process was sampled",
             Self::Times => "because its times match the process, and its code is where the process was sampled",
             Self::Written => {
                 "because it was written when the recording ended, and its code is where the process was sampled"

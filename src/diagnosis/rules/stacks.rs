@@ -307,7 +307,7 @@ fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, runtime: Option<&Runti
              build Python with -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer and record with -g"
         }
         UnwindingDump::NotRequested if has_perf_prof => {
-            "run it with --perf-prof-unwinding-info as well as --perf-prof, and keep the dump: it then has unwind data"
+            "run it with --perf-prof-unwinding-info as well as --perf-prof, and keep the jitdump with the unwind data"
         }
         UnwindingDump::NotRequested => NO_CALLERS,
     }

@@ -77,7 +77,7 @@ impl<'data> Core<'data> {
 
     fn read_program_headers(&mut self, offset: u64, count: u64) -> Result<()> {
         let Some(bytes) = usize::try_from(offset).ok().and_then(|start| self.bytes.get(start..)) else {
-            return Err(Error::new("its program headers are beyond its end").at_offset(32));
+            return Err(Error::new("the program headers are beyond the end of the file").at_offset(32));
         };
         let mut headers = Cursor::new(bytes, offset, self.endian);
         let available = (headers.left() / PROGRAM_HEADER) as u64;
