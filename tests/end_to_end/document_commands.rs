@@ -17,7 +17,8 @@ struct Printed {
 /// The commands in the code blocks of a document. In blocks that show output, they follow a `$`. Lines that end with a
 /// backslash, and loops, continue.
 fn commands(document: &str, text: &str) -> Vec<Printed> {
-    let (mut commands, mut block): (Vec<Printed>, Option<Vec<(usize, &str)>>) = (Vec::new(), None);
+    let mut commands: Vec<Printed> = Vec::new();
+    let mut block: Option<Vec<(usize, &str)>> = None;
     for (index, line) in text.lines().enumerate() {
         match (line.strip_prefix("```"), &mut block) {
             (Some(language), None) if ["", "sh"].contains(&language) => block = Some(Vec::new()),

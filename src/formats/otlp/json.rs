@@ -168,7 +168,7 @@ pub(super) mod texts {
 
 /// Bytes: base64. Both alphabets are read, the standard one is written.
 pub(super) mod base64 {
-    use super::{Bytes, Deserializer, Message, Result, Serializer, de, or_default};
+    use super::{Bytes, Deserializer, Result, Serializer, de, or_default};
     use ::base64::Engine;
     use ::base64::engine::general_purpose::{STANDARD, URL_SAFE};
 

@@ -88,7 +88,7 @@ fn recorded_here(dir: &Path) -> Vec<Recorded> {
     let write = |(name, bytes): &(&'static str, Vec<u8>)| {
         let path = dir.join(format!("{name}.out"));
         std::fs::write(&path, bytes).unwrap();
-        Recorded::new(*name, path)
+        Recorded::new(name, path)
     };
     OUTPUTS.iter().map(write).collect()
 }
