@@ -103,7 +103,7 @@ pub(super) mod long {
     }
 }
 
-/// A 64-bit integer that may be missing.
+/// An optional 64-bit integer: `None` if the field is missing or `null`.
 pub(super) mod some_long {
     use super::{Deserialize, Deserializer, Result, Serialize, Serializer, WholeNumber};
 
@@ -140,7 +140,7 @@ pub(super) mod text {
     }
 }
 
-/// Text that may be missing.
+/// Optional text: `None` if the field is missing or `null`.
 pub(super) mod some_text {
     use super::{Bytes, Deserialize, Deserializer, Result, Serialize, Serializer};
 
@@ -186,7 +186,7 @@ pub(super) mod base64 {
     }
 }
 
-/// Bytes that may be missing.
+/// Optional bytes: `None` if the field is missing or `null`.
 pub(super) mod some_base64 {
     use super::{Bytes, Deserialize, Deserializer, Result, Serializer, base64};
 

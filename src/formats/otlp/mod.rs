@@ -15,7 +15,7 @@
 //! | `framing` | recognizes an input and splits it into messages |
 //! | `messages` | the messages and their fields, in binary and as JSON |
 //! | `json` | the JSON form of fields that isn't serde's |
-//! | `message`, `version` | decodes messages; refuses those of older protocol versions |
+//! | `version` | decodes messages; refuses those of older protocol versions |
 //! | `dictionary`, `owner`, `labels`, `modules`, `read` | a message → stacks |
 //! | `rewrite` | adds names to unsymbolized locations |
 //! | `places`, `resource`, `draft`, `write` | rows → messages |
@@ -28,7 +28,6 @@ mod draft;
 mod framing;
 mod json;
 mod labels;
-mod message;
 mod messages;
 mod modules;
 mod owner;

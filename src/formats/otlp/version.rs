@@ -1,6 +1,7 @@
-//! Recognizes the protocol version of a message and refuses old ones. While the format was in development, the fields
-//! of samples and profiles were renumbered three times, but the package is called `v1development` in all versions. The
-//! version must therefore be recognized from the message itself:
+//! Decodes messages, and refuses those of other signals and of old protocol versions.
+//!
+//! While the format was in development, the fields of samples and profiles were renumbered three times, but the package
+//! is called `v1development` in all versions. The version must therefore be recognized from the message itself:
 //!
 //! | protocol | `Sample`: stack, values, attributes, link, times | `Profile`: time, duration, period type, period |
 //! |---|---|---|
@@ -11,9 +12,53 @@
 //! Only 1.10 and later are read; the error for others names the version. JSON has field names instead of numbers, and
 //! the names in 1.9 are the same as in 1.10, so JSON of protocol 1.9 is read, too.
 
-use super::messages::ProfileMessage;
-use crate::bytes::protobuf::{FieldValue, inner};
+use super::messages::{ProfileMessage, ProfilesData};
+use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::error::{Error, Result};
+use prost::Message;
+use prost::bytes::Bytes;
+
+impl ProfilesData {
+    /// Decodes a message in the binary form. Fails if it is damaged or uses an older version of the protocol.
+    pub(super) fn from_bytes(bytes: Bytes) -> Result<Self> {
+        let (mut resources, mut dictionaries) = (Vec::new(), Vec::new());
+        for field in Fields::new(&bytes) {
+            match field? {
+                (1, value) => resources.push(value.bytes()),
+                (2, value) => dictionaries.push(value.bytes()),
+                _ => {}
+            }
+        }
+        let count = |table| dictionaries.iter().map(|dictionary| submessages(dictionary, table).count()).sum::<usize>();
+        if count(5) == 0 && !resources.is_empty() {
+            return Err(no_dictionary());
+        }
+        // Old versions have fields of other types under the same numbers, which can't be decoded.
+        let scopes = resources.into_iter().flat_map(|resource| submessages(resource, 2));
+        refuse_old(scopes.flat_map(|scope| submessages(scope, 2)), count(6))?;
+        Self::decode(bytes).map_err(|error| Error::new("has a damaged message").because(error))
+    }
+
+    /// Checks a message that was read from JSON. Fails if it uses an older version of the protocol.
+    pub(super) fn checked(self) -> Result<Self> {
+        let strings = self.dictionary.as_ref().map_or(&[][..], |dictionary| &dictionary.string_table);
+        if strings.is_empty() && !self.resource_profiles.is_empty() {
+            return Err(no_dictionary());
+        }
+        let scopes = self.resource_profiles.iter().flat_map(|resource| &resource.scope_profiles);
+        refuse_old_json(scopes.flat_map(|scope| &scope.profiles))?;
+        Ok(self)
+    }
+}
+
+fn no_dictionary() -> Error {
+    Error::new("has no dictionary; it is another OpenTelemetry signal, or a profile of a protocol version before 1.7")
+}
+
+/// The encoded messages or strings in the field `tag`.
+fn submessages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
+    inner(message).filter(move |(number, _)| *number == tag).map(|(_, value)| value.bytes())
+}
 
 /// Evidence for protocol versions, found in the profiles of a message.
 #[derive(Debug, Default)]
@@ -28,7 +73,7 @@ struct Signs {
 ///
 /// A sample with neither attributes nor a link, and with one value per timestamp, is ambiguous: field 2 holds values in
 /// 1.9 but attributes in 1.10. It is taken for 1.10 if all its numbers are distinct, valid attribute indices.
-pub(super) fn refuse_old<'d>(profiles: impl Iterator<Item = &'d [u8]>, attributes: usize) -> Result<()> {
+fn refuse_old<'d>(profiles: impl Iterator<Item = &'d [u8]>, attributes: usize) -> Result<()> {
     let mut signs = Signs::default();
     for profile in profiles {
         for (tag, value) in inner(profile) {
@@ -47,7 +92,7 @@ pub(super) fn refuse_old<'d>(profiles: impl Iterator<Item = &'d [u8]>, attribute
 }
 
 /// Returns an error if profiles that were read from JSON are of an older protocol.
-pub(super) fn refuse_old_json<'d>(mut profiles: impl Iterator<Item = &'d ProfileMessage>) -> Result<()> {
+fn refuse_old_json<'d>(mut profiles: impl Iterator<Item = &'d ProfileMessage>) -> Result<()> {
     if profiles.any(|profile| !profile.old_samples.is_empty()) { Err(old_protocol("1.7 or 1.8")) } else { Ok(()) }
 }
 
