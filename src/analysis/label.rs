@@ -377,9 +377,9 @@ mod tests {
 
     #[test]
     fn labels_show_what_sort_of_code_has_no_name() {
-        // A module in brackets stands for unnamed code, and tells its kind. Other labels in brackets, such as those of
-        // threads and of CPUs, are ordinary names, whose kind is `User`. Labels of async-profiler stand for stacks that
-        // it couldn't walk.
+        // Code without a name is labeled with its module in brackets, which shows the kind of code. Other labels in
+        // brackets, such as those of threads and CPUs, are ordinary names (kind `User`). async-profiler has labels for
+        // stacks that it couldn't walk.
         for (label, kind) in [
             ("f", FrameKind::User),
             ("[unknown]", FrameKind::Unknown),

@@ -304,8 +304,8 @@ pub fn find_format(name: &str) -> Option<&'static Format> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-/// The format for an output with this file name, in upper or lower case; `None` if no pattern matches. If several match,
-/// the longest one decides.
+/// Finds the format for an output by its file name, ignoring case. Of several matching patterns, the longest decides.
+/// `None` if none matches.
 pub fn find_format_for_file(name: &[u8]) -> Option<&'static Format> {
     find_for_file(name).map(|(_, format)| format)
 }

@@ -43,8 +43,9 @@ impl Edges {
         self.begins.peek().filter(|(begin, ..)| *begin >= time).map(|&(begin, _, place)| (begin, place))
     }
 
-    /// Visits the start that [`Edges::begin_from`] returned. Returns the time from it to the edge visited before (the
-    /// next later one), and the track and lane to charge it to. `None` if that time is 0.
+    /// Moves on to the start that [`Edges::begin_from`] returned. Edges are visited from the latest to the earliest:
+    /// returns the time between this one and the one visited before, with the track and lane to charge it to. `None` if
+    /// that time is 0.
     #[inline]
     pub(super) fn pass_begin(&mut self) -> Option<(u64, Place)> {
         let (begin, _, place) = self.begins.pop()?;

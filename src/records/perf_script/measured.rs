@@ -1,6 +1,6 @@
-//! Writes the values that perf script prints besides the frames for samples of memory accesses and for output of BPF
-//! programs (tools/perf/builtin-script.c, `process_event`): where the data were, latencies, page sizes, control groups,
-//! bytes.
+//! Writes what perf script prints about a sample besides its frames (tools/perf/builtin-script.c, `process_event`). For
+//! memory accesses: where the data were, latencies and page sizes; also control groups, and the bytes that BPF programs
+//! emit.
 
 use super::output_fields::{Fields, put};
 

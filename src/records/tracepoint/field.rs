@@ -25,7 +25,7 @@ pub(super) enum Place {
     /// The data are elsewhere in the raw data. The lower half of the field's value is their offset, the upper half
     /// their length in bytes (`__data_loc`).
     AtOffset,
-    /// Like [`Self::AtOffset`], but the offset counts from the end of the field (`__rel_loc`).
+    /// Like [`Self::AtOffset`], but the offset is relative to the end of the field (`__rel_loc`).
     AfterField,
 }
 

@@ -434,7 +434,8 @@ impl SearchOptions {
     }
 }
 
-/// Opens and parses a file; `None`, with a warning if that helps, if it doesn't exist or can't be used.
+/// Opens and parses a program or library. `None` if there is no such file, or its content isn't readable as one. Files
+/// that are refused for any other reason are reported as warnings.
 fn open_image(door: Door<'_>, path: &Path, kind: Kind, warnings: &mut Warnings) -> Option<Image> {
     match door.open(path, kind)? {
         Ok(opened) => {

@@ -100,7 +100,7 @@ pub(super) fn matched_files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// The orphans: files that haven't been used yet, and that may belong to a process although they aren't named after it.
+/// Lists the orphans: unused files that may belong to a process although they aren't named after it.
 /// These are the files that the user passed without a process, and files that are named like sources in the directories
 /// of [`Scene::orphan_directories`]. Adds steps that report the user's files that can't be opened.
 fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orphan> {

@@ -39,7 +39,7 @@ pub(super) enum Lookup<T> {
         /// The files that were read. For each: the path where jitgraft would look for it on the recorded machine, and
         /// where it actually is.
         places: Vec<(PathBuf, PathBuf)>,
-        /// The total size in bytes of the files that were read.
+        /// The total size of the files that were read, in bytes.
         size: usize,
         /// True if the user named this file.
         is_given: bool,

@@ -65,7 +65,8 @@ struct PathFinder<'f> {
     unit: f64,
     /// The paths that have reached each function. The last element holds those that end in the current function.
     arrivals: Vec<Vec<CallPath>>,
-    /// For each function, how much cost its callers so far should have passed on to it but didn't.
+    /// For each function, the cost of all calls to it so far, minus the cost that paths have passed on to it. Negative if
+    /// paths have passed on more.
     owed: Vec<f64>,
     /// For each function, the costliest call to it: its cost, and the caller's largest stack. A function that
     /// no path reached is placed below that stack.
