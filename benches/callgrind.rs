@@ -9,9 +9,9 @@
 
 use jitgraft::commands::callgrind::{CallgrindOptions, run};
 use jitgraft::io::OutPath;
+use jitgraft::jit::SourceOptions;
 use jitgraft::parallel::Pool;
 use jitgraft::pipeline::Job;
-use jitgraft::sources::SourceOptions;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;

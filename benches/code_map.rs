@@ -7,7 +7,7 @@ use jitgraft::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId};
 use jitgraft::model::process::Processes;
 use jitgraft::model::{Addr, Nanos, Pid, Tid};
 use jitgraft::parallel::Pool;
-use jitgraft::resolve::code_map::CodeMap;
+use jitgraft::symbolize::code_map::CodeMap;
 use std::num::NonZeroUsize;
 
 const LOADS: u64 = 200_000;

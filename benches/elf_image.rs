@@ -2,9 +2,9 @@
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jitgraft::bytes::cursor::Endian;
+use jitgraft::formats::elf_image::{Addressing, ImageBuilder, Target};
 use jitgraft::model::Addr;
 use jitgraft::model::code::{Code, Line, Lines, OriginId, Unwind};
-use jitgraft::records::elf_image::{Addressing, ImageBuilder, Target};
 use std::io::Cursor;
 
 const FUNCTIONS: u64 = 20_000;

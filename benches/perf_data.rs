@@ -6,7 +6,7 @@ mod support;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jitgraft::error::{Result, Warnings};
-use jitgraft::records::perf_data::{Edit, EditSink, Edits, Recording, kind};
+use jitgraft::formats::perf_data::{Edit, EditSink, Edits, Recording, kind};
 use std::hint::black_box;
 use std::ops::Range;
 use support::bytes::Order;

@@ -3,7 +3,7 @@
 //! # The map
 //!
 //! ```text
-//! main → cli → commands → { annotation | diagnosis } → pipeline → sources → { formats | records | resolve }
+//! main → cli → commands → { annotate | doctor } → pipeline → jit → { formats | symbolize }
 //!      → { render | contract } → analysis → runtimes → { model | bytes | parallel | io } → error
 //! ```
 //!
@@ -14,14 +14,13 @@
 //! |---|---|
 //! | [`cli`] | parses flags and checks them: from the command line to the options of a command |
 //! | [`commands`] | runs the commands, one file or folder each; commands don't use each other |
-//! | [`annotation`] | listings of hot code with costs, by instruction and source line, for `annotate` and `view` |
-//! | [`diagnosis`] | what is wrong with a recording and how to fix it, for `doctor` and `view` |
+//! | [`annotate`] | listings of hot code with costs, by instruction and source line, for `annotate` and `view` |
+//! | [`doctor`] | what is wrong with a recording and how to fix it, for `doctor` and `view` |
 //! | [`pipeline`] | the way of a profile in every command: open, detect, survey, read or resolve, filter, merge |
-//! | [`sources`] | finds, checks, dates and loads what names JIT code (jitdumps, perf maps, logs, core dumps, ELF objects) → one code map |
-//! | [`formats`] | exchange formats; only the table [`formats::FORMATS`] knows all of them |
-//! | [`records`] | formats that we read and mostly rewrite by name: perf.data, jitdump, perf map, perf script, callgrind, ELF images, engine logs |
+//! | [`jit`] | everything that names JIT code: reads jitdumps, perf maps, engines' logs and core dumps; finds, checks and dates them → one code map |
+//! | [`formats`] | one folder per file format, with all that reads, writes and rewrites it: perf.data, perf script, callgrind, pprof, ELF images …; only the table [`formats::FORMATS`] knows all of them |
+//! | [`symbolize`] | address → frames: code map, address spaces, symbols, kernel, unwinding, authored names; bytes → instructions |
 //! | [`render`] | draws flame graphs and the page of `view` |
-//! | [`resolve`] | address → frames: code map, address spaces, symbols, unwinding, authored names; bytes → instructions |
 //! | [`contract`] | what each format has to provide, and what it gets: entries of the table, options, rows, spans |
 //! | [`analysis`] | what is computed from a profile: call graphs and trees, groups, categories, timelines |
 //! | [`runtimes`] | what we know about each runtime: switches, names, tiers, where it leaves its files |
@@ -36,8 +35,7 @@
 //! exceptions). *Converters* (collapse, flamegraph, view, report, export, merge, stats) turn any input into stacks
 //! ([`model::stacks::Profile`]), and stacks into any output. `doctor` loads a recording in the same way, or examines
 //! a running process or a callgrind file; it reports problems, and why names are missing. `annotate` lists the
-//! machine code of hot functions. All of them get their code map from `sources`, and ask `resolve` what was at an
-//! address.
+//! machine code of hot functions. All of them get their code map from `jit`, and ask `symbolize` what was at an address.
 //!
 //! # Words
 //!
@@ -48,7 +46,7 @@
 //! | track | the thread, or group of threads, that a row belongs to ([`Track`]) |
 //! | stack | the frames of a sample: its innermost frame, and a link to the stack of its caller |
 //! | frame | an entry of a stack: a function, and where in it (line, address, inlined or not) ([`Frame`]) |
-//! | location | what was at an address of a process at some time: JIT code, an offset in a file, or nothing ([`resolve::Location`]) |
+//! | location | what was at an address of a process at some time: JIT code, an offset in a file, or nothing ([`symbolize::Location`]) |
 //! | JIT code | code that a runtime generated in memory; *native* code is in files |
 //! | code range | a piece of JIT code at its address. A function has several if it was compiled several times (its *versions*) |
 //! | segment | a code range, or what is left of it, during the time in which nothing overwrote it |
@@ -195,7 +193,7 @@
 pub mod analysis;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-pub mod annotation;
+pub mod annotate;
 #[doc(hidden)]
 pub mod bytes;
 #[cfg(feature = "cli")]
@@ -208,7 +206,7 @@ pub mod commands;
 pub mod contract;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-pub mod diagnosis;
+pub mod doctor;
 #[doc(hidden)]
 pub mod error;
 #[doc(hidden)]
@@ -216,22 +214,20 @@ pub mod formats;
 #[doc(hidden)]
 pub mod io;
 #[doc(hidden)]
+pub mod jit;
+#[doc(hidden)]
 pub mod model;
 #[doc(hidden)]
 pub mod parallel;
 #[doc(hidden)]
 pub mod pipeline;
-#[doc(hidden)]
-pub mod records;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod render;
 #[doc(hidden)]
-pub mod resolve;
-#[doc(hidden)]
 pub mod runtimes;
 #[doc(hidden)]
-pub mod sources;
+pub mod symbolize;
 
 /// Writers of recordings for unit tests and fuzz targets. They share no code with the readers.
 #[cfg(any(test, fuzzing))]
@@ -259,7 +255,9 @@ pub use bytes::cursor::Endian;
 pub use contract::options::WriteOptions;
 pub use error::{Error, Result, Warning, Warnings};
 pub use formats::FORMATS;
+pub use formats::elf_image::{Addressing, Image, ImageBuilder, Target as ElfTarget};
 pub use io::InPath;
+pub use jit::{Found, SourceOptions, find as find_sources};
 pub use model::about::About;
 pub use model::code::{Code, CodeEvent, CodeEventKind, OriginId};
 pub use model::process::Processes;
@@ -271,6 +269,4 @@ pub use pipeline::any::{LoadOptions, load, run as stream};
 pub use pipeline::inputs::JobInputs;
 pub use pipeline::sink::{Batches, Sink};
 pub use pipeline::{Job, Outcome};
-pub use records::elf_image::{Addressing, Image, ImageBuilder, Target as ElfTarget};
-pub use resolve::code_map::{CodeList, CodeMap, Hit};
-pub use sources::{Found, SourceOptions, find as find_sources};
+pub use symbolize::code_map::{CodeList, CodeMap, Hit};

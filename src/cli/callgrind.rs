@@ -5,10 +5,10 @@ use super::output::check_name;
 use crate::commands::callgrind::{self, CallgrindOptions};
 use crate::error::{Error, Result, Warnings};
 use crate::io::{self, InPath, OutPath};
+use crate::jit::SourceOptions;
 use crate::model::Pid;
 use crate::pipeline::open::default_input;
 use crate::pipeline::{Job, Outcome};
-use crate::sources::SourceOptions;
 use clap::Args;
 use std::path::{Path, PathBuf};
 

@@ -5,9 +5,9 @@ use super::output::check_name;
 use crate::commands::inject::{self, BuildIdMode, InjectOptions, KnownBuildIds};
 use crate::error::{Error, Result, Warnings};
 use crate::io::{InPath, OutPath};
+use crate::jit::SourceOptions;
 use crate::pipeline::open::default_input;
 use crate::pipeline::{Job, Outcome};
-use crate::sources::SourceOptions;
 use clap::Args;
 use std::path::PathBuf;
 

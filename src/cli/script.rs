@@ -5,9 +5,9 @@ use super::output::check_name;
 use crate::commands::script::{self, ScriptOptions};
 use crate::contract::format::Detail;
 use crate::error::{Error, Result};
+use crate::formats::perf_script::write::Fields;
 use crate::pipeline::recording::TextOptions;
 use crate::pipeline::{Job, Outcome};
-use crate::records::perf_script::write::Fields;
 use clap::Args;
 use std::path::PathBuf;
 

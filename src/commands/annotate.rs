@@ -2,16 +2,16 @@
 //! callgrind.out file.
 
 use crate::analysis::filter::Filter;
-use crate::annotation::{AnnotateFormat, AnnotateOptions, callgrind, json, recording, text};
+use crate::annotate::{AnnotateFormat, AnnotateOptions, callgrind, json, recording, text};
 use crate::contract::format::Read;
 use crate::error::{Error, Result, Warning};
+use crate::formats::callgrind::sniff;
 use crate::io::{Output, Run};
 use crate::model::printable::readable;
 use crate::pipeline::any::explain_no_samples;
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
-use crate::records::callgrind::sniff;
 
 /// Annotates the hottest functions. Fails if no function with samples has the requested name.
 pub fn run(options: &AnnotateOptions, job: &Job) -> Result<Outcome> {

@@ -1,6 +1,6 @@
 //! `doctor` says what is wrong with a recording, a running process or a callgrind file, and what to do about it.
 
-use crate::diagnosis::{Finding, Subject, json, text};
+use crate::doctor::{Finding, Subject, json, text};
 use crate::error::Result;
 use crate::io::{InPath, OutPath, Output, Run};
 use crate::pipeline::open::shown;

@@ -3,8 +3,8 @@
 use crate::contract::format::Read;
 use crate::error::Result;
 use crate::formats::{FORMATS, HAS_ALL, LEFT_OUT};
+use crate::jit::engine_logs::JIT_LOGS;
 use crate::pipeline::Outcome;
-use crate::records::jit_logs::JIT_LOGS;
 use std::io::Write;
 
 /// Sources of names that aren't input formats of their own: they are found automatically while a recording is read.

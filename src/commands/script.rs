@@ -4,6 +4,8 @@
 use crate::analysis::filter::Filter;
 use crate::error::{Error, Result, Warning};
 use crate::formats;
+use crate::formats::perf_script::rewrite::Style;
+use crate::formats::{perf_data, perf_script};
 use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::pipeline::any::explain_no_samples;
 use crate::pipeline::mistaken;
@@ -13,9 +15,7 @@ use crate::pipeline::recording::{self, RecordingOptions, TextOptions};
 use crate::pipeline::script_text::{self, FilterOptions};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
-use crate::records::perf_script::rewrite::Style;
-use crate::records::{perf_data, perf_script};
-use crate::resolve::symbols::SymbolOptions;
+use crate::symbolize::symbols::SymbolOptions;
 
 /// The options of `script`: what to print or name, and how.
 #[derive(Debug)]

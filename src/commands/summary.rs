@@ -2,7 +2,7 @@
 
 use crate::analysis::code_shares::CodeShares;
 use crate::analysis::quantity::{counted, grouped, row_word};
-use crate::diagnosis::{self, Finding, Subject};
+use crate::doctor::{self, Finding, Subject};
 use crate::error::{Result, Warnings};
 use crate::io::{self, InPath};
 use crate::model::printable::readable;
@@ -33,7 +33,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
     let mut finding = None;
     let is_counted = Subject::is_counted(opened.format(), &options.input);
     let mut inspect = |examined: &Examined<'_>, _: &Job, _: &mut Warnings| {
-        finding = Some(describe_first(&diagnosis::diagnose(examined).findings, "samples"));
+        finding = Some(describe_first(&doctor::diagnose(examined).findings, "samples"));
     };
     let inputs = std::slice::from_ref(&options.input);
     let profile = load_and_inspect(

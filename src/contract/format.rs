@@ -59,8 +59,8 @@ pub enum Read {
     Spans(Spans),
     /// The text of `perf script`. `pipeline` first adds the names of JIT frames; this function then reads the result.
     Script(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
-    /// The input holds addresses without names. `pipeline` looks up their names, with the help of `sources` and
-    /// `resolve`.
+    /// The input holds addresses without names. `pipeline` looks up their names, with the help of `jit` and
+    /// `symbolize`.
     Addresses,
     /// The format is only written, or isn't a profile.
     No,

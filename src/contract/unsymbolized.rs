@@ -31,7 +31,7 @@ pub struct CodeFile {
     /// The file's build ID; `None` if the profile doesn't state one.
     pub build_id: Option<BuildId>,
     /// Another kind of build ID: OpenTelemetry's hash of the start and end of the file
-    /// ([`Image::htl_hash`](crate::resolve::symbols::image::Image)).
+    /// ([`Image::htl_hash`](crate::symbolize::symbols::image::Image)).
     pub htl_hash: Option<[u8; 16]>,
     /// What addresses in this file are relative to.
     pub base: FileBase,

@@ -1,37 +1,45 @@
-//! Exchange formats: they convert between bytes and stacks. A format opens no files, starts no threads and uses no
-//! other format.
+//! File formats, one file or folder each, with all that reads, writes and rewrites it. A format opens no files, starts
+//! no threads and uses no other format.
 //!
-//! [`FORMATS`] is the only table of the formats that jitgraft reads and writes; help, detection and tests are based on
-//! it. A new format needs its own file or folder, one `mod` line and one entry here.
+//! [`FORMATS`] is the only table of the profiles that jitgraft reads and writes; help, detection and tests are based on
+//! it. A new one needs its own file or folder, one `mod` line and one entry here. The other formats here are parts of
+//! profiles, or what is written beside them: `tracepoint`, `valgrind_text`, `source_map`, `wasm`, `elf_image`.
 
+pub mod callgrind;
 #[cfg(test)]
 mod conversion_tests;
 pub mod cpuprofile;
 pub mod csv;
 pub mod dtrace;
+pub mod elf_image;
 pub mod firefox;
 pub mod folded;
 pub mod ghcprof;
 pub mod json;
 pub mod measureme;
 pub mod otlp;
+pub mod perf_data;
+pub mod perf_script;
 pub mod pprof;
 pub mod sample;
+pub mod source_map;
 pub mod speedscope;
 #[cfg(test)]
 mod table_tests;
 #[cfg(feature = "tables")]
 pub mod tables;
 pub mod trace_event;
+pub mod tracepoint;
 pub mod unread;
+pub mod valgrind_text;
 pub mod vsprof;
 pub mod vtune;
+pub mod wasm;
 pub mod xctrace;
 
 use crate::bytes::glob::matches_glob;
 use crate::contract::format::{Detail, Events, Format, Read, Rewriter, StartRowsFn, WriteFn, Writer};
 use crate::model::stacks::Keep;
-use crate::records::{callgrind, perf_data, perf_script};
 #[cfg(feature = "cli")]
 use crate::render::flamegraph;
 use crate::runtimes::jit_names::JitNames;

@@ -81,7 +81,7 @@ pub(super) fn map_regular_to(file: &File, end: u64) -> Result<Bytes> {
     let len = usize::try_from(end).map_err(|_| Error::new("is too large to map into memory"))?;
     // SAFETY: the map is read-only and private to this process. memmap2 can't check that nobody truncates the file
     // meanwhile. Recordings are complete when we read them; jitdumps and perf maps of other owners are refused, or
-    // copied first (`sources::trust`). If a file is truncated nevertheless, the process ends (`guard`), and the output,
+    // copied first (`jit::trust`). If a file is truncated nevertheless, the process ends (`guard`), and the output,
     // which has no name yet, never appears.
     let map = unsafe { MmapOptions::new().len(len).map(file) }
         .map_err(|error| Error::new("cannot map into memory").because(error))?;

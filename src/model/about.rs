@@ -172,7 +172,7 @@ pub struct Module {
     /// The build ID of the mapped file.
     pub build_id: Agreed<BuildId>,
     /// OpenTelemetry's hash of the beginning and end of the file
-    /// ([`Image::htl_hash`](crate::resolve::symbols::image::Image::htl_hash)); unstated if the file wasn't available.
+    /// ([`Image::htl_hash`](crate::symbolize::symbols::image::Image::htl_hash)); unstated if the file wasn't available.
     pub htl_hash: Agreed<[u8; 16]>,
     /// True for the kernel and its modules.
     pub is_kernel: bool,

@@ -1,5 +1,5 @@
 //! What a recording says about its processes: forks, execs, mappings, jitdump markers, and the clock. Readers fill in
-//! the fields that their format has. `sources` and `resolve` use them.
+//! the fields that their format has. `jit` and `symbolize` use them.
 
 use super::bpf::{BpfFunction, BpfFunctionId};
 use super::mapping_kind::MappingKind;

@@ -19,13 +19,13 @@ use crate::analysis::filter::Filter;
 use crate::analysis::quantity::grouped;
 use crate::contract::format::{Detail, Format, Read, ReadOptions};
 use crate::error::{Error, Result, Warning, Warnings};
+use crate::formats::perf_script::read::Readable;
 use crate::io::{InPath, Stream};
+use crate::jit::SourceOptions;
 use crate::model::printable::readable;
 use crate::model::stacks::{Keep, Profile, Series};
-use crate::records::perf_script::read::Readable;
-use crate::resolve::kernel::KernelOptions;
-use crate::resolve::symbols::SymbolOptions;
-use crate::sources::SourceOptions;
+use crate::symbolize::kernel::KernelOptions;
+use crate::symbolize::symbols::SymbolOptions;
 use std::path::Path;
 
 /// The name of the callgrind format. In this format, JIT code gets its names while a file is read, from perf maps and

@@ -1,14 +1,14 @@
 //! Replaces names and lines of generated scripts by those of the authored source, in profiles that other tools
 //! symbolized.
 //!
-//! Code that jitgraft symbolizes itself has authored names already, from the code map ([`crate::sources::SourceMaps`]).
+//! Code that jitgraft symbolizes itself has authored names already, from the code map ([`crate::jit::SourceMaps`]).
 //! Other inputs contain V8's names unchanged (`JS:*i /app.min.js:1:679` in folded stacks), or have function, script,
 //! line and column in separate fields.
 
 use super::job::Outcome;
+use crate::jit::{NativeFunctions, SourceMaps, SourceOptions, is_wasm_module};
 use crate::model::stacks::{ChangedFrame, Frame, Profile};
 use crate::runtimes::script_name::ScriptName;
-use crate::sources::{NativeFunctions, SourceMaps, SourceOptions, is_wasm_module};
 use rustc_hash::FxHashSet;
 use std::path::Path;
 

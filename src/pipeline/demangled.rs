@@ -3,7 +3,7 @@
 
 use crate::analysis::label::marked;
 use crate::model::stacks::Profile;
-use crate::resolve::symbols::demangle::{demangle, demangle_rust_printed_as_cpp, is_rust_printed_as_cpp};
+use crate::symbolize::symbols::demangle::{demangle, demangle_rust_printed_as_cpp, is_rust_printed_as_cpp};
 
 /// Demangles all names of a profile.
 pub(super) fn apply(profile: &mut Profile) {

@@ -7,7 +7,7 @@ use super::open::shown;
 use crate::bytes::utf16::strip_mark;
 use crate::error::{Error, Result};
 use crate::io::{self, FoundPath, InPath};
-use crate::sources::goes_with_recordings;
+use crate::jit::goes_with_recordings;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

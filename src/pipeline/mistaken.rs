@@ -4,7 +4,7 @@ use crate::contract::format::Read;
 use crate::error::Error;
 use crate::formats::{FORMATS, unread};
 use crate::io;
-use crate::records::{jitdump, perf_map};
+use crate::jit::{jitdump, perf_map};
 use std::path::Path;
 
 /// For a known kind of file that isn't a profile, recognized by its first bytes: a message about it, and what the user

@@ -3,11 +3,11 @@
 use crate::error::{Error, Result};
 use crate::io;
 use crate::io::door::{Door, Named, Opened, Root, Start};
+use crate::jit::{SOURCE, status_pid, status_user};
 use crate::model::Pid;
 use crate::model::mapping_kind::MappingKind;
 use crate::model::mapping_kind::base_name;
 use crate::runtimes::{CommandLine, Environment, RUNTIMES, Runtime, RuntimeSet};
-use crate::sources::{SOURCE, status_pid, status_user};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::Range;

@@ -14,22 +14,18 @@ use tree::Tree;
 /// Room → the rooms it may import from, besides itself and `error`.
 const ARROWS: &[(&str, &str)] = &[
     ("main", "cli commands io"),
-    (
-        "cli",
-        "commands annotation pipeline sources formats render records resolve contract analysis runtimes model parallel io",
-    ),
+    ("cli", "commands annotate pipeline jit formats render symbolize contract analysis runtimes model parallel io"),
     (
         "commands",
-        "annotation diagnosis pipeline sources formats render records resolve contract analysis runtimes model bytes parallel io",
+        "annotate doctor pipeline jit formats render symbolize contract analysis runtimes model bytes parallel io",
     ),
-    ("annotation", "pipeline sources records resolve contract analysis runtimes model parallel io"),
-    ("diagnosis", "pipeline sources records resolve contract analysis runtimes model parallel io"),
-    ("pipeline", "sources formats records resolve contract analysis runtimes model bytes parallel io"),
-    ("sources", "records resolve runtimes model bytes parallel io"),
-    ("formats", "render records contract analysis runtimes model bytes"),
+    ("annotate", "pipeline jit formats symbolize contract analysis runtimes model parallel io"),
+    ("doctor", "pipeline jit formats symbolize contract analysis runtimes model parallel io"),
+    ("pipeline", "jit formats symbolize contract analysis runtimes model bytes parallel io"),
+    ("jit", "formats symbolize runtimes model bytes parallel io"),
+    ("formats", "render contract analysis runtimes model bytes"),
     ("render", "contract analysis runtimes model bytes"),
-    ("records", "contract analysis runtimes model bytes"),
-    ("resolve", "runtimes model parallel io"),
+    ("symbolize", "runtimes model parallel io"),
     ("contract", "analysis runtimes model"),
     ("analysis", "runtimes model"),
     ("runtimes", "model bytes"),
@@ -40,12 +36,8 @@ const ARROWS: &[(&str, &str)] = &[
     ("error", ""),
 ];
 
-/// Rooms whose entries don't know each other, nor those of the other: a format, a layout, a command. Only
-/// `formats/mod.rs`, the table, has all formats.
-const KEPT_APART: &[&str] = &["formats", "records"];
-
-/// The same of commands, which use formats and layouts.
-const COMMANDS: &str = "commands";
+/// Rooms whose entries don't know each other. Only `formats/mod.rs`, the table, has all formats.
+const KEPT_APART: &[&str] = &["formats", "commands"];
 
 fn source_tree() -> Tree {
     let tree = Tree::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"));
@@ -84,8 +76,8 @@ fn wrong_arrows(tree: &Tree) -> Vec<String> {
             }
             if !may_know(&file.module, &import) {
                 wrong.push(format!(
-                    "src/{} imports crate::{}: a format, layout or command uses no other; let the reader record the mention and \
-                     `sources` or `commands` connect the two, or move what both need to bytes, contract, analysis or pipeline",
+                    "src/{} imports crate::{}: a format or command uses no other; let the reader record the mention and \
+                     `jit` or `commands` connect the two, or move what both need to bytes, contract, analysis or pipeline",
                     file.name,
                     import.join("::"),
                 ));
@@ -98,17 +90,10 @@ fn wrong_arrows(tree: &Tree) -> Vec<String> {
 /// Entries that others may use: V8's profiles may be a file of their own or a part of a trace.
 const SHARED_ENTRIES: &[&str] = &["cpuprofile"];
 
-/// True if an entry of the rooms that are kept apart imports nothing but itself and what is shared of them.
+/// False if a module imports another entry of its own room, and that room is kept apart.
 fn may_know(module: &[String], import: &[String]) -> bool {
-    let is_kept_apart = |path: &[String]| path.first().is_some_and(|room| KEPT_APART.contains(&&room[..]));
-    let are_commands =
-        module.first().is_some_and(|room| room == COMMANDS) && import.first().is_some_and(|room| room == COMMANDS);
     let (Some(own), Some(to)) = (module.get(1), import.get(1)) else { return true };
-    let is_shared = SHARED_ENTRIES.contains(&&to[..]);
-    if are_commands {
-        return own == to;
-    }
-    !is_kept_apart(module) || !is_kept_apart(import) || is_shared || (module[0] == import[0] && own == to)
+    module[0] != import[0] || !KEPT_APART.contains(&&module[0][..]) || own == to || SHARED_ENTRIES.contains(&&to[..])
 }
 
 #[test]
@@ -166,23 +151,22 @@ fn tree_of(files: &[(&str, &str)]) -> Tree {
 #[test]
 fn an_upward_arrow_is_found_however_it_is_written() {
     let ways = [
-        "use crate::sources::Found;",
-        "use crate::{error::Result, sources::{Found, find}};",
-        "use super::super::sources;",
-        "mod inner { fn f() { super::super::super::sources::find() } }",
+        "use crate::jit::Found;",
+        "use crate::{error::Result, jit::{Found, find}};",
+        "use super::super::jit;",
+        "mod inner { fn f() { super::super::super::jit::find() } }",
     ];
     for way in ways {
-        let wrong = wrong_arrows(&tree_of(&[("formats/x.rs", way), ("sources/mod.rs", "")]));
+        let wrong = wrong_arrows(&tree_of(&[("formats/x.rs", way), ("jit/mod.rs", "")]));
         assert!(!wrong.is_empty(), "{way}");
-        assert!(wrong[0].starts_with("src/formats/x.rs imports crate::sources"), "{wrong:?}");
+        assert!(wrong[0].starts_with("src/formats/x.rs imports crate::jit"), "{wrong:?}");
     }
-    let comment =
-        [("formats/x.rs", "/// crate::sources::find\nuse crate::model::Pid; use crate::bytes::cursor::Cursor;")];
+    let comment = [("formats/x.rs", "/// crate::jit::find\nuse crate::model::Pid; use crate::bytes::cursor::Cursor;")];
     assert!(wrong_arrows(&tree_of(&comment)).is_empty());
     let in_a_test = [
-        ("formats/x.rs", "#[cfg(test)] mod tests { use crate::sources::Found; }"),
-        ("formats/x_tests.rs", "use crate::sources::Found;"),
-        ("sources/mod.rs", ""),
+        ("formats/x.rs", "#[cfg(test)] mod tests { use crate::jit::Found; }"),
+        ("formats/x_tests.rs", "use crate::jit::Found;"),
+        ("jit/mod.rs", ""),
     ];
     assert!(wrong_arrows(&tree_of(&in_a_test)).is_empty());
 }

@@ -2,12 +2,12 @@
 
 use super::options::CallgrindOptions;
 use crate::error::{Error, Result};
+use crate::jit::{Found, find};
 use crate::model::Pid;
 use crate::model::process::Processes;
 use crate::pipeline::Outcome;
 use crate::pipeline::callgrind::{directory, processes};
 use crate::runtimes::RUNTIMES;
-use crate::sources::{Found, find};
 
 /// A profiled process, and the sources that name its JIT code.
 pub(super) struct CodeSources {

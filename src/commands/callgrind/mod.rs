@@ -13,12 +13,12 @@ mod reports;
 pub use options::CallgrindOptions;
 
 use crate::error::{Error, Result};
+use crate::formats::callgrind::sniff;
 use crate::formats::detect;
+use crate::formats::valgrind_text::{self, Report};
 use crate::io::{InPath, Run, open_rewindable};
 use crate::pipeline::callgrind::HEAD;
 use crate::pipeline::{Job, Outcome, mistaken, open};
-use crate::records::callgrind::sniff;
-use crate::records::valgrind_text::{self, Report};
 use std::io::Read;
 use std::path::Path;
 

@@ -3,13 +3,13 @@
 
 use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result, Warnings};
+use crate::formats::elf_image::{Addressing, ImageBuilder, Target};
 use crate::io::Output;
+use crate::jit::raw_code::RawCode;
 use crate::model::Addr;
 use crate::model::abi::HOST_MACHINE;
 use crate::model::code::{Code, OriginId};
 use crate::pipeline::callgrind::CodeNames;
-use crate::records::elf_image::{Addressing, ImageBuilder, Target};
-use crate::sources::raw_code::RawCode;
 use rustc_hash::FxHashMap;
 use std::io::{Seek, Write};
 

@@ -1,9 +1,9 @@
 //! The options of `callgrind`.
 
 use crate::io::{InPath, OutPath};
+use crate::jit::SourceOptions;
 use crate::model::Pid;
 use crate::pipeline::callgrind::pid_in_name;
-use crate::sources::SourceOptions;
 use std::path::{Path, PathBuf};
 
 /// The options of `callgrind`: the profile to name, and where to write the result.

@@ -3,13 +3,13 @@
 use super::code_sources::{CodeSources, code_sources};
 use super::options::CallgrindOptions;
 use crate::error::{Error, Result, Warning};
+use crate::formats::callgrind::JitFunctions;
+use crate::formats::valgrind_text::{Report, ReportFunction, graft, pid};
 use crate::io::{Output, Run};
 use crate::model::Pid;
 use crate::pipeline::callgrind::CodeNames;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
-use crate::records::callgrind::JitFunctions;
-use crate::records::valgrind_text::{Report, ReportFunction, graft, pid};
 use std::fs::File;
 use std::io::BufReader;
 

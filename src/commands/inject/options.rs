@@ -1,13 +1,13 @@
 //! The options of `inject`, and the context that its phases share.
 
+use crate::formats::perf_data::Recording;
 use crate::io::{self, InPath, OutPath, Run};
+use crate::jit::SourceOptions;
 use crate::model::process::Processes;
 use crate::pipeline::open::Input;
 use crate::pipeline::progress::Progress;
 use crate::pipeline::{Job, Outcome};
-use crate::records::perf_data::Recording;
-use crate::resolve::symbols::files::SearchOptions;
-use crate::sources::SourceOptions;
+use crate::symbolize::symbols::files::SearchOptions;
 use linux_perf_event_reader::constants::PERF_SAMPLE_STACK_USER;
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};

@@ -1,14 +1,14 @@
 //! Lists the instructions of a callgrind file with their costs, like `annotate` does.
 
 use super::recording::hottest;
-use crate::annotation::callgrind::annotate;
-use crate::annotation::{AnnotateFormat, AnnotateOptions, Code, CodeGrouping, HotCode};
+use crate::annotate::callgrind::annotate;
+use crate::annotate::{AnnotateFormat, AnnotateOptions, Code, CodeGrouping, HotCode};
 use crate::error::Warnings;
+use crate::formats::callgrind::sniff;
 use crate::io::{InPath, OutPath};
 use crate::pipeline::Job;
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::Input;
-use crate::records::callgrind::sniff;
 
 /// The `code` hottest listings, if the only input is a callgrind file with instructions. Code that can't be listed is
 /// omitted from the page without an error.

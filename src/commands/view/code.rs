@@ -11,7 +11,7 @@ mod columns;
 
 use super::names::PageNames;
 use crate::analysis::category::Category;
-use crate::annotation::{Annotation, Code, EventTotal, HotCode, InstructionIndex, Listing, Precision, Version};
+use crate::annotate::{Annotation, Code, EventTotal, HotCode, InstructionIndex, Listing, Precision, Version};
 use crate::model::printable::readable;
 use crate::model::stacks::Profile;
 use crate::render::viewer::{Section, category_number};

@@ -1,7 +1,7 @@
 //! Section `findings` of the page: what `doctor` reports, and which frames each finding concerns.
 
 use crate::analysis::start_functions::START_FUNCTIONS;
-use crate::diagnosis::{self, Finding, Highlight};
+use crate::doctor::{self, Finding, Highlight};
 use crate::model::printable::readable;
 use crate::model::stacks::TRUNCATED;
 use crate::pipeline::recording::Examined;
@@ -15,8 +15,8 @@ pub(super) struct Findings(Value);
 /// Examines a recording. The result is what `jitgraft doctor --to json` prints, plus `show` in each finding: the
 /// frames that the page can highlight.
 pub(super) fn collect(examined: &Examined<'_>) -> Findings {
-    let diagnosis = diagnosis::diagnose(examined);
-    let mut value = diagnosis::json::recording(&diagnosis);
+    let diagnosis = doctor::diagnose(examined);
+    let mut value = doctor::json::recording(&diagnosis);
     for (key, findings) in [("findings", &diagnosis.findings), ("minor", &diagnosis.minor)] {
         let Some(told) = value.get_mut(key).and_then(Value::as_array_mut) else { continue };
         for (told, finding) in told.iter_mut().zip(findings) {

@@ -7,6 +7,7 @@
 
 use super::names::PageNames;
 use crate::analysis::category::Category;
+use crate::jit::SourceState;
 use crate::model::printable::readable;
 use crate::model::stacks::Profile;
 use crate::model::tier::Tier;
@@ -14,10 +15,9 @@ use crate::model::{Nanos, Pid};
 use crate::pipeline::Job;
 use crate::pipeline::recording::Examined;
 use crate::render::viewer::{Section, category_number};
-use crate::resolve::code_map::ListedCode;
 use crate::runtimes::jit_names::ReadableNames;
 use crate::runtimes::{ProcessRuntimes, RUNTIMES, tier};
-use crate::sources::SourceState;
+use crate::symbolize::code_map::ListedCode;
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde_json::{Value, json};
 use std::cmp::Reverse;

@@ -5,9 +5,9 @@ use crate::model::chains::PlaceId;
 use crate::model::printable::readable;
 use crate::model::stacks::{FrameKind, UNKNOWN};
 use crate::pipeline::recording::Examined;
-use crate::resolve::code_map::CodeId;
-use crate::resolve::symbols::SymbolOptions;
 use crate::runtimes::jit_names::{JitNames, ReadableNames};
+use crate::symbolize::code_map::CodeId;
+use crate::symbolize::symbols::SymbolOptions;
 use rustc_hash::FxHashSet;
 use std::borrow::Cow;
 

@@ -4,16 +4,16 @@
 use super::findings::{self, Findings};
 use super::jit::CompiledCode;
 use super::names::PageNames;
-use crate::annotation::recording::hot_code;
-use crate::annotation::{CodeOptions, HotCode};
+use crate::annotate::recording::hot_code;
+use crate::annotate::{CodeOptions, HotCode};
 use crate::error::Warnings;
 use crate::model::Nanos;
 use crate::model::stacks::Weight;
 use crate::pipeline::Job;
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::recording::Examined;
-use crate::resolve::disasm::Syntax;
-use crate::resolve::symbols::SymbolOptions;
+use crate::symbolize::disasm::Syntax;
+use crate::symbolize::symbols::SymbolOptions;
 use std::path::PathBuf;
 
 /// Options that request the `limit` hottest code ranges.

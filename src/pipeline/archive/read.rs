@@ -4,9 +4,9 @@
 use super::manifest::{MANIFEST, MARK, Manifest, PackedFile, Role};
 use crate::error::{Error, Result};
 use crate::io::{Archive, Bytes};
+use crate::jit::{GivenFile, SourceOptions};
 use crate::model::Pid;
-use crate::resolve::symbols::files::SearchOptions;
-use crate::sources::{GivenFile, SourceOptions};
+use crate::symbolize::symbols::files::SearchOptions;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::io::{self, Read};

@@ -5,11 +5,11 @@ use super::names::CodeNames;
 use super::passes::{self, NamedProfile};
 use super::{HEAD, directory, pid_in_name, processes};
 use crate::error::{Error, Result, Warnings};
+use crate::formats::callgrind::sniff;
 use crate::io::{InPath, map_open_file, open_rewindable};
+use crate::jit::{Account, SourceOptions, find};
 use crate::model::Pid;
 use crate::pipeline::Job;
-use crate::records::callgrind::sniff;
-use crate::sources::{Account, SourceOptions, find};
 use std::io::{Read, Seek};
 
 /// How much cost in JIT code could be named, for the first event of a callgrind file.

@@ -3,12 +3,12 @@
 //! callgrind adds up costs over the whole run. If there was different code at an address in the course of the run, the
 //! last one gets all the cost. It is then marked as ambiguous, so that the cost in question can be counted.
 
+use crate::formats::callgrind::{CodeLine, Covered, JitFunctions};
 use crate::model::Pid;
 use crate::model::code::{Code, OriginId};
 use crate::model::ranges::{Entry, RangeMap};
 use crate::parallel::Pool;
-use crate::records::callgrind::{CodeLine, Covered, JitFunctions};
-use crate::resolve::code_map::{CodeId, CodeMap, Segment};
+use crate::symbolize::code_map::{CodeId, CodeMap, Segment};
 use hashbrown::HashTable;
 use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::borrow::Cow;
@@ -354,7 +354,7 @@ mod tests {
     use crate::model::code::{CodeEvent, CodeEventKind, Lines};
     use crate::model::process::Processes;
     use crate::model::{Addr, Nanos, Tid};
-    use crate::resolve::code_map::CodeList;
+    use crate::symbolize::code_map::CodeList;
 
     /// A piece of code in a source: time (`None` in a perf map), name, address, size.
     type Listed = (Option<u64>, &'static str, u64, u64);

@@ -1,12 +1,12 @@
 //! Makes the two passes over a callgrind file. The file is memory-mapped, because most of the output is copied from it.
 
 use crate::error::Result;
+use crate::formats::callgrind::{
+    CHUNK_SIZE, FileIndex, JitFunctions, RewriteStats, Rewriter, chunks, parse_chunk, scan_chunk,
+};
 use crate::io::Bytes;
 use crate::pipeline::Job;
 use crate::pipeline::progress::Progress;
-use crate::records::callgrind::{
-    CHUNK_SIZE, FileIndex, JitFunctions, RewriteStats, Rewriter, chunks, parse_chunk, scan_chunk,
-};
 use std::io::Write;
 
 /// The process ID in the header of a callgrind file; `None` if there is none.

@@ -3,13 +3,13 @@
 use super::options::RecordingOptions;
 use super::resolution::Resolution;
 use super::samples::Samples;
+use crate::formats::perf_data::{Feature, FeatureSection, Recording};
 use crate::model::Pid;
 use crate::model::about::{About, MappedRange, Module, ProcessLife};
 use crate::model::frame_counts::FrameCounts;
 use crate::model::mapping_kind;
 use crate::model::process::{CpuMode, Mapping, Process};
-use crate::records::perf_data::{Feature, FeatureSection, Recording};
-use crate::resolve::dso::{Dso, DsoKind};
+use crate::symbolize::dso::{Dso, DsoKind};
 use std::collections::BTreeMap;
 use std::os::unix::ffi::OsStrExt;
 

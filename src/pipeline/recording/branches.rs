@@ -1,8 +1,8 @@
 //! Converts branch stacks (`perf record -b`, `--call-graph lbr`) to frames.
 
+use crate::formats::perf_data::{Branch, Branches, EventAttr, Sample};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr};
-use crate::records::perf_data::{Branch, Branches, EventAttr, Sample};
 use linux_perf_event_reader::constants as abi;
 
 type BranchFrame = (CpuMode, FrameAddr);
@@ -67,7 +67,7 @@ pub(super) fn lbr_chain<'data>(sample: &Sample<'data>, attr: &EventAttr) -> Opti
 mod tests {
     use super::*;
     use crate::bytes::cursor::Endian;
-    use crate::records::perf_data::Words;
+    use crate::formats::perf_data::Words;
 
     fn history(branches: &[[u64; 2]], chain: &[u64]) -> Vec<u64> {
         let words: Vec<u64> = branches.iter().flat_map(|&[from, to]| [from, to, 0]).collect();

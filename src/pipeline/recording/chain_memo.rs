@@ -6,9 +6,9 @@
 //! `inject` (1 GB of the same). If no chain repeats, only the first few thousand chains are kept, and for all others
 //! one bit each is set; this costs a few percent.
 
+use crate::formats::perf_data::Sample;
 use crate::model::process::CpuMode;
 use crate::model::{Addr, Nanos, Pid};
-use crate::records::perf_data::Sample;
 use rustc_hash::{FxHashMap, FxHasher};
 use std::hash::{Hash, Hasher};
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! Compares the words (64-bit values) of a call chain with those of the previous sample's. Their outermost words are
 //! usually the same, and so are the frames that these words stand for.
 
+use crate::formats::perf_data::{ChainContext, Words, is_context};
 use crate::model::FrameAddr;
 use crate::model::process::CpuMode;
-use crate::records::perf_data::{ChainContext, Words, is_context};
 
 /// The words of a sample's call chain, if they determine the sample's whole stack.
 #[derive(Debug, Clone, Copy)]

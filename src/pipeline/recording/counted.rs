@@ -7,8 +7,8 @@
 //! tools/perf/util/session.c).
 
 use super::streams::RecordChunks;
+use crate::formats::perf_data::{RawRecord, Recording, Sample, kind};
 use crate::model::Tid;
-use crate::records::perf_data::{RawRecord, Recording, Sample, kind};
 use linux_perf_event_reader::constants as abi;
 use rustc_hash::FxHashMap;
 

@@ -5,10 +5,10 @@ use super::named::Named;
 use super::resolution::Resolution;
 use super::samples::Samples;
 use crate::analysis::code_shares::CodeShares;
+use crate::formats::perf_data::Event;
+use crate::jit::Account;
 use crate::model::chains::PlaceId;
 use crate::model::frame_counts::FrameCounts;
-use crate::records::perf_data::Event;
-use crate::sources::Account;
 
 /// A symbolized recording with everything that its names came from.
 #[derive(Debug, Clone, Copy)]

@@ -2,11 +2,11 @@
 
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
-use crate::resolve::Location;
-use crate::resolve::address_space::{AddressSpaces, Place};
-use crate::resolve::code_map::CodeMap;
-use crate::resolve::dso::DsoKind;
-use crate::resolve::precedence::code_wins;
+use crate::symbolize::Location;
+use crate::symbolize::address_space::{AddressSpaces, Place};
+use crate::symbolize::code_map::CodeMap;
+use crate::symbolize::dso::DsoKind;
+use crate::symbolize::precedence::code_wins;
 
 /// The code location of a frame. All frames with the same location get the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -9,10 +9,10 @@ use crate::model::process::{BuildId, CpuMode};
 use crate::model::stacks::{FrameKind, TRUNCATED};
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
-use crate::resolve::dso::{DsoId, DsoKind};
-use crate::resolve::frames::{Frames, FramesAt};
-use crate::resolve::{Location, Resolver};
 use crate::runtimes::{ProcessRuntimes, RuntimeSet};
+use crate::symbolize::dso::{DsoId, DsoKind};
+use crate::symbolize::frames::{Frames, FramesAt};
+use crate::symbolize::{Location, Resolver};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A frame with everything that writers need.

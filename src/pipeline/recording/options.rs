@@ -1,10 +1,10 @@
 //! Options for reading a recording.
 
 use crate::analysis::filter::Filter;
+use crate::jit::SourceOptions;
 use crate::pipeline::open::Input;
-use crate::resolve::kernel::KernelOptions;
-use crate::resolve::symbols::SymbolOptions;
-use crate::sources::SourceOptions;
+use crate::symbolize::kernel::KernelOptions;
+use crate::symbolize::symbols::SymbolOptions;
 use std::borrow::Cow;
 
 /// Options for reading a recording.
@@ -29,7 +29,7 @@ pub struct RecordingOptions {
     /// Add the branches that the CPU recorded last to the stacks, on top of the callers.
     pub branch_stack: bool,
     /// The maximum number of frames per stack. `None` means: no limit for recorded call chains, and
-    /// [`MAX_DEPTH`](crate::resolve::unwind::MAX_DEPTH) for unwound ones.
+    /// [`MAX_DEPTH`](crate::symbolize::unwind::MAX_DEPTH) for unwound ones.
     pub max_stack: Option<usize>,
     /// Keep the branches that the CPU recorded last, apart from the stacks.
     pub keep_branches: bool,

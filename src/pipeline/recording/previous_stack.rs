@@ -1,10 +1,10 @@
 //! Keeps the stack of the previous sample, because the next sample usually has the same outermost frames.
 
 use super::chain_words::ChainWords;
+use crate::formats::perf_data::Sample;
 use crate::model::chains::ChainId;
 use crate::model::process::CpuMode;
 use crate::model::{FrameAddr, Nanos, Pid};
-use crate::records::perf_data::Sample;
 
 /// What a frame is looked up by: CPU mode and address.
 pub(super) type ModeFrame = (CpuMode, FrameAddr);

@@ -4,11 +4,11 @@
 use super::locator::FrameLocation;
 use super::named::{FrameView, Named};
 use super::samples::{SampleRow, Samples};
+use crate::formats::perf_data::{Event, EventAttr, Recording};
 use crate::model::chains::{ChainId, PlaceId};
 use crate::model::stacks::{
     Frame, FrameId, FrameKind, Keep, Profile, Row, Sampling, Series, StackId, TRUNCATED, TrackId, UNKNOWN, Unit,
 };
-use crate::records::perf_data::{Event, EventAttr, Recording};
 use crate::runtimes::Tiers;
 use crate::runtimes::java_calls;
 

@@ -15,6 +15,7 @@ use super::newest_answers::NewestAnswers;
 use super::previous_stack::{KeptFrame, ModeFrame, PreviousStack};
 use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, StackEnd, Taken};
 use crate::analysis::filter::PlacedFilter;
+use crate::formats::perf_data::{Branch, DeferredChains, EventAttr, RawRecord, Recording, Sample, kind};
 use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, PlaceId};
 use crate::model::lasting::{Lasting, UNTIMED};
@@ -23,9 +24,8 @@ use crate::model::recorded::Labels;
 use crate::model::stacks::{Keep, Track};
 use crate::model::threads::Threads;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
-use crate::records::perf_data::{Branch, DeferredChains, EventAttr, RawRecord, Recording, Sample, kind};
-use crate::resolve::unwind::registers::{Machine, Registers};
-use crate::resolve::unwind::{Cache, MAX_DEPTH, Moment, Unwinder, UnwoundChain, UserStack};
+use crate::symbolize::unwind::registers::{Machine, Registers};
+use crate::symbolize::unwind::{Cache, MAX_DEPTH, Moment, Unwinder, UnwoundChain, UserStack};
 use rustc_hash::FxHashMap;
 
 /// The maximum number of frames that the kernel records by default (`PERF_MAX_STACK_DEPTH`).

@@ -3,10 +3,10 @@
 //! was killed), the inode does.
 
 use crate::error::{Warning, Warnings};
+use crate::jit::file_id;
 use crate::model::process::{FileId, Processes};
-use crate::resolve::dso::{Dso, DsoKind};
-use crate::resolve::symbols::image::Image;
-use crate::sources::file_id;
+use crate::symbolize::dso::{Dso, DsoKind};
+use crate::symbolize::symbols::image::Image;
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 

@@ -11,7 +11,9 @@ use super::replaced::warn_about_replaced;
 use super::samples::Samples;
 use super::survey::{Memory, Survey, first_mapped, is_recorded_kernel, recorded_here};
 use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::perf_data::{RawRecord, Records};
 use crate::io::Bytes;
+use crate::jit::{self, Account, Found, Kind, SourceState};
 use crate::model::abi::EM_X86_64;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::process::{CpuMode, Processes};
@@ -19,19 +21,17 @@ use crate::model::stacks::{Keep, Profile};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::job::Job;
 use crate::pipeline::progress::Progress;
-use crate::records::perf_data::{RawRecord, Records};
-use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::dso::{DsoId, DsoKind};
-use crate::resolve::kernel::{KernelOptions, KernelSymbols};
-use crate::resolve::symbols::data::{Variable, Variables, vaddr_of_data};
-use crate::resolve::symbols::files::SearchOptions;
-use crate::resolve::symbols::image::Image;
-use crate::resolve::symbols::images::Images;
-use crate::resolve::unwind::registers::Machine;
-use crate::resolve::unwind::{MAX_DEPTH, Unwinder};
-use crate::resolve::{Location, Resolver};
 use crate::runtimes::ProcessRuntimes;
-use crate::sources::{self, Account, Found, Kind, SourceState};
+use crate::symbolize::address_space::AddressSpaces;
+use crate::symbolize::dso::{DsoId, DsoKind};
+use crate::symbolize::kernel::{KernelOptions, KernelSymbols};
+use crate::symbolize::symbols::data::{Variable, Variables, vaddr_of_data};
+use crate::symbolize::symbols::files::SearchOptions;
+use crate::symbolize::symbols::image::Image;
+use crate::symbolize::symbols::images::Images;
+use crate::symbolize::unwind::registers::Machine;
+use crate::symbolize::unwind::{MAX_DEPTH, Unwinder};
+use crate::symbolize::{Location, Resolver};
 use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -48,7 +48,7 @@ pub(crate) struct Resolution<'a> {
     /// The address spaces of all processes: what was mapped where and when.
     pub(crate) spaces: &'a AddressSpaces,
     /// The JIT code, and what became of each of its sources (jitdumps, perf maps, logs).
-    pub(crate) sources: sources::Loaded<'a>,
+    pub(crate) sources: jit::Loaded<'a>,
     /// The ELF files that the recorded processes had mapped, as far as they are available on this machine.
     pub(crate) images: Images<'a>,
     /// The sources of JIT code that were found: jitdumps, perf maps and logs.

@@ -5,13 +5,13 @@
 
 use super::locator::FrameLocation;
 use crate::error::{Result, Skipped};
+use crate::formats::perf_data::{Registers as SampledRegisters, Sample};
 use crate::model::about::TimeExtent;
 use crate::model::chains::{ChainId, Chains, PlaceId};
 use crate::model::interner::{self, Interner};
 use crate::model::process::CpuMode;
 use crate::model::stacks::{Keep, Track};
 use crate::model::{Addr, Nanos};
-use crate::records::perf_data::{Registers as SampledRegisters, Sample};
 use rustc_hash::FxHashMap;
 
 /// A sample or, with [`Keep::Sums`], the sum of all samples with the same event, thread and stack.
@@ -62,7 +62,7 @@ pub(crate) struct Taken {
     /// The code location of the branch instruction.
     pub(crate) from: PlaceId,
     pub(crate) to: PlaceId,
-    /// Flags of the branch as recorded; see [`crate::records::perf_data::Branch`].
+    /// Flags of the branch as recorded; see [`crate::formats::perf_data::Branch`].
     pub(crate) flags: u64,
 }
 
@@ -97,7 +97,7 @@ pub(crate) struct Access {
     pub(crate) code_page_size: Option<u64>,
 }
 
-/// A copy of sampled registers; see [`crate::records::perf_data::Registers`] for the fields.
+/// A copy of sampled registers; see [`crate::formats::perf_data::Registers`] for the fields.
 #[derive(Debug, Clone)]
 pub(crate) struct KeptRegisters {
     pub(crate) abi: u64,

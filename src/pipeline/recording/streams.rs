@@ -4,11 +4,11 @@
 use super::walk::Walk;
 use crate::bytes::cursor::Endian;
 use crate::error::{Error, Result, Warning, Warnings};
+use crate::formats::perf_data::{Decompressor, Packed, RawRecord, Recording, Records, Stop, is_compressed, kind};
 use crate::io::{self, Bytes, Spool};
 use crate::model::Nanos;
 use crate::parallel::Pool;
 use crate::pipeline::open::Input;
-use crate::records::perf_data::{Decompressor, Packed, RawRecord, Recording, Records, Stop, is_compressed, kind};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 

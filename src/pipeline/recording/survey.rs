@@ -3,17 +3,17 @@
 
 use super::streams::{RecordChunks, WalkedRecords};
 use crate::error::{Warning, Warnings};
+use crate::formats::perf_data;
+use crate::formats::perf_data::{DeferredChains, Feature, Form, Recording, kind};
 use crate::io;
+use crate::jit::{self, Found, Sampled, Site, SourceOptions, is_this_machine};
 use crate::model::Nanos;
 use crate::model::about::{self, TimeExtent};
 use crate::model::process::{CpuMode, FileId, Processes};
 use crate::model::threads::Threads;
-use crate::records::perf_data;
-use crate::records::perf_data::{DeferredChains, Feature, Form, Recording, kind};
-use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::kernel::running_build_id;
-use crate::resolve::symbols::files::{RecordedTime, hex};
-use crate::sources::{self, Found, Sampled, Site, SourceOptions, is_this_machine};
+use crate::symbolize::address_space::AddressSpaces;
+use crate::symbolize::kernel::running_build_id;
+use crate::symbolize::symbols::files::{RecordedTime, hex};
 use rustc_hash::FxHashMap;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -87,7 +87,7 @@ impl Memory {
         let processes = &survey.processes;
         let samples = || survey.collect_sampled();
         let site = survey.site(recording_directory(survey.path), &samples);
-        let found = sources::find_at(processes, options, &site, warnings);
+        let found = jit::find_at(processes, options, &site, warnings);
         Self { spaces: AddressSpaces::new(processes), found }
     }
 }

@@ -7,8 +7,8 @@
 
 use crate::bytes::cursor::Endian;
 use crate::error::Error;
+use crate::formats::perf_data::{RawRecord, Records, Stop, is_compressed, kind, may_begin};
 use crate::parallel::Pool;
-use crate::records::perf_data::{RawRecord, Records, Stop, is_compressed, kind, may_begin};
 use std::ops::Range;
 
 /// The approximate size of a section in bytes. It is small enough that all threads finish at about the same time.

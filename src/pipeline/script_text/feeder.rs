@@ -1,10 +1,10 @@
 //! Cuts a text into blocks while it arrives.
 
 use crate::error::Error;
+use crate::formats::perf_script::Layout;
+use crate::formats::perf_script::record_lines::RecordLineFacts;
 use crate::io::Stream;
 use crate::pipeline::spare::Spare;
-use crate::records::perf_script::Layout;
-use crate::records::perf_script::record_lines::RecordLineFacts;
 use std::io::Read;
 use std::sync::{Condvar, Mutex};
 

@@ -22,16 +22,16 @@ use super::spare::Spare;
 use super::terminal::write_text;
 use crate::analysis::quantity::counted;
 use crate::error::{Result, Warning, Warnings};
+use crate::formats::perf_script::record_lines::RecordLineFacts;
+use crate::formats::perf_script::rewrite::memo::Memo;
+use crate::formats::perf_script::rewrite::{Counts, Needs, Rewriter, Rewritten, Style, Wanted};
+use crate::formats::perf_script::{Layout, cut_without_source_lines};
 use crate::io::{InPath, OutPath, Output, Run, Stream};
+use crate::jit::{self, SourceOptions};
 use crate::model::Pid;
 use crate::model::process::{ProcessListState, Processes};
-use crate::records::perf_script::record_lines::RecordLineFacts;
-use crate::records::perf_script::rewrite::memo::Memo;
-use crate::records::perf_script::rewrite::{Counts, Needs, Rewriter, Rewritten, Style, Wanted};
-use crate::records::perf_script::{Layout, cut_without_source_lines};
-use crate::resolve::code_map::CodeMap;
-use crate::resolve::symbols::SymbolOptions;
-use crate::sources::{self, SourceOptions};
+use crate::symbolize::code_map::CodeMap;
+use crate::symbolize::symbols::SymbolOptions;
 use feeder::{BLOCK, Block, Cutting, Feeder, Gate};
 use namer::{Namer, ask_for};
 use natives::Natives;
@@ -170,7 +170,7 @@ impl TextFilter<'_> {
             // Every lookup covers the sources of all processes so far, so only the last one's warnings are reported.
             let mut source_warnings = Warnings::new();
             let directory = self.input_directory.as_deref();
-            let found = sources::find(&processes, self.sources, directory, &mut source_warnings);
+            let found = jit::find(&processes, self.sources, directory, &mut source_warnings);
             let loaded = found.load(&processes, pool, &mut source_warnings);
             let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline, self.symbols);
             let needs = loop {

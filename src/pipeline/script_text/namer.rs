@@ -1,13 +1,13 @@
 //! Names frames in perf script's text by looking them up in the code map.
 
+use crate::formats::perf_script::record_lines::RecordLineFacts;
+use crate::formats::perf_script::rewrite::{Answer, Named, Wanted};
 use crate::model::code::Line;
 use crate::model::lasting::{ALWAYS, UNTIMED};
 use crate::model::process::{Marker, Processes};
 use crate::model::{Nanos, Pid};
-use crate::records::perf_script::record_lines::RecordLineFacts;
-use crate::records::perf_script::rewrite::{Answer, Named, Wanted};
-use crate::resolve::code_map::{CodeMap, Hit, HitKind};
-use crate::resolve::symbols::SymbolOptions;
+use crate::symbolize::code_map::{CodeMap, Hit, HitKind};
+use crate::symbolize::symbols::SymbolOptions;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

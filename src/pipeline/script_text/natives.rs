@@ -4,13 +4,13 @@
 //! a block needs are looked up at once, and the results are cached.
 
 use crate::error::Warnings;
+use crate::formats::perf_script::rewrite::{Answer, Named};
 use crate::model::FrameAddr;
 use crate::model::lasting::ALWAYS;
 use crate::parallel::Pool;
-use crate::records::perf_script::rewrite::{Answer, Named};
-use crate::resolve::dso::{Dso, DsoId};
-use crate::resolve::symbols::images::Images;
-use crate::resolve::symbols::{self, Base, Request, SymbolOptions};
+use crate::symbolize::dso::{Dso, DsoId};
+use crate::symbolize::symbols::images::Images;
+use crate::symbolize::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};

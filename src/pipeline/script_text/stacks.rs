@@ -4,7 +4,11 @@ use super::feeder::Cutting;
 use super::{BlockHandling, Filtered, HEAD, NamedBlock, TextFilter};
 use super::{images_directory, input_directory, report_frameless, report_nameless, summarize};
 use crate::error::{Result, Warnings};
+use crate::formats::perf_script::read::{PartReader, Readable};
+use crate::formats::perf_script::rewrite::Style;
+use crate::formats::perf_script::{Layout, cut};
 use crate::io::{InPath, OutPath, Stream};
+use crate::jit::SourceOptions;
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::authored;
 use crate::pipeline::lines::BLOCK;
@@ -12,11 +16,7 @@ use crate::pipeline::open::shown;
 use crate::pipeline::readers::{AddedParts, HasProfile, PartRead, Readers};
 use crate::pipeline::spare::Spare;
 use crate::pipeline::{Job, Outcome};
-use crate::records::perf_script::read::{PartReader, Readable};
-use crate::records::perf_script::rewrite::Style;
-use crate::records::perf_script::{Layout, cut};
-use crate::resolve::symbols::SymbolOptions;
-use crate::sources::SourceOptions;
+use crate::symbolize::symbols::SymbolOptions;
 
 /// Reads perf script's text into a profile, and names its frames of JIT code.
 pub(crate) fn read_stacks(

@@ -7,7 +7,7 @@ use super::framed::Bytes;
 use super::recordings;
 use super::scene::PID;
 use super::scratch::{Scratch, parts};
-use crate::records::jit_logs::{LogEventKind, LogId};
+use crate::jit::engine_logs::{LogEventKind, LogId};
 use crate::test_writers::bytes::Order;
 use crate::test_writers::perf_data::{self as writer, Event, Mmap, Mode, PerfData, Stamp};
 use std::ffi::OsStr;
@@ -103,7 +103,7 @@ fn recording(log: &[u8], map: &[u8], seed: u8) -> Vec<u8> {
         LogEventKind::Move { to, .. } => Some((to, 16)),
         LogEventKind::Unload { .. } => None,
     });
-    let (entries, _) = crate::records::perf_map::read(map);
+    let (entries, _) = crate::jit::perf_map::read(map);
     let code: Vec<_> =
         in_log.take(MOST).chain(entries.iter().take(MOST).map(|entry| (entry.start, entry.size))).collect();
     let mut data = PerfData::with_events(Order::Little, vec![Event::usual()]);

@@ -1,10 +1,10 @@
 //! Source maps: a map and a script, queried for positions and functions all over the script; and WebAssembly modules.
 
+use crate::formats::source_map;
+use crate::formats::source_map::Mention;
+use crate::formats::wasm;
 use crate::model::file_bytes::FileBytes;
-use crate::records::source_map;
-use crate::records::source_map::Mention;
-use crate::records::wasm;
-use crate::resolve::authored::{AuthoredModule, AuthoredScript};
+use crate::symbolize::authored::{AuthoredModule, AuthoredScript};
 use std::rc::Rc;
 
 /// The map, a NUL, the script.

@@ -61,14 +61,14 @@ pub(super) fn texts(bytes: &[u8]) {
 
 /// The text of perf script, as it is.
 pub(super) fn perf_script(bytes: &[u8]) {
-    reads(bytes, crate::records::perf_script::sniff, crate::records::perf_script::read::read, 1);
+    reads(bytes, crate::formats::perf_script::sniff, crate::formats::perf_script::read::read, 1);
 }
 
 /// callgrind's profile: its stacks, which every function may share, and what its instructions cost.
 pub(super) fn callgrind(bytes: &[u8]) {
-    let _ = crate::records::callgrind::sniff(bytes);
-    let _ = crate::records::callgrind::read(&mut &bytes[..], &ReadOptions::default(), &mut Warnings::new());
-    let _ = crate::records::callgrind::instruction_costs(bytes, &mut Warnings::new());
+    let _ = crate::formats::callgrind::sniff(bytes);
+    let _ = crate::formats::callgrind::read(&mut &bytes[..], &ReadOptions::default(), &mut Warnings::new());
+    let _ = crate::formats::callgrind::instruction_costs(bytes, &mut Warnings::new());
 }
 
 /// Messages of OpenTelemetry, in each of their forms; and what is written of them can be read again.

@@ -1,14 +1,14 @@
 //! Recordings, and what names JIT code: dumps, maps and logs of engines.
 
 use crate::error::Warnings;
-use crate::model::Addr;
-use crate::model::code::{Code, Lines, OriginId, SourceMap};
-use crate::records::elf_image::{Addressing, ImageBuilder, Target};
-use crate::records::jit_logs::{JIT_LOGS, LogEventKind, LogId};
-use crate::records::jitdump::{Body, JitDump, decode_lines};
-use crate::records::perf_data::{
+use crate::formats::elf_image::{Addressing, ImageBuilder, Target};
+use crate::formats::perf_data::{
     Decompressor, Features, Packed, Record, RecordSurvey, Recording, is_compressed, leave_pipe, pipe_front,
 };
+use crate::jit::engine_logs::{JIT_LOGS, LogEventKind, LogId};
+use crate::jit::jitdump::{Body, JitDump, decode_lines};
+use crate::model::Addr;
+use crate::model::code::{Code, Lines, OriginId, SourceMap};
 
 /// perf.data: header, attrs, features, BPF programs, every record, every sample, packed records, and what a rewrite makes
 /// of them.
@@ -99,7 +99,7 @@ pub(super) fn jitdump(bytes: &[u8]) {
 /// perf map: every line form.
 pub(super) fn perf_map(bytes: &[u8]) {
     let lines = bytes.split(|&byte| byte == b'\n').count();
-    let (entries, skipped) = crate::records::perf_map::read(bytes);
+    let (entries, skipped) = crate::jit::perf_map::read(bytes);
     assert!(entries.len() as u64 + skipped.count() <= lines as u64);
     assert!(entries.iter().all(|entry| entry.start.checked_add(entry.size).is_some()));
 }

@@ -12,7 +12,7 @@
 use crate::commands::inject::survey::RecordOrder;
 use crate::model::Pid;
 use crate::parallel::{self, Pool};
-use crate::resolve::code_map::SegmentId;
+use crate::symbolize::code_map::SegmentId;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;

@@ -6,7 +6,7 @@ use super::shadowings::Shadowing;
 use crate::model::ranges::RangeMap;
 use crate::model::{Addr, Pid};
 use crate::parallel::{self, Pool};
-use crate::resolve::code_map::CodeMap;
+use crate::symbolize::code_map::CodeMap;
 
 /// The mapping that will be inserted for one use of code.
 #[derive(Debug, Clone, Copy)]

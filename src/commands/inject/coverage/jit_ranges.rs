@@ -3,7 +3,7 @@
 use crate::model::ancestry::{Ancestry, ForkEvent};
 use crate::model::process::Processes;
 use crate::model::{Addr, Pid};
-use crate::resolve::code_map::CodeMap;
+use crate::symbolize::code_map::CodeMap;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::collections::BTreeMap;
 use std::ops::Range;

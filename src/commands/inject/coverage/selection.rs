@@ -6,7 +6,7 @@ use crate::commands::inject::survey::RecordOrder;
 use crate::commands::inject::survey::SurveyedRecording;
 use crate::error::{Error, Result};
 use crate::model::Pid;
-use crate::resolve::code_map::{CodeMap, SegmentSet, SelectedCode, SelectedId, SelectedIds};
+use crate::symbolize::code_map::{CodeMap, SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
 /// The code for the images, and the samples before which each part of it must be mapped.
 #[derive(Debug)]

@@ -6,7 +6,7 @@ use crate::commands::inject::survey::RecordOrder;
 use crate::model::process::Processes;
 use crate::model::ranges::{OrderedRanges, Span};
 use crate::model::{Addr, Pid};
-use crate::resolve::code_map::{Segment, SegmentId};
+use crate::symbolize::code_map::{Segment, SegmentId};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
@@ -117,7 +117,7 @@ pub(super) struct Epoch {
 mod tests {
     use super::*;
     use crate::model::Nanos;
-    use crate::resolve::code_map::CodeId;
+    use crate::symbolize::code_map::CodeId;
 
     fn shadowing(time: u64, start: u64, end: u64, by: Option<u32>) -> (Pid, Shadowing) {
         let from = RecordOrder { time: Nanos(time), offset: time };

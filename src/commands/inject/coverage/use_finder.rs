@@ -6,18 +6,18 @@ use super::jit_ranges::{AddrRanges, JitRanges};
 use super::memo::{Memo, MemoKey, StackAnswer};
 use super::shadowings::{Epoch, ProcessShadowings, Shadowings};
 use crate::commands::inject::survey::RecordOrder;
+use crate::formats::perf_data::{
+    DeferredChain, DeferredChains, RawRecord, Recording, Sample, Words, is_bad_entry, kind,
+};
 use crate::model::lasting::{ALWAYS, Lasting, intersect};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::recording::chain_memo::{ChainKey, ChainMemo};
 use crate::pipeline::recording::counted::{Member, single_member};
-use crate::records::perf_data::{
-    DeferredChain, DeferredChains, RawRecord, Recording, Sample, Words, is_bad_entry, kind,
-};
-use crate::resolve::address_space::{AddressSpaces, Place};
-use crate::resolve::code_map::{CodeMap, Hit, HitKind, SegmentId};
-use crate::resolve::dso::DsoKind;
-use crate::resolve::precedence::is_reported;
+use crate::symbolize::address_space::{AddressSpaces, Place};
+use crate::symbolize::code_map::{CodeMap, Hit, HitKind, SegmentId};
+use crate::symbolize::dso::DsoKind;
+use crate::symbolize::precedence::is_reported;
 use std::collections::BTreeMap;
 use std::ops::Range;
 

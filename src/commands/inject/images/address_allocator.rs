@@ -3,7 +3,7 @@
 use crate::error::{Error, Result};
 use crate::model::Addr;
 use crate::model::process::Processes;
-use crate::resolve::code_map::SelectedCode;
+use crate::symbolize::code_map::SelectedCode;
 use std::ops::Range;
 
 /// Hands out address ranges that no process of the recording ever used.

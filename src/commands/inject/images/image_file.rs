@@ -6,13 +6,13 @@
 //! behind.
 
 use crate::error::{Error, Result};
+use crate::formats::elf_image::{AuxMapping, Image};
 use crate::io::door::Named;
 use crate::io::{self, NewFile, OutDirectory, Run};
 use crate::model::process::BuildId;
 use crate::model::{Addr, Pid};
 use crate::parallel;
-use crate::records::elf_image::{AuxMapping, Image};
-use crate::resolve::symbols::files::ELF;
+use crate::symbolize::symbols::files::ELF;
 use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};

@@ -4,11 +4,11 @@
 use super::image_file::{ImageDirectory, ImageFile};
 use super::libraries::Libraries;
 use crate::error::Result;
+use crate::formats::elf_image::{Addressing, ImageBuilder, Place, SlotId, Target};
 use crate::model::code::Code;
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel;
-use crate::records::elf_image::{Addressing, ImageBuilder, Place, SlotId, Target};
-use crate::resolve::code_map::{CodeId, SelectedCode, SelectedId};
+use crate::symbolize::code_map::{CodeId, SelectedCode, SelectedId};
 use rustc_hash::FxHashMap;
 
 /// The code for the images of a process, and how to build and write them.

@@ -10,7 +10,7 @@ use crate::commands::inject::images::ImageFile;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::io::door::Named;
 use crate::io::{self, OutDirectory};
-use crate::resolve::symbols::files::{ELF, hex};
+use crate::symbolize::symbols::files::{ELF, hex};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 

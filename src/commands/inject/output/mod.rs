@@ -8,10 +8,10 @@ use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
 use crate::error::Result;
+use crate::formats::perf_data::{EditSink, Front, front_can_stay, moved_offset, pipe_front};
 use crate::io::Output;
+use crate::jit::Found;
 use crate::pipeline::Outcome;
-use crate::records::perf_data::{EditSink, Front, front_can_stay, moved_offset, pipe_front};
-use crate::sources::Found;
 use std::io::Write;
 use std::ops::Range;
 

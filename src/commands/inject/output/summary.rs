@@ -6,11 +6,11 @@ use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::{InjectContext, InjectOptions};
 use crate::commands::inject::survey::{LoadedSources, SurveyedRecording};
 use crate::error::{Warning, Warnings};
+use crate::jit::Account;
 use crate::model::frame_counts::FrameCounts;
 use crate::model::programs::Programs;
 use crate::pipeline::Job;
 use crate::runtimes::{ProcessRuntimes, RuntimeSet};
-use crate::sources::Account;
 
 /// The numbers and results that the summary reports.
 #[derive(Debug)]

@@ -3,17 +3,17 @@
 use super::files::{Files, dso};
 use crate::contract::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
 use crate::error::{Warning, Warnings};
+use crate::jit::SourceOptions;
 use crate::model::Pid;
 use crate::model::recorded_symbols::RecordedSymbols;
 use crate::pipeline::Job;
-use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::code_map::CodeMap;
-use crate::resolve::frames::{Frame, Frames};
-use crate::resolve::kernel::KernelOptions;
-use crate::resolve::symbols::SymbolOptions;
-use crate::resolve::symbols::images::Images;
-use crate::resolve::{Location, Resolver};
-use crate::sources::SourceOptions;
+use crate::symbolize::address_space::AddressSpaces;
+use crate::symbolize::code_map::CodeMap;
+use crate::symbolize::frames::{Frame, Frames};
+use crate::symbolize::kernel::KernelOptions;
+use crate::symbolize::symbols::SymbolOptions;
+use crate::symbolize::symbols::images::Images;
+use crate::symbolize::{Location, Resolver};
 use std::borrow::Cow;
 
 /// Counts of the profile's unnamed addresses, by what was found there.

@@ -4,11 +4,11 @@ use crate::analysis::quantity::counted;
 use crate::contract::unsymbolized::{CodeFile, FileBase};
 use crate::error::{Warning, Warnings};
 use crate::model::Addr;
-use crate::resolve::Location;
-use crate::resolve::dso::{Dso, DsoId, DsoKind};
-use crate::resolve::symbols::files::hex;
-use crate::resolve::symbols::image::Image;
-use crate::resolve::symbols::images::Images;
+use crate::symbolize::Location;
+use crate::symbolize::dso::{Dso, DsoId, DsoKind};
+use crate::symbolize::symbols::files::hex;
+use crate::symbolize::symbols::image::Image;
+use crate::symbolize::symbols::images::Images;
 
 pub(super) fn dso(file: &CodeFile) -> Dso {
     Dso { path: file.path.clone(), build_id: file.build_id, file: None, kind: DsoKind::File }

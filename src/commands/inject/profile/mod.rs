@@ -18,12 +18,12 @@ use super::survey::LoadedSources;
 use crate::contract::unsymbolized::{BareAddress, OpenUnsymbolized};
 use crate::error::{Error, Result, Warnings};
 use crate::io::{Output, Run};
+use crate::jit::{self, Loaded};
 use crate::model::frame_counts::FrameCounts;
 use crate::model::process::{Process, Processes};
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::repack::compress;
 use crate::pipeline::{Job, Outcome};
-use crate::sources::{self, Loaded};
 use answers::{AddressCounts, Answers};
 use std::io::Write;
 
@@ -46,7 +46,7 @@ pub(super) fn run(
     let mut output = Output::create(&options.output, run)?;
     let processes = processes_of(profile.addresses());
     let warnings = &mut outcome.warnings;
-    let found = sources::find(&processes, &options.sources, options.beside_input(), warnings);
+    let found = jit::find(&processes, &options.sources, options.beside_input(), warnings);
     let loaded = found.load(&processes, &job.pool, warnings);
     let answers = Answers::find(&*profile, &loaded.map, &options.sources, job, warnings);
     compress(&input.wrappings, &mut output, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;

@@ -3,10 +3,10 @@
 use super::SurveyedRecording;
 use crate::analysis::quantity::counted;
 use crate::commands::inject::options::InjectContext;
+use crate::jit::{self, Account, Found, Kind, SourceState};
 use crate::model::abi::EM_X86_64;
 use crate::model::{Nanos, Pid};
-use crate::resolve::code_map::CodeMap;
-use crate::sources::{self, Account, Found, Kind, SourceState};
+use crate::symbolize::code_map::CodeMap;
 use std::collections::BTreeMap;
 
 /// The JIT code of a recording's processes.
@@ -83,7 +83,7 @@ impl<'data> JitCode<'data> {
         survey: &SurveyedRecording<'_>,
         context: &mut InjectContext<'_>,
     ) -> Self {
-        let sources::Loaded { map, accounts, machine, maps, .. } =
+        let jit::Loaded { map, accounts, machine, maps, .. } =
             found.load(&survey.processes, &context.job.pool, &mut context.outcome.warnings);
         context.outcome.summary.extend(maps.remarks());
         let machine = survey.processes.machine.or(machine).unwrap_or(EM_X86_64);

@@ -8,13 +8,13 @@ pub(in crate::commands::inject) use plain_recording::PlainRecording;
 
 use crate::commands::inject::options::InjectContext;
 use crate::error::Warning;
+use crate::formats::perf_data::DeferredChains;
+use crate::jit::{self, Found};
 use crate::model::process::{Mapping, Processes};
 use crate::model::{Nanos, Pid};
 use crate::pipeline::recording::streams::{RecordBytes, RecordChunks, WalkedRecords};
 use crate::pipeline::recording::survey::{self, Survey};
-use crate::records::perf_data::DeferredChains;
-use crate::resolve::address_space::AddressSpaces;
-use crate::sources::{self, Found};
+use crate::symbolize::address_space::AddressSpaces;
 
 /// Everything that was learned in the first pass, which reads all records except samples.
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl<'i> SurveyedRecording<'i> {
         let recording = &self.input.recording;
         let samples = || survey::collect_sampled(recording, &self.chunks);
         let site = survey::site(recording, &self.input.shown, options.beside_input(), &samples);
-        sources::find_at(&self.processes, &options.sources, &site, &mut outcome.warnings)
+        jit::find_at(&self.processes, &options.sources, &site, &mut outcome.warnings)
     }
 }
 

@@ -6,13 +6,13 @@
 
 use crate::contract::format::{Format, Read};
 use crate::error::{Error, Result, Warnings};
+use crate::formats::perf_data::{Feature, Form, Recording};
 use crate::io::{self, Bytes};
 use crate::parallel::Pool;
 use crate::pipeline::archive::Packed;
 use crate::pipeline::open;
 use crate::pipeline::recording::streams::{MovedRecord, PlainRecords, RecordBytes, main_records};
 use crate::pipeline::recording::walk::Walk;
-use crate::records::perf_data::{Feature, Form, Recording};
 use std::path::{Path, PathBuf};
 
 /// A recording that is open for rewriting.

@@ -1,10 +1,10 @@
 //! The columns of section `code` for instructions, their targets and their source lines. Each text is stored once.
 
 use super::super::names::PageNames;
-use crate::annotation::{Instruction, Listing, Target, TargetOwner};
+use crate::annotate::{Instruction, Listing, Target, TargetOwner};
 use crate::model::printable::readable;
 use crate::render::viewer::Section;
-use crate::resolve::disasm::TargetKind;
+use crate::symbolize::disasm::TargetKind;
 use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

@@ -7,11 +7,11 @@ use crate::bytes::cursor::Endian;
 use crate::commands::inject::options::{BuildIdMode, InjectContext};
 use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
 use crate::error::Result;
+use crate::formats::perf_data::{Edit, Mmap, RawRecord, Record, Records, kind, record};
 use crate::model::Nanos;
 use crate::model::abi::{MAP_PRIVATE, PROT_READ_EXEC};
 use crate::model::process::{BuildId, CpuMode};
-use crate::records::perf_data::{Edit, Mmap, RawRecord, Record, Records, kind, record};
-use crate::resolve::dso::{Dso, DsoId, DsoKind};
+use crate::symbolize::dso::{Dso, DsoId, DsoKind};
 use finder::{BuildIdFinder, ListedFile};
 use rustc_hash::{FxHashMap, FxHashSet};
 

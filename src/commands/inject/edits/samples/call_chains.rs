@@ -7,17 +7,17 @@ use crate::commands::inject::edits::build_ids::finder::counted_files;
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, SurveyedRecording};
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
+use crate::formats::perf_data::{
+    Edit, RawRecord, Recording, Records, Sample, USER_DEFERRED, attr_record, copies_stacks, kind, with_chain,
+};
 use crate::model::abi::machine_name;
 use crate::model::process::CpuMode;
 use crate::model::{Nanos, Pid};
-use crate::records::perf_data::{
-    Edit, RawRecord, Recording, Records, Sample, USER_DEFERRED, attr_record, copies_stacks, kind, with_chain,
-};
-use crate::resolve::address_space::AddressSpaces;
-use crate::resolve::dso::{DsoId, DsoKind};
-use crate::resolve::symbols::{files::SearchOptions, images::Images};
-use crate::resolve::unwind::registers::{Machine, Registers};
-use crate::resolve::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
+use crate::symbolize::address_space::AddressSpaces;
+use crate::symbolize::dso::{DsoId, DsoKind};
+use crate::symbolize::symbols::{files::SearchOptions, images::Images};
+use crate::symbolize::unwind::registers::{Machine, Registers};
+use crate::symbolize::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
 use linux_perf_event_reader::constants as abi;
 use rustc_hash::FxHashMap;
 

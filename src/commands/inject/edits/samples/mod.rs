@@ -13,11 +13,11 @@ use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, PlainRecording, SurveyedRecording};
 use crate::error::Result;
-use crate::parallel::Pool;
-use crate::records::perf_data::{
+use crate::formats::perf_data::{
     Edit, RawRecord, Recording, copies_stacks, kind, remove_bad_deferred_entries, remove_bad_entries,
 };
-use crate::resolve::code_map::SelectedIds;
+use crate::parallel::Pool;
+use crate::symbolize::code_map::SelectedIds;
 use call_chains::PlainChains;
 use relocations::Relocations;
 

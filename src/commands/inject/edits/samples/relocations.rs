@@ -11,12 +11,12 @@ use super::remapped_files::RemappedFiles;
 use crate::bytes::cursor::Endian;
 use crate::commands::inject::images::JitImages;
 use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
+use crate::formats::perf_data::{Edit, RawRecord, Recording, Records, kind};
 use crate::model::Addr;
 use crate::model::process::CpuMode;
 use crate::parallel::Pool;
-use crate::records::perf_data::{Edit, RawRecord, Recording, Records, kind};
-use crate::resolve::code_map::{CodeMap, SegmentId, SelectedIds};
-use crate::resolve::precedence::is_reported;
+use crate::symbolize::code_map::{CodeMap, SegmentId, SelectedIds};
+use crate::symbolize::precedence::is_reported;
 use rustc_hash::FxHashMap;
 
 /// All words of samples that get a new address, in stream order.

@@ -2,7 +2,7 @@
 
 use crate::model::process::{CpuMode, Processes};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
-use crate::resolve::address_space::AddressSpaces;
+use crate::symbolize::address_space::AddressSpaces;
 use rustc_hash::FxHashMap;
 
 /// The files that were mapped again elsewhere, by process and path.

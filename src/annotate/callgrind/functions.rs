@@ -1,0 +1,287 @@
+//! Assigns the costs in a callgrind file to functions, by looking up each address in JIT code or in the ELF files that
+//! were mapped.
+
+use super::super::costs::{Cost, Costs};
+use super::super::functions::{Function, FunctionCode, FunctionList, Moment, Stated, without_code};
+use super::super::lister::{TargetNames, UnknownTarget};
+use super::super::listing::{Callee, Calls, Inclusive, SourceLine, TargetOwner};
+use super::super::machine_code::{CodeFiles, linked_bytes};
+use super::super::source_lines::UNKNOWN_FILE;
+use crate::analysis::category::Category;
+use crate::error::Warnings;
+use crate::formats::callgrind::{CostedCalls, CostedFunction, CostedInstruction, InstructionCosts, StatedFunction};
+use crate::model::stacks::{Frame, FrameKind, NameId, UNKNOWN, Weight};
+use crate::model::{Addr, Nanos, Pid};
+use crate::pipeline::Job;
+use crate::symbolize::disasm::TargetKind;
+use crate::symbolize::dso::{Dso, DsoId, DsoKind, Dsos};
+use crate::symbolize::symbols::functions::extents;
+use crate::symbolize::symbols::{self, Base, Request, SymbolOptions};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+/// The costs in a callgrind file, and where the machine code that caused them is.
+pub(super) struct CallgrindCosts<'a> {
+    pub(super) costs: &'a InstructionCosts,
+    pub(super) code: &'a CodeFiles<'a>,
+    pub(super) objects: &'a Objects,
+    pub(super) pid: Pid,
+}
+
+/// Address ranges of functions in files, as linked, by file and an address in the function.
+type Extents = FxHashMap<(DsoId, u64), Range<u64>>;
+
+/// A function at an address, and the offset of the address in it.
+struct FoundFunction {
+    function: Function,
+    offset: u64,
+}
+
+impl CallgrindCosts<'_> {
+    /// All functions that have costs, hottest first.
+    pub(super) fn functions(&self, job: &Job, warnings: &mut Warnings) -> Vec<Function> {
+        let extents = self.extents(job, warnings);
+        let mut functions = FunctionList::default();
+        for costed in &self.costs.functions {
+            for (&addr, instruction) in &costed.at {
+                let FoundFunction { function, offset } = self.find(costed, addr, &extents);
+                let index = functions.insert(function);
+                add_costs(&mut functions.list[index], offset, instruction);
+            }
+        }
+        // Calls and inclusive costs are only kept for functions that have self costs.
+        for costed in &self.costs.functions {
+            for (&addr, calls) in &costed.calls_at {
+                let FoundFunction { function, offset } = self.find(costed, addr, &extents);
+                if let Some(function) = functions.find(&function) {
+                    let calls: Vec<Calls> = calls.iter().map(|calls| self.calls(calls)).collect();
+                    Calls::join(function.stated.calls.entry(offset).or_default(), &calls);
+                }
+            }
+        }
+        for stated in &self.costs.stated {
+            let costed = &self.costs.functions[stated.function];
+            let Some(entry) = stated.entry.or_else(|| costed.at.keys().next().copied()) else { continue };
+            let FoundFunction { function, .. } = self.find(costed, entry, &extents);
+            if let Some(function) = functions.find(&function) {
+                let costs = exact_costs(stated.inclusive());
+                let inclusive = Inclusive { name: stated.name.clone(), file: self.source_file(stated), costs };
+                function.stated.inclusive.push(inclusive);
+            }
+        }
+        let mut list = functions.list;
+        list.sort_by_cached_key(|function| Reverse(function.costs.heat(Weight::Period)));
+        list
+    }
+
+    /// The source file of a function, if known.
+    fn source_file(&self, stated: &StatedFunction) -> Option<Vec<u8>> {
+        let file = self.costs.files.get(stated.file)?;
+        Some(file).filter(|file| *file != UNKNOWN_FILE).cloned()
+    }
+
+    /// Converts calls, and names the callee. callgrind can't name JIT code; such a callee gets the name of the code at
+    /// its address.
+    fn calls(&self, calls: &CostedCalls) -> Calls {
+        let stated = &self.costs.stated[calls.callee];
+        let costed = &self.costs.functions[stated.function];
+        let is_jit = self.objects.number(&costed.object).is_none();
+        let jit_function = match stated.entry {
+            Some(entry) if is_jit => self.find_jit(entry),
+            _ => None,
+        };
+        let callee = Callee {
+            name: jit_function.map_or_else(|| stated.name.clone(), |found| found.function.name),
+            file: self.source_file(stated),
+            module: if is_jit { None } else { Some(costed.object.clone()) },
+        };
+        Calls { callee, count: calls.count, costs: exact_costs(&calls.costs) }
+    }
+
+    /// Looks up the address range of each function with costs, in files that exist on this machine.
+    fn extents(&self, job: &Job, warnings: &mut Warnings) -> Extents {
+        let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
+        for function in &self.costs.functions {
+            if let Some(dso) = self.objects.number(&function.object)
+                && self.code.images.get(dso).is_some()
+            {
+                by_file.entry(dso).or_default().extend(function.at.keys().chain(function.calls_at.keys()));
+            }
+        }
+        let mut all = Extents::default();
+        for (dso, addresses) in by_file {
+            let request = Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) };
+            let found = extents(&request, self.code.images, self.code.symbols, &job.pool, warnings);
+            for (&addr, extent) in request.offsets.iter().zip(found) {
+                all.extend(extent.map(|extent| ((dso, addr), extent)));
+            }
+        }
+        all
+    }
+
+    /// Finds the function at an address for which callgrind recorded costs in `costed`. Looks in the file that was
+    /// mapped there, otherwise in JIT code.
+    fn find(&self, costed: &CostedFunction, addr: u64, extents: &Extents) -> FoundFunction {
+        let Some(dso) = self.objects.number(&costed.object) else {
+            return self.find_jit(addr).unwrap_or_else(|| {
+                let code = FunctionCode::Unknown("no dump or map covers its addresses");
+                FoundFunction { function: self.function(&costed.name, None, FrameKind::Anonymous, code), offset: addr }
+            });
+        };
+        let (code, offset) = match (self.code.images.get(dso), extents.get(&(dso, addr))) {
+            (_, Some(extent)) => (FunctionCode::File(dso, extent.clone()), addr - extent.start),
+            (Some(image), None) => {
+                // If a function jumps into JIT code, callgrind assigns the cost of that code to the function. Addresses
+                // of JIT code then occur among those of the function.
+                let is_outside = linked_bytes(image, addr..addr.saturating_add(1)).is_none();
+                if is_outside && let Some(found) = self.find_jit(addr) {
+                    return found;
+                }
+                (FunctionCode::Unknown("no symbol marks the start of the function"), addr)
+            }
+            (None, None) => (FunctionCode::Unknown("its file is missing"), addr),
+        };
+        FoundFunction { function: self.function(&costed.name, Some(&costed.object), FrameKind::User, code), offset }
+    }
+
+    /// The JIT code at an address; `None` if no source of JIT code has any there.
+    fn find_jit(&self, addr: u64) -> Option<FoundFunction> {
+        let hit = self.code.sources.map.lookup(self.pid, Addr(addr), None)?;
+        let piece = self.code.sources.map.code(hit.code);
+        let code = match self.code.jit_bytes(hit.code) {
+            Some(_) => FunctionCode::Jit(hit.code),
+            None => FunctionCode::Unknown(without_code(&self.code.sources.accounts, piece.origin)),
+        };
+        let mut function = self.function(piece.name, None, FrameKind::Jit, code);
+        function.last.base = addr.wrapping_sub(hit.offset);
+        Some(FoundFunction { function, offset: hit.offset })
+    }
+
+    /// Creates a function that has no costs yet.
+    fn function(&self, name: &[u8], module: Option<&[u8]>, kind: FrameKind, code: FunctionCode) -> Function {
+        Function {
+            name: if name.is_empty() { UNKNOWN } else { name }.to_vec(),
+            module: module.map(<[u8]>::to_vec),
+            category: Category::from_frame(&Frame::new(NameId(0), kind)),
+            code,
+            costs: Costs::default(),
+            costs_at: BTreeMap::new(),
+            last: Moment { pid: self.pid, time: Nanos(0), ..Moment::default() },
+            stated: Stated { is_exact: true, ..Stated::default() },
+        }
+    }
+
+    /// Names functions at addresses in a file, as linked. The result is sorted by address.
+    fn file_functions(
+        &self,
+        dso: DsoId,
+        addresses: BTreeSet<u64>,
+        job: &Job,
+        warnings: &mut Warnings,
+    ) -> BTreeMap<u64, TargetOwner> {
+        let options = SymbolOptions { lines: false, inlines: false, ..self.code.symbols.clone() };
+        let request = [Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) }];
+        let parts = symbols::resolve(&request, self.code.images, &options, &job.pool, warnings);
+        let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |index| (part, index)));
+        let mut owners = BTreeMap::new();
+        for ((part, index), &addr) in frames.zip(&request[0].offsets) {
+            if let Some(frame) = part.get(index).outermost()
+                && let (Some(name), Some(offset)) = (frame.name, frame.offset)
+            {
+                owners.insert(addr, TargetOwner::Function(part.text(name).to_vec(), offset));
+            }
+        }
+        owners
+    }
+}
+
+impl TargetNames for CallgrindCosts<'_> {
+    /// Looks up addresses that native code refers to in the same file, and others in JIT code.
+    fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings) {
+        let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
+        for target in &targets {
+            // An immediate value may not be an address at all, so it isn't looked up.
+            if let FunctionCode::File(dso, _) = target.function.code
+                && target.kind != TargetKind::Immediate
+            {
+                by_file.entry(dso).or_default().insert(target.addr);
+            }
+        }
+        let mut owners: FxHashMap<DsoId, BTreeMap<u64, TargetOwner>> = FxHashMap::default();
+        for (dso, addresses) in by_file {
+            owners.insert(dso, self.file_functions(dso, addresses, job, warnings));
+        }
+        let map = &self.code.sources.map;
+        for target in targets {
+            if let FunctionCode::File(dso, _) = target.function.code {
+                if let Some(owner) = owners.get(&dso).and_then(|owners| owners.get(&target.addr)) {
+                    *target.owner = owner.clone();
+                }
+            } else if let Some(hit) = map.lookup(self.pid, Addr(target.addr), None) {
+                let name = self.code.symbols.display_name(map.code(hit.code).name);
+                *target.owner = TargetOwner::Function(name.into_owned(), hit.offset);
+            }
+        }
+    }
+}
+
+/// Adds the costs of an instruction to its function.
+fn add_costs(function: &mut Function, offset: u64, instruction: &CostedInstruction) {
+    let costs = exact_costs(&instruction.costs);
+    function.costs.join(&costs);
+    function.costs_at.entry(offset).or_default().join(&costs);
+    if let Ok(line) = u32::try_from(instruction.line)
+        && line > 0
+    {
+        function.stated.lines.insert(offset, SourceLine { file: instruction.file, line });
+    }
+}
+
+/// Converts a callgrind file's costs of an instruction. Costs are exact, so each is also stored as the number of
+/// samples. Negative costs are those of a difference.
+fn exact_costs(costs: &[i64]) -> Costs {
+    let mut sum = Costs::default();
+    for (event, &cost) in costs.iter().enumerate() {
+        sum.add(event, Cost { weight: cost, count: cost.unsigned_abs() });
+    }
+    sum
+}
+
+/// The object files that the `ob=` lines of a callgrind file name.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    pub(super) dsos: Dsos,
+    ids: FxHashMap<Vec<u8>, DsoId>,
+}
+
+impl Objects {
+    /// Interns all object files. A name without a directory is that of a file in `directory`, which is the callgrind
+    /// file's, because `jitgraft callgrind` writes its own object there.
+    pub(super) fn new(costs: &InstructionCosts, directory: Option<&Path>) -> Self {
+        let mut objects = Self::default();
+        for function in &costs.functions {
+            let name = &function.object;
+            if name.is_empty() || name == UNKNOWN_FILE {
+                continue;
+            }
+            let path = match directory {
+                Some(directory) if !name.contains(&b'/') => {
+                    directory.join(std::ffi::OsStr::from_bytes(name)).as_os_str().as_bytes().to_vec()
+                }
+                _ => name.clone(),
+            };
+            let id = objects.dsos.intern(Dso { path, build_id: None, file: None, kind: DsoKind::File });
+            objects.ids.insert(name.clone(), id);
+        }
+        objects
+    }
+
+    /// The ID of the object file with this name; `None` for memory that no file backs.
+    pub(super) fn number(&self, name: &[u8]) -> Option<DsoId> {
+        self.ids.get(name).copied()
+    }
+}

@@ -1,0 +1,127 @@
+//! Annotates a callgrind file that has a cost for every instruction (`--dump-instr=yes`).
+//!
+//! Native code is read from the file that an `ob=` line names. JIT code is read from the sources that `jitgraft
+//! callgrind` uses, too. callgrind assigns the cost of JIT code to the function in which the last call instruction
+//! arrived; here, each address belongs to the code that was there. Source lines are callgrind's own or those of the
+//! jitdump. Calls and their inclusive costs are shown as callgrind states them.
+
+mod functions;
+
+use super::costs::Costs;
+use super::functions::Function;
+use super::grouping::regroup;
+use super::lister::Lister;
+use super::machine_code::CodeFiles;
+use super::names::Names;
+use super::options::AnnotateOptions;
+use super::overview::{Annotation, EventTotal, Precision};
+use crate::analysis::filter::Filter;
+use crate::error::{Error, Result, Warning, Warnings};
+use crate::formats::callgrind::{InstructionCosts, instruction_costs};
+use crate::jit::find;
+use crate::jit::raw_code::RawCode;
+use crate::model::Pid;
+use crate::model::abi::HOST_MACHINE;
+use crate::model::stacks::{Unit, Weight};
+use crate::pipeline::Job;
+use crate::pipeline::callgrind::{directory, pid_in_name, processes};
+use crate::pipeline::recording::check_events;
+use crate::symbolize::symbols::images::Images;
+use functions::{CallgrindCosts, Objects};
+use rustc_hash::FxHashMap;
+
+/// Annotates the functions that the options select. Fails if the file doesn't have costs per instruction.
+pub(crate) fn annotate(
+    bytes: &[u8],
+    options: &AnnotateOptions,
+    job: &Job,
+    warnings: &mut Warnings,
+) -> Result<Annotation> {
+    let costs = instruction_costs(bytes, warnings);
+    check(&costs, options, warnings)?;
+    let path = options.input.path();
+    let directory = path.and_then(directory);
+    let pid = Pid(costs.pid.or_else(|| pid_in_name(path?)).unwrap_or(0));
+    let processes = processes(pid);
+    let found = find(&processes, &options.recording.sources, directory, warnings);
+    let sources = found.load(&processes, &job.pool, warnings);
+    // MoarVM writes a perf map without machine code; the code is in separate files in the directory `moar-jit.PID`.
+    let raw = RawCode::find_usual(path, pid, options.recording.sources.force, warnings);
+    let raw = raw.as_ref().map(|raw| raw.match_first_map(&sources, warnings)).unwrap_or_default();
+    let objects = Objects::new(&costs, directory);
+    let symbols = &options.recording.symbols;
+    let images = Images::new(objects.dsos.iter(), symbols.search.clone());
+    let code = CodeFiles {
+        sources: &sources,
+        images: &images,
+        dsos: &objects.dsos,
+        processes: &processes,
+        raw: &raw,
+        machine: sources.machine.unwrap_or(HOST_MACHINE),
+        load_times: &FxHashMap::default(),
+        source_names: &costs.files,
+        symbols,
+    };
+    let callgrind = CallgrindCosts { costs: &costs, code: &code, objects: &objects, pid };
+    let functions = callgrind.functions(job, warnings);
+    let names = Names::new(&functions, Weight::Period);
+    let picked = names.pick(&functions, &options.code);
+    let lister = Lister { code: &code, names: &names, targets: &callgrind, syntax: options.code.syntax };
+    let listings = lister.list(&picked, &functions, job, warnings);
+    let annotation = Annotation {
+        weight: Weight::Period,
+        events: events(&costs, &functions, &options.recording.event),
+        // callgrind records no times, so there is no first sample.
+        first: None,
+        names: names.summaries(&picked, &functions),
+        all_names: names.len(),
+        all_codes: functions.len(),
+        hottest: names.hottest(&functions),
+        listings: regroup(listings, options.grouping),
+    };
+    warnings.append(images.into_warnings());
+    Ok(annotation)
+}
+
+/// Checks that the request can be answered, and warns if the costs don't add up to the stated totals.
+fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut Warnings) -> Result<()> {
+    if !costs.has_addresses {
+        let remedy = "run the program again with valgrind --tool=callgrind --dump-instr=yes".to_owned();
+        return Err(Error::new("has costs per line, not per instruction").with_remedy(Some(remedy)));
+    }
+    let names: Vec<String> = costs.events.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect();
+    check_events(&names.iter().map(String::as_str).collect::<Vec<_>>(), &options.recording.event)?;
+    if options.recording.filter != Filter::default() {
+        return Err(Error::usage("callgrind profiles have no times, threads or processors to filter by"));
+    }
+    let mut sums = vec![0i64; costs.events.len()];
+    for instruction in costs.functions.iter().flat_map(|function| function.at.values()) {
+        for (sum, cost) in sums.iter_mut().zip(&instruction.costs) {
+            *sum = sum.saturating_add(*cost);
+        }
+    }
+    for ((sum, said), name) in sums.iter().zip(&costs.totals).zip(&names) {
+        if sum != said {
+            warnings.push(Warning::new(format!(
+                "cost lines add up to {sum} {name}, but the header says {said}; percentages are of {sum}"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// The events that the user wants and that have any costs.
+fn events(costs: &InstructionCosts, functions: &[Function], wanted: &[String]) -> Vec<EventTotal> {
+    let mut total = Costs::default();
+    functions.iter().for_each(|function| total.join(&function.costs));
+    let mut events = Vec::new();
+    for (number, name) in costs.events.iter().enumerate() {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let total = total.get(number);
+        if total.count > 0 && (wanted.is_empty() || wanted.contains(&name)) {
+            let unit = Unit::Named(name.clone());
+            events.push(EventTotal { number, name, unit, total, precision: Precision::Exact });
+        }
+    }
+    events
+}

@@ -1,0 +1,273 @@
+//! Turns the samples of a recording into functions with the cost of each address, and names what their code refers to.
+
+use super::costs::{Cost, Costs};
+use super::functions::{Function, FunctionCode, FunctionList, FunctionOffset, Moment, Stated, without_code};
+use super::lister::{TargetNames, UnknownTarget};
+use super::listing::TargetOwner;
+use crate::analysis::category::Category;
+use crate::contract::rows::clamp;
+use crate::error::Warnings;
+use crate::model::bpf::BpfFunctionId;
+use crate::model::chains::{Chains, PlaceId};
+use crate::model::interner::Interner;
+use crate::model::process::CpuMode;
+use crate::model::stacks::{Frame, FrameKind, NameId, UNKNOWN, Weight};
+use crate::model::{Addr, Nanos, Pid};
+use crate::pipeline::Job;
+use crate::pipeline::recording::{Examined, FrameLocation, Resolution, Samples};
+use crate::runtimes::Tiers;
+use crate::symbolize::Location;
+use crate::symbolize::disasm::TargetKind;
+use crate::symbolize::dso::{DsoId, DsoKind};
+use crate::symbolize::kernel::link_shift;
+use crate::symbolize::symbols::functions::extents;
+use crate::symbolize::symbols::{Base, Request, SymbolOptions};
+use rustc_hash::FxHashMap;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+/// A symbolized recording, and the options with which its symbols were looked up.
+#[derive(Clone, Copy)]
+pub(super) struct Sampled<'a> {
+    pub(super) examined: &'a Examined<'a>,
+    pub(super) symbols: &'a SymbolOptions,
+}
+
+/// All functions that have samples themselves (rather than only their callees), hottest first.
+#[derive(Debug)]
+pub(super) struct SampledFunctions {
+    pub(super) list: Vec<Function>,
+    /// For each [`PlaceId`] of the recording, the function and the offset there; `None` if no innermost frame is there.
+    pub(super) offsets: Vec<Option<FunctionOffset>>,
+}
+
+/// The cost of all samples whose innermost frame is at one code location, and the last of these samples.
+#[derive(Debug, Clone, Default)]
+struct PlaceSum {
+    costs: Costs,
+    /// The process, time and address of the last sample.
+    pid: Pid,
+    time: Nanos,
+    ip: Addr,
+}
+
+/// The time that samples without a time get: after all others, so at the end of the recording.
+const UNTIMED: Nanos = Nanos(u64::MAX - 1);
+
+impl Sampled<'_> {
+    /// Sums the samples by function. Code locations in the same code range or symbol belong to the same function.
+    pub(super) fn functions(&self, weight: Weight, job: &Job, warnings: &mut Warnings) -> SampledFunctions {
+        let linked = self.linked(job, warnings);
+        let mut functions = FunctionList::default();
+        let mut offsets = vec![None; self.examined.samples.chains.places().len()];
+        let (mut tiers, mut names) = (Tiers::default(), Interner::<Vec<u8>, NameId>::default());
+        for (index, sum) in self.sums().into_iter().enumerate() {
+            if sum.costs.samples() == 0 {
+                continue;
+            }
+            let place = &self.examined.samples.chains.places()[index];
+            let mut function = self.name(PlaceId(index as u32), &mut tiers, &mut names);
+            let offset = self.locate(place, linked.get(&index), &mut function);
+            let function = functions.insert(function);
+            functions.list[function].add(offset, &sum, place.mode);
+            offsets[index] = Some(FunctionOffset { function, offset });
+        }
+        SampledFunctions { list: functions.list, offsets }.sorted(weight)
+    }
+
+    /// Sums the samples by the code location of their innermost frame, indexed by [`PlaceId`].
+    fn sums(&self) -> Vec<PlaceSum> {
+        let Samples { rows, chains, tracks, .. } = self.examined.samples;
+        let mut sums = vec![PlaceSum::default(); chains.places().len()];
+        for row in rows {
+            let Some(place) = chains.places_up(row.chain).next() else { continue };
+            let (sum, time) = (&mut sums[place.0 as usize], row.time.unwrap_or(UNTIMED));
+            sum.costs.add(row.event as usize, Cost { weight: clamp(row.period), count: row.count });
+            if time >= sum.time {
+                let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
+                (sum.time, sum.pid, sum.ip) = (time, pid.unwrap_or(Pid(-1)), row.ip);
+            }
+        }
+        sums
+    }
+
+    /// Creates a function with the name, module and category of a code location. Where its code is remains unknown.
+    fn name(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
+        let mut named = None;
+        // The frames at a code location are the inlined calls and, as the last one, the function itself, whose name is
+        // needed.
+        self.examined.named.each(place, |frame| {
+            let name = frame.name.unwrap_or(UNKNOWN).to_vec();
+            let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
+            let tier = jit.and_then(|text| tiers.find(names.intern(text.to_vec()), text, frame.runtimes));
+            let category = Category::from_frame(&Frame { tier, ..Frame::new(NameId(0), frame.kind) });
+            named = Some((name, frame.module.map(<[u8]>::to_vec), category));
+        });
+        let (name, module, category) = named.unwrap_or((UNKNOWN.to_vec(), None, Category::Unknown));
+        Function {
+            name,
+            module,
+            category,
+            code: FunctionCode::Unknown("nothing is known about this code"),
+            costs: Costs::default(),
+            costs_at: BTreeMap::new(),
+            last: Moment::default(),
+            stated: Stated::default(),
+        }
+    }
+
+    /// Determines where the function's machine code is. Returns the offset of the code location in it, in bytes.
+    fn locate(&self, place: &FrameLocation, linked: Option<&Linked>, function: &mut Function) -> u64 {
+        match (place.location, linked) {
+            (Location::Code(code, offset), _) => {
+                let piece = self.examined.resolution.sources.map.code(code);
+                function.code = if piece.bytes.is_some() || piece.lines.positions.is_some() {
+                    FunctionCode::Jit(code)
+                } else {
+                    FunctionCode::Unknown(without_code(self.examined.accounts(), piece.origin))
+                };
+                offset
+            }
+            (Location::File(dso, _), Some(Linked { addr, extent: Some(extent) })) => {
+                function.code = FunctionCode::File(dso, extent.clone());
+                addr - extent.start
+            }
+            (Location::File(_, offset), Some(_)) => {
+                function.code = FunctionCode::Unknown("no symbol marks the start of the function");
+                offset
+            }
+            (Location::File(dso, offset), None) => {
+                let kind = self.kind(dso);
+                function.code = self.bpf(kind).map_or(FunctionCode::Unknown(missing(kind)), FunctionCode::Bpf);
+                offset
+            }
+            (Location::Nothing(addr), _) => addr.0,
+        }
+    }
+
+    fn kind(&self, dso: DsoId) -> DsoKind {
+        self.examined.resolution.spaces.dsos().get(dso).kind
+    }
+
+    /// The BPF function whose code this is; `None` for other code, or if the recording doesn't contain it.
+    fn bpf(&self, kind: DsoKind) -> Option<BpfFunctionId> {
+        let DsoKind::KernelSymbol(Some(id)) = kind else { return None };
+        let functions = &self.examined.resolution.survey.processes.bpf_functions;
+        functions.get(id.0 as usize).filter(|function| !function.bytes.is_empty()).map(|_| id)
+    }
+
+    /// Whether the recording's addresses in this file are file offsets or linked addresses.
+    fn base(&self, dso: DsoId) -> Base {
+        let Resolution { spaces, images, .. } = self.examined.resolution;
+        match self.kind(dso) {
+            DsoKind::Kernel => Base::Linked(link_shift(spaces.kernel_reference(), images, dso)),
+            _ => Base::File,
+        }
+    }
+
+    /// For each code location in a file that exists on this machine (by index): its address as linked, and the range of
+    /// the function there.
+    fn linked(&self, job: &Job, warnings: &mut Warnings) -> FxHashMap<usize, Linked> {
+        let mut by_file: BTreeMap<DsoId, Vec<(u64, usize)>> = BTreeMap::new();
+        for (at, place) in self.examined.samples.chains.places().iter().enumerate() {
+            let Location::File(dso, offset) = place.location else { continue };
+            if matches!(self.kind(dso), DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::Kernel) {
+                by_file.entry(dso).or_default().push((offset, at));
+            }
+        }
+        let mut linked = FxHashMap::default();
+        for (dso, mut places) in by_file {
+            let Some(image) = self.examined.resolution.images.get(dso) else { continue };
+            places.sort_unstable();
+            let mut offsets: Vec<u64> = places.iter().map(|&(offset, _)| offset).collect();
+            offsets.dedup();
+            let request = Request { dso, offsets, base: self.base(dso) };
+            let extents = extents(&request, &self.examined.resolution.images, self.symbols, &job.pool, warnings);
+            for (offset, at) in places {
+                let number = request.offsets.partition_point(|&other| other < offset);
+                let extent = extents.get(number).cloned().flatten();
+                linked.extend(request.vaddr(image, offset).map(|addr| (at, Linked { addr, extent })));
+            }
+        }
+        linked
+    }
+}
+
+/// Explains why the code in a mapping of this kind is not available.
+fn missing(kind: DsoKind) -> &'static str {
+    match kind {
+        DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => "its file is missing, or is a different version",
+        DsoKind::Kernel => {
+            "the kernel image is missing; pass an uncompressed one with --vmlinux (jitgraft does not read memory such \
+             as /proc/kcore)"
+        }
+        DsoKind::Module => "jitgraft does not read the code of kernel modules",
+        DsoKind::KernelSymbol(_) => {
+            "the recording lacks this code, which the kernel generated; perf saves the code of loaded BPF programs \
+             (as root, without --no-bpf-event), but never that of trampolines"
+        }
+        DsoKind::Anonymous => "no dump covers this memory",
+        DsoKind::Guest => "the guest's files are missing",
+    }
+}
+
+impl Function {
+    fn add(&mut self, offset: u64, sum: &PlaceSum, mode: CpuMode) {
+        self.costs.join(&sum.costs);
+        self.costs_at.entry(offset).or_default().join(&sum.costs);
+        if sum.time >= self.last.time {
+            self.last = Moment { pid: sum.pid, time: sum.time, base: sum.ip.0.wrapping_sub(offset), mode };
+        }
+    }
+}
+
+impl SampledFunctions {
+    /// Sorts the functions, hottest first.
+    fn sorted(mut self, weight: Weight) -> Self {
+        let mut order: Vec<usize> = (0..self.list.len()).collect();
+        order.sort_by_cached_key(|&index| Reverse(self.list[index].costs.heat(weight)));
+        let mut ranks = vec![0; order.len()];
+        for (rank, &index) in order.iter().enumerate() {
+            ranks[index] = rank;
+        }
+        for offset in self.offsets.iter_mut().flatten() {
+            offset.function = ranks[offset.function];
+        }
+        let mut list: Vec<Option<Function>> = self.list.into_iter().map(Some).collect();
+        self.list = order.into_iter().filter_map(|index| list[index].take()).collect();
+        self
+    }
+}
+
+impl TargetNames for Sampled<'_> {
+    /// Looks up each address in the process of the function's last sample, and at its time.
+    fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings) {
+        let resolution = self.examined.resolution;
+        let mut places: Chains<FrameLocation> = Chains::default();
+        let mut wanted: Vec<PlaceId> = Vec::with_capacity(targets.len());
+        for target in &targets {
+            let last = target.function.last;
+            // An immediate value may not be an address, so it is taken as it is.
+            let shift = if target.kind == TargetKind::Immediate { 0 } else { last.base.wrapping_sub(target.code_addr) };
+            let addr = Addr(target.addr.wrapping_add(shift));
+            wanted.push(resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));
+        }
+        let named = resolution.name(&places, job, warnings);
+        for (target, place) in targets.into_iter().zip(wanted) {
+            named.each(place, |frame| {
+                if let Some(name) = frame.name {
+                    *target.owner = TargetOwner::Function(name.to_vec(), frame.offset);
+                }
+            });
+        }
+    }
+}
+
+/// A code location in a file on this machine, as linked.
+#[derive(Debug, Clone)]
+struct Linked {
+    addr: u64,
+    /// The address range of the function there; `None` if no symbol states it.
+    extent: Option<Range<u64>>,
+}

@@ -1,0 +1,304 @@
+//! Adds source lines to instructions. They are what the input states (callgrind), otherwise they come from jitdumps for
+//! JIT code, from DWARF for native code, and from BTF for BPF programs. Their text is read from the source file if it is
+//! on this machine; for BPF programs, BTF has it.
+
+use super::functions::{Function, FunctionCode};
+use super::listing::{Code, Listing, Row, SourceFile, SourceLine, SourceText};
+use super::machine_code::CodeFiles;
+use crate::analysis::quantity::grouped;
+use crate::error::{Error, Warning, Warnings};
+use crate::io::door::{Holes, Kind, Named};
+use crate::model::bpf::BpfFunctionId;
+use crate::pipeline::Job;
+use crate::symbolize::code_map::CodeId;
+use crate::symbolize::dso::DsoId;
+use crate::symbolize::frames::Frame;
+use crate::symbolize::symbols::files::SearchOptions;
+use crate::symbolize::symbols::images::Images;
+use crate::symbolize::symbols::{self, Base, Request, SymbolOptions};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf, absolute};
+use std::sync::Arc;
+
+/// Finds source lines and their text. Reads each file only once.
+pub(super) struct SourceLines<'a> {
+    code: &'a CodeFiles<'a>,
+    /// The source lines of the native code of all listings, sorted by address for each file. They are looked up
+    /// together, because opening a file with its DWARF is slow.
+    native: FxHashMap<DsoId, Vec<CodeOrigin>>,
+    texts: Texts,
+}
+
+/// The source line of the code that starts at `at`: an offset in a JIT function, or an address as linked for native
+/// code. Line 0 is unknown.
+struct CodeOrigin {
+    at: u64,
+    file: Vec<u8>,
+    line: u32,
+}
+
+/// callgrind's placeholder for an unknown file, and for memory that no file backs.
+pub(super) const UNKNOWN_FILE: &[u8] = b"???";
+
+/// Maximum size of a source file in bytes. Larger ones are not read.
+const LONGEST: u64 = 64 << 20;
+
+impl<'a> SourceLines<'a> {
+    /// Looks up the source lines of all native code in the listings for which the input states none.
+    pub(super) fn new(
+        code: &'a CodeFiles<'a>,
+        listed: &[&Function],
+        listings: &[Listing],
+        job: &Job,
+        warnings: &mut Warnings,
+    ) -> Self {
+        let mut addresses: BTreeMap<DsoId, Vec<u64>> = BTreeMap::new();
+        for (function, listing) in listed.iter().zip(listings) {
+            if let (FunctionCode::File(dso, _), Code::Instructions { addr, .. }) = (&function.code, &listing.code)
+                && !function.stated.is_exact
+            {
+                let offsets = listing.rows.iter().filter_map(|row| Some(row.instruction.as_ref()?.offset));
+                addresses.entry(*dso).or_default().extend(offsets.map(|offset| addr + offset));
+            }
+        }
+        let options = SymbolOptions { lines: true, inlines: true, ..code.symbols.clone() };
+        let mut native = FxHashMap::default();
+        for (dso, mut offsets) in addresses {
+            offsets.sort_unstable();
+            offsets.dedup();
+            let request = Request { dso, offsets, base: Base::Linked(0) };
+            native.insert(dso, find_lines(&request, code.images, &options, job, warnings));
+        }
+        Self { code, native, texts: Texts::new(&code.symbols.search) }
+    }
+
+    /// Adds source lines to the instructions of a listing.
+    pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
+        let Code::Instructions { addr, .. } = listing.code else { return };
+        let jit_origins;
+        let (origins, start): (&[CodeOrigin], u64) = match function.code {
+            FunctionCode::Jit(code) => {
+                jit_origins = self.jit_origins(code);
+                (&jit_origins, 0)
+            }
+            FunctionCode::File(dso, _) => (self.native.get(&dso).map_or(&[], Vec::as_slice), addr),
+            FunctionCode::Bpf(id) => return self.add_bpf_lines(id, &mut listing.rows, &mut listing.files),
+            FunctionCode::Unknown(_) => return,
+        };
+        let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
+        for row in &mut listing.rows {
+            let Some(instruction) = &row.instruction else { continue };
+            let stated = function.stated.lines.get(&instruction.offset);
+            let (name, line): (&[u8], u32) = match stated.and_then(|line| self.stated_line(*line)) {
+                Some(stated) => stated,
+                None => {
+                    let after = origins.partition_point(|origin| origin.at <= start + instruction.offset);
+                    let Some(origin) = origins[..after].last() else { continue };
+                    (&origin.file, origin.line)
+                }
+            };
+            if line == 0 {
+                continue;
+            }
+            let number = *numbers.entry(name).or_insert(listing.files.len());
+            if number == listing.files.len() {
+                let text = match self.code.sources.maps.source_text(name) {
+                    // The source map says what this file contains. If it doesn't, the file isn't read from disk either,
+                    // because a source map can name any file.
+                    Some(authored) => self.texts.add_authored(name, authored),
+                    None => self.texts.read(name),
+                };
+                listing.files.push(SourceFile::new(name, text));
+            }
+            row.source = Some(SourceLine { file: number, line });
+        }
+    }
+
+    /// The file and number of a source line that the input states; `None` if its file is unknown.
+    fn stated_line(&self, source: SourceLine) -> Option<(&'a [u8], u32)> {
+        let name = self.code.source_names.get(source.file)?;
+        (name != UNKNOWN_FILE).then_some((name, source.line))
+    }
+
+    /// Takes lines and their texts from the recording's BTF, because the source file may have changed.
+    fn add_bpf_lines(&self, id: BpfFunctionId, rows: &mut [Row], files: &mut Vec<SourceFile>) {
+        let Some(function) = self.code.bpf_function(id) else { return };
+        let mut numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
+        let mut texts: Vec<BTreeMap<u32, String>> = Vec::new();
+        for row in rows {
+            let Some(instruction) = &row.instruction else { continue };
+            let known = function.line_at(instruction.offset);
+            let Some(known) = known.filter(|known| known.line > 0) else { continue };
+            let file = function.text(known.file);
+            let number = *numbers.entry(file).or_insert(texts.len());
+            if number == texts.len() {
+                texts.push(BTreeMap::new());
+                files.push(SourceFile::new(file, None));
+            }
+            texts[number]
+                .entry(known.line)
+                .or_insert_with(|| String::from_utf8_lossy(function.text(known.text)).trim_end().to_owned());
+            row.source = Some(SourceLine { file: number, line: known.line });
+        }
+        for (file, mut text) in files.iter_mut().zip(texts) {
+            text.retain(|_, text| !text.is_empty());
+            file.text = (!text.is_empty()).then_some(SourceText::Recorded(text));
+        }
+    }
+
+    /// Warnings that say why existing source files were not shown.
+    pub(super) fn into_warnings(self) -> Warnings {
+        self.texts.into_warnings()
+    }
+
+    fn jit_origins(&self, code: CodeId) -> Vec<CodeOrigin> {
+        let mut origins = Vec::new();
+        for line in self.code.sources.map.code(code).lines.entries() {
+            origins.push(CodeOrigin { at: line.offset, file: line.file.to_vec(), line: line.line });
+        }
+        origins
+    }
+}
+
+/// Finds the source line at each address. If calls are inlined there, it is that of the innermost one.
+fn find_lines(
+    request: &Request,
+    images: &Images<'_>,
+    options: &SymbolOptions,
+    job: &Job,
+    warnings: &mut Warnings,
+) -> Vec<CodeOrigin> {
+    let parts = symbols::resolve(std::slice::from_ref(request), images, options, &job.pool, warnings);
+    let answers = parts.iter().flat_map(|part| (0..part.len()).map(move |index| (part, index)));
+    let mut origins = Vec::with_capacity(request.offsets.len());
+    for ((part, index), &addr) in answers.zip(&request.offsets) {
+        origins.push(match part.get(index).next() {
+            Some(Frame { file: Some(file), line, .. }) => CodeOrigin { at: addr, file: part.text(file).to_vec(), line },
+            _ => CodeOrigin { at: addr, file: Vec::new(), line: 0 },
+        });
+    }
+    origins
+}
+
+/// The texts of source files. Each file is read once.
+#[derive(Debug)]
+struct Texts {
+    known: FxHashMap<Vec<u8>, Option<Arc<[String]>>>,
+    search: SearchOptions,
+    /// Warnings about source files that exist but couldn't be read.
+    warnings: Warnings,
+    /// Source files that need the user's permission, by reason: the path of the first one, and their number.
+    hidden: BTreeMap<&'static str, (PathBuf, u64)>,
+}
+
+/// Why the text of a source file is not shown.
+enum Unshown {
+    /// It is only shown if the user permits it (`--trust-sources`). The file's path, and the reason.
+    Hidden(PathBuf, &'static str),
+    Unreadable(Error),
+}
+
+impl Texts {
+    fn new(search: &SearchOptions) -> Self {
+        Self { known: FxHashMap::default(), search: search.clone(), warnings: Warnings::new(), hidden: BTreeMap::new() }
+    }
+
+    /// The lines of a source file; `None` if it doesn't exist or may not be shown.
+    fn read(&mut self, name: &[u8]) -> Option<Arc<[String]>> {
+        if let Some(known) = self.known.get(name) {
+            return known.clone();
+        }
+        let text = match read_lines(name, &self.search) {
+            None => None,
+            Some(Ok(text)) => Some(text),
+            Some(Err(Unshown::Hidden(path, why))) => {
+                self.hidden.entry(why).or_insert((path, 0)).1 += 1;
+                None
+            }
+            Some(Err(Unshown::Unreadable(error))) => {
+                self.warnings.push(error.into_warning());
+                None
+            }
+        };
+        self.known.entry(name.to_vec()).or_insert(text).clone()
+    }
+
+    /// The lines of a file that a source map names, as the source map contains them; `None` if it doesn't.
+    fn add_authored(&mut self, name: &[u8], text: Option<&str>) -> Option<Arc<[String]>> {
+        let known = self.known.entry(name.to_vec());
+        known.or_insert_with(|| text.map(|text| text.lines().map(str::to_owned).collect())).clone()
+    }
+
+    fn into_warnings(mut self) -> Warnings {
+        for (why, (path, count)) in self.hidden {
+            let more = if count > 1 { format!(" (nor for {} more files)", grouped(count - 1)) } else { String::new() };
+            let message = format!("source not shown{more}: {why} (show it with --trust-sources)");
+            self.warnings.push(Warning::new(message).in_file(&path, None));
+        }
+        self.warnings
+    }
+}
+
+/// Reads a source file; `None` if it doesn't exist. The name comes from the recording, which can't be trusted.
+/// Therefore, only regular files of limited size are opened. Root could read everything, so root only gets files that
+/// everybody can read. If the recording is in an archive, it is from another machine, and this machine's files aren't
+/// the ones that it names.
+fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
+    let name = name.strip_prefix(b"file://").unwrap_or(name);
+    let path_here = Path::new(OsStr::from_bytes(name)).to_owned();
+    let recorded = search.recorded_paths(name);
+    let mut paths = recorded.iter().chain([&path_here]).filter_map(|path| absolute(path).ok());
+    let door = Named::Recording.door(search.force);
+    let path = paths.find(|path| door.look(path).is_some_and(|about| about.is_file() && about.len() <= LONGEST))?;
+    let is_only_here = absolute(&path_here).is_ok_and(|here| here == path) && !recorded.contains(&path);
+    if !search.trust_sources && search.is_packed && is_only_here {
+        return Some(Err(Unshown::Hidden(
+            path,
+            "the file is from this machine, but the recording was packed on another",
+        )));
+    }
+    let opened = match door.open(&path, TEXT)? {
+        Ok(opened) => opened,
+        Err(error) => return Some(Err(Unshown::Unreadable(error))),
+    };
+    if !search.trust_sources && rustix::process::geteuid().is_root() && !opened.is_everybodys {
+        return Some(Err(Unshown::Hidden(path, "jitgraft runs as root and the file is not world-readable")));
+    }
+    let lines = opened.bytes.split(|&byte| byte == b'\n');
+    Some(Ok(lines.map(|line| String::from_utf8_lossy(line).trim_end().to_owned()).collect()))
+}
+
+const TEXT: Kind = Kind { holes: |head| (!head.contains(&0)).then_some(Holes::Small), otherwise: "is not a text file" };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn source_text_of_this_machine_is_not_shown_for_an_archive_unless_it_is_trusted() {
+        let dir = tempfile::tempdir().unwrap();
+        let (here, packed) = (dir.path().join("id_rsa"), dir.path().join("root"));
+        std::fs::create_dir(&packed).unwrap();
+        std::fs::write(&here, "private\n").unwrap();
+        let name = here.as_os_str().as_bytes();
+        let search = |is_packed, trust_sources| SearchOptions {
+            symfs: vec![packed.clone()],
+            is_packed,
+            trust_sources,
+            ..SearchOptions::default()
+        };
+        let mut texts = Texts::new(&search(true, false));
+        assert!(texts.read(name).is_none() && texts.read(name).is_none());
+        let said: Vec<String> = texts.into_warnings().iter().map(ToString::to_string).collect();
+        assert!(said.len() == 1 && said[0].contains("(show it with --trust-sources)"), "{said:?}");
+        assert_eq!(Texts::new(&search(true, true)).read(name).unwrap()[0], "private");
+        // The archive's copy of a file is shown even if its path is the same as that of a file here.
+        let own = packed.join(here.strip_prefix("/").unwrap());
+        std::fs::create_dir_all(own.parent().unwrap()).unwrap();
+        std::fs::write(&own, "packed\n").unwrap();
+        assert_eq!(Texts::new(&search(true, true)).read(name).unwrap()[0], "packed");
+    }
+}

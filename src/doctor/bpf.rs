@@ -1,0 +1,77 @@
+//! Counts frames in BPF programs. All of them have names. Their machine code and source lines are in the recording only
+//! if perf asked the kernel for them.
+
+use crate::analysis::quantity::counted;
+use crate::pipeline::recording::Examined;
+use crate::symbolize::Location;
+use crate::symbolize::dso::DsoKind;
+
+/// Numbers of frames in BPF programs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct BpfFrames {
+    pub(super) all: u64,
+    /// Frames of programs whose machine code is in the recording.
+    pub(super) with_code: u64,
+    /// Frames whose source line is in the recording.
+    pub(super) with_lines: u64,
+}
+
+/// The prefix that the kernel gives to the symbols of BPF programs. Trampolines have other prefixes, and never have
+/// code or lines.
+const PROGRAM: &[u8] = b"bpf_prog_";
+
+impl BpfFrames {
+    /// Counts the frames of all samples that are in BPF programs. A location that occurs in many call chains is
+    /// examined only once.
+    pub(super) fn count(examined: &Examined<'_>) -> Self {
+        let samples = examined.samples;
+        let places = samples.chains.places();
+        let by_place: Vec<Self> = places.iter().map(|place| Self::count_frame(examined, place.location)).collect();
+        let mut sum = Self::default();
+        for row in &samples.rows {
+            for place in samples.chains.places_up(row.chain) {
+                sum.add(by_place[place.0 as usize]);
+            }
+        }
+        sum
+    }
+
+    /// A sentence with the counts, and with a remedy if machine code is missing.
+    pub(super) fn sentence(self) -> String {
+        let Self { all, with_code, with_lines } = self;
+        let known = match (with_code, with_lines) {
+            (0, _) => "recorded without code and source lines".to_owned(),
+            (code, lines) if code == all && lines == all => "recorded with code and source lines".to_owned(),
+            (code, lines) => format!("recorded with the code of {code} and the source lines of {lines}"),
+        };
+        let remedy = match with_code == all {
+            true => "",
+            false => {
+                ". perf record saves them for the programs it finds if it runs as root, without --no-bpf-event, \
+                      and writes to a file"
+            }
+        };
+        format!("BPF programs: {}, {known}{remedy}", counted(all, "frame"))
+    }
+
+    /// The counts for a single frame at this location.
+    fn count_frame(examined: &Examined<'_>, location: Location) -> Self {
+        let none = Self::default();
+        let Location::File(dso, offset) = location else { return none };
+        let dso = examined.resolution.spaces.dsos().get(dso);
+        let DsoKind::KernelSymbol(id) = dso.kind else { return none };
+        if !dso.path.starts_with(PROGRAM) {
+            return none;
+        }
+        let function = id.and_then(|id| examined.resolution.survey.processes.bpf_functions.get(id.0 as usize));
+        let with_code = function.is_some_and(|function| !function.bytes.is_empty());
+        let with_lines = function.and_then(|function| function.line_at(offset)).is_some_and(|line| line.line > 0);
+        Self { all: 1, with_code: u64::from(with_code), with_lines: u64::from(with_lines) }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.all += other.all;
+        self.with_code += other.with_code;
+        self.with_lines += other.with_lines;
+    }
+}

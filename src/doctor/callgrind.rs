@@ -1,0 +1,177 @@
+//! Diagnoses a callgrind file: how much of its cost belongs to functions without a name, and why they have none.
+
+use super::finding::{Finding, PROCESS, Share};
+use super::kind::FindingKind;
+use super::process::ExaminedProcess;
+use super::rules::{NamedFile, is_packaged, no_dump_or_map, source_incomplete, source_of_other_run};
+use super::rules::{stripped, stripped_packages};
+use super::source::SourceFile;
+use super::tally::percent;
+use super::wording::printable_path;
+use crate::error::Result;
+use crate::io::InPath;
+use crate::jit::{Account, SourceOptions, SourceState};
+use crate::model::Pid;
+use crate::model::stacks::{Keep, Profile};
+use crate::pipeline::any::{LoadOptions, load};
+use crate::pipeline::callgrind::Coverage;
+use crate::pipeline::open::shown;
+use crate::pipeline::{Job, Outcome};
+use crate::runtimes::RuntimeSet;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+/// The diagnosis of a callgrind file.
+#[derive(Debug)]
+pub(crate) struct CountedDiagnosis {
+    pub(super) file: PathBuf,
+    pub(super) process: ExaminedProcess,
+    /// The name of the first event, and its total cost.
+    pub(super) event: String,
+    pub(super) cost: u64,
+    /// The cost of unnamed JIT code in two parts: `nameable` is what the sources that were found can name, `unnameable`
+    /// is the rest.
+    pub(super) nameable: u64,
+    pub(super) unnameable: u64,
+    pub(super) accounts: Vec<Account>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) minor: Vec<Finding>,
+}
+
+impl CountedDiagnosis {
+    /// Examines a callgrind file.
+    pub(super) fn examine(path: &InPath, sources: &SourceOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
+        let coverage = Coverage::find(path, sources, job, &mut outcome.warnings)?;
+        let profile = load(std::slice::from_ref(path), Keep::Sums, &LoadOptions::default(), job, outcome)?;
+        let (cost, unnamed) = costs(&profile);
+        let comm = String::from_utf8_lossy(&coverage.program).into_owned();
+        let runtime = RuntimeSet::from_program(&coverage.program).first();
+        let process = ExaminedProcess {
+            pid: coverage.pid.unwrap_or(Pid(-1)),
+            comm,
+            runtime,
+            others: 0,
+            advice: None,
+            too_old: None,
+        };
+        let mut found: Vec<Finding> = find_unnamed_jit(&coverage, &process, &shown(path), cost);
+        found.extend(find_unnamed_files(unnamed, cost));
+        found.sort_by(|one, other| other.share.percent.total_cmp(&one.share.percent));
+        let (findings, minor) = found.into_iter().partition(Finding::is_significant);
+        Ok(Self {
+            file: shown(path),
+            process,
+            event: String::from_utf8_lossy(&coverage.event).into_owned(),
+            cost,
+            nameable: coverage.nameable,
+            unnameable: coverage.unnameable,
+            accounts: coverage.accounts,
+            findings,
+            minor,
+        })
+    }
+}
+
+/// The total cost of the first event, and for each file, the cost of its functions without a name.
+fn costs(profile: &Profile) -> (u64, BTreeMap<Vec<u8>, u64>) {
+    let mut whole = 0u64;
+    let mut unnamed = BTreeMap::new();
+    for row in profile.series.first().into_iter().flat_map(|series| &series.rows) {
+        whole = whole.saturating_add(row.weight);
+        let Some(leaf) = profile.frames_up(row.stack).next() else { continue };
+        let leaf = profile.frame_of(leaf);
+        let name = profile.name_of(leaf.name);
+        let is_unnamed = name.starts_with(b"0x") || name.starts_with(b"[");
+        if is_unnamed && let Some(module) = leaf.module {
+            *unnamed.entry(profile.name_of(module).to_vec()).or_default() += row.weight;
+        }
+    }
+    (whole, unnamed)
+}
+
+/// Findings about JIT code without names. `path` is the callgrind file, and `cost` the total cost of its first event.
+fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path, cost: u64) -> Vec<Finding> {
+    let share = |part: u64| Share::from_percent(percent(part as f64, cost));
+    let Coverage { nameable, unnameable, .. } = *coverage;
+    let loaded = coverage.accounts.iter().find(|account| matches!(account.state, SourceState::Loaded { .. }));
+    let mut found = Vec::new();
+    if unnameable > 0 {
+        found.push(match loaded {
+            None => report_silence(process, share(unnameable), path),
+            Some(account) if nameable == 0 => {
+                source_of_other_run(process, share(unnameable), &account.path, account.kind)
+            }
+            Some(account) => {
+                let source = SourceFile {
+                    path: account.path.clone(),
+                    kind: account.kind,
+                    covered: nameable,
+                    doubtful: 0,
+                    frames: nameable + unnameable,
+                };
+                source_incomplete(process, share(unnameable), &source, None)
+            }
+        });
+    }
+    if nameable > 0 && loaded.is_some() {
+        let finding = Finding::new(
+            FindingKind::NotNamedYet,
+            share(nameable),
+            format!("JIT code of {PROCESS} is unnamed here, but its names are available"),
+            format!("jitgraft callgrind {}", printable_path(path)),
+        );
+        found.push(finding.with_process(process));
+    }
+    if !coverage.has_instr && nameable + unnameable > 0 {
+        let finding = Finding::new(
+            FindingKind::NoInstructionAddresses,
+            // Count only half: even without instruction addresses, most functions get the right name.
+            share((nameable + unnameable) / 2),
+            format!("it has no instruction addresses, so only the entry points of JIT code of {PROCESS} are known"),
+            "run it again with valgrind --tool=callgrind --dump-instr=yes",
+        );
+        found.push(finding.with_process(process));
+    }
+    found
+}
+
+/// Reports that the program's runtime wrote nothing that names its code.
+fn report_silence(process: &ExaminedProcess, share: Share, path: &Path) -> Finding {
+    let pid = process.printable_pid();
+    let why = format!("there is no perf-{pid}.map or jit-{pid}.dump next to the file or in /tmp");
+    let command = match process.runtime.and_then(|runtime| runtime.valgrind) {
+        Some(command) => format!("{command} …"),
+        None => "valgrind --tool=callgrind --dump-instr=yes PROGRAM with the runtime's switch for perf".to_owned(),
+    };
+    let remedy = format!("run it again with {command}, then jitgraft callgrind {}", printable_path(path));
+    no_dump_or_map(process, share, &why, remedy)
+}
+
+/// Findings about files whose functions have no names. `unnamed` has the cost of these functions by file, and `cost` is
+/// the total.
+fn find_unnamed_files(unnamed: BTreeMap<Vec<u8>, u64>, cost: u64) -> Vec<Finding> {
+    let mut files: Vec<(Vec<u8>, u64)> = unnamed.into_iter().collect();
+    files.sort_by_key(|(_, cost)| Reverse(*cost));
+    let (mut packaged, mut packaged_cost) = (Vec::new(), 0);
+    let (mut own, mut own_cost) = (Vec::new(), 0);
+    for (path, file_cost) in files {
+        let file = NamedFile { path: String::from_utf8_lossy(&path).into_owned(), build_id: None };
+        if is_packaged(&path) {
+            packaged.push(file);
+            packaged_cost += file_cost;
+        } else {
+            own.push(file);
+            own_cost += file_cost;
+        }
+    }
+    let share = |part: u64| Share::from_percent(percent(part as f64, cost));
+    let mut found = Vec::new();
+    if packaged_cost > 0 {
+        found.push(stripped_packages(&packaged, share(packaged_cost)));
+    }
+    if own_cost > 0 {
+        found.push(stripped(&own, share(own_cost)));
+    }
+    found
+}

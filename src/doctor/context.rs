@@ -1,0 +1,391 @@
+//! What the rules of `doctor` look at: a recording, its counts, and questions about its processes.
+
+use super::finding::Share;
+use super::origin::Origin;
+use super::process::ExaminedProcess;
+use super::source::SourceFile;
+use super::tally::{AffectedCounts, Tally, percent};
+use crate::jit::{Account, SourceState};
+use crate::model::perf_command::PerfCommand;
+use crate::model::process::MomentKind;
+use crate::model::programs::Programs;
+use crate::model::{Addr, Nanos, Pid};
+use crate::pipeline::recording::Examined;
+use crate::runtimes::{
+    CommandLine, Environment, Flag, ProcessRuntimes, RUNTIMES, RunFacts, Runtime, RuntimeSet, Switch, Version,
+    find_program,
+};
+use crate::symbolize::Location;
+use crate::symbolize::dso::DsoKind;
+use crate::symbolize::dso::{Dso, DsoId};
+use rustc_hash::FxHashMap;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::Path;
+
+/// A command line with these words. Its environment is unknown.
+pub(super) fn command_line(words: &[Vec<u8>]) -> CommandLine<'_> {
+    CommandLine { words, environment: &Environment::Unknown }
+}
+
+/// A recording, with everything that was counted in it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct DoctorContext<'a> {
+    pub(super) examined: &'a Examined<'a>,
+    pub(super) tally: &'a Tally,
+    /// The programs and mappings of the recorded processes.
+    pub(super) programs: &'a Programs<'a>,
+    /// The runtimes found in each process. They are determined when first asked for.
+    pub(super) runtimes: &'a RefCell<ProcessRuntimes<'a>>,
+    /// How stacks were recorded.
+    pub(super) stacks: RecordedStacks,
+    /// The machine on which the recording was made.
+    pub(super) origin: &'a Origin,
+    /// The directory that contains the recording, where dumps and maps may be found, too. `None` if the recording is
+    /// not a file.
+    pub(super) directory: Option<&'a Path>,
+    /// A cache for [`Self::runtime`].
+    pub(super) runtime_cache: &'a RefCell<FxHashMap<Pid, Option<&'static Runtime>>>,
+}
+
+/// How `perf record` recorded stacks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum RecordedStacks {
+    /// perf copied up to this many bytes of each user stack.
+    Copies(u32),
+    /// perf recorded call chains: the kernel followed frame pointers, or the processor recorded calls itself.
+    Chains,
+    /// perf recorded no stacks.
+    None,
+}
+
+impl<'a> DoctorContext<'a> {
+    pub(super) fn dso(&self, id: DsoId) -> &'a Dso {
+        self.examined.resolution.spaces.dsos().get(id)
+    }
+
+    /// The command that recorded, if it was perf. `None` if it is unknown or another program.
+    pub(super) fn command(&self) -> Option<PerfCommand<'a>> {
+        PerfCommand::parse(&self.examined.resolution.survey.processes.command)
+    }
+
+    /// The version of a runtime, judged by the files that the process has mapped.
+    pub(super) fn version(&self, pid: Pid, runtime: &Runtime) -> Option<Version> {
+        runtime.find_version(self.programs.mappings(pid).map(|mapping| &mapping.path[..]))
+    }
+
+    pub(super) fn process(&self, pid: Pid) -> ExaminedProcess {
+        self.describe_process(pid, self.runtime(pid))
+    }
+
+    /// Describes a process, given the runtime that it runs.
+    pub(super) fn describe_process(&self, pid: Pid, runtime: Option<&'static Runtime>) -> ExaminedProcess {
+        let comm = self.programs.name(pid).into_owned();
+        let memory = self.memory(pid);
+        let advice = runtime.and_then(|runtime| runtime.advice_for(self.facts(pid, runtime, &memory)));
+        let too_old = runtime.and_then(|runtime| runtime.too_old(self.version(pid, runtime)));
+        ExaminedProcess { pid, comm, runtime, others: 0, advice, too_old }
+    }
+
+    /// True if the process mapped a jitdump or a file with a jitdump's name, or inherited such a mapping.
+    pub(super) fn has_mapped_dump(&self, pid: Pid) -> bool {
+        let lineage = self.lineage(pid);
+        self.examined.resolution.survey.processes.markers.iter().any(|marker| lineage.contains(&marker.pid))
+    }
+
+    /// The switch for this runtime in the recorded command, even if only another process received it. `None` if there
+    /// is none.
+    pub(super) fn given_elsewhere(&self, runtime: Option<&'static Runtime>) -> Option<&'static Switch> {
+        let perf = self.command().filter(|perf| !perf.records_others)?;
+        let runtime = runtime?;
+        runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command_line(perf.program)))
+    }
+
+    /// The share of the recording that `affected` counts.
+    pub(super) fn share(&self, affected: AffectedCounts) -> Share {
+        let percent = affected.percent(self.tally.samples);
+        Share { percent, samples: affected.samples, frames: affected.frames }
+    }
+
+    /// The share of the recording that these samples are. `weight` says how much of each sample is affected, from 0 to
+    /// 1.
+    pub(super) fn share_of_samples(&self, samples: u64, weight: f64) -> Share {
+        Share { percent: percent(samples as f64 * weight, self.tally.samples), samples, frames: 0 }
+    }
+
+    /// The runtimes of a process. A runtime that embeds others comes before them.
+    pub(super) fn runtimes_of(&self, pid: Pid) -> impl Iterator<Item = &'static Runtime> + use<> {
+        self.runtimes.borrow_mut().find(pid).iter()
+    }
+
+    /// The runtime that owns the JIT code of a process. If the process has no JIT code, the runtime that it runs.
+    fn runtime(&self, pid: Pid) -> Option<&'static Runtime> {
+        if let Some(known) = self.runtime_cache.borrow().get(&pid) {
+            return *known;
+        }
+        let found = self.find_runtime(pid);
+        self.runtime_cache.borrow_mut().insert(pid, found);
+        found
+    }
+
+    fn find_runtime(&self, pid: Pid) -> Option<&'static Runtime> {
+        let has_jit = self.tally.processes.get(&pid).is_some_and(|tally| tally.named + tally.unnamed > 0);
+        let processes = &self.examined.resolution.survey.processes.by_pid;
+        // Recordings list memory only for the process that mapped it, not for those that were forked from it.
+        let has_shared = self
+            .lineage(pid)
+            .iter()
+            .any(|pid| processes.get(pid).is_some_and(|process| process.shared_jit_memory().is_some()));
+        // A runtime's unnamed code is recognized by its trampolines or by the name of the memory that it is in.
+        if let Some(runtime) = self.tally.owner_of_unnamed(pid, self.runtimes_of(pid)).or(self.owner_of_memory(pid)) {
+            return Some(runtime);
+        }
+        for runtime in self.runtimes_of(pid) {
+            let fits = match has_jit {
+                true => runtime.memory.is_empty() && (has_shared || !runtime.shares_memory),
+                false => !runtime.is_library,
+            };
+            if fits {
+                return Some(runtime);
+            }
+        }
+        if let Some(program) = self.runtimes_of(pid).find(|runtime| !runtime.is_library) {
+            return Some(program);
+        }
+        if !has_jit {
+            return None;
+        }
+        // No runtime fits by memory name, but the memory may have lost its name. So take any runtime that was found.
+        self.runtimes_of(pid).next().or_else(|| self.find_embedded_runtime(pid))
+    }
+
+    /// The runtime to which the memory with most of the process's JIT code belongs, judged by the memory's name. `None`
+    /// if no runtime gives memory such a name.
+    fn owner_of_memory(&self, pid: Pid) -> Option<&'static Runtime> {
+        let mut counts: Vec<(&'static Runtime, u64)> = Vec::new();
+        let mut ownerless = 0;
+        for path in self.jit_memory(pid) {
+            let Some(runtime) = self.runtimes_of(pid).find(|runtime| runtime.owns_memory(path)) else {
+                ownerless += 1;
+                continue;
+            };
+            match counts.iter_mut().find(|(known, _)| known.name == runtime.name) {
+                Some((_, count)) => *count += 1,
+                None => counts.push((runtime, 1)),
+            }
+        }
+        let (runtime, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
+        (count >= ownerless).then_some(runtime)
+    }
+
+    /// For each sampled location in the process's JIT code, the name of the memory that it is in.
+    fn jit_memory(&self, pid: Pid) -> impl Iterator<Item = &'a [u8]> {
+        let context = *self;
+        let Examined { resolution, samples, .. } = *self.examined;
+        let time = self.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
+        let paths = samples.chains.places().iter().filter_map(move |place| match place.location {
+            Location::File(dso, _) if place.pid == pid => Some(context.dso(dso)),
+            Location::Code(id, offset) => {
+                let code = resolution.sources.map.code(id);
+                let account = context.examined.accounts().get(code.origin.0 as usize)?;
+                let addr = Addr(code.addr.0.saturating_add(offset));
+                let mapped = resolution.spaces.lookup(account.pid, addr, time, place.mode)?;
+                (account.pid == pid).then(|| context.dso(mapped.dso))
+            }
+            _ => None,
+        });
+        paths.filter(|dso| dso.kind == DsoKind::Anonymous).map(|dso| &dso.path[..])
+    }
+
+    /// The runtime embedded in an application of another name. It is recognized by the names of threads, by functions
+    /// or by executable files.
+    fn find_embedded_runtime(&self, pid: Pid) -> Option<&'static Runtime> {
+        let tally = self.tally.processes.get(&pid)?;
+        let threads = self.thread_names(pid);
+        if let Some(by_thread) = RUNTIMES.iter().find(|runtime| threads.iter().any(|name| runtime.is_thread(name))) {
+            return Some(by_thread);
+        }
+        if let Some(by_function) = tally.shown.first().and_then(|number| RUNTIMES.get(*number)) {
+            return Some(by_function);
+        }
+        let images = &self.examined.resolution.images;
+        tally.files.iter().find_map(|dso| {
+            let elf = images.get(*dso)?.object().ok()?;
+            RuntimeSet::from_elf(&elf).first()
+        })
+    }
+
+    /// All names that the threads of a process have had.
+    fn thread_names(&self, pid: Pid) -> BTreeSet<&'a [u8]> {
+        let Examined { resolution, samples, .. } = *self.examined;
+        let mut names = BTreeSet::new();
+        for track in samples.tracks.items() {
+            if track.pid == Some(pid) {
+                names.insert(&track.comm[..]);
+            }
+        }
+        for moment in &resolution.survey.processes.moments {
+            if let MomentKind::Named(name) = &moment.kind
+                && moment.pid == pid
+            {
+                names.insert(&name[..]);
+            }
+        }
+        names
+    }
+
+    /// The facts that decide which switches can make a runtime write names: its version, the command, and the process's
+    /// memory.
+    pub(super) fn facts<'f>(&self, pid: Pid, runtime: &Runtime, memory: &'f [&'f [u8]]) -> RunFacts<'f>
+    where
+        'a: 'f,
+    {
+        let command = self.command_of(pid).map(command_line);
+        RunFacts { version: self.version(pid, runtime), command, memory }
+    }
+
+    /// The names of all mappings of a process.
+    pub(super) fn memory(&self, pid: Pid) -> Vec<&'a [u8]> {
+        self.programs.mappings(pid).map(|mapping| &mapping.path[..]).collect()
+    }
+
+    /// The arguments that the process was started with, if they are known from the recorded command: perf started the
+    /// process, or it was forked from one that perf started. `None` if it executed another program since then, because
+    /// it then has other arguments.
+    pub(super) fn command_of(&self, pid: Pid) -> Option<&'a [Vec<u8>]> {
+        let command = self.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
+        self.is_started(self.executed_by(pid), command).then_some(command.program)
+    }
+
+    /// The process and those of its ancestors whose memory and arguments it inherited, up to the one that executed the
+    /// program. Empty if the process isn't in the recording.
+    fn lineage(&self, pid: Pid) -> Vec<Pid> {
+        /// A longer chain of parents can only come from a damaged recording.
+        const GENERATIONS: usize = 1000;
+        let processes = &self.examined.resolution.survey.processes.by_pid;
+        let mut lineage = Vec::new();
+        let mut next = Some(pid);
+        let mut until = Nanos(u64::MAX);
+        while let Some(pid) = next
+            && let Some(process) = processes.get(&pid)
+            && lineage.len() < GENERATIONS
+        {
+            lineage.push(pid);
+            next = None;
+            if let Some((parent, time)) = process.forked
+                && parent != pid
+                && !process.execs.iter().any(|exec| *exec <= until)
+            {
+                next = Some(parent);
+                until = time;
+            }
+        }
+        lineage
+    }
+
+    /// True if perf started the process, directly or through a wrapper that runs a command as it is, such as `timeout`.
+    fn is_started(&self, pid: Pid, command: PerfCommand<'_>) -> bool {
+        let Some(first) = self.started_by_perf() else { return false };
+        let is_program = |name: &[u8]| RUNTIMES.iter().any(|runtime| runtime.is_program(name));
+        let is_wrapped = find_program(command.program, is_program).is_some_and(|at| at > 0);
+        let process = self.examined.resolution.survey.processes.by_pid.get(&pid);
+        let parent = process.and_then(|process| process.forked).map(|(parent, _)| parent);
+        pid == first || is_wrapped && parent == Some(first)
+    }
+
+    /// The process that perf started.
+    fn started_by_perf(&self) -> Option<Pid> {
+        let processes = &self.examined.resolution.survey.processes.by_pid;
+        for (pid, process) in processes {
+            // Until this process executes the program, it has perf's name for it.
+            if process.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec") {
+                return Some(*pid);
+            }
+        }
+        // If perf's exec was not recorded, the process is recognized as the only sampled one without a parent in the
+        // recording.
+        let is_root = |pid: &Pid| pid.0 > 0 && processes.get(pid).is_some_and(|process| process.forked.is_none());
+        let mut roots = self.tally.processes.keys().copied().filter(is_root);
+        let root = roots.next()?;
+        roots.next().is_none().then_some(root)
+    }
+
+    /// The switch for this runtime that the process received from the recorded command. `None` if it received none.
+    pub(super) fn given_switch(&self, pid: Pid, runtime: &'static Runtime) -> Option<&'static Switch> {
+        let perf = self.command().filter(|perf| !perf.records_others)?;
+        // Environment variables reach all child processes.
+        let recorded = command_line(perf.program);
+        if let Some(switch) = runtime.switches.iter().find(|switch| runtime.is_set_by_variable(switch, recorded)) {
+            return Some(switch);
+        }
+        let command = command_line(self.command_of(pid)?);
+        runtime.switches.iter().find(|switch| {
+            switch.main_flag().is_some_and(|flag| self.has_received(pid, runtime, flag))
+                || runtime.is_switched_on(switch, command)
+                || runtime.spoiler(switch, command).is_some()
+        })
+    }
+
+    /// The switches that the process can use to write names.
+    pub(super) fn usable_switches(
+        &self,
+        pid: Pid,
+        runtime: &'static Runtime,
+    ) -> impl Iterator<Item = &'static Switch> + use<> {
+        let memory = self.memory(pid);
+        let usable: Vec<&'static Switch> = runtime.usable_switches(self.facts(pid, runtime, &memory)).collect();
+        usable.into_iter()
+    }
+
+    /// True if the process received the flag, as far as its command line is known. Applications that embed a runtime
+    /// take its flags among their own arguments, so for them, the flag may be any argument.
+    pub(super) fn has_received(&self, pid: Pid, runtime: &'static Runtime, flag: Flag) -> bool {
+        let Some(words) = self.command_of(pid) else { return false };
+        let is_embedded = find_program(words, |name| runtime.is_program(name)).is_none();
+        runtime.is_given(flag, command_line(words))
+            || is_embedded && words.iter().any(|word| word == flag.to_string().as_bytes())
+    }
+
+    /// The process ID in the process's own PID namespace. `None` if it is the same number or unknown.
+    pub(super) fn inner_pid(&self, pid: Pid) -> Option<Pid> {
+        let process = self.examined.resolution.survey.processes.by_pid.get(&pid)?;
+        process.inner_pid.filter(|inner| *inner != pid)
+    }
+
+    /// The dumps and maps of a process. If it has none, those of the nearest ancestor with any whose code the process
+    /// inherited. Each has its index among all accounts, and an account of how it was used.
+    pub(super) fn accounts(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
+        let accounts = self.examined.accounts();
+        let mut owners = vec![pid];
+        owners.extend(self.lineage(pid));
+        let owner = owners.into_iter().find(|owner| accounts.iter().any(|account| account.pid == *owner));
+        accounts.iter().enumerate().filter(move |(_, account)| owner == Some(account.pid))
+    }
+
+    /// The process that executed the program that this process runs: the process itself, or the one from which it was
+    /// forked, perhaps in several generations.
+    pub(super) fn executed_by(&self, pid: Pid) -> Pid {
+        self.lineage(pid).last().copied().unwrap_or(pid)
+    }
+
+    /// Like [`Self::accounts`], but only the dumps and maps that were loaded.
+    pub(super) fn loaded_accounts(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
+        self.accounts(pid).filter(|(_, account)| matches!(account.state, SourceState::Loaded { .. }))
+    }
+
+    /// The number of frames that a dump or map names. `number` is the index of the file among all accounts.
+    pub(super) fn covered_frames(&self, number: usize) -> u64 {
+        self.tally.covered.get(number).map_or(0, |(frames, _)| *frames)
+    }
+
+    pub(super) fn source_file(&self, number: usize, account: &Account) -> SourceFile {
+        let process = self.tally.processes.get(&account.pid);
+        SourceFile {
+            path: account.path.clone(),
+            kind: account.kind,
+            covered: self.covered_frames(number),
+            doubtful: self.tally.doubtful.get(number).copied().unwrap_or_default(),
+            frames: process.map_or(0, |process| process.named + process.unnamed),
+        }
+    }
+}

@@ -1,0 +1,66 @@
+//! Counts JIT frames that may have the wrong name: the times in their log or dump are inexact, and the address held
+//! code of several names around the time of the sample.
+
+use crate::jit::{Account, ClockUse, Kind, SourceState};
+use crate::model::code::OriginId;
+use crate::model::{Addr, Nanos, Pid};
+use crate::pipeline::recording::{Examined, FrameLocation};
+use crate::symbolize::Location;
+use crate::symbolize::code_map::CodeMap;
+
+/// A location where code of several names was, one after the other, so that an inexact time may pick the wrong name.
+#[derive(Clone, Copy)]
+struct DoubtfulPlace<'a> {
+    origin: OriginId,
+    pid: Pid,
+    addr: Addr,
+    name: &'a [u8],
+    /// The possible error of the source's times, in nanoseconds; `u64::MAX` if it is unknown.
+    error: u64,
+}
+
+/// The number of doubtful frames for each source of JIT code, in the order of [`Examined::accounts`].
+pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
+    let accounts = examined.accounts();
+    let map = &examined.resolution.sources.map;
+    let mut counts = vec![0; accounts.len()];
+    let places = examined.samples.chains.places();
+    let doubtful_places: Vec<_> = places.iter().map(|place| DoubtfulPlace::find(place, accounts, map)).collect();
+    if doubtful_places.iter().all(Option::is_none) {
+        return counts;
+    }
+    for row in &examined.samples.rows {
+        let Some(time) = row.time else { continue };
+        for place in examined.samples.chains.places_up(row.chain) {
+            let Some(place) = doubtful_places[place.0 as usize] else { continue };
+            let DoubtfulPlace { origin, pid, addr, name, error } = place;
+            let times = Nanos(time.0.saturating_sub(error))..Nanos(time.0.saturating_add(error));
+            if map.may_be_other(pid, addr, name, times) {
+                counts[origin.0 as usize] += 1;
+            }
+        }
+    }
+    counts
+}
+
+impl<'a> DoubtfulPlace<'a> {
+    /// Checks a location. `None` if its name is certain: its source has exact times, or the address only held code of
+    /// one name.
+    fn find(place: &FrameLocation, accounts: &[Account], map: &CodeMap<'a>) -> Option<Self> {
+        let Location::Code(id, offset) = place.location else { return None };
+        let code = map.code(id);
+        let account = accounts.get(code.origin.0 as usize)?;
+        if !matches!(account.kind, Kind::Log(_) | Kind::JitDump) {
+            return None;
+        }
+        let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state else { return None };
+        let place = Self {
+            origin: code.origin,
+            pid: account.pid,
+            addr: Addr(code.addr.0.saturating_add(offset)),
+            name: code.name,
+            error: error.unwrap_or(u64::MAX),
+        };
+        map.has_other_names(place.pid, place.addr, place.name).then_some(place)
+    }
+}

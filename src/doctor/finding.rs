@@ -1,0 +1,195 @@
+//! A finding: what is wrong, how much of the recording it affects, why, and what the user can do.
+
+use super::kind::FindingKind;
+use super::process::ExaminedProcess;
+use crate::runtimes::Switch;
+
+/// A placeholder for the finding's process in the text of a cause. Names in causes are escaped, so none of them can
+/// contain it.
+pub(super) const PROCESS: char = '\u{1}';
+
+/// How much of a recording a finding affects.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Share {
+    /// The percentage of the recording that the problem distorts. A sample counts fully if its stack breaks off, and
+    /// half if only its outermost frames are missing. Otherwise it counts by the share of its frames that have no name.
+    pub percent: f64,
+    /// The number of samples that the problem affects.
+    pub samples: u64,
+    /// The number of frames that have no name because of the problem.
+    pub frames: u64,
+}
+
+impl Share {
+    /// A share of the recording that isn't counted in samples or frames.
+    pub(super) fn from_percent(percent: f64) -> Self {
+        Self { percent, samples: 0, frames: 0 }
+    }
+}
+
+/// The part of the recorded command that has to change to solve a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The clock of the recording (`perf record -k`).
+    Clock,
+    /// How stacks are recorded (`perf record --call-graph`).
+    Stacks,
+    /// The size of stack copies (`perf record --call-graph dwarf,BYTES`).
+    CopySize,
+    /// The options or environment variables of the recorded program.
+    Program,
+    /// The options or environment variables of the recorded program that make it write a jitdump with unwinding
+    /// information for JIT code.
+    Callers,
+}
+
+/// The frames of a profile that a finding concerns, for a page to highlight.
+#[derive(Debug, Clone)]
+pub enum Highlight {
+    /// None, because the finding isn't about particular frames.
+    Nothing,
+    /// Frames without a name in these files.
+    UnnamedInFiles(Vec<String>),
+    /// Frames without a name at addresses where nothing was mapped.
+    UnnamedNowhere,
+    /// Frames without a name in the process's memory for JIT code.
+    UnnamedJit,
+    /// Frames of the kernel without a name.
+    UnnamedKernel,
+    /// Frames without a name in ELF images of the process's JIT code.
+    UnnamedImages,
+    /// Frames in the process's JIT code.
+    Jit,
+    /// Frames of these functions, which are the interpreter of the process.
+    Interpreter(&'static [&'static str]),
+    /// The outermost frames of stacks that end too early, in these files or, if `in_jit`, in JIT code.
+    StackEnds {
+        /// The files in which stacks end.
+        files: Vec<String>,
+        /// True if stacks end in JIT code.
+        in_jit: bool,
+    },
+    /// The outermost frames of the process's stacks that end too early, in any code.
+    AllStackEnds,
+}
+
+/// A problem, and what can be done about it.
+#[derive(Debug, Clone)]
+pub struct Finding {
+    /// The kind of problem.
+    pub kind: FindingKind,
+    /// How much of the recording it affects.
+    pub share: Share,
+    /// The process with the problem; of several processes, the one that is affected most. `None` if the problem isn't
+    /// one of a process.
+    pub process: Option<ExaminedProcess>,
+    /// What happened in this recording, with [`PROCESS`] for the process.
+    cause: String,
+    /// What the user can do, apart from running the corrected command.
+    pub remedy: String,
+    /// The part of the recorded command to change for a new recording without this problem. `None` if a new recording
+    /// would have the same problem, or if changing the command isn't enough.
+    pub(super) change: Option<Change>,
+    /// The recorded command with the missing options added, for a shell, if that would solve the problem.
+    pub command: Option<String>,
+    /// The frames that the finding concerns.
+    pub highlight: Highlight,
+    /// A switch in the recorded command that did not reach the process, but would have prevented the problem.
+    pub(super) lost_switch: Option<&'static Switch>,
+}
+
+impl Finding {
+    /// A finding that concerns no process and no particular frames, and that a new recording wouldn't solve.
+    pub(super) fn new(kind: FindingKind, share: Share, cause: impl Into<String>, remedy: impl Into<String>) -> Self {
+        Self {
+            kind,
+            share,
+            process: None,
+            cause: cause.into(),
+            remedy: remedy.into(),
+            change: None,
+            command: None,
+            highlight: Highlight::Nothing,
+            lost_switch: None,
+        }
+    }
+
+    /// Sets the process that the problem belongs to.
+    #[must_use]
+    pub(super) fn with_process(self, process: &ExaminedProcess) -> Self {
+        Self { process: Some(process.clone()), ..self }
+    }
+
+    /// Sets the part of the command to change, or that no change helps.
+    #[must_use]
+    pub(super) fn with_change(self, change: Option<Change>) -> Self {
+        Self { change, ..self }
+    }
+
+    /// Sets the frames that the finding concerns.
+    #[must_use]
+    pub(super) fn with_highlight(self, highlight: Highlight) -> Self {
+        Self { highlight, ..self }
+    }
+
+    /// Sets a switch in the recorded command that did not reach the process.
+    #[must_use]
+    pub(super) fn with_lost_switch(self, lost_switch: Option<&'static Switch>) -> Self {
+        Self { lost_switch, ..self }
+    }
+
+    /// What happened in this recording.
+    pub fn cause(&self) -> String {
+        match &self.process {
+            Some(process) => self.cause.replace(PROCESS, &process.describe()),
+            None => self.cause.clone(),
+        }
+    }
+
+    /// True if the problem affects enough of the recording to be worth reporting.
+    pub fn is_significant(&self) -> bool {
+        self.share.percent >= self.kind.threshold()
+    }
+
+    /// Adds another finding of the same kind. The sum is about the process that is affected more.
+    pub(super) fn merge(&mut self, mut other: Self) {
+        let share = Share {
+            percent: (self.share.percent + other.share.percent).min(100.0),
+            samples: self.share.samples + other.share.samples,
+            frames: self.share.frames + other.share.frames,
+        };
+        let count_others = |finding: &Self| finding.process.as_ref().map_or(0, |process| process.others);
+        let others = count_others(self) + count_others(&other) + 1;
+        if other.share.percent > self.share.percent {
+            std::mem::swap(self, &mut other);
+        }
+        self.share = share;
+        if let Some(process) = &mut self.process {
+            process.others = others;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::wording::printable;
+    use crate::model::Pid;
+
+    #[test]
+    fn only_the_placeholder_stands_for_the_process() {
+        let process = ExaminedProcess {
+            pid: Pid(7),
+            comm: format!("a{PROCESS}"),
+            runtime: None,
+            others: 2,
+            advice: None,
+            too_old: None,
+        };
+        let file = printable(&format!("/tmp/{PROCESS}.map"));
+        let finding = Finding::new(FindingKind::SourceEmpty, Share::default(), format!("{file} of {PROCESS}"), "");
+        let cause = finding.with_process(&process).cause();
+        assert_eq!(cause.matches("process 7 and 2 more").count(), 1, "{cause}");
+        assert!(!cause.contains(PROCESS), "{cause}");
+    }
+}

@@ -1,0 +1,158 @@
+//! Diagnoses a recording, a running process or a callgrind file, and suggests remedies.
+//!
+//! | file | what it is for |
+//! |---|---|
+//! | `finding` | a finding: kind, share of the recording, cause, remedy |
+//! | `kind` | the kinds of findings, with their keys, lines of documentation and thresholds |
+//! | `rules` | find what is wrong; each finding is built where it is found. The same finding about many processes of a runtime becomes one |
+//! | `context` | what the rules look at |
+//! | `causes`, `places`, `tally` | count unnamed frames by cause, and stacks that end too soon |
+//! | `bpf` | counts frames in BPF programs |
+//! | `doubtful` | counts JIT frames that may have the wrong name because a log's times are inexact |
+//! | `origin`, `process`, `source` | the recorded machine, a process, a file with names, and how they are described |
+//! | `wording` | phrases that several rules use |
+//! | `correction` | the recorded command, with the missing options added |
+//! | `recording`, `running`, `callgrind` | the diagnosis of a recording, a running process, a callgrind file |
+//! | `text`, `json` | print a diagnosis; `docs/doctor.md` lists the kinds and the JSON keys |
+
+mod bpf;
+mod callgrind;
+mod causes;
+mod context;
+mod correction;
+mod doubtful;
+mod finding;
+pub(crate) mod json;
+mod kind;
+mod origin;
+mod places;
+mod process;
+mod recording;
+mod rules;
+mod running;
+mod source;
+mod tally;
+pub(crate) mod text;
+mod wording;
+
+use crate::contract::format::{Format, Read};
+use crate::error::{Error, Result};
+use crate::formats::perf_data::{Form, Header, Recording};
+use crate::io::{self, InPath};
+use crate::model::Pid;
+use crate::model::stacks::Keep;
+use crate::pipeline::open::{Input, shown};
+use crate::pipeline::recording::{Examined, Memory, RecordingOptions, Resolution, Streams, Survey};
+use crate::pipeline::{Job, Outcome};
+use callgrind::CountedDiagnosis;
+pub use finding::{Finding, Highlight};
+pub use kind::FindingKind;
+pub(crate) use recording::Diagnosis;
+use running::LiveDiagnosis;
+use std::path::Path;
+
+/// Callgrind's name in the table of formats.
+const CALLGRIND: &str = "callgrind";
+
+/// The input that `doctor` examined, with its diagnosis.
+#[derive(Debug)]
+pub(crate) enum Subject {
+    Recording(Diagnosis),
+    Running(LiveDiagnosis),
+    Counted(CountedDiagnosis),
+}
+
+impl Subject {
+    /// Examines a recording, a running process (the path is a process ID) or a callgrind file.
+    pub(crate) fn examine(path: &InPath, options: &RecordingOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
+        if let Some(pid) = parse_pid(path) {
+            let force = options.sources.force;
+            return LiveDiagnosis::examine(pid, Path::new("/proc"), force, &mut outcome.warnings).map(Self::Running);
+        }
+        let input = Input::open(path)?;
+        if matches!(input.format.read, Read::Addresses) {
+            return examine_recording(&input, path, options, job, outcome).map(Self::Recording);
+        }
+        if Self::is_counted(input.format, path) {
+            return CountedDiagnosis::examine(path, &options.sources, job, outcome).map(Self::Counted);
+        }
+        Err(unsupported(input.format))
+    }
+
+    /// True if `doctor` diagnoses an input of this format as a callgrind file. Standard input is not supported.
+    pub(crate) fn is_counted(format: &Format, path: &InPath) -> bool {
+        format.name == CALLGRIND && *path != InPath::Stdin
+    }
+
+    /// The problems worth reporting.
+    pub(crate) fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Recording(diagnosis) => &diagnosis.findings,
+            Self::Running(diagnosis) => &diagnosis.findings,
+            Self::Counted(diagnosis) => &diagnosis.findings,
+        }
+    }
+}
+
+/// Parses the path as a process ID. `None` if it doesn't consist of digits, or if a file of that name exists.
+fn parse_pid(path: &InPath) -> Option<Pid> {
+    let InPath::Path(path) = path else { return None };
+    let digits = path.to_str().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
+    if io::is_there(path) { None } else { digits.parse().ok().map(Pid) }
+}
+
+/// The error for formats that `doctor` can't diagnose. Text formats don't list mapped files, so they show how many
+/// names are missing but not why.
+fn unsupported(format: &Format) -> Error {
+    let instead = match format.rewriter {
+        Some(rewriter) => format!("; for this file, `jitgraft {}` counts what it cannot name", rewriter.command),
+        None => String::new(),
+    };
+    Error::new(format!(
+        "is a {} file; doctor reads perf.data and callgrind.out, so pass the original recording{instead}",
+        format.name
+    ))
+}
+
+/// Diagnoses a recording that was already read. Its samples must have been kept one by one, not summed.
+pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
+    let survey = examined.resolution.survey;
+    let damage = missing_end(survey.recording, examined.input_len)
+        .or_else(|| survey.chunks.damage.as_ref().map(ToString::to_string));
+    Diagnosis::new(survey.path, examined, examined.resolution.search(), damage)
+}
+
+/// Describes what is missing at the end of a recording, given that its file has `input_len` bytes. `None` if the
+/// recording is complete.
+fn missing_end(recording: &Recording, input_len: u64) -> Option<String> {
+    let Header { form: Form::File, data, .. } = recording.header else { return None };
+    let missing = data.end().saturating_sub(input_len);
+    match (data.size, missing) {
+        (0, _) => Some("perf record was killed before it finished".to_owned()),
+        (_, 0) => None,
+        (_, missing) => Some(format!("{missing} bytes of records are missing at the end")),
+    }
+}
+
+fn examine_recording(
+    input: &Input,
+    path: &InPath,
+    options: &RecordingOptions,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<Diagnosis> {
+    let (path, warnings) = (&shown(path), &mut outcome.warnings);
+    let streams = Streams::open(input, path, &job.pool, warnings)?;
+    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
+    let options = &*options.for_input(input);
+    let memory = Memory::find(&survey, &options.sources, warnings);
+    let resolution = Resolution::new(&survey, &memory, options, job, warnings);
+    // Keep each sample instead of sums, because the rules look at the times of unnamed samples.
+    let samples = &resolution.samples(Keep::EachRow, job, warnings)?;
+    let named = &resolution.name(&samples.chains, job, warnings);
+    let input_len = input.bytes.len() as u64;
+    let examined = Examined { resolution: &resolution, samples, named, input_len };
+    let diagnosis = diagnose(&examined);
+    resolution.finish(warnings);
+    Ok(diagnosis)
+}

@@ -1,0 +1,112 @@
+//! Collects facts about each location of a recording, which the rules of `doctor` use.
+
+use super::causes::{Cause, Examiner, Status};
+use crate::model::chains::PlaceId;
+use crate::model::code::OriginId;
+use crate::model::process::CpuMode;
+use crate::model::stacks::FrameKind;
+use crate::model::tier::Tier;
+use crate::pipeline::recording::Examined;
+use crate::pipeline::recording::FrameLocation;
+use crate::runtimes::{RUNTIMES, RuntimeSet, tier};
+use crate::symbolize::Location;
+use crate::symbolize::dso::{DsoId, DsoKind};
+use crate::symbolize::symbols::files::SearchOptions;
+
+/// Facts about a location.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlaceFacts {
+    pub(super) status: Status,
+    pub(super) owner: Owner,
+    /// True if the address is a return address, so that the frame is a caller's.
+    pub(super) is_return: bool,
+    /// True if the function at the location is one that threads begin in, such as `_start`.
+    pub(super) begins_thread: bool,
+    /// The role that the function at the location has for the profiled program.
+    pub(super) role: FunctionRole,
+    /// The runtime that has a function of this name, as an index in [`RUNTIMES`]. `None` if the name doesn't show which
+    /// runtime it is.
+    pub(super) shows: Option<usize>,
+}
+
+/// The role of a function for the program that a runtime runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FunctionRole {
+    /// The function interprets functions of the program. The number is the index of its runtime in [`RUNTIMES`].
+    Interpreter(usize),
+    /// The function is one of the program itself. It is compiled, or it is interpreted in a frame of its own.
+    Function,
+    /// The function is neither an interpreter nor part of the program.
+    Other,
+}
+
+/// What the code at a location belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Owner {
+    /// JIT code that this source names.
+    Code(OriginId),
+    /// Executable memory that no file backs, at an address where no source has code.
+    Memory,
+    /// A mapped file.
+    File(DsoId),
+    Kernel,
+    /// Nothing was mapped at the address.
+    Nowhere,
+}
+
+/// The facts about every location, indexed by [`PlaceId`].
+pub(super) fn facts(examined: &Examined<'_>, search: &SearchOptions) -> Vec<PlaceFacts> {
+    let mut examiner = Examiner::new(examined, search);
+    let mut facts = Vec::new();
+    for (id, place) in (0..).map(PlaceId).zip(examined.samples.chains.places()) {
+        facts.push(place_facts(id, place, examined, examiner.status(id, place)));
+    }
+    facts
+}
+
+fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Status) -> PlaceFacts {
+    let mut role = FunctionRole::Other;
+    let mut shows = None;
+    examined.named.each(id, |frame| {
+        let Some(name) = frame.name else { return };
+        if let Some(interpreter) = RUNTIMES.iter().position(|runtime| runtime.is_interpreter(name)) {
+            role = FunctionRole::Interpreter(interpreter);
+        } else if frame.kind == FrameKind::Jit && is_function(name, frame.runtimes) {
+            role = FunctionRole::Function;
+        }
+        if frame.kind != FrameKind::Jit {
+            shows = shows.or_else(|| RUNTIMES.iter().position(|runtime| runtime.is_function(name)));
+        }
+    });
+    PlaceFacts {
+        status,
+        owner: owner(place, status, examined),
+        is_return: place.is_return,
+        begins_thread: examined.named.starts_thread(id),
+        role,
+        shows,
+    }
+}
+
+/// True if JIT code of this name is a function of the program, not a helper such as a stub or a bytecode handler.
+fn is_function(name: &[u8], runtimes: RuntimeSet) -> bool {
+    let is_helper = matches!(tier(name, runtimes), Some(Tier::Builtin | Tier::Stub | Tier::RegExp));
+    !is_helper && !name.starts_with(b"BytecodeHandler:")
+}
+
+fn owner(place: &FrameLocation, status: Status, examined: &Examined<'_>) -> Owner {
+    if matches!(place.mode, CpuMode::Kernel | CpuMode::Hypervisor | CpuMode::GuestKernel) || status == KERNEL {
+        return Owner::Kernel;
+    }
+    match place.location {
+        Location::Code(code, _) => Owner::Code(examined.resolution.sources.map.code(code).origin),
+        Location::File(dso, _) => match examined.resolution.spaces.dsos().get(dso).kind {
+            DsoKind::Anonymous => Owner::Memory,
+            DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => Owner::Kernel,
+            _ => Owner::File(dso),
+        },
+        Location::Nothing(_) => Owner::Nowhere,
+    }
+}
+
+const KERNEL: Status = Status::Unnamed(Cause::Kernel);

@@ -1,0 +1,136 @@
+//! Diagnoses a recording.
+
+use super::bpf::BpfFrames;
+use super::causes::Cause;
+use super::context::{DoctorContext, RecordedStacks};
+use super::finding::Finding;
+use super::origin::Origin;
+use super::places;
+use super::process::ExaminedProcess;
+use super::rules;
+use super::source::SourceFile;
+use super::tally::Tally;
+use crate::analysis::code_shares::CodeShares;
+use crate::io;
+use crate::jit::Account;
+use crate::model::Pid;
+use crate::model::frame_counts::FrameCounts;
+use crate::model::programs::Programs;
+use crate::pipeline::recording::Examined;
+use crate::runtimes::ProcessRuntimes;
+use crate::symbolize::symbols::files::SearchOptions;
+use linux_perf_event_reader::constants as abi;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+/// The diagnosis of a recording.
+#[derive(Debug)]
+pub(crate) struct Diagnosis {
+    pub(super) file: PathBuf,
+    pub(super) origin: Origin,
+    pub(super) events: Vec<String>,
+    pub(super) stacks: RecordedStacks,
+    pub(super) samples: u64,
+    pub(super) frames: u64,
+    pub(super) named: u64,
+    /// For each event, the share of each kind of code in its samples, judged by the innermost frame.
+    pub(super) shares: Vec<CodeShares>,
+    pub(super) processes: Vec<ProcessDiagnosis>,
+    pub(super) bpf: BpfFrames,
+    /// The problems that matter. Those with the largest effect come first.
+    pub(crate) findings: Vec<Finding>,
+    /// Problems that are normal, or whose effect is too small to matter.
+    pub(crate) minor: Vec<Finding>,
+}
+
+/// A process that has JIT code, a dump or a map, with its counts.
+#[derive(Debug)]
+pub(super) struct ProcessDiagnosis {
+    pub(super) process: ExaminedProcess,
+    /// Frames of JIT code with a name.
+    pub(super) named: u64,
+    /// Frames without a name in memory for JIT code.
+    pub(super) unnamed: u64,
+    pub(super) sources: Vec<(Account, SourceFile)>,
+}
+
+impl Diagnosis {
+    pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions, damage: Option<String>) -> Self {
+        let tally = &Tally::new(examined, &places::facts(examined, search));
+        let recorded = &examined.resolution.survey.processes;
+        let stacks = recorded_stacks(examined);
+        let origin = Origin::from_survey(examined.resolution.survey);
+        let context = DoctorContext {
+            examined,
+            tally,
+            programs: &Programs::new(recorded),
+            runtimes: &RefCell::new(ProcessRuntimes::new(recorded)),
+            stacks,
+            origin: &origin,
+            directory: io::companion_directory(file).filter(|_| io::is_there(file)),
+            runtime_cache: &RefCell::default(),
+        };
+        let (mut findings, mut minor): (Vec<Finding>, Vec<Finding>) =
+            rules::findings(context, damage).into_iter().partition(Finding::is_significant);
+        // The summaries of other commands send users here when names are missing. So always give at least one reason.
+        if findings.is_empty() && examined.frame_counts().lacks_names() && !minor.is_empty() {
+            findings.push(minor.remove(0));
+        }
+        let FrameCounts { frames, unnamed, .. } = examined.frame_counts();
+        let processes = processes(context);
+        Self {
+            file: file.to_owned(),
+            origin,
+            events: examined.resolution.survey.recording.events.iter().map(|event| event.name.clone()).collect(),
+            stacks,
+            samples: tally.samples,
+            frames,
+            named: frames - unnamed,
+            shares: examined.code_shares(),
+            processes,
+            bpf: BpfFrames::count(examined),
+            findings,
+            minor,
+        }
+    }
+}
+
+fn recorded_stacks(examined: &Examined<'_>) -> RecordedStacks {
+    let events = &examined.resolution.survey.recording.events;
+    if events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_STACK_USER)) {
+        let sizes = events.iter().map(|event| event.attr.sample_stack_user);
+        RecordedStacks::Copies(sizes.max().unwrap_or_default())
+    } else if events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_CALLCHAIN)) {
+        RecordedStacks::Chains
+    } else {
+        RecordedStacks::None
+    }
+}
+
+fn processes(context: DoctorContext<'_>) -> Vec<ProcessDiagnosis> {
+    // Processes with a source, with named JIT code, or with unnamed code that may be JIT code.
+    let mut pids: BTreeSet<Pid> = context.examined.accounts().iter().map(|account| account.pid).collect();
+    for (pid, process) in &context.tally.processes {
+        if process.named > 0 {
+            pids.insert(*pid);
+        }
+    }
+    for cause in context.tally.causes.keys() {
+        if let Cause::Memory(pid) = cause {
+            pids.insert(*pid);
+        }
+    }
+    pids.into_iter().map(|pid| describe_process(pid, context)).collect()
+}
+
+fn describe_process(pid: Pid, context: DoctorContext<'_>) -> ProcessDiagnosis {
+    let tally = context.tally.processes.get(&pid);
+    let accounts = context.accounts(pid);
+    ProcessDiagnosis {
+        process: context.process(pid),
+        named: tally.map_or(0, |process| process.named),
+        unnamed: tally.map_or(0, |process| process.unnamed),
+        sources: accounts.map(|(number, account)| (account.clone(), context.source_file(number, account))).collect(),
+    }
+}

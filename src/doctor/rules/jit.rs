@@ -1,0 +1,492 @@
+//! Finds out why JIT code has no names: no file names it, or the file isn't used or lacks the code.
+
+use super::super::causes::Cause;
+use super::super::context::{DoctorContext, command_line};
+use super::super::finding::{Change, Finding, Highlight, PROCESS, Share};
+use super::super::kind::FindingKind;
+use super::super::process::{ExaminedProcess, not_reached};
+use super::super::source::SourceFile;
+use super::super::wording::{printable, printable_path, printable_pid};
+use super::neighbors::{ForeignFile, Neighbors};
+use crate::analysis::quantity::counted;
+use crate::error::RefusalReason;
+use crate::jit::{self, Account, Kind, SourceState};
+use crate::model::code::OriginId;
+use crate::model::process::{CpuMode, Mapping};
+use crate::model::{Nanos, Pid};
+use crate::runtimes::{Runtime, Switch};
+use crate::symbolize::dso::DsoKind;
+use std::path::Path;
+
+const COPY_AGAIN: &str = "copy the whole dump again after the process has exited normally: a process that was killed \
+                          or is still running has not written everything. Or the disk was full";
+
+/// The path of the perf map that most runtimes write.
+const MAP: &str = "/tmp/perf-PID.map";
+
+pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
+    let neighbors = Neighbors::list(context);
+    let mut found = Vec::new();
+    for (cause, affected) in &context.tally.causes {
+        if let Cause::Memory(pid) = cause {
+            found.push(UnnamedCode::new(*pid, context.share(*affected), context).explain(&neighbors));
+        }
+    }
+    found
+}
+
+/// JIT code of `process` has no names, because no file names it.
+pub(in super::super) fn no_dump_or_map(process: &ExaminedProcess, share: Share, why: &str, remedy: String) -> Finding {
+    let cause = format!("JIT code of {PROCESS} has no names: {why}");
+    unnamed_jit(FindingKind::NoDumpOrMap, process, share, cause, remedy)
+}
+
+/// A dump or map has addresses that the process never mapped.
+pub(in super::super) fn source_of_other_run(
+    process: &ExaminedProcess,
+    share: Share,
+    path: &Path,
+    kind: Kind,
+) -> Finding {
+    let cause = format!(
+        "{} is not from this run of {PROCESS}: it has addresses that the process never mapped",
+        printable_path(path)
+    );
+    let remedy =
+        format!("find the {} that process {} wrote during the recording, or record again", kind.name(), process.pid);
+    unnamed_jit(FindingKind::SourceOfOtherRun, process, share, cause, remedy).with_change(Some(Change::Program))
+}
+
+/// A dump or map is intact, but lacks code that ran. `given` is the switch that the process received.
+pub(in super::super) fn source_incomplete(
+    process: &ExaminedProcess,
+    share: Share,
+    source: &SourceFile,
+    given: Option<&Switch>,
+) -> Finding {
+    let cause = format!("{} lacks some code of {PROCESS}: {}", source.printable_path(), source.coverage());
+    let remedy = incomplete_remedy(process, source, given);
+    let change = if given.is_none() { Some(Change::Program) } else { None };
+    unnamed_jit(FindingKind::SourceIncomplete, process, share, cause, remedy).with_change(change)
+}
+
+fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Option<&Switch>) -> String {
+    let is_jvm = process.runtime.is_some_and(|runtime| runtime.frame_pointers.is_some());
+    let unnamed = process.unnamed_remark();
+    match source.kind {
+        Kind::PerfMap if is_jvm && given.is_some_and(|switch| switch.at_end) => {
+            "it was written when the JVM exited, so it lacks methods that were freed before. Use -XX:+LogCompilation \
+             (hotspot_pidPID.log) or perf's agent libperf-jvmti.so instead, which log methods as they are compiled"
+                .to_owned()
+        }
+        Kind::PerfMap if is_jvm => "it is a snapshot. Write it when the program ends (java \
+                                    -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit), or run `jcmd PID \
+                                    Compiler.perfmap` right after the recording"
+            .to_owned(),
+        Kind::PerfMap => {
+            let dump = if process.can_write_dump() { "; a jitdump has both" } else { "" };
+            format!(
+                "it was written before that code was compiled, or after it was freed; copy it after the process has \
+                 ended{dump}{unnamed}"
+            )
+        }
+        Kind::Log(_) if is_jvm => format!(
+            "HotSpot's logs lack the interpreter, stubs and adapters, but a perf map of the same run has them (jcmd \
+             PID Compiler.perfmap before it ends); pass both: --perf-map FILE@{} --jit-log {}",
+            process.pid,
+            source.printable_path()
+        ),
+        Kind::JitDump | Kind::PlacedElf | Kind::Log(_) => match given {
+            Some(switch) => format!(
+                "this must be code that the runtime never logs{unnamed}: {} was on from the start",
+                switch.name()
+            ),
+            None => format!(
+                "this is code that the runtime never logs{unnamed}, or that it compiled before it began to log; switch \
+                 the log on from the start"
+            ),
+        },
+    }
+}
+
+/// The jitdump that the process mapped from this path is missing. `inner` is the process's ID in its container.
+pub(in super::super) fn report_missing_dump(
+    process: &ExaminedProcess,
+    share: Share,
+    path: &Path,
+    inner: Option<Pid>,
+) -> Finding {
+    let path = printable_path(path);
+    let container = inner.map_or_else(String::new, |inner| {
+        format!("; it was written in a container as process {inner} (/proc/{}/root{path} while it runs)", process.pid)
+    });
+    let cause = format!("JIT code of {PROCESS} has no names: its jitdump {path} is gone");
+    let remedy = format!("pass its path with --jitdump, or record again and keep it{container}");
+    unnamed_jit(FindingKind::DumpMissing, process, share, cause, remedy)
+}
+
+fn unnamed_jit(
+    kind: FindingKind,
+    process: &ExaminedProcess,
+    share: Share,
+    cause: String,
+    remedy: impl Into<String>,
+) -> Finding {
+    Finding::new(kind, share, cause, remedy).with_process(process).with_highlight(Highlight::UnnamedJit)
+}
+
+/// Code of a process without names, in memory that no file backs.
+pub(super) struct UnnamedCode<'a> {
+    context: DoctorContext<'a>,
+    process: ExaminedProcess,
+    /// The share of the recording that this code is.
+    share: Share,
+    /// The switch for writing names that the process received.
+    given: Option<&'static Switch>,
+}
+
+impl<'a> UnnamedCode<'a> {
+    pub(super) fn new(pid: Pid, share: Share, context: DoctorContext<'a>) -> Self {
+        let process = context.process(pid);
+        let given = process.runtime.and_then(|runtime| context.given_switch(pid, runtime));
+        Self { context, process, share, given }
+    }
+
+    fn finding(&self, kind: FindingKind, cause: String, remedy: impl Into<String>) -> Finding {
+        unnamed_jit(kind, &self.process, self.share, cause, remedy)
+    }
+
+    /// The reason why the code has no names.
+    pub(super) fn explain(&self, neighbors: &Neighbors) -> Finding {
+        let unusable = self.find_unusable_source();
+        if let Some((number, account)) = self.best_loaded_account()
+            && (unusable.is_none() || self.context.covered_frames(number) > 0)
+        {
+            return self.explain_loaded(number, account);
+        }
+        let is_missing = unusable.as_ref().is_none_or(|unusable| unusable.kind == FindingKind::DumpMissing);
+        if is_missing && let Some(file) = neighbors.find_for(&self.process, self.context) {
+            return self.offer(&file);
+        }
+        unusable.unwrap_or_else(|| self.explain_silence())
+    }
+
+    /// The problem with a dump or map that was not loaded, although it belongs or may belong to the process. Files that
+    /// may belong to it are reported before those that do. `None` if all files were loaded.
+    fn find_unusable_source(&self) -> Option<Finding> {
+        let accounts: Vec<&Account> = self.context.accounts(self.process.pid).map(|(_, account)| account).collect();
+        let offered: Vec<&Account> =
+            accounts.iter().copied().filter(|account| matches!(account.state, SourceState::Offered(_))).collect();
+        for account in &offered {
+            if let Some(pid) = jit::inner_pid(&account.path) {
+                let path = account.path.clone();
+                return Some(self.offer(&ForeignFile { path, kind: account.kind, pid, fits: offered.len() }));
+            }
+        }
+        for account in accounts {
+            match &account.state {
+                SourceState::Missing { .. } => {
+                    let inner = self.context.inner_pid(self.process.pid);
+                    return Some(report_missing_dump(&self.process, self.share, &account.path, inner));
+                }
+                SourceState::Refused { why, reason } => return Some(self.report_refused(account, why, *reason)),
+                SourceState::Offered(_) | SourceState::Loaded { .. } => {}
+            }
+        }
+        None
+    }
+
+    /// Reports a file of another process that may belong to this one.
+    fn offer(&self, file: &ForeignFile) -> Finding {
+        let ForeignFile { path, kind, pid, fits } = file;
+        let path = printable_path(path);
+        let others = match fits {
+            0 | 1 => String::new(),
+            fits => format!(", like those of {}", counted(*fits as u64 - 1, "more file")),
+        };
+        self.finding(
+            FindingKind::SourceOfOtherProcess,
+            format!("JIT code of {PROCESS} has no names: the {} {path} is from process {pid}", kind.name()),
+            format!(
+                "the file's addresses match that code{others}. If this process wrote the file, under another PID in a \
+                 container, use {} {path}@{}. Beware: processes forked from the same parent may have their code at the \
+                 same addresses",
+                kind.option(),
+                self.process.pid
+            ),
+        )
+    }
+
+    /// Reports a file that exists but can't be used.
+    fn report_refused(&self, account: &Account, why: &str, reason: RefusalReason) -> Finding {
+        let path = printable_path(&account.path);
+        let is_unmapped = reason == RefusalReason::Empty
+            && account.kind == Kind::JitDump
+            && !self.context.has_mapped_dump(self.process.pid);
+        let why = if is_unmapped { "it is empty, and the process never mapped it" } else { why };
+        let remedy = match reason {
+            _ if is_unmapped => self.process.mapping_advice(None),
+            RefusalReason::Owner => format!(
+                "if you trust it, use -f or chown it to yourself, or pass a copy with {} ({path})",
+                account.kind.option()
+            ),
+            RefusalReason::Empty => {
+                let line_by_line = if self.process.runtime.is_some_and(|runtime| runtime.name == "CPython") {
+                    " (sys.exit is fine), or use -X perf, whose map is written line by line"
+                } else {
+                    ""
+                };
+                format!("let the process exit normally, not by a signal or _exit{line_by_line}")
+            }
+            RefusalReason::Content => {
+                format!("record again and keep what the runtime writes: {}", self.process.switch_advice())
+            }
+        };
+        let cause = format!(
+            "JIT code of {PROCESS} has no names: its {} {path} was not used ({})",
+            account.kind.name(),
+            printable(why)
+        );
+        let change = if is_unmapped { None } else { Some(Change::Program) };
+        self.finding(FindingKind::SourceRefused, cause, remedy).with_change(change)
+    }
+
+    /// Reports that no dump or map was found.
+    fn explain_silence(&self) -> Finding {
+        let process = &self.process;
+        let inner = self.context.inner_pid(process.pid);
+        let in_container = inner.map(|inner| {
+            format!(
+                "it ran in a container as process {inner}; copy /tmp/perf-{inner}.map or jit-{inner}.dump out of it \
+                 (from /proc/{}/root/tmp/ while it runs) and pass it with --perf-map or --jitdump. If there is none: {}",
+                process.pid,
+                process.switch_advice()
+            )
+        });
+        let Some(switch) = self.given else {
+            let elsewhere = self.context.given_elsewhere(process.runtime);
+            let why = match elsewhere {
+                Some(switch) => not_reached(switch),
+                None => "no jitdump, perf map or log was found".to_owned(),
+            };
+            let by_variable = elsewhere.and_then(|switch| process.variable_advice(switch));
+            let remedy = in_container.or(by_variable).unwrap_or_else(|| process.switch_advice());
+            return no_dump_or_map(process, self.share, &why, remedy)
+                .with_change(Some(Change::Program))
+                .with_lost_switch(elsewhere);
+        };
+        let name = switch.name();
+        let leaves = switch.leaves.join(", ");
+        // perf finds jitdumps by their mapping. If a jitdump was never mapped, it wasn't written.
+        if switch.writes_only_dumps() && !self.context.has_mapped_dump(process.pid) {
+            let why = format!("it ran with {name} but never mapped {leaves}");
+            return no_dump_or_map(process, self.share, &why, process.mapping_advice(Some(switch)));
+        }
+        let remedy = in_container.unwrap_or_else(|| {
+            let at_end = if switch.at_end { " (complete only if the process exits normally)" } else { "" };
+            let files = self.files_to_copy(switch);
+            format!("copy {files}{at_end} next to the recording (or pass it with --jitdump, --perf-map or --jit-log)")
+        });
+        no_dump_or_map(process, self.share, &format!("it ran with {name}, but {leaves} is missing"), remedy)
+    }
+
+    /// The files that the switch made the process write, for use in a sentence. A forked process may write files of its
+    /// own, or add to those of the process that executed the program.
+    fn files_to_copy(&self, switch: &Switch) -> String {
+        let leaves = switch.leaves.join(", ");
+        let own = leaves.replace("PID", &self.process.printable_pid());
+        let ancestor = self.context.executed_by(self.process.pid);
+        if ancestor == self.process.pid || !leaves.contains("PID") {
+            return own;
+        }
+        format!("{} or, if it wrote its own, {own}", leaves.replace("PID", &printable_pid(ancestor)))
+    }
+
+    /// Among the dumps and maps that were loaded, the one that names most of the process's frames, with its index.
+    fn best_loaded_account(&self) -> Option<(usize, &'a Account)> {
+        let mut accounts: Vec<(usize, &Account)> = self.context.loaded_accounts(self.process.pid).collect();
+        accounts.retain(|(_, account)| {
+            // Engines may create a log and write nothing to it, even if they were told to write another file.
+            let is_requested = match self.given {
+                Some(switch) => switch.leaves_like(&account.path),
+                None => !matches!(account.kind, Kind::Log(_)),
+            };
+            (is_requested || !is_empty(account)) && !self.is_of_another_runtime(account)
+        });
+        accounts.into_iter().max_by_key(|(number, _)| self.context.covered_frames(*number))
+    }
+
+    /// True if the file comes from another runtime than the one whose code has no names. For example, Python's perf map
+    /// has no names for code that Numba compiled in the same process.
+    fn is_of_another_runtime(&self, account: &Account) -> bool {
+        let leaves_file = |runtime: &Runtime| runtime.switches.iter().any(|switch| switch.leaves_like(&account.path));
+        let is_own = self.process.runtime.is_none_or(leaves_file);
+        !is_own && self.context.runtimes_of(self.process.pid).any(leaves_file)
+    }
+
+    /// The reason why a dump or map that was loaded doesn't name all of the code. `number` is its index in the
+    /// accounts.
+    fn explain_loaded(&self, number: usize, account: &Account) -> Finding {
+        let source = self.context.source_file(number, account);
+        let path = source.printable_path();
+        let coverage = source.coverage();
+        if is_empty(account) {
+            return self.finding(
+                FindingKind::SourceEmpty,
+                format!("JIT code of {PROCESS} has no names: {path} lists no code"),
+                "let the process exit normally (not by a signal or _exit), with enough disk space, and copy the file \
+                 only then",
+            );
+        }
+        // Some entries of the file may describe bytecode, which is in memory that the processor doesn't execute.
+        if source.covered * 20 < source.frames && self.is_of_other_memory(number) {
+            return source_of_other_run(&self.process, self.share, &source.path, source.kind);
+        }
+        if self.is_replaced() {
+            return self.finding(
+                FindingKind::SourceReplaced,
+                format!(
+                    "{path} only has the names of the last program of {PROCESS}: the names of the program before it \
+                     were overwritten, because exec keeps the PID"
+                ),
+                "record the two programs separately, or let the first one start the second as a child process (fork)",
+            );
+        }
+        if account.kind == Kind::PerfMap
+            && source.covered > 0
+            && let Some((by, ways)) = self.find_overwriter()
+        {
+            return self.finding(
+                FindingKind::SourceOverwritten,
+                format!(
+                    "{path} only has the names of {}, which wrote to the same file as {PROCESS}: {coverage}",
+                    by.name
+                ),
+                format!("make one of them write to another file: {ways}"),
+            );
+        }
+        if let SourceState::Loaded { skipped, torn, times, .. } = account.state {
+            if skipped > 0 || torn {
+                return self.report_torn(&source, skipped, torn);
+            }
+            if account.kind == Kind::JitDump
+                && let Some((_, end)) = times
+                && let Some(before) = self.time_after_dump(end)
+            {
+                let seconds = before as f64 / 1e9;
+                let cause = format!("{path} ends {seconds:.1} s before {PROCESS}: {coverage}");
+                return self.finding(FindingKind::DumpEndsEarly, cause, COPY_AGAIN);
+            }
+        }
+        if let Some(option) = self.find_spoiler() {
+            let cause = format!("{path} lacks some code of {PROCESS}: {coverage}. {option} left it out");
+            let remedy = format!("don't use {option}; {}", self.process.switch_advice());
+            return self.finding(FindingKind::SourceIncomplete, cause, remedy).with_change(Some(Change::Program));
+        }
+        source_incomplete(&self.process, self.share, &source, self.given)
+    }
+
+    /// Reports a damaged or truncated file. `skipped` is the number of unusable records or lines. `at_end` is true if
+    /// the file ends in the middle of one.
+    fn report_torn(&self, source: &SourceFile, skipped: u64, at_end: bool) -> Finding {
+        let is_map = source.kind == Kind::PerfMap;
+        let unit = if is_map { "line" } else { "record" };
+        let fault = match (at_end, skipped) {
+            (true, 0 | 1) => format!("is truncated in the middle of a {unit}"),
+            (true, more) => format!("has {more} damaged {unit}s, the last of them truncated"),
+            (false, 1) => format!("has a damaged {unit}, and what followed may be missing"),
+            (false, more) => format!("has {more} damaged {unit}s, and what followed may be missing"),
+        };
+        let cause = format!("{} of {PROCESS} {fault}: {}", source.printable_path(), source.coverage());
+        let remedy =
+            if is_map { "copy the whole map again after the process has ended, or record again" } else { COPY_AGAIN };
+        self.finding(FindingKind::SourceTorn, cause, remedy)
+    }
+
+    /// The option in the process's command line that makes the runtime omit code from its file. `None` if there is
+    /// none.
+    fn find_spoiler(&self) -> Option<&'static str> {
+        let words = self.context.command_of(self.process.pid)?;
+        self.process.runtime?.spoiler(self.given?, command_line(words))
+    }
+
+    /// The time in nanoseconds from the end of a jitdump to the process's last sample. `None` unless more than half of
+    /// the samples with unnamed code came after that end.
+    fn time_after_dump(&self, end: Nanos) -> Option<u64> {
+        let tally = self.context.tally.processes.get(&self.process.pid)?;
+        let after = tally.unnamed_at.iter().filter(|time| **time > end).count();
+        (after * 2 > tally.unnamed_at.len()).then(|| tally.last.0.saturating_sub(end.0))
+    }
+
+    /// Finds another runtime of the process that wrote the same perf map and so overwrote the names of the process's
+    /// main runtime. Also returns the ways to make one of the two write another file. `None` if there is no such
+    /// runtime.
+    fn find_overwriter(&self) -> Option<(&'static Runtime, String)> {
+        let pid = self.process.pid;
+        let unnamed = self.process.runtime?;
+        let leaves_map = |switch: &Switch| switch.leaves.contains(&MAP);
+        let writes_map = |runtime: &Runtime| runtime.switches.iter().any(leaves_map);
+        if !writes_map(unnamed) {
+            return None;
+        }
+        let mut runtimes = self.context.runtimes_of(pid);
+        let by = runtimes.find(|runtime| runtime.name != unnamed.name && writes_map(runtime))?;
+        let mut ways = Vec::new();
+        for runtime in [by, unnamed] {
+            let memory = self.context.memory(pid);
+            let facts = self.context.facts(pid, runtime, &memory);
+            // The files of an embedded runtime don't always show its version, so don't check its switches against a
+            // version.
+            let other_switch = runtime.switches.iter().find(|switch| {
+                let is_refused = facts.command.is_some_and(|command| runtime.refuses(switch, command));
+                switch.can_be_set() && !leaves_map(switch) && !is_refused
+            });
+            ways.extend(other_switch.map(|switch| switch.how(runtime.called, true)));
+        }
+        Some((by, ways.join(", or ")))
+    }
+
+    /// True if most unnamed code belongs to the program that the process ran before it executed another one. Both
+    /// programs had the same process ID, so the later program's perf map replaced the earlier one's.
+    fn is_replaced(&self) -> bool {
+        let pid = self.process.pid;
+        let Some(process) = self.context.examined.resolution.survey.processes.by_pid.get(&pid) else { return false };
+        let (Some(exec), Some(tally)) = (process.execs.last(), self.context.tally.processes.get(&pid)) else {
+            return false;
+        };
+        let before = tally.unnamed_at.iter().filter(|time| *time < exec).count();
+        let is_earlier_jit = |map: &Mapping| map.time < *exec && map.executable && map.kind().may_hold_jit_code();
+        before * 2 > tally.unnamed_at.len() && process.mappings.iter().any(is_earlier_jit)
+    }
+
+    /// True if the source names addresses where the process had no memory. Then it must come from another run.
+    /// `number` is the source's index in the accounts.
+    fn is_of_other_memory(&self, number: usize) -> bool {
+        /// How many code ranges are checked, approximately. They are spread evenly over the source.
+        const PROBES: usize = 256;
+        let pid = self.process.pid;
+        let map = &self.context.examined.resolution.sources.map;
+        let spaces = self.context.examined.resolution.spaces;
+        let time = self.context.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
+        let source_segments =
+            || map.segments().iter().filter(|segment| map.code(segment.code).origin == OriginId(number as u32));
+        let step = (source_segments().count() / PROBES).max(1);
+        let mut mapped = 0;
+        let mut unmapped = 0;
+        for segment in source_segments().step_by(step) {
+            match spaces.lookup(pid, segment.start, time, CpuMode::User) {
+                None => unmapped += 1,
+                Some(place) if matches!(self.context.dso(place.dso).kind, DsoKind::Anonymous) => mapped += 1,
+                // Ignore addresses in files: V8's perf maps also name code in node's own file, which may be at the same
+                // address in every run.
+                Some(_) => {}
+            }
+        }
+        mapped < unmapped
+    }
+}
+
+/// True if the source was read but has no code.
+fn is_empty(account: &Account) -> bool {
+    matches!(account.state, SourceState::Loaded { codes: 0, skipped: 0, .. })
+}

@@ -1,0 +1,142 @@
+//! Looks for dumps and maps in the directory of a recording that, judged by their names, belong to none of its
+//! processes.
+
+use super::super::context::DoctorContext;
+use super::super::process::ExaminedProcess;
+use crate::io;
+use crate::io::door::{Door, Named, Start};
+use crate::jit::Kind;
+use crate::jit::jitdump::{Body, JitDump};
+use crate::jit::perf_map;
+use crate::model::Pid;
+use crate::symbolize::Location;
+use crate::symbolize::dso::DsoKind;
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+/// The dumps and maps in the recording's directory that were not used.
+#[derive(Debug)]
+pub(super) struct Neighbors {
+    files: Vec<Neighbor>,
+}
+
+/// A dump or map of another process that may belong to a process without names.
+#[derive(Debug)]
+pub(super) struct ForeignFile {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+    /// The process that it belongs to, according to the file's name or header.
+    pub(super) pid: Pid,
+    /// The number of files that may belong to the process.
+    pub(super) fits: usize,
+}
+
+#[derive(Debug)]
+struct Neighbor {
+    path: PathBuf,
+    kind: Kind,
+    /// The process that the file belongs to, according to its name.
+    pid: Pid,
+    /// Start address and size of each code range in the file. Read when first needed.
+    ranges: OnceCell<Vec<(u64, u64)>>,
+}
+
+/// Maximum number of dumps and maps in the directory. A directory with more is a collection, and we can't guess the
+/// right file.
+const MOST: usize = 16;
+
+/// Maximum number of bytes that are read of a file. The file may be of any size, and this much is enough for a guess.
+const START: u64 = 32 << 20;
+
+impl Neighbors {
+    /// Lists the dumps and maps in the recording's directory that were not loaded.
+    pub(super) fn list(context: DoctorContext<'_>) -> Self {
+        let mut files = context.directory.map(list_directory).unwrap_or_default();
+        files.retain(|file| context.examined.accounts().iter().all(|account| account.path != file.path));
+        files.truncate(MOST);
+        Self { files }
+    }
+
+    /// The file that may belong to a process without names: it has code at addresses where the process ran unnamed
+    /// code. `None` if there is no such file.
+    pub(super) fn find_for(&self, process: &ExaminedProcess, context: DoctorContext<'_>) -> Option<ForeignFile> {
+        let addresses = unnamed_addresses(process.pid, context);
+        // Files that have no code at these addresses are left over from other runs.
+        let fitting: Vec<&Neighbor> = self.files.iter().filter(|file| file.covers_half_of(&addresses)).collect();
+        let Neighbor { path, kind, pid, .. } = fitting.first()?;
+        Some(ForeignFile { path: path.clone(), kind: *kind, pid: *pid, fits: fitting.len() })
+    }
+}
+
+/// The dumps and maps in a directory, sorted by path.
+fn list_directory(dir: &Path) -> Vec<Neighbor> {
+    // The parent of the relative path `perf.data` is the empty path.
+    let dir = if dir.as_os_str().is_empty() { Path::new(".") } else { dir };
+    let names = io::typed_names(dir).into_iter().flatten();
+    let mut files: Vec<Neighbor> = names.filter_map(|name| Neighbor::from_path(dir.join(name))).collect();
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    files
+}
+
+/// The sorted addresses of unnamed code that a process ran.
+fn unnamed_addresses(pid: Pid, context: DoctorContext<'_>) -> Vec<u64> {
+    let mut addresses = Vec::new();
+    for place in context.examined.samples.chains.places() {
+        // In memory that no file backs, the offset is the address itself.
+        if let Location::File(dso, addr) = place.location
+            && place.pid == pid
+            && context.dso(dso).kind == DsoKind::Anonymous
+        {
+            addresses.push(addr);
+        }
+    }
+    addresses.sort_unstable();
+    addresses
+}
+
+impl Neighbor {
+    /// Recognizes a dump or map by its file name. `None` unless the name is that of a jitdump or perf map, and contains
+    /// a process ID.
+    fn from_path(path: PathBuf) -> Option<Self> {
+        let name = path.file_name()?.to_str()?;
+        let (kind, numbers) = if let Some(dump) = name.strip_prefix("jit-").and_then(|rest| rest.strip_suffix(".dump"))
+        {
+            (Kind::JitDump, dump)
+        } else {
+            (Kind::PerfMap, name.strip_prefix("perf-")?.strip_suffix(".map")?)
+        };
+        let pid = Pid(numbers.rsplit('-').next()?.parse().ok()?);
+        Some(Self { path, kind, pid, ranges: OnceCell::new() })
+    }
+
+    /// True if at least half of `addresses` are in code ranges of the file. `addresses` must be sorted.
+    fn covers_half_of(&self, addresses: &[u64]) -> bool {
+        let mut covered = vec![false; addresses.len()];
+        for &(start, size) in self.ranges.get_or_init(|| self.read_ranges()) {
+            let from = addresses.partition_point(|addr| *addr < start);
+            let to = addresses.partition_point(|addr| *addr < start.saturating_add(size));
+            covered[from..to.max(from)].fill(true);
+        }
+        let count = covered.iter().filter(|covered| **covered).count();
+        count > 0 && count * 2 >= addresses.len()
+    }
+
+    /// Start address and size of each code range. Empty if the file can't be read.
+    fn read_ranges(&self) -> Vec<(u64, u64)> {
+        let directory = self.path.parent().unwrap_or(Path::new(""));
+        let door = Door { start: Start::Typed(directory), ..Named::Convention.door(false) };
+        let Some(Ok(bytes)) = door.head(&self.path, START) else { return Vec::new() };
+        if self.kind == Kind::PerfMap {
+            return perf_map::read(&bytes).0.iter().map(|entry| (entry.start, entry.size)).collect();
+        }
+        let mut ranges = Vec::new();
+        if let Ok(dump) = JitDump::parse(&bytes) {
+            for record in dump.records().flatten() {
+                if let Body::Load(load) = record.body {
+                    ranges.push((load.addr, load.size));
+                }
+            }
+        }
+        ranges
+    }
+}

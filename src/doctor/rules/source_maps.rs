@@ -1,0 +1,81 @@
+//! Finds problems with the source maps of bundled JavaScript.
+
+use super::super::context::DoctorContext;
+use super::super::finding::{Finding, Share};
+use super::super::kind::FindingKind;
+use super::super::wording::printable;
+use crate::jit::MapAccount;
+use crate::model::chains::PlaceId;
+use crate::pipeline::recording::Named;
+use crate::runtimes::script_name::ScriptName;
+use rustc_hash::FxHashMap;
+
+pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
+    let mut accounts = context.examined.resolution.sources.maps.accounts.iter().filter(|account| lacks_map(account));
+    let Some(first) = accounts.next() else { return Vec::new() };
+    let samples_by_script = count_samples(context);
+    let mut found = Vec::new();
+    for account in std::iter::once(first).chain(accounts) {
+        let samples = samples_by_script.get(&account.script).copied().unwrap_or_default();
+        found.push(explain(account, context.share_of_samples(samples, 1.0)));
+    }
+    found
+}
+
+/// True if the script's map can't be used, or if the script is minified and has none.
+fn lacks_map(account: &MapAccount) -> bool {
+    match account.map {
+        Some(_) => account.trouble.is_some(),
+        None => account.minified,
+    }
+}
+
+fn explain(account: &MapAccount, share: Share) -> Finding {
+    let script = printable(&account.script);
+    let Some(map) = &account.map else {
+        return Finding::new(
+            FindingKind::SourceMapMissing,
+            share,
+            format!("{script} is minified and has no source map, so its functions have generated names"),
+            "make the build write a source map (esbuild --sourcemap; webpack devtool: 'source-map'; rollup \
+             output.sourcemap; Vite build.sourcemap; tsc sourceMap; swc, Babel sourceMaps; terser --source-map), or \
+             pass it with --source-maps FILE=SCRIPT",
+        );
+    };
+    let why = printable(account.trouble.as_deref().unwrap_or_default());
+    Finding::new(
+        FindingKind::SourceMapMisfit,
+        share,
+        format!("the source map {} of {script} was not used: {why}", printable(map)),
+        "keep the script and map of the recorded build, and pass them with --source-maps FILE=SCRIPT and --symfs DIR",
+    )
+}
+
+/// The number of samples by script. A sample counts for the script of its innermost JavaScript function.
+fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
+    let samples = context.examined.samples;
+    let place_count = samples.chains.places().len() as u32;
+    let scripts: Vec<Option<String>> =
+        (0..place_count).map(|place| innermost_script(context.examined.named, PlaceId(place))).collect();
+    let mut sums = FxHashMap::default();
+    for row in &samples.rows {
+        let innermost = samples.chains.places_up(row.chain).find_map(|place| scripts[place.0 as usize].as_ref());
+        if let Some(script) = innermost {
+            *sums.entry(script.clone()).or_default() += 1;
+        }
+    }
+    sums
+}
+
+/// The script of the innermost JavaScript function at a location. `None` if no JavaScript function is there.
+fn innermost_script(named: &Named, place: PlaceId) -> Option<String> {
+    let mut script = None;
+    named.each(place, |frame| {
+        if let Some(name) = frame.name
+            && script.is_none()
+        {
+            script = ScriptName::parse(name).map(|name| name.script.to_owned());
+        }
+    });
+    script
+}

@@ -1,0 +1,427 @@
+//! Finds problems of stacks: they break off, or their outermost frames are missing.
+
+use super::super::context::{DoctorContext, RecordedStacks};
+use super::super::correction::is_command_of;
+use super::super::finding::{Change, Finding, Highlight, PROCESS, Share};
+use super::super::kind::FindingKind;
+use super::super::places::Owner;
+use super::super::process::ExaminedProcess;
+use super::super::tally::ProcessTally;
+use super::super::wording::{BUILD, DWARF, list};
+use crate::jit::{Account, Kind, SourceState};
+use crate::model::Pid;
+use crate::model::abi::{EM_AARCH64, EM_ARM, EM_S390, EM_X86_64, machine_name};
+use crate::model::code::OriginId;
+use crate::model::perf_command::PerfCommand;
+use crate::runtimes::record_command::LARGEST_COPY;
+use crate::runtimes::{Callers, Flag, Runtime};
+use crate::symbolize::symbols::image::Image;
+use crate::symbolize::unwind::registers::Machine;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+const NO_CALLERS: &str = "the innermost frames are correct; their callers cannot be found, because this runtime \
+                          neither keeps frame pointers nor writes unwind data";
+
+pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    found.extend(find_cut_chains(context));
+    found.extend(find_deep_stacks(context));
+    let machine = context.examined.resolution.machine();
+    match context.stacks {
+        RecordedStacks::Copies(_) if !Machine::is_any_known(machine) => {
+            found.push(report_no_unwinder(machine, context));
+        }
+        RecordedStacks::Copies(bytes) => {
+            found.extend(find_short_copies(bytes, context));
+            found.extend(find_not_unwound(context));
+        }
+        RecordedStacks::Chains => found.extend(find_broken_chains(context)),
+        RecordedStacks::None => {}
+    }
+    found
+}
+
+/// The share of samples whose stacks are cut. They count half, because their inner frames are right.
+fn share_of_cut_stacks(samples: u64, context: DoctorContext<'_>) -> Share {
+    context.share_of_samples(samples, 0.5)
+}
+
+/// Finds call chains with more frames than the kernel may record.
+fn find_cut_chains(context: DoctorContext<'_>) -> Option<Finding> {
+    let (cut, limit) = context.tally.cut;
+    if cut == 0 {
+        return None;
+    }
+    let remedy = if context.command().is_some_and(|perf| has_max_stack(&perf)) {
+        format!("record again without max-stack={limit}")
+    } else {
+        let more = (u32::from(limit) * 8).max(1024);
+        format!("run sysctl kernel.perf_event_max_stack={more} as root, then record again")
+    };
+    Some(Finding::new(
+        FindingKind::CallChainsCut,
+        share_of_cut_stacks(cut, context),
+        format!("stacks are cut off: the kernel was set to record at most {limit} frames"),
+        remedy,
+    ))
+}
+
+/// Finds stacks with more frames than jitgraft unwinds.
+fn find_deep_stacks(context: DoctorContext<'_>) -> Option<Finding> {
+    let deep = context.tally.too_deep;
+    if deep == 0 {
+        return None;
+    }
+    let limit = context.examined.resolution.max_stack();
+    Some(Finding::new(
+        FindingKind::StacksTooDeep,
+        share_of_cut_stacks(deep, context),
+        "stacks are cut off: they have more frames than jitgraft unwinds",
+        format!("unwind more frames with --max-stack {}", limit.saturating_mul(8).max(1024)),
+    ))
+}
+
+fn report_no_unwinder(machine: u16, context: DoctorContext<'_>) -> Finding {
+    Finding::new(
+        FindingKind::NoUnwinder,
+        share_of_cut_stacks(context.tally.samples, context),
+        format!(
+            "callers are missing: perf recorded copies of the stacks, but jitgraft cannot unwind those of {} machines",
+            machine_name(machine)
+        ),
+        format!("record with -g, and {BUILD}"),
+    )
+}
+
+/// Finds stacks that are larger than their copies of this many bytes.
+fn find_short_copies(bytes: u32, context: DoctorContext<'_>) -> Option<Finding> {
+    let short = context.tally.copies_ended;
+    if short == 0 {
+        return None;
+    }
+    let can_grow = bytes.saturating_mul(2) <= LARGEST_COPY;
+    let remedy = if can_grow {
+        format!("record larger copies with --call-graph dwarf,{LARGEST_COPY}")
+    } else {
+        "perf cannot copy more; build with -fno-omit-frame-pointer and record with -g instead".to_owned()
+    };
+    let finding = Finding::new(
+        FindingKind::CopiesShort,
+        share_of_cut_stacks(short, context),
+        format!("stacks are cut off: they are larger than their copies of {bytes} bytes"),
+        remedy,
+    );
+    Some(finding.with_change(can_grow.then_some(Change::CopySize)))
+}
+
+/// Selects one kind of incomplete stacks from the counts of a process: their number by the owner of the code in which
+/// they stop.
+type StackKind = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
+
+/// The code in which most stacks of a kind stop.
+struct Stops {
+    samples: u64,
+    /// The process with most of these incomplete stacks.
+    pid: Pid,
+    files: Vec<String>,
+    in_jit: bool,
+    in_go: bool,
+    /// True if all these files exist on this machine in the version that ran.
+    are_here: bool,
+    /// The machine type of the code (`e_machine` of ELF).
+    machine: u16,
+}
+
+impl Stops {
+    /// Finds where stacks of this kind stop. Only looks at processes for which `is_included` is true. `None` if no
+    /// stack stops.
+    fn find(context: DoctorContext<'_>, kind: StackKind, is_included: impl Fn(Pid) -> bool) -> Option<Self> {
+        let resolution = &context.examined.resolution;
+        let mut samples = 0;
+        let mut jit = 0;
+        let mut go = 0;
+        let mut are_here = true;
+        let mut by_process = BTreeMap::<Pid, u64>::new();
+        let mut by_file = BTreeMap::<String, u64>::new();
+        let mut by_machine = BTreeMap::<u16, u64>::new();
+        for (&pid, process) in context.tally.processes.iter().filter(|(pid, _)| is_included(**pid)) {
+            for (owner, stops) in kind(process) {
+                samples += stops;
+                *by_process.entry(pid).or_default() += stops;
+                match owner {
+                    Owner::Code(_) | Owner::Memory => jit += stops,
+                    Owner::File(dso) => {
+                        let image = resolution.images.get(*dso);
+                        are_here &= image.is_some();
+                        if image.is_some_and(Image::is_go_alone) {
+                            go += stops;
+                        }
+                        let machine = image.map_or(resolution.machine(), Image::machine);
+                        *by_machine.entry(machine).or_default() += stops;
+                        let path = String::from_utf8_lossy(context.dso(*dso).label()).into_owned();
+                        *by_file.entry(path).or_default() += stops;
+                    }
+                    Owner::Kernel | Owner::Nowhere => {}
+                }
+            }
+        }
+        if samples == 0 {
+            return None;
+        }
+        let (pid, _) = by_process.into_iter().max_by_key(|(pid, stops)| (*stops, Reverse(*pid)))?;
+        let main_machine = by_machine.into_iter().max_by_key(|(_, stops)| *stops);
+        Some(Self {
+            samples,
+            pid,
+            files: Self::main_files(by_file, samples),
+            in_jit: jit * 2 > samples,
+            in_go: go * 2 > samples,
+            are_here,
+            machine: main_machine.map_or(resolution.machine(), |(machine, _)| machine),
+        })
+    }
+
+    /// The files in which at least 5% of `samples` stacks stop. Those with most stacks come first.
+    fn main_files(by_file: BTreeMap<String, u64>, samples: u64) -> Vec<String> {
+        /// Maximum number of files to report.
+        const SHOWN: usize = 4;
+        let mut files: Vec<(String, u64)> = by_file.into_iter().collect();
+        files.sort_by_key(|(_, stops)| Reverse(*stops));
+        files.retain(|(_, stops)| stops * 20 >= samples);
+        files.truncate(SHOWN);
+        files.into_iter().map(|(file, _)| file).collect()
+    }
+
+    /// A finding about these stacks. `weight` says how much of each sample is affected, from 0 to 1.
+    fn finding(
+        &self,
+        kind: FindingKind,
+        weight: f64,
+        cause: String,
+        remedy: String,
+        context: DoctorContext<'_>,
+    ) -> Finding {
+        let highlight = Highlight::StackEnds { files: self.files.clone(), in_jit: self.in_jit };
+        Finding::new(kind, context.share_of_samples(self.samples, weight), cause, remedy)
+            .with_process(&context.process(self.pid))
+            .with_highlight(highlight)
+    }
+
+    /// The code in which the stacks stop, for use in a sentence.
+    fn place(&self) -> String {
+        if self.in_jit { "JIT code".to_owned() } else { list(&self.files) }
+    }
+}
+
+/// True if the recorded command limits the number of frames in a stack.
+fn has_max_stack(perf: &PerfCommand<'_>) -> bool {
+    perf.each_option().any(|option| {
+        let in_event = option.value.is_some_and(|value| memchr::memmem::find(value, b"max-stack=").is_some());
+        in_event || option.is(&["max-stack"])
+    })
+}
+
+/// How the callers of a process's JIT code can be found if stacks are copied.
+fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
+    let dump = unwinding_dump(pid, context);
+    match context.process(pid).runtime {
+        _ if matches!(dump, UnwindingDump::Here | UnwindingDump::Torn) => Callers::Found,
+        // The jitdump that was requested need only be provided.
+        Some(runtime) if runtime.callers == Callers::InDump && dump == UnwindingDump::NotHere => Callers::Found,
+        Some(runtime) => runtime.callers,
+        None => Callers::Unknown,
+    }
+}
+
+/// Whether there is a usable jitdump with unwinding information for the JIT code of a process. Without one, copied
+/// stacks can't be unwound through JIT code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum UnwindingDump {
+    /// The recorded command didn't request the jitdump.
+    NotRequested,
+    /// The jitdump was requested but is missing.
+    NotHere,
+    /// The jitdump exists, but is truncated or damaged.
+    Torn,
+    /// The jitdump exists and was read without damage.
+    Here,
+}
+
+/// Finds out whether there is a usable jitdump with unwinding information for the JIT code of a process.
+fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
+    let map = &context.examined.resolution.sources.map;
+    for (number, account) in context.loaded_accounts(pid) {
+        if account.kind == Kind::JitDump && map.has_unwinding(OriginId(number as u32)) {
+            let is_whole = matches!(account.state, SourceState::Loaded { torn: false, skipped: 0, .. });
+            return if is_whole { UnwindingDump::Here } else { UnwindingDump::Torn };
+        }
+    }
+    let Some(runtime) = context.process(pid).runtime else { return UnwindingDump::NotRequested };
+    let is_missing = |(_, account): (usize, &Account)| {
+        account.kind == Kind::JitDump && matches!(account.state, SourceState::Missing { .. })
+    };
+    let lacks_dump = runtime.callers == Callers::InDump && context.accounts(pid).any(is_missing);
+    if lacks_dump || context.has_received(pid, runtime, Flag::Word("--perf-prof-unwinding-info")) {
+        UnwindingDump::NotHere
+    } else {
+        UnwindingDump::NotRequested
+    }
+}
+
+fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
+    let stops = Stops::find(context, |process| &process.not_unwound, |_| true)?;
+    let dump = unwinding_dump(stops.pid, context);
+    let place = stops.place();
+    let cause = format!("copied stacks of {PROCESS} cannot be unwound beyond {place}: there is no unwind data for it");
+    let remedy = not_unwound_remedy(&stops, dump, context.process(stops.pid).runtime);
+    let change = if stops.in_jit && dump == UnwindingDump::NotRequested { Some(Change::Callers) } else { None };
+    // The inner frames are right.
+    let finding = stops.finding(FindingKind::NotUnwound, 0.5, cause, remedy.to_owned(), context);
+    Some(finding.with_change(change))
+}
+
+fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, runtime: Option<&Runtime>) -> &'static str {
+    if !stops.in_jit {
+        return if stops.are_here {
+            "these files have no unwind data, but their debugging information may (--debug-dir DIR). Or record with \
+             perf record -g if they keep frame pointers, or build them with -fasynchronous-unwind-tables"
+        } else {
+            "provide the files that ran (--symfs DIR) or their debugging information (--debug-dir DIR), built with \
+             -fasynchronous-unwind-tables"
+        };
+    }
+    let Some(runtime) = runtime else { return NO_CALLERS };
+    let has_perf_prof = runtime.switches.iter().any(|switch| switch.flags.contains(&Flag::Word("--perf-prof")));
+    match dump {
+        UnwindingDump::NotHere => {
+            "copy the process's jitdump next to the recording: the dump has unwind data for the JIT code"
+        }
+        UnwindingDump::Torn => {
+            "the jitdump has unwind data for the JIT code, but is truncated or damaged: let the process exit \
+             normally, not by a signal or _exit, and copy the whole dump"
+        }
+        UnwindingDump::Here => NO_CALLERS,
+        UnwindingDump::NotRequested if runtime.name == "CPython" => {
+            "only a complete dump of -X perf_jit (3.13 or newer) has unwind data; the map of -X perf does not. Or \
+             build Python with -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer and record with -g"
+        }
+        UnwindingDump::NotRequested if has_perf_prof => {
+            "run it with --perf-prof-unwinding-info as well as --perf-prof, and keep the jitdump with the unwind data"
+        }
+        UnwindingDump::NotRequested => NO_CALLERS,
+    }
+}
+
+/// Finds stacks that the kernel followed by frame pointers, but not to the start of the thread.
+fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mut jvms = Vec::new();
+    for &pid in context.tally.processes.keys() {
+        if let Some(stops) = find_jvm_stops(pid, context)
+            && let process = context.process(pid)
+            && let Some(runtime) = process.runtime
+        {
+            // Environment variables and option files may contain JVM options, too, but recordings don't contain their
+            // content.
+            let is_known = is_command_of(runtime, pid, context);
+            let share = context.share_of_samples(stops.samples, 1.0);
+            found.push(jvm_frame_pointers(&process, share, is_known));
+            jvms.push(pid);
+        }
+    }
+    if let Some(stops) = Stops::find(context, |process| &process.broken, |pid| !jvms.contains(&pid)) {
+        found.push(if stops.in_go { go_frame_pointers(&stops, context) } else { frame_pointers(&stops, context) });
+    }
+    found
+}
+
+/// The JVM's compiled methods do not keep the frame pointer. `is_known` is true if the JVM's options are known.
+pub(in super::super) fn jvm_frame_pointers(process: &ExaminedProcess, share: Share, is_known: bool) -> Finding {
+    let why = if is_known {
+        "the JVM ran without -XX:+PreserveFramePointer"
+    } else {
+        "the JVM keeps no frame pointers there (the recording does not have its options)"
+    };
+    Finding::new(
+        FindingKind::JvmFramePointers,
+        share,
+        format!("stacks of {PROCESS} end early in compiled methods: {why}"),
+        "run java with -XX:+PreserveFramePointer (or JAVA_TOOL_OPTIONS=-XX:+PreserveFramePointer in its environment)",
+    )
+    .with_process(process)
+    .with_change(Some(Change::Program))
+    .with_highlight(Highlight::AllStackEnds)
+}
+
+/// Stacks end in programs that Go's compiler made, without C code.
+fn go_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
+    let (why, remedy) = match stops.machine {
+        EM_X86_64 | EM_AARCH64 => (
+            "Go's compiler keeps frame pointers, but the assembly code of its runtime doesn't always",
+            "these callers cannot be recovered, and Go has no option for it; the innermost frames are correct",
+        ),
+        _ => (
+            "Go keeps no frame pointers on this architecture",
+            "the innermost frames are correct; Go has no option to keep frame pointers here",
+        ),
+    };
+    let cause = format!("stacks of {PROCESS} end early in {}, built by Go: {why}", list(&stops.files));
+    stops.finding(FindingKind::FramePointers, 1.0, cause, remedy.to_owned(), context)
+}
+
+/// Stacks end in code that doesn't keep the frame pointer.
+fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
+    if let Some(finding) = switch_for_frame_pointers(stops, context) {
+        return finding;
+    }
+    let can_unwind_copies = Machine::is_any_known(stops.machine);
+    // On 32-bit Arm and s390x, the kernel can't follow the frame pointers that compilers generate.
+    let has_frame_pointers = !matches!(stops.machine, EM_ARM | EM_S390);
+    let callers = callers(stops.pid, context);
+    let remedy = match (can_unwind_copies, has_frame_pointers) {
+        (true, true) if !stops.in_jit => format!("{DWARF}, or {BUILD}"),
+        (true, false) if !stops.in_jit => DWARF.to_owned(),
+        (true, _) => match callers {
+            Callers::Unknown => NO_CALLERS.to_owned(),
+            Callers::InDump => format!(
+                "{DWARF}, and make it write a dump, which has unwind data for its code: {}",
+                context.process(stops.pid).switch_advice()
+            ),
+            Callers::Found => DWARF.to_owned(),
+        },
+        (false, _) if !stops.in_jit => BUILD.to_owned(),
+        (false, _) => format!(
+            "the innermost frames are correct; callers of JIT code cannot be found on {}",
+            machine_name(stops.machine)
+        ),
+    };
+    let can_find_callers = can_unwind_copies && (!stops.in_jit || callers != Callers::Unknown);
+    let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.place());
+    let finding = stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context);
+    finding.with_change(if can_find_callers { Some(Change::Stacks) } else { None })
+}
+
+/// Stacks end in code of a runtime that keeps frame pointers only with a switch. `None` unless the switch is missing and
+/// can be used.
+fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Option<Finding> {
+    let runtime = context.process(stops.pid).runtime?;
+    let switch = context.usable_switches(stops.pid, runtime).find(|switch| switch.keeps_frame_pointers)?;
+    if context.given_switch(stops.pid, runtime).is_some() {
+        return None;
+    }
+    let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.place());
+    let remedy = format!("{}; its code then also keeps frame pointers", switch.how(runtime.called, true));
+    Some(stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context).with_change(Some(Change::Program)))
+}
+
+/// Where stacks of a process break off, if its runtime was started without the flag that makes it keep frame pointers,
+/// and if most stacks break off in JIT code. `None` otherwise: if stacks continue past compiled methods, the JVM keeps
+/// frame pointers, wherever its flag was set.
+fn find_jvm_stops(pid: Pid, context: DoctorContext<'_>) -> Option<Stops> {
+    context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
+    let runtime = context.process(pid).runtime?;
+    let flag = runtime.frame_pointers?;
+    let stops = Stops::find(context, |process| &process.broken, |other| other == pid)?;
+    (stops.in_jit && !context.has_received(pid, runtime, flag)).then_some(stops)
+}

@@ -1,0 +1,231 @@
+//! Finds problems that concern a recording as a whole, such as lost samples or the wrong clock.
+
+use super::super::context::{DoctorContext, RecordedStacks};
+use super::super::finding::{Change, Finding, Highlight, Share};
+use super::super::kind::FindingKind;
+use super::super::process::ExaminedProcess;
+use super::super::source::SourceFile;
+use super::super::tally::percent;
+use crate::jit::{ClockUse, Kind, SourceState};
+use crate::model::Pid;
+use crate::model::printable::readable;
+
+/// Minimum number of samples for meaningful percentages. At 100 samples, a share of 10% is known to within a third of
+/// itself.
+const ENOUGH: u64 = 100;
+
+/// A time in nanoseconds. If the times of a dump are off by less, they are good enough, because most code lives longer.
+const EXACT: u64 = 100_000;
+
+/// A sampling rate in samples per second. At this rate or above, we don't advise to sample more often.
+const OFTEN: u64 = 900;
+
+/// A size in bytes. We don't advise to reduce the size of stack copies if it is at most this.
+const SMALL_COPY: u32 = 8192;
+
+/// Advice on how to record so that a log's times can be related to those of the recording.
+const WHEN_IT_BEGAN: &str = "start the program with perf record -k mono, and keep the original log file: a copy loses \
+                             its creation time, even with cp --preserve. A jitdump of the same run has exact times";
+
+const NO_TIMES: &str = "the log has no better times; names of code that never moved are correct";
+
+/// `damage` describes the part of the recording that could not be read.
+pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
+    let samples = context.tally.samples;
+    let lost = context.examined.resolution.survey.processes.lost;
+    let share = |percent| Share { percent, samples, frames: 0 };
+    let mut found = Vec::new();
+    if let Some(why) = damage {
+        found.push(Finding::new(
+            FindingKind::RecordingDamaged,
+            share(100.0),
+            format!("it is damaged: {}", readable(why.as_bytes())),
+            "let perf record finish (stop it with Ctrl-C or kill -INT), with enough disk space, and copy the whole file",
+        ));
+    } else if samples == 0 && lost == 0 {
+        found.push(report_no_samples(share(100.0), context));
+    }
+    if (1..ENOUGH).contains(&samples) {
+        let remedy = match frequency(context) {
+            Some(OFTEN..) => "record for longer",
+            _ => "record for longer, or at a higher rate (perf record -F 999)",
+        };
+        found.push(Finding::new(
+            FindingKind::FewSamples,
+            share((ENOUGH - samples) as f64),
+            format!("it has only {samples} samples, too few for meaningful percentages"),
+            remedy,
+        ));
+    }
+    if lost > 0 {
+        let smaller_copies = match context.stacks {
+            RecordedStacks::Copies(bytes) if bytes > SMALL_COPY => ", smaller copies (--call-graph dwarf,8192)",
+            _ => "",
+        };
+        found.push(Finding::new(
+            FindingKind::SamplesLost,
+            share(percent(lost as f64, lost + samples)),
+            format!("perf record did not keep up and lost {lost} samples"),
+            format!("record less (a lower -F{smaller_copies}), or give perf larger buffers (-m)"),
+        ));
+    }
+    if context.stacks == RecordedStacks::None && samples > 0 {
+        let finding = Finding::new(
+            FindingKind::NoCallChains,
+            // Count half of the recording: without call chains, the innermost frames are still right.
+            share(50.0),
+            "no call chains were recorded, so only the innermost functions are known",
+            "record with perf record -g or --call-graph dwarf",
+        );
+        found.push(finding.with_change(Some(Change::Stacks)));
+    }
+    found.extend(find_clocks(context));
+    found.extend(find_doubtful_logs(context));
+    found
+}
+
+fn report_no_samples(share: Share, context: DoctorContext<'_>) -> Finding {
+    // A clock counts whenever code runs, so the recorded processes must have been idle.
+    let counts_time = context.examined.resolution.survey.recording.events.iter().any(|event| is_clock(&event.name));
+    let event = if counts_time { "" } else { ", or record another event (-e cpu-clock works everywhere)" };
+    Finding::new(
+        FindingKind::NoSamples,
+        share,
+        "the recording has no samples",
+        format!("record for longer, while the program is busy (perf record -a records all processes){event}"),
+    )
+}
+
+/// True if the event is one of the kernel's timers, which work on every machine.
+fn is_clock(event: &str) -> bool {
+    event.starts_with("cpu-clock") || event.starts_with("task-clock")
+}
+
+/// The requested number of samples per second. `None` if perf was asked for something else, such as a sampling period.
+fn frequency(context: DoctorContext<'_>) -> Option<u64> {
+    let events = &context.examined.resolution.survey.recording.events;
+    events.iter().filter_map(|event| event.attr.requested_frequency()).max()
+}
+
+/// True if the recording uses the clock that jitdumps use (`CLOCK_MONOTONIC`).
+fn is_monotonic(context: DoctorContext<'_>) -> bool {
+    /// The value in Linux's `time.h`.
+    const CLOCK_MONOTONIC: i32 = 1;
+    context.examined.resolution.survey.processes.clock.clockid == Some(CLOCK_MONOTONIC)
+}
+
+/// Finds logs with estimated times that name addresses where other code was at around the same time.
+fn find_doubtful_logs(context: DoctorContext<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let is_started = context.command().is_some_and(|perf| !perf.records_others);
+    let is_best = is_started && is_monotonic(context);
+    for (number, account) in context.examined.accounts().iter().enumerate() {
+        let source = context.source_file(number, account);
+        let frames = source.doubtful;
+        if let SourceState::Loaded { clock: Some(ClockUse::Estimated { error }), .. } = account.state
+            && matches!(account.kind, Kind::Log(_))
+            && frames > 0
+        {
+            let share = Share::from_percent(percent(frames as f64, context.tally.frames));
+            found.push(log_clock(&context.process(account.pid), share, &source, error, is_best));
+        }
+    }
+    found
+}
+
+/// Finds dumps whose times are on another clock, and sources whose times can't be used.
+fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let is_monotonic = is_monotonic(context);
+    for (number, account) in context.examined.accounts().iter().enumerate() {
+        if account.pid <= Pid(0) {
+            continue;
+        }
+        let error = match account.state {
+            SourceState::Loaded { clock: Some(ClockUse::Estimated { error: Some(error) }), .. }
+                if account.kind == Kind::JitDump && error > EXACT =>
+            {
+                Some(error)
+            }
+            SourceState::Loaded { clock: Some(ClockUse::Dropped), codes: 1.., .. } => None,
+            _ => continue,
+        };
+        let samples = context.tally.covered.get(number).map_or(0, |(_, samples)| *samples);
+        let source = context.source_file(number, account);
+        let percent = match error {
+            // Names can only be wrong at addresses that held other code around that time.
+            Some(_) => percent(source.doubtful as f64, context.tally.frames),
+            // Without usable times, we don't know which code was at an address when. Most code never moves, so most
+            // names are right, and only half of the samples count.
+            None => percent(samples as f64 / 2.0, context.tally.samples),
+        };
+        let share = Share { percent, samples, frames: 0 };
+        found.push(clock(&context.process(account.pid), share, &source, error, is_monotonic));
+    }
+    found
+}
+
+/// The times in a dump come from another clock than the recording's. `error` is their possible error in nanoseconds;
+/// `None` if they could not be used at all. `is_monotonic` is true if the recording uses the clock of jitdumps.
+fn clock(
+    process: &ExaminedProcess,
+    share: Share,
+    source: &SourceFile,
+    error: Option<u64>,
+    is_monotonic: bool,
+) -> Finding {
+    let path = source.printable_path();
+    let effect = match error {
+        Some(error) => format!("; its times are estimated to within {:.1} ms", error as f64 / 1e6),
+        None => ", so its times cannot be used and code that moved has wrong names".to_owned(),
+    };
+    let is_log = matches!(source.kind, Kind::Log(_));
+    let remedy = match (is_log, is_monotonic) {
+        (true, false) => WHEN_IT_BEGAN,
+        (true, true) if process.can_write_dump() => "record again with a jitdump, which has exact times",
+        (true, true) => NO_TIMES,
+        (false, false) => "record with perf record -k mono",
+        (false, true) => {
+            "the recording uses CLOCK_MONOTONIC, as it should, but the runtime wrote its jitdump with another clock; \
+             names of code that never moved are correct"
+        }
+    };
+    let cause = format!("{path} uses a different clock than the recording{effect}");
+    let change = if is_monotonic { None } else { Some(Change::Clock) };
+    Finding::new(FindingKind::Clock, share, cause, remedy)
+        .with_process(process)
+        .with_change(change)
+        .with_highlight(Highlight::Jit)
+}
+
+/// A log's times are not on the recording's clock, and addresses were reused at about the time of the samples. `error`
+/// is the possible error of these times in nanoseconds; `None` if unknown. `is_best` is true if a log's times can't be
+/// matched to the recording any better: perf started the program and used the clock of jitdumps.
+fn log_clock(
+    process: &ExaminedProcess,
+    share: Share,
+    source: &SourceFile,
+    error: Option<u64>,
+    is_best: bool,
+) -> Finding {
+    let when = match error {
+        Some(error) => {
+            format!("within {:.1} ms, and the log's times are no more precise than that", error as f64 / 1e6)
+        }
+        None => "at another time, and it is unknown how precise the log's times are".to_owned(),
+    };
+    let SourceFile { doubtful, covered, .. } = source;
+    let cause = format!(
+        "{doubtful} of {covered} frames named by {} may have the wrong name: their addresses had other code {when}",
+        source.printable_path()
+    );
+    let remedy = match is_best {
+        true if process.can_write_dump() => {
+            "a log has no better times; record again with a jitdump, which has exact ones"
+        }
+        true => NO_TIMES,
+        false => WHEN_IT_BEGAN,
+    };
+    let change = if is_best { None } else { Some(Change::Clock) };
+    Finding::new(FindingKind::LogClock, share, cause, remedy).with_process(process).with_change(change)
+}

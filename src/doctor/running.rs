@@ -1,0 +1,291 @@
+//! Diagnoses a running process before anything is recorded: which files it writes for perf, and where.
+
+use super::finding::{Change, Finding, PROCESS, Share};
+use super::kind::FindingKind;
+use super::process::ExaminedProcess;
+use super::rules::{
+    Attempt, interpreted, jvm_frame_pointers, no_dump_or_map, report_missing_dump, source_of_other_run,
+};
+use crate::error::{Error, Result, Warnings};
+use crate::io::door::{Named, Opened};
+use crate::jit::Kind;
+use crate::jit::SOURCE;
+use crate::jit::jitdump::{Body, JitDump};
+use crate::jit::perf_map;
+use crate::model::Pid;
+use crate::model::shell;
+use crate::pipeline::running::RunningProcess;
+use crate::runtimes::{CorrectedCommand, Environment, RunFacts, Runtime, Stacks, Switch};
+use std::path::{Path, PathBuf};
+
+/// The diagnosis of a running process.
+#[derive(Debug)]
+pub(crate) struct LiveDiagnosis {
+    pub(super) process: ExaminedProcess,
+    /// The process ID in the process's own PID namespace. `None` if it is the same number.
+    pub(super) inner: Option<Pid>,
+    /// The size of the process's executable memory that no file backs, in bytes.
+    pub(super) jit_bytes: u64,
+    /// The jitdumps and perf maps that the process has written so far.
+    pub(super) sources: Vec<LiveSource>,
+    /// The file that the process will write when it exits. `None` if its runtime writes no file at exit, or if it has
+    /// already written a jitdump or perf map.
+    pub(super) at_end: Option<&'static str>,
+    pub(super) findings: Vec<Finding>,
+    /// The `perf record` command to record this process.
+    pub(super) record: String,
+}
+
+/// A jitdump or perf map of a running process.
+#[derive(Debug)]
+pub(super) struct LiveSource {
+    pub(super) kind: Kind,
+    /// The path as seen from jitgraft's mount namespace, such as `/proc/PID/root/tmp/perf-7.map`.
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+    /// The number of code ranges that the file has so far.
+    pub(super) codes: usize,
+    /// The number of these code ranges that are inside the process's memory for JIT code.
+    inside: usize,
+}
+
+impl LiveDiagnosis {
+    /// Diagnoses a process. `pid` is its ID in the namespace of `proc`, a mounted `/proc`.
+    pub(super) fn examine(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
+        let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
+        let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
+        let runtime = find_runtime(&running, &memory);
+        let version = runtime.and_then(|runtime| runtime.find_version(memory.iter().copied()));
+        let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
+        let advice = runtime.and_then(|runtime| runtime.advice_for(facts));
+        let too_old = runtime.and_then(|runtime| runtime.too_old(version));
+        let process = ExaminedProcess { pid, comm: running.comm.clone(), runtime, others: 0, advice, too_old };
+        let mut sources = Vec::new();
+        let mut findings = Vec::new();
+        let mut refused = Vec::new();
+        for path in running.markers() {
+            let dump = match running.open(&path, Named::Marker, force) {
+                Some(Ok(opened)) => LiveSource::from_dump(running.seen_from_here(&path), &opened.bytes),
+                Some(Err(error)) => {
+                    refused.push(error);
+                    continue;
+                }
+                None => None,
+            };
+            match dump {
+                Some(dump) => sources.push(dump),
+                None => findings.push(report_missing_dump(&process, WHOLE, &path, None)),
+            }
+        }
+        sources.extend(LiveSource::find_map(&running, force, &mut refused));
+        let jit_bytes = running.jit_memory().map(|range| range.end - range.start).sum();
+        let given = GivenSwitch::find(runtime, &running);
+        // If a file could not be opened, it may have the names, so don't report that they are missing.
+        if findings.is_empty() && refused.is_empty() {
+            findings.extend(find_missing_names(&process, &sources, given, jit_bytes));
+        }
+        for error in refused {
+            warnings.push(error.into_warning());
+        }
+        findings.extend(find_missing_frame_pointers(&process, &running));
+        let at_end = given.filter(|given| given.switch.at_end && sources.is_empty()).map(|given| given.leaves);
+        let stacks = runtime.map_or(Stacks::FramePointers, |runtime| runtime.stacks(facts));
+        let record = format!("perf record -F 999 -k mono {} -p {pid} -- sleep 10", stacks.options().join(" "));
+        let command = runtime.and_then(|runtime| correct_command(runtime, facts, &running));
+        for finding in findings.iter_mut().filter(|finding| finding.change == Some(Change::Program)) {
+            finding.command = command.clone();
+        }
+        let inner = Some(running.inner).filter(|inner| *inner != pid);
+        Ok(Self { process, inner, jit_bytes, sources, at_end, findings, record })
+    }
+}
+
+/// Finds the runtime after which some of the process's memory is named. If there is none, takes the first runtime that
+/// doesn't name its memory; a runtime that is only a library must also have memory for JIT code. `memory` contains the
+/// names of all mappings.
+fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static Runtime> {
+    let runtimes = running.runtimes();
+    if let Some(owner) = runtimes.iter().find(|runtime| memory.iter().any(|name| runtime.owns_memory(name))) {
+        return Some(owner);
+    }
+    let has_jit = running.jit_memory().next().is_some();
+    runtimes.iter().find(|runtime| runtime.memory.is_empty() && (has_jit || !runtime.is_library))
+}
+
+/// The share of all findings, because a running process has no samples.
+const WHOLE: Share = Share { percent: 100.0, samples: 0, frames: 0 };
+
+/// The command that started the process, with the missing options added. `None` if no option is missing.
+fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &RunningProcess) -> Option<String> {
+    let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
+    let switch = given.or_else(|| runtime.best_switch(facts))?;
+    let CorrectedCommand { variables, words } = runtime.correct(switch, running.command(), ".")?;
+    if variables.is_empty() && words == running.words {
+        return None;
+    }
+    let variables = variables.iter().map(|variable| variable.for_shell() + " ").collect::<String>();
+    Some(variables + &shell::line(words.iter().map(|word| &word[..])))
+}
+
+/// The switch for writing names that a process's command has, and the file that the runtime then writes.
+#[derive(Debug, Clone, Copy)]
+struct GivenSwitch {
+    switch: &'static Switch,
+    leaves: &'static str,
+}
+
+impl GivenSwitch {
+    fn find(runtime: Option<&'static Runtime>, running: &RunningProcess) -> Option<Self> {
+        let runtime = runtime?;
+        let switch = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()))?;
+        Some(Self { switch, leaves: switch.leaves.first()? })
+    }
+}
+
+/// The problem with the process's jitdumps and perf maps. `None` if they are fine or will be written at exit.
+fn find_missing_names(
+    process: &ExaminedProcess,
+    sources: &[LiveSource],
+    given: Option<GivenSwitch>,
+    jit_bytes: u64,
+) -> Option<Finding> {
+    for source in sources {
+        if source.codes > 0 && source.inside == 0 && jit_bytes > 0 {
+            return Some(source_of_other_run(process, WHOLE, &source.path, source.kind));
+        }
+    }
+    if !sources.is_empty() {
+        return None;
+    }
+    if let Some(given) = given {
+        return (!given.switch.at_end).then(|| report_not_written(process, given));
+    }
+    let runtime = process.runtime?;
+    if jit_bytes > 0 {
+        let why = "no jitdump, perf map or log was found";
+        let finding = no_dump_or_map(process, WHOLE, why, process.switch_advice());
+        return Some(finding.with_change(Some(Change::Program)));
+    }
+    let interpreter = runtime.interpreter.as_ref()?;
+    if interpreter.frame_a_call {
+        return None;
+    }
+    Some(interpreted(process, WHOLE, &Attempt::default()))
+}
+
+/// Reports that the process was configured to write a jitdump or perf map, but didn't.
+fn report_not_written(process: &ExaminedProcess, given: GivenSwitch) -> Finding {
+    Finding::new(
+        FindingKind::NotWritten,
+        WHOLE,
+        format!("{PROCESS} was started with {}, but {} does not exist", given.switch.name(), given.leaves),
+        "it may lack permissions or disk space, or may not have compiled anything yet",
+    )
+    .with_process(process)
+}
+
+/// Reports a process whose runtime only keeps frame pointers with a certain flag, if it was started without that flag.
+/// Reports nothing if the environment can't be read, because the flag may be there.
+fn find_missing_frame_pointers(process: &ExaminedProcess, running: &RunningProcess) -> Option<Finding> {
+    let runtime = process.runtime?;
+    let flag = runtime.frame_pointers?;
+    if running.environment == Environment::Unknown || runtime.is_given(flag, running.command()) {
+        return None;
+    }
+    Some(jvm_frame_pointers(process, WHOLE, true))
+}
+
+impl LiveSource {
+    fn from_dump(path: PathBuf, bytes: &[u8]) -> Option<Self> {
+        let dump = JitDump::parse(bytes).ok()?;
+        let codes = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_))).count();
+        // The process has mapped this dump, so it is not left over from another run.
+        Some(Self { kind: Kind::JitDump, path, bytes: bytes.len() as u64, codes, inside: codes })
+    }
+
+    /// Finds the process's perf map in the two places where perf looks for it: named by the inner process ID in the
+    /// process's own file system, or named by the outer ID in ours.
+    fn find_map(running: &RunningProcess, force: bool, refused: &mut Vec<Error>) -> Option<Self> {
+        let inner_path = Path::new("/tmp").join(format!("perf-{}.map", running.inner));
+        match running.open(&inner_path, Named::Convention, force) {
+            Some(Ok(opened)) => return Some(Self::from_map(running.seen_from_here(&inner_path), &opened, running)),
+            Some(Err(error)) => refused.push(error),
+            None => {}
+        }
+        let outer_path = Path::new("/tmp").join(format!("perf-{}.map", running.pid));
+        match Named::Convention.door(force).open(&outer_path, SOURCE)? {
+            Ok(opened) => Some(Self::from_map(outer_path, &opened, running)),
+            Err(error) => {
+                refused.push(error);
+                None
+            }
+        }
+    }
+
+    fn from_map(path: PathBuf, opened: &Opened, running: &RunningProcess) -> Self {
+        let bytes = &opened.bytes;
+        let (entries, _) = perf_map::read(bytes);
+        let is_inside = |start: u64| running.jit_memory().any(|range| range.contains(&start));
+        let inside = entries.iter().filter(|entry| is_inside(entry.start)).count();
+        Self { kind: Kind::PerfMap, path, bytes: bytes.len() as u64, codes: entries.len(), inside }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    /// Diagnoses an invented process of a temporary `/proc`. `words` is its command line, `jit` gives it memory for JIT
+    /// code, `files` are written to its /tmp, and `more` is added to its memory maps.
+    fn diagnosed(program: &str, words: &str, jit: bool, files: &[(&str, &str)], more: &str) -> LiveDiagnosis {
+        let proc = tempfile::tempdir().unwrap();
+        let dir = proc.path().join("4711");
+        fs::create_dir_all(dir.join("root/tmp")).unwrap();
+        let anonymous = if jit { "7f0000000000-7f0000100000 rwxp 00000000 00:00 0\n" } else { "" };
+        let maps = format!("400000-500000 r-xp 00000000 08:01 7 {program}\n{anonymous}{more}");
+        fs::write(dir.join("maps"), maps).unwrap();
+        fs::write(dir.join("comm"), "name\n").unwrap();
+        fs::write(dir.join("status"), "Uid:\t0\t0\t0\t0\nNSpid:\t4711\t7\n").unwrap();
+        fs::write(dir.join("cmdline"), words.replace(' ', "\0") + "\0").unwrap();
+        fs::write(dir.join("environ"), "HOME=/x\0").unwrap();
+        for (name, text) in files {
+            fs::write(dir.join("root/tmp").join(name), text).unwrap();
+        }
+        LiveDiagnosis::examine(Pid(4711), proc.path(), false, &mut Warnings::new()).unwrap()
+    }
+
+    fn problems(diagnosis: &LiveDiagnosis) -> Vec<&'static str> {
+        diagnosis.findings.iter().map(|finding| finding.kind.key()).collect()
+    }
+
+    #[test]
+    fn a_runtime_that_writes_its_map_has_no_findings() {
+        let map = [("perf-7.map", "7f0000000010 20 f\n")];
+        let diagnosis = diagnosed("/usr/bin/node", "node --perf-basic-prof", true, &map, "");
+        assert_eq!(problems(&diagnosis), [""; 0]);
+        assert_eq!((diagnosis.inner, diagnosis.jit_bytes, diagnosis.sources[0].codes), (Some(Pid(7)), 0x10_0000, 1));
+        assert_eq!(diagnosis.record, "perf record -F 999 -k mono -g -p 4711 -- sleep 10");
+    }
+
+    #[test]
+    fn an_unwritten_file_is_reported() {
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node", true, &[], "")), ["no-dump-or-map"]);
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node --perf-prof", true, &[], "")), ["not-written"]);
+        let gone = "7e0000000000-7e0000001000 r-xp 00000000 08:01 9 /x/jit-7.dump (deleted)\n";
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node --perf-prof", true, &[], gone)), ["dump-missing"]);
+        let other = [("perf-7.map", "10 20 f\n")];
+        assert_eq!(problems(&diagnosed("/usr/bin/node", "node", true, &other, "")), ["source-of-other-run"]);
+        assert_eq!(problems(&diagnosed("/usr/bin/python3.13", "python3", false, &[], "")), ["interpreted"]);
+        assert_eq!(problems(&diagnosed("/usr/bin/sleep", "sleep 9", false, &[], "")), [""; 0]);
+    }
+
+    #[test]
+    fn a_jvm_may_write_when_it_ends_and_is_configured_to_keep_frame_pointers() {
+        let words = "java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit";
+        let diagnosis = diagnosed("/usr/lib/jvm/bin/java", words, true, &[], "");
+        assert_eq!((problems(&diagnosis), diagnosis.at_end), (vec!["jvm-frame-pointers"], Some("/tmp/perf-PID.map")));
+        let diagnosis = diagnosed("/usr/lib/jvm/bin/java", "java -XX:+PreserveFramePointer", true, &[], "");
+        assert_eq!(problems(&diagnosis), ["no-dump-or-map"]);
+    }
+}

@@ -1,0 +1,79 @@
+//! Files with names of JIT code: what they contribute, and how they were used.
+
+use super::tally::percent;
+use super::wording::{printable, printable_path};
+use crate::analysis::quantity::counted;
+use crate::jit::{Account, ClockUse, Kind, SourceState};
+use std::path::PathBuf;
+
+/// A file with names of JIT code (a jitdump, perf map, log or placed ELF object), and how much it covers.
+#[derive(Debug, Clone)]
+pub(super) struct SourceFile {
+    /// The file's path. The file may be missing.
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+    /// The number of frames that the file names.
+    pub(super) covered: u64,
+    /// The number of frames that may have the wrong name, because the file's times are inexact and the address was
+    /// reused at about the time of the sample.
+    pub(super) doubtful: u64,
+    /// The number of the process's frames that are in memory for JIT code, named or not.
+    pub(super) frames: u64,
+}
+
+impl SourceFile {
+    pub(super) fn printable_path(&self) -> String {
+        printable_path(&self.path)
+    }
+
+    /// A sentence with the share of the process's JIT frames that the file names.
+    pub(super) fn coverage(&self) -> String {
+        let share = percent(self.covered as f64, self.frames);
+        format!("it names {} of {} frames ({share:.1}%)", self.covered, self.frames)
+    }
+}
+
+/// Describes a dump or map, and how it was used. `covered` adds the number of frames that the file names.
+pub(super) fn describe_source(account: &Account, covered: Option<&SourceFile>) -> String {
+    let state = match &account.state {
+        SourceState::Missing { looked_at } => {
+            let places: Vec<_> = looked_at.iter().map(|path| printable_path(path)).collect();
+            format!("missing (looked at {})", places.join(", "))
+        }
+        SourceState::Refused { why, .. } | SourceState::Offered(why) => format!("not used: {}", printable(why)),
+        SourceState::Loaded { codes, skipped, clock, torn, lent, .. } => {
+            let mut state = counted(*codes, "function");
+            if *skipped > 0 {
+                state += &format!(", skipped {}", counted(*skipped, "record"));
+            }
+            if *torn {
+                state += ", truncated";
+            }
+            state += &describe_clock(*clock);
+            if let Some(source) = covered {
+                state += &format!(", names {} frames", source.covered);
+                if source.doubtful > 0 {
+                    state += &format!(" ({} of them perhaps wrong)", source.doubtful);
+                }
+            }
+            if *lent > 0 {
+                state += &format!(", adds lines and inlined calls to {lent} functions of the jitdump");
+            }
+            state
+        }
+    };
+    format!("{} {}: {state}", account.kind.name(), printable_path(&account.path))
+}
+
+fn describe_clock(clock: Option<ClockUse>) -> String {
+    match clock {
+        Some(ClockUse::Same) => String::new(),
+        None => ", without times".to_owned(),
+        Some(ClockUse::Tsc) => ", times converted from the processor's time stamp counter".to_owned(),
+        Some(ClockUse::Estimated { error: Some(error) }) => {
+            format!(", times estimated to within {:.3} ms", error as f64 / 1e6)
+        }
+        Some(ClockUse::Estimated { error: None }) => ", times estimated, with an unknown error".to_owned(),
+        Some(ClockUse::Dropped) => ", times unusable".to_owned(),
+    }
+}

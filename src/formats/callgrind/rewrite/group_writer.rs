@@ -1,0 +1,345 @@
+//! Writes the groups of a block ([`BlockGroups`]), each as a block of its own.
+
+use super::block::{Call, Item, ItemKind, Jump};
+use super::context::OutputContext;
+use super::groups::{BlockGroups, Group, GroupName};
+use super::input_names::NewName;
+use super::jit_functions::CodeLine;
+use super::output::{Output, OutputName};
+use crate::formats::callgrind::grammar::{
+    Columns, IdSpace, NameField, NameRef, Position, PositionEncoder, first_cost, raw_name,
+};
+use rustc_hash::{FxHashMap, FxHashSet};
+
+/// Writes all groups of a block. `before` is what is in effect for readers of the output; returns what is in effect
+/// afterwards.
+pub(super) fn write_groups<'a>(
+    groups: &BlockGroups<'a, '_>,
+    before: OutputContext<'a>,
+    output: &mut Output,
+) -> OutputContext<'a> {
+    let mut functions = FxHashMap::default();
+    for (space, id, name) in groups.block.definitions() {
+        if space == IdSpace::Function {
+            functions.insert(id, name);
+        }
+    }
+    let mut writer = GroupWriter { groups, output, context: before, functions, defined: FxHashSet::default() };
+    writer.hoist_definitions();
+    for (index, group) in groups.groups.iter().enumerate() {
+        writer.write_group(group, index == 0);
+    }
+    writer.context
+}
+
+/// Object and file of a function.
+struct FunctionHome<'a> {
+    object: Option<OutputName<'a>>,
+    file: Option<OutputName<'a>>,
+}
+
+struct GroupWriter<'a, 'b, 'o> {
+    groups: &'o BlockGroups<'a, 'b>,
+    output: &'o mut Output,
+    context: OutputContext<'a>,
+    /// The IDs of functions that the block defines in the input, and their names.
+    functions: FxHashMap<u32, &'a [u8]>,
+    /// The IDs in `functions` whose definitions have been written already.
+    defined: FxHashSet<u32>,
+}
+
+impl<'a> GroupWriter<'a, '_, '_> {
+    /// Writes the block's definitions of objects and files before the first group, because grouping changes the order
+    /// of the lines that contain them.
+    fn hoist_definitions(&mut self) {
+        for (space, id, name) in self.groups.block.definitions() {
+            let input = Some(OutputName::Input(NameRef::Id(id)));
+            match space {
+                IdSpace::Object => {
+                    self.output.put(b"ob=");
+                    self.context.object = input;
+                }
+                IdSpace::File => {
+                    self.output.put(b"fl=");
+                    (self.context.fl, self.context.file) = (input, input);
+                }
+                IdSpace::Function => continue,
+            }
+            self.output.put_definition(id, name);
+            self.output.put(b"\n");
+        }
+        if let NameField::Define(id, _) = self.groups.block.function
+            && let GroupName::New(_) | GroupName::Jit(..) = self.groups.groups[0].function
+        {
+            self.output.drop_definition(id);
+        }
+    }
+
+    /// Object and file of the JIT function with the entry `code`. If `code` is `None`, object and file of the block.
+    fn home(&self, code: Option<usize>) -> FunctionHome<'a> {
+        let jit = self.groups.names.jit;
+        let context = self.groups.context;
+        match code {
+            Some(entry) => FunctionHome {
+                object: Some(OutputName::New(jit.object())),
+                file: Some(OutputName::New(jit.file(entry))),
+            },
+            None => {
+                FunctionHome { object: context.object.map(OutputName::Input), file: context.fl.map(OutputName::Input) }
+            }
+        }
+    }
+
+    /// Writes a group. `is_head` is true for the first group, which belongs to the function that callgrind named.
+    fn write_group(&mut self, group: &Group<'a, '_>, is_head: bool) {
+        let FunctionHome { object, file: fl } = self.home(group.code);
+        if let Some(name) = object
+            && self.context.object != object
+        {
+            self.output.put_object(b"ob=", name);
+            self.context.object = object;
+        }
+        if let Some(name) = fl
+            && (self.context.fl != fl || self.context.file != fl)
+        {
+            self.output.put_file(b"fl=", name);
+            (self.context.fl, self.context.file) = (fl, fl);
+        }
+        self.output.put(b"fn=");
+        self.write_function(&group.function);
+        let block = self.groups.block;
+        let mut lines = Vec::new();
+        if let Some(entry) = group.code
+            && block.columns.line.is_some()
+        {
+            lines = self.groups.names.jit.lines(entry);
+        }
+        let encoder = PositionEncoder::new(block.columns, block.has_relative);
+        let mut body = GroupBody { writer: self, encoder, fl, lines, code: group.code };
+        for item in &group.items {
+            body.write_item(item);
+        }
+        if is_head {
+            body.write_synthetic_calls(group);
+        }
+        self.output.put(b"\n");
+    }
+
+    fn write_function(&mut self, function: &GroupName<'a>) {
+        let names = self.groups.names;
+        match function {
+            GroupName::Jit(entry, tail) => self.output.put_function(&[names.jit.name(*entry), tail].concat()),
+            GroupName::New(name) => self.output.put_function(name),
+            GroupName::Input(NameField::Plain(name)) => self.output.put(&names.name_callers(name)),
+            GroupName::Input(NameField::Define(id, _) | NameField::Refer(id)) => self.write_function_id(*id),
+        }
+        self.output.put(b"\n");
+    }
+
+    /// Writes the ID of a function in the input. If this block defines the ID, its first use is written with the name.
+    fn write_function_id(&mut self, id: u32) {
+        let names = self.groups.names;
+        if let Some(name) = self.functions.get(&id)
+            && self.defined.insert(id)
+        {
+            self.output.put_definition(id, &names.name_callers(name));
+        } else if let Some(name) = names.raw_function(id) {
+            self.output.put_input_function(id, name);
+        } else {
+            self.output.put_id(id);
+        }
+    }
+}
+
+/// Writes the lines of a group.
+struct GroupBody<'a, 'b, 'o, 'w> {
+    writer: &'w mut GroupWriter<'a, 'b, 'o>,
+    encoder: PositionEncoder,
+    /// The file of the group's function.
+    fl: Option<OutputName<'a>>,
+    /// The code's own line table; empty if it has none.
+    lines: Vec<CodeLine<'a>>,
+    code: Option<usize>,
+}
+
+impl<'a> GroupBody<'a, '_, '_, '_> {
+    fn columns(&self) -> Columns {
+        self.writer.groups.block.columns
+    }
+
+    /// The source file and position of an item, according to the code's own line table. Without one, they stay as in
+    /// the input.
+    fn source_position(&self, item: &Item<'a>, mut position: Position) -> (Option<OutputName<'a>>, Position) {
+        if self.code.is_none() {
+            let file = item.file.or(self.writer.groups.context.fl);
+            return (file.map(OutputName::Input).or(self.fl), position);
+        }
+        let Columns { instr: Some(instr), line: Some(line), .. } = self.columns() else { return (self.fl, position) };
+        let after = self.lines.partition_point(|entry| entry.addr <= position.0[instr]);
+        let Some(entry) = self.lines[..after].last() else { return (self.fl, position) };
+        position.0[line] = u64::from(entry.line);
+        (Some(OutputName::New(entry.file)), position)
+    }
+
+    fn switch_file(&mut self, file: Option<OutputName<'a>>) {
+        let Some(name) = file else { return };
+        if self.writer.context.file == file {
+            return;
+        }
+        let key: &[u8] = if file == self.fl { b"fe=" } else { b"fi=" };
+        self.writer.output.put_file(key, name);
+        self.writer.context.file = file;
+    }
+
+    /// Writes an item of a function's block, preceded by a line that names its source file if that file changes. Only a
+    /// line that wasn't understood can lack a position; it is copied unchanged.
+    fn write_item(&mut self, item: &Item<'a>) {
+        let Some(position) = item.position else {
+            if let ItemKind::Unknown(text) = item.kind {
+                self.writer.output.put_all(&[text, b"\n"]);
+            }
+            return;
+        };
+        let (file, position) = self.source_position(item, position);
+        self.switch_file(file);
+        match &item.kind {
+            ItemKind::SelfCost(costs) => {
+                self.encoder.cost(position, &mut self.writer.output.text);
+                self.write_costs(costs);
+            }
+            ItemKind::Call(call) => {
+                self.write_callee(item, call);
+                self.write_calls(call.count, call.target);
+                self.encoder.site(position, &mut self.writer.output.text);
+                self.write_costs(call.costs);
+            }
+            ItemKind::Jump(jump) => self.write_jump(jump, position),
+            ItemKind::Unknown(_) => {}
+        }
+    }
+
+    fn write_costs(&mut self, costs: &[u8]) {
+        self.writer.output.put_all(&[b" ", costs, b"\n"]);
+    }
+
+    fn write_calls(&mut self, count: &[u8], target: Position) {
+        self.writer.output.put_all(&[b"calls=", count, b" "]);
+        self.encoder.target(target, &mut self.writer.output.text);
+        self.writer.output.put(b"\n");
+    }
+
+    fn write_callee(&mut self, item: &Item<'a>, call: &Call<'a>) {
+        let groups = self.writer.groups;
+        let callee = call.callee;
+        let (home, name) = match groups.callee_name(callee) {
+            NewName::Jit(entry, tail) => {
+                if let NameField::Define(id, _) = callee.function {
+                    self.writer.output.drop_definition(id);
+                }
+                (self.writer.home(Some(entry)), GroupName::Jit(entry, tail))
+            }
+            _ => {
+                let object = callee.object.or(groups.context.object).map(OutputName::Input);
+                let file = callee.file.or(item.file).or(groups.context.fl).map(OutputName::Input);
+                (FunctionHome { object, file }, GroupName::Input(callee.function))
+            }
+        };
+        self.write_callee_home(home);
+        self.writer.output.put(b"cfn=");
+        self.writer.write_function(&name);
+    }
+
+    /// Writes the statements for a callee's object and file, if they differ from the caller's.
+    fn write_callee_home(&mut self, home: FunctionHome<'a>) {
+        let context = self.writer.context;
+        if let Some(object) = home.object
+            && context.object != home.object
+        {
+            self.writer.output.put_object(b"cob=", object);
+        }
+        if let Some(file) = home.file
+            && context.file != home.file
+        {
+            self.writer.output.put_file(b"cfi=", file);
+        }
+    }
+
+    fn write_jump(&mut self, jump: &Jump<'a>, position: Position) {
+        self.write_jump_target(jump);
+        let key: &[u8] = if jump.conditional { b"jcnd=" } else { b"jump=" };
+        self.writer.output.put_all(&[key, jump.counts, b" "]);
+        self.encoder.target(jump.target, &mut self.writer.output.text);
+        self.writer.output.put(b"\n");
+        self.encoder.site(position, &mut self.writer.output.text);
+        self.writer.output.put(b"\n");
+    }
+
+    /// Writes the target of a jump. If the target is now in another function, its new name is written; otherwise the
+    /// target stays as it is.
+    fn write_jump_target(&mut self, jump: &Jump<'a>) {
+        if let Some(function) = jump.function {
+            if let Some(file) = jump.file {
+                self.writer.output.put_file(b"jfi=", OutputName::Input(file));
+            }
+            self.writer.output.put(b"jfn=");
+            self.writer.write_function(&GroupName::Input(function));
+            return;
+        }
+        let groups = self.writer.groups;
+        let jit = groups.names.jit;
+        let Some(column) = self.columns().instr else { return };
+        let Some(entry) = jit.find(jump.target.0[column]) else { return };
+        if self.code == Some(entry) {
+            return;
+        }
+        let Some(group) = groups.groups.iter().find(|group| group.code == Some(entry)) else { return };
+        self.writer.output.put_file(b"jfi=", OutputName::New(jit.file(entry)));
+        self.writer.output.put(b"jfn=");
+        self.writer.write_function(&group.function);
+    }
+
+    /// Writes a call from the function that callgrind named, whose group is `head`, to each group that was split off.
+    fn write_synthetic_calls(&mut self, head: &Group<'a, '_>) {
+        let groups = self.writer.groups;
+        let first = head.items.iter().find_map(|item| Some((item, item.position?)));
+        let (file, position) = match first {
+            Some((item, position)) => self.source_position(item, position),
+            None => (self.fl, function_start(groups)),
+        };
+        for other in &groups.groups[1..] {
+            let Some((lowest, count)) = lowest_line(other, self.columns()) else { continue };
+            self.switch_file(file);
+            let home = self.writer.home(other.code);
+            self.write_callee_home(home);
+            self.writer.output.put(b"cfn=");
+            self.writer.write_function(&other.function);
+            self.write_calls(count.max(1).to_string().as_bytes(), lowest);
+            self.encoder.site(position, &mut self.writer.output.text);
+            let sums: Vec<String> = other.sums.iter().map(i64::to_string).collect();
+            self.write_costs(sums.join(" ").as_bytes());
+        }
+    }
+}
+
+/// The start address of the function that callgrind named. Synthetic calls are written there if the function's own
+/// group has no lines.
+fn function_start(groups: &BlockGroups<'_, '_>) -> Position {
+    let mut position = Position::default();
+    let name = groups.names.full_name(groups.block.function);
+    if let Some(column) = groups.block.columns.instr
+        && let Some((addr, _)) = raw_name(name)
+    {
+        position.0[column] = addr;
+    }
+    position
+}
+
+/// The lowest position of a group, and how often it was executed; `None` if no item has a position.
+fn lowest_line(group: &Group<'_, '_>, columns: Columns) -> Option<(Position, i64)> {
+    let column = columns.instr.unwrap_or(0);
+    let lines = group.items.iter().filter_map(|item| match item.kind {
+        ItemKind::SelfCost(costs) => Some((item.position?, first_cost(costs))),
+        _ => Some((item.position?, 1)),
+    });
+    lines.min_by_key(|(position, _)| position.0[column])
+}

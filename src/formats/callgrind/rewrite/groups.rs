@@ -1,0 +1,150 @@
+//! Splits a block of an unknown object (`ob=???`) by the addresses of its lines.
+//!
+//! callgrind begins a function only at a call. Code that is reached by a jump is attributed to the function that
+//! jumped, so one of callgrind's functions may contain several of the JIT compiler's. The lines of a block are grouped
+//! by the code that covers their address, and each group becomes a block of its own. The called function keeps its
+//! inclusive cost by one synthetic call to each other group.
+
+use super::block::{Block, Callee, Item, ItemKind};
+use super::context::InputContext;
+use super::input_names::{InputNames, NewName};
+use super::jit_functions::Covered;
+use super::stats::RewriteStats;
+use crate::error::{Error, Result};
+use crate::formats::callgrind::grammar::{NameField, add_costs, first_cost};
+use rustc_hash::FxHashMap;
+
+/// The lines of a block of an unknown object, grouped by JIT function.
+pub(super) struct BlockGroups<'a, 'b> {
+    pub(super) block: &'b Block<'a>,
+    pub(super) names: &'b InputNames<'a>,
+    /// What is in effect at the start of the block.
+    pub(super) context: InputContext<'a>,
+    /// The first group belongs to the function that callgrind named (`fn=`).
+    pub(super) groups: Vec<Group<'a, 'b>>,
+    /// True if a function in the block, or one that it calls, gets a new name.
+    pub(super) has_new_names: bool,
+}
+
+/// The lines of a block that belong to the same JIT function, or to no known code.
+pub(super) struct Group<'a, 'b> {
+    /// The JIT function's entry; `None` if no code is known at the addresses of these lines.
+    pub(super) code: Option<usize>,
+    pub(super) function: GroupName<'a>,
+    pub(super) items: Vec<&'b Item<'a>>,
+    /// Sums of self and inclusive costs, per event.
+    pub(super) sums: Vec<i64>,
+}
+
+/// The name of a group's function.
+pub(super) enum GroupName<'a> {
+    /// The function keeps the name that it has in the input.
+    Input(NameField<'a>),
+    /// The name of a JIT function, given by its entry, followed by a suffix.
+    Jit(usize, Vec<u8>),
+    /// A new name for code that isn't in any JIT function.
+    New(Vec<u8>),
+}
+
+impl<'a, 'b> BlockGroups<'a, 'b> {
+    /// Groups the lines of a block. `names` must know the IDs that the block defines. Fails if a cost is not a number
+    /// or a sum overflows.
+    pub(super) fn new(block: &'b Block<'a>, names: &'b InputNames<'a>, context: InputContext<'a>) -> Result<Self> {
+        let head = names.resolve(block.function, true);
+        let (head_code, tail) = match &head {
+            NewName::Jit(entry, tail) => (Some(*entry), tail.clone()),
+            _ => (None, names.name_callers(names.callers(block.function))),
+        };
+        let has_new_names = head != NewName::Unchanged;
+        let mut groups = Self { block, names, context, groups: Vec::new(), has_new_names };
+        let head_name = match head {
+            NewName::Jit(entry, tail) => GroupName::Jit(entry, tail),
+            NewName::CallersReplaced(None, name) => GroupName::New(name),
+            _ => GroupName::Input(block.function),
+        };
+        groups.push_group(head_code, head_name);
+        groups.add_items(head_code, &tail);
+        for group in &mut groups.groups {
+            for item in &group.items {
+                let added = add_costs(item.costs(), &mut group.sums);
+                added.ok_or_else(|| Error::new("a cost is not a number, or the sum too large"))?;
+            }
+        }
+        groups.has_new_names |= groups.groups.iter().any(|group| group.code.is_some()) || groups.calls_new_names();
+        Ok(groups)
+    }
+
+    /// Adds each item to the group of its code. `head_code` is the code of the first group, `tail` the suffix of new
+    /// groups' names.
+    fn add_items(&mut self, head_code: Option<usize>, tail: &[u8]) {
+        let mut indices = FxHashMap::from_iter([(head_code, 0)]);
+        let mut covered = Covered { range: 0..0, entry: None };
+        for item in &self.block.items {
+            let code = self.item_code(item, head_code, &mut covered);
+            let index = *indices.entry(code).or_insert(self.groups.len());
+            if index == self.groups.len() {
+                let name = match code {
+                    Some(entry) => GroupName::Jit(entry, tail.to_vec()),
+                    None => GroupName::New([b"[not in map] ", self.names.full_name(self.block.function)].concat()),
+                };
+                self.push_group(code, name);
+            }
+            self.groups[index].items.push(item);
+        }
+    }
+
+    /// The JIT function of an item. Unknown lines belong to `head_code`, the code of the function that callgrind named,
+    /// and so do all lines in a file without addresses. `covered` is the result of the last lookup.
+    fn item_code(&self, item: &Item<'_>, head_code: Option<usize>, covered: &mut Covered) -> Option<usize> {
+        let (Some(position), Some(column)) = (item.position, self.block.columns.instr) else { return head_code };
+        let addr = position.0[column];
+        if !covered.range.contains(&addr) {
+            *covered = self.names.jit.find_range(addr);
+        }
+        covered.entry
+    }
+
+    fn push_group(&mut self, code: Option<usize>, function: GroupName<'a>) {
+        self.groups.push(Group { code, function, items: Vec::new(), sums: Vec::new() });
+    }
+
+    fn calls_new_names(&self) -> bool {
+        self.block.items.iter().any(|item| match &item.kind {
+            ItemKind::Call(call) => self.callee_name(call.callee) != NewName::Unchanged,
+            _ => false,
+        })
+    }
+
+    /// The new name of a called function.
+    pub(super) fn callee_name(&self, callee: Callee<'a>) -> NewName<'a> {
+        let in_unknown = self.names.is_unknown_object(callee.object.or(self.context.object));
+        self.names.resolve(callee.function, in_unknown)
+    }
+
+    /// Adds the costs of the block to the statistics and, if it is written anew, the block itself.
+    pub(super) fn count(&self, stats: &mut RewriteStats) {
+        let mut has_code = false;
+        for group in &self.groups {
+            let mut cost = 0u64;
+            for item in &group.items {
+                if let ItemKind::SelfCost(costs) = item.kind {
+                    cost = cost.saturating_add(first_cost(costs).unsigned_abs());
+                }
+            }
+            match group.code {
+                Some(entry) => {
+                    stats.named_cost = stats.named_cost.saturating_add(cost);
+                    stats.functions.insert(entry);
+                    has_code = true;
+                }
+                None => stats.unnamed_cost = stats.unnamed_cost.saturating_add(cost),
+            }
+        }
+        if has_code {
+            let others = self.groups.len() as u64 - 1;
+            stats.blocks += 1;
+            stats.split += u64::from(others > 0);
+            stats.synthetic_calls += others;
+        }
+    }
+}

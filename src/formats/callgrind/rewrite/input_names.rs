@@ -1,0 +1,112 @@
+//! What the names and IDs of the input mean at the current line, and which new names functions get.
+
+use super::index::{FileIndex, UnknownObjects};
+use super::jit_functions::JitFunctions;
+use crate::formats::callgrind::grammar::{
+    IdSpace, NameField, NameRef, UNKNOWN, has_raw_caller, raw_name, replace_callers,
+};
+use rustc_hash::FxHashMap;
+
+/// The new name of a function.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum NewName<'a> {
+    /// The name of a JIT function, given by its entry, followed by the suffix of the old name.
+    Jit(usize, Vec<u8>),
+    /// The name stays, except that addresses of callers in it were replaced. Holds the ID, if there is one, and the new
+    /// name.
+    CallersReplaced(Option<u32>, Vec<u8>),
+    /// The name stays, but it is given by an ID whose definition may not have been copied. Holds the ID and the name,
+    /// which contains an address.
+    Raw(u32, &'a [u8]),
+    /// The name in the input stays.
+    Unchanged,
+}
+
+/// What IDs in the input stand for. Of function names, only those that contain an address are kept.
+pub(super) struct InputNames<'a> {
+    index: &'a FileIndex<'a>,
+    pub(super) jit: &'a dyn JitFunctions,
+    unknown_objects: UnknownObjects,
+    raw_functions: FxHashMap<u32, &'a [u8]>,
+}
+
+impl<'a> InputNames<'a> {
+    pub(super) fn new(index: &'a FileIndex<'a>, jit: &'a dyn JitFunctions) -> Self {
+        Self { index, jit, unknown_objects: UnknownObjects::default(), raw_functions: FxHashMap::default() }
+    }
+
+    /// Reads the definition of an ID.
+    pub(super) fn define(&mut self, space: IdSpace, id: u32, name: &'a [u8]) {
+        match space {
+            IdSpace::Object => self.unknown_objects.define(id, name == UNKNOWN),
+            IdSpace::Function if raw_name(name).is_some() || has_raw_caller(name) => {
+                self.raw_functions.insert(id, name);
+            }
+            IdSpace::Function => _ = self.raw_functions.remove(&id),
+            IdSpace::File => {}
+        }
+    }
+
+    /// True if an object's name is `???`.
+    pub(super) fn is_unknown_object(&self, object: Option<NameRef<'_>>) -> bool {
+        self.unknown_objects.contain(object)
+    }
+
+    /// The name of a function ID; `None` if the name contains no address.
+    pub(super) fn raw_function(&self, id: u32) -> Option<&'a [u8]> {
+        self.raw_functions.get(&id).copied()
+    }
+
+    /// Determines the new name of a function. `in_unknown` means that its object is `???`.
+    pub(super) fn resolve(&self, field: NameField<'a>, in_unknown: bool) -> NewName<'a> {
+        let (id, name) = match field {
+            NameField::Plain(name) => (None, name),
+            NameField::Define(id, name) => (Some(id), name),
+            NameField::Refer(id) => match self.raw_function(id) {
+                Some(name) => (Some(id), name),
+                None => return NewName::Unchanged,
+            },
+        };
+        if let Some((addr, tail)) = raw_name(name)
+            && let Some(entry) = self.jit.find(addr)
+        {
+            if in_unknown {
+                return NewName::Jit(entry, self.name_callers(tail));
+            }
+            if let NameField::Refer(id) = field {
+                return NewName::Raw(id, name);
+            }
+        }
+        if matches!(field, NameField::Refer(_)) || !has_raw_caller(name) {
+            return NewName::Unchanged;
+        }
+        let new_name = self.name_callers(name);
+        if new_name == name { NewName::Unchanged } else { NewName::CallersReplaced(id, new_name) }
+    }
+
+    /// Replaces the addresses of callers in a function's name, or in the part of a name that lists the callers.
+    pub(super) fn name_callers(&self, name: &[u8]) -> Vec<u8> {
+        let resolve = |addr| {
+            let entry = self.jit.find(addr)?;
+            self.index.is_unknown_function(addr).then(|| self.jit.name(entry).to_vec())
+        };
+        replace_callers(name, resolve).into_owned()
+    }
+
+    /// The part of a function's name in the input that lists its callers (`'caller'caller`); empty if it has none.
+    pub(super) fn callers(&self, function: NameField<'a>) -> &'a [u8] {
+        let name = self.full_name(function);
+        match raw_name(name) {
+            Some((_, tail)) => tail,
+            None => name.iter().position(|&byte| byte == b'\'').map_or(&[], |quote| &name[quote..]),
+        }
+    }
+
+    /// The name of a function in the input. `(unnamed)` if it is given by an ID whose name contains no address.
+    pub(super) fn full_name(&self, function: NameField<'a>) -> &'a [u8] {
+        match function {
+            NameField::Plain(name) | NameField::Define(_, name) => name,
+            NameField::Refer(id) => self.raw_function(id).unwrap_or(b"(unnamed)"),
+        }
+    }
+}

@@ -1,0 +1,275 @@
+//! The second pass: renames the functions of parsed chunks, and writes the chunks in order.
+
+use super::block::{Block, BlockStatement, ParsedChunk};
+use super::context::{InputContext, OutputContext};
+use super::group_writer::write_groups;
+use super::groups::BlockGroups;
+use super::index::FileIndex;
+use super::input_names::{InputNames, NewName};
+use super::jit_functions::JitFunctions;
+use super::output::{Output, OutputName};
+use super::stats::RewriteStats;
+use crate::error::{Error, Result};
+use crate::formats::callgrind::grammar::{IdSpace, Keyword, NameField, NameRef, Statement, name_field, statements};
+use std::io::Write;
+
+/// Writes the chunks of a file with names for JIT code. They must come in order.
+pub struct Rewriter<'a> {
+    names: InputNames<'a>,
+    /// What is in effect for readers of the input.
+    context: InputContext<'a>,
+    /// What is in effect for readers of the output; `None` if it is the same as for readers of the input.
+    output_context: Option<OutputContext<'a>>,
+    output: Output,
+    /// Statistics about what was rewritten so far.
+    pub stats: RewriteStats,
+}
+
+impl std::fmt::Debug for Rewriter<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Rewriter").field("stats", &self.stats).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Rewriter<'a> {
+    /// Prepares to rewrite the file that `index` describes.
+    pub fn new(index: &'a FileIndex<'a>, jit: &'a dyn JitFunctions) -> Self {
+        Self {
+            names: InputNames::new(index, jit),
+            context: InputContext::default(),
+            output_context: None,
+            output: Output::new(index.max_ids),
+            stats: RewriteStats::default(),
+        }
+    }
+
+    /// Writes the next chunk. Fails if writing fails, or if no ID is left for a new name.
+    pub fn write(&mut self, chunk: ParsedChunk<'a>, out: &mut dyn Write) -> Result<()> {
+        let ParsedChunk { text, offset, blocks } = chunk;
+        let mut end = 0;
+        for block in blocks {
+            self.copy_between(&text[end..block.range.start]);
+            end = block.range.end;
+            self.write_block(text, offset, block);
+        }
+        self.copy_between(&text[end..]);
+        if self.output.ran_out_of_ids {
+            return Err(Error::new(format!("no ID is left for a new name (the largest in the file is {})", u32::MAX)));
+        }
+        out.write_all(&self.output.text)?;
+        self.output.text.clear();
+        Ok(())
+    }
+
+    /// The number of distinct functions that were added to the file.
+    pub fn new_functions(&self) -> usize {
+        self.output.new_functions()
+    }
+
+    /// Copies the text between two blocks: headers, and statements that set object or file.
+    fn copy_between(&mut self, text: &'a [u8]) {
+        for (_, statement) in statements(text) {
+            match statement {
+                Statement::Spec(keyword, value) => self.define(keyword, value),
+                Statement::Header(b"part" | b"thread" | b"pid" | b"positions" | b"events", _) => {
+                    self.output.begin_part();
+                }
+                _ => {}
+            }
+            self.context.apply(statement);
+            if let Some(context) = &mut self.output_context {
+                context.apply(statement);
+            }
+        }
+        self.output.put(text);
+    }
+
+    fn write_block(&mut self, chunk: &'a [u8], chunk_offset: u64, block: Block<'a>) {
+        let context = self.context;
+        self.context.open_file = block.open_file().or(context.open_file);
+        if block.in_unknown {
+            self.write_unknown_block(chunk, chunk_offset, block, context);
+            return;
+        }
+        if block.error.is_none() {
+            self.stats.misattributed.examine(&block, self.names.jit);
+        }
+        self.restore(context);
+        self.edit_callees(chunk, &block);
+    }
+
+    /// Writes a block of an unknown object. `context` is what is in effect before it.
+    fn write_unknown_block(
+        &mut self,
+        chunk: &'a [u8],
+        chunk_offset: u64,
+        mut block: Block<'a>,
+        context: InputContext<'a>,
+    ) {
+        for (space, id, name) in block.definitions() {
+            self.names.define(space, id, name);
+        }
+        let error = block.error.take();
+        let groups = match error {
+            Some(error) => Err(error),
+            None => BlockGroups::new(&block, &self.names, context),
+        };
+        match groups {
+            Ok(groups) => {
+                groups.count(&mut self.stats);
+                if groups.has_new_names {
+                    let before = self.output_context.unwrap_or_else(|| context.into());
+                    self.output_context = Some(write_groups(&groups, before, &mut self.output));
+                    return;
+                }
+            }
+            Err(error) => self.stats.skipped.add(error.at_offset(chunk_offset + block.range.start as u64)),
+        }
+        self.restore(context);
+        self.output.put(&chunk[block.range]);
+    }
+
+    /// Reads the value of a statement that is copied.
+    fn define(&mut self, keyword: Keyword, value: &'a [u8]) {
+        if let (Some(space), NameField::Define(id, name)) = (keyword.space(), name_field(value)) {
+            self.names.define(space, id, name);
+            if space == IdSpace::Function {
+                self.output.keep_definition(id);
+            }
+        }
+    }
+
+    /// Writes `ob=`, `fl=` and `fi=` lines if readers of the output would otherwise be in another object or file than
+    /// readers of the input, for which `context` is in effect.
+    fn restore(&mut self, context: InputContext<'a>) {
+        let Some(current) = self.output_context.take() else { return };
+        let inherited = OutputContext::from(context);
+        if let Some(object) = inherited.object
+            && current.object != inherited.object
+        {
+            self.output.put_object(b"ob=", object);
+        }
+        if (current.fl, current.file) == (inherited.fl, inherited.file) {
+            return;
+        }
+        if let Some(fl) = context.fl {
+            self.output.put_file(b"fl=", OutputName::Input(fl));
+        }
+        if let Some(open) = context.open_file {
+            self.output.put_file(b"fi=", OutputName::Input(open));
+        }
+    }
+
+    /// Copies a block of a known object, and replaces the names of JIT functions that it calls and of callers in names.
+    fn edit_callees(&mut self, chunk: &'a [u8], block: &Block<'a>) {
+        let mut editor = CalleeEditor { chunk, copied: block.range.start, pending: Vec::new(), cob: None };
+        for statement in &block.statements {
+            self.define(statement.keyword, statement.value);
+            editor.edit(statement, &self.names, &mut self.output);
+        }
+        editor.finish(block.range.end, &mut self.output);
+    }
+}
+
+/// Replaces statements that name functions, in a block of a known object.
+struct CalleeEditor<'a> {
+    chunk: &'a [u8],
+    /// Offset in the chunk up to which the text is written.
+    copied: usize,
+    /// The `cob=` and `cfi=` lines since the last call. They are held back until it is known whether the callee gets
+    /// another object and file.
+    pending: Vec<BlockStatement<'a>>,
+    /// The last `cob=` since the last call.
+    cob: Option<NameRef<'a>>,
+}
+
+impl<'a> CalleeEditor<'a> {
+    fn edit(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut Output) {
+        let field = name_field(statement.value);
+        match statement.keyword {
+            Keyword::Cob => {
+                self.cob = Some(field.into());
+                self.pending.push(*statement);
+            }
+            Keyword::Cfi => self.pending.push(*statement),
+            Keyword::Calls => {
+                self.cob = None;
+                self.pending.clear();
+            }
+            Keyword::Cfn => {
+                let in_unknown = self.cob.is_some() && names.is_unknown_object(self.cob);
+                let name = names.resolve(field, in_unknown);
+                if let NewName::Jit(entry, tail) = name {
+                    self.replace_callee(statement, entry, &tail, names.jit, output);
+                } else {
+                    self.replace_name(b"cfn=", statement, name, output);
+                }
+                self.pending.clear();
+            }
+            Keyword::Fn => self.replace_name(b"fn=", statement, names.resolve(field, false), output),
+            Keyword::Jfn => self.replace_name(b"jfn=", statement, names.resolve(field, false), output),
+            _ => {}
+        }
+    }
+
+    /// Writes the statements before the call of a JIT function. `cfn` is the statement that named the function.
+    fn replace_callee(
+        &mut self,
+        cfn: &BlockStatement<'a>,
+        entry: usize,
+        tail: &[u8],
+        jit: &dyn JitFunctions,
+        output: &mut Output,
+    ) {
+        for statement in std::mem::take(&mut self.pending) {
+            // A definition stays, because later blocks may refer to it. Readers use the last of several `cob=` or `cfi=`.
+            if !matches!(name_field(statement.value), NameField::Define(..)) {
+                self.skip_line(&statement, output);
+            }
+        }
+        let has_line_feed = self.skip_line(cfn, output);
+        if let NameField::Define(id, _) = name_field(cfn.value) {
+            output.drop_definition(id);
+        }
+        output.put_object(b"cob=", OutputName::New(jit.object()));
+        output.put_file(b"cfi=", OutputName::New(jit.file(entry)));
+        output.put(b"cfn=");
+        output.put_function(&[jit.name(entry), tail].concat());
+        if has_line_feed {
+            output.put(b"\n");
+        }
+    }
+
+    /// Writes a statement with a function's new name, if it has one.
+    fn replace_name(&mut self, key: &[u8], statement: &BlockStatement<'a>, name: NewName<'a>, output: &mut Output) {
+        if matches!(name, NewName::Unchanged | NewName::Jit(..)) {
+            return;
+        }
+        let has_line_feed = self.skip_line(statement, output);
+        output.put(key);
+        match name {
+            NewName::CallersReplaced(Some(id), name) => output.put_definition(id, &name),
+            NewName::CallersReplaced(None, name) => output.put(&name),
+            NewName::Raw(id, name) => output.put_input_function(id, name),
+            NewName::Unchanged | NewName::Jit(..) => {}
+        }
+        if has_line_feed {
+            output.put(b"\n");
+        }
+    }
+
+    /// Copies everything before a statement, and leaves out the statement. Returns true if it ends with a line feed,
+    /// which the last line of a file may lack.
+    fn skip_line(&mut self, statement: &BlockStatement<'a>, output: &mut Output) -> bool {
+        output.put(&self.chunk[self.copied..statement.start]);
+        let line = &self.chunk[statement.start..];
+        let line_feed = memchr::memchr(b'\n', line);
+        self.copied = line_feed.map_or(self.chunk.len(), |len| statement.start + len + 1);
+        line_feed.is_some()
+    }
+
+    /// Copies the rest of the block, which ends at offset `end`.
+    fn finish(self, end: usize, output: &mut Output) {
+        output.put(&self.chunk[self.copied..end]);
+    }
+}

@@ -1,0 +1,333 @@
+//! Reads a file as a call graph: functions with self costs, and calls with inclusive costs.
+
+use crate::bytes::digits::decimal;
+use crate::error::{Error, Result, Skipped, Warnings};
+use crate::formats::callgrind::cost_reader::{CostReader, FunctionName, Record, TextNumber};
+use crate::formats::callgrind::grammar::{
+    CHUNK_SIZE, Columns, CostLine, LineReader, PositionDecoder, ReadChunks, costs, event_names,
+};
+use crate::model::texts::Texts;
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::io::Read;
+
+/// The call graph of a whole file, including all of its `part:` sections.
+#[derive(Debug, Default)]
+pub(super) struct CallGraph {
+    /// Names of the events. Events of the file come first, derived ones after them.
+    pub(super) events: Vec<Vec<u8>>,
+    /// (name, formula) of the `event:` headers.
+    formulas: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The functions in order of appearance.
+    pub(super) functions: Vec<FunctionName>,
+    /// Names, files and objects of the functions.
+    pub(super) texts: Texts<TextNumber>,
+    /// The threads in order of appearance.
+    pub(super) threads: Vec<Thread>,
+    /// Value of the first `creator:` header.
+    pub(super) creator: Vec<u8>,
+    /// Value of the first `cmd:` header: the program with its arguments.
+    pub(super) command: Vec<u8>,
+    /// Value of the first `pid:` header.
+    pub(super) pid: Option<i32>,
+}
+
+/// The costs of one thread, or of all threads if the file doesn't separate them.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    /// callgrind's number of the thread, from `thread:`. `None` for costs that are not attributed to a thread.
+    pub(super) number: Option<i32>,
+    /// Self cost by function.
+    pub(super) costs: Vec<(u32, Costs)>,
+    /// For each element of `costs`, the self cost by file and line. Empty if lines are not requested or not in the
+    /// file.
+    pub(super) lines: Vec<BTreeMap<(TextNumber, u32), Costs>>,
+    /// Index of each function in `costs`.
+    cost_indices: FxHashMap<u32, usize>,
+    /// Calls by (caller, callee).
+    pub(super) calls: FxHashMap<(u32, u32), Calls>,
+}
+
+/// Costs per event. Trailing events may be missing and are 0. Costs can be negative: freed memory, for example.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Costs(Vec<i64>);
+
+/// All calls from one function to another.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Calls {
+    /// Number of calls.
+    pub(super) count: u64,
+    /// Inclusive cost of the calls.
+    pub(super) costs: Costs,
+}
+
+impl Costs {
+    /// The cost in the event with this index; 0 if it is missing.
+    pub(super) fn get(&self, event: usize) -> i64 {
+        self.0.get(event).copied().unwrap_or(0)
+    }
+
+    /// Adds the costs of a line. Costs beyond the first `events` are ignored. Fails if a cost is not a number.
+    fn add(&mut self, text: &[u8], events: usize) -> Result<()> {
+        for (event, cost) in costs(text).take(events).enumerate() {
+            let cost = cost.ok_or_else(|| Error::new("a cost is not a whole number"))?;
+            if self.0.len() <= event {
+                self.0.resize(event + 1, 0);
+            }
+            self.0[event] = self.0[event].saturating_add(cost);
+        }
+        Ok(())
+    }
+}
+
+/// The formula of a derived event: a sum of other events, each with a factor. Holds their indices and factors.
+struct DerivedEvent(Vec<(usize, i64)>);
+
+impl DerivedEvent {
+    /// Parses a formula such as `Ir + 10 Bm` over the given events. `None` if it is invalid or names an unknown event.
+    fn parse(formula: &[u8], events: &[Vec<u8>]) -> Option<Self> {
+        let index_of = |name: &[u8]| events.iter().position(|event| event == name);
+        let mut terms = Vec::new();
+        let mut sign = 1i64;
+        let mut factor = None;
+        // True if the previous word completed a term.
+        let mut needs_sign = false;
+        for word in space_operators(formula).split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()) {
+            match word {
+                b"+" | b"-" => {
+                    sign = if word == b"-" { -1 } else { 1 };
+                    factor = None;
+                    needs_sign = false;
+                }
+                b"*" if factor.is_some() => {}
+                _ if needs_sign => return None,
+                word if word[0].is_ascii_digit() => {
+                    // `10Bm` without a blank also means 10 times Bm.
+                    let digits = word.iter().take_while(|byte| byte.is_ascii_digit()).count();
+                    let number = i64::try_from(decimal(&word[..digits])?).ok()?;
+                    factor = Some(number);
+                    if digits < word.len() {
+                        terms.push((index_of(&word[digits..])?, sign.checked_mul(number)?));
+                        needs_sign = true;
+                    }
+                }
+                name => {
+                    terms.push((index_of(name)?, sign.checked_mul(factor.unwrap_or(1))?));
+                    needs_sign = true;
+                }
+            }
+        }
+        (needs_sign && !terms.is_empty()).then_some(Self(terms))
+    }
+
+    fn cost(&self, costs: &Costs) -> i64 {
+        let terms = self.0.iter().map(|(event, factor)| costs.get(*event).saturating_mul(*factor));
+        terms.fold(0, i64::saturating_add)
+    }
+}
+
+/// Puts blanks around the operators in a formula.
+fn space_operators(formula: &[u8]) -> Vec<u8> {
+    let mut spaced = Vec::with_capacity(formula.len());
+    for &byte in formula {
+        match byte {
+            b'+' | b'-' | b'*' => spaced.extend([b' ', byte, b' ']),
+            _ => spaced.push(byte),
+        }
+    }
+    spaced
+}
+
+/// The most derived events that are read; the rest are skipped. Each one adds a cost to every function and call, so a
+/// file with many formulas would need a lot of memory.
+const MOST_FORMULAS: usize = 64;
+
+impl CallGraph {
+    /// Adds the derived events. A formula may refer to another derived event.
+    fn derive_events(&mut self, skipped: &mut Skipped) {
+        let mut remaining = std::mem::take(&mut self.formulas);
+        let too_many = remaining.split_off(MOST_FORMULAS.min(remaining.len()));
+        // Each round adds the events whose formulas only need those of earlier rounds.
+        loop {
+            let before = remaining.len();
+            remaining.retain(|(name, formula)| {
+                if self.events.contains(name) {
+                    return false;
+                }
+                let Some(derived) = DerivedEvent::parse(formula, &self.events) else { return true };
+                self.add_derived(name, &derived);
+                false
+            });
+            if remaining.len() == before {
+                break;
+            }
+        }
+        for _ in too_many {
+            skipped.add(Error::new(format!("the file has more than {MOST_FORMULAS} formulas")));
+        }
+        for (name, _) in remaining {
+            let name = String::from_utf8_lossy(&name);
+            skipped.add(Error::new(format!("the formula of event {name} uses events that are not in the file")));
+        }
+    }
+
+    /// Adds an event, with its cost in all functions, lines and calls.
+    fn add_derived(&mut self, name: &[u8], derived: &DerivedEvent) {
+        let event = self.events.len();
+        self.events.push(name.to_vec());
+        for costs in self.threads.iter_mut().flat_map(Thread::all_costs_mut) {
+            let cost = derived.cost(costs);
+            costs.0.resize(event + 1, 0);
+            costs.0[event] = cost;
+        }
+    }
+}
+
+impl Thread {
+    /// The costs of all functions, lines and calls.
+    fn all_costs_mut(&mut self) -> impl Iterator<Item = &mut Costs> {
+        let functions = self.costs.iter_mut().map(|(_, costs)| costs);
+        let lines = self.lines.iter_mut().flat_map(BTreeMap::values_mut);
+        let calls = self.calls.values_mut().map(|calls| &mut calls.costs);
+        functions.chain(lines).chain(calls)
+    }
+
+    /// Index of a function in `costs`; added if it is new.
+    fn cost_index(&mut self, function: u32) -> usize {
+        let next = self.costs.len();
+        let index = *self.cost_indices.entry(function).or_insert(next);
+        if index == next {
+            self.costs.push((function, Costs::default()));
+            self.lines.push(BTreeMap::new());
+        }
+        index
+    }
+}
+
+/// Reads a whole callgrind file from a stream.
+pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) -> Result<CallGraph> {
+    let mut reader = GraphReader { with_lines, ..GraphReader::default() };
+    reader.enter_thread(None);
+    let (mut names, mut decoder, mut skipped) =
+        (CostReader::default(), PositionDecoder::default(), Skipped::new("line"));
+    for chunk in ReadChunks::new(input, CHUNK_SIZE) {
+        let (chunk_offset, bytes) = chunk?;
+        let mut lines = LineReader::new(&bytes, &mut decoder);
+        while let Some((line_offset, line)) = lines.next() {
+            if let Err(error) = names.read(line).and_then(|record| reader.read_record(record, lines.columns())) {
+                skipped.add(error.at_offset(chunk_offset + line_offset as u64));
+            }
+        }
+    }
+    let mut graph = reader.graph;
+    (graph.functions, graph.texts) = (names.functions, names.texts);
+    let mut formulas = Skipped::new("formula");
+    graph.derive_events(&mut formulas);
+    warnings.extend(skipped.into_warning());
+    warnings.extend(formulas.into_warning());
+    Ok(graph)
+}
+
+#[derive(Default)]
+struct GraphReader {
+    graph: CallGraph,
+    /// True if self costs per line are requested.
+    with_lines: bool,
+    /// Index of the current thread.
+    thread: usize,
+    /// Index of each thread by its number.
+    threads: FxHashMap<Option<i32>, usize>,
+    /// Index of the current function in the thread's self costs; `None` until it has some.
+    cost_index: Option<usize>,
+}
+
+impl GraphReader {
+    /// Attributes the costs that follow to this thread.
+    fn enter_thread(&mut self, number: Option<i32>) {
+        let threads = &mut self.graph.threads;
+        self.thread = *self.threads.entry(number).or_insert(threads.len());
+        if self.thread == threads.len() {
+            threads.push(Thread { number, ..Thread::default() });
+        }
+        self.cost_index = None;
+    }
+
+    fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
+        let events = self.graph.events.len().max(1);
+        match record {
+            Some(Record::Header { word, value }) => self.read_header(word, value),
+            Some(Record::Function(_)) => {
+                self.cost_index = None;
+                Ok(())
+            }
+            Some(Record::SelfCost { function, file, cost }) => {
+                let index = self.cost_index(function);
+                let thread = &mut self.graph.threads[self.thread];
+                if self.with_lines
+                    && let Some(line) = source_line(cost, columns)
+                {
+                    thread.lines[index].entry((file, line)).or_default().add(cost.costs, events)?;
+                }
+                thread.costs[index].1.add(cost.costs, events)
+            }
+            Some(Record::Call { caller, callee, count, cost, .. }) => {
+                let calls = self.graph.threads[self.thread].calls.entry((caller, callee)).or_default();
+                calls.count = calls.count.saturating_add(count);
+                calls.costs.add(cost.costs, events)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn read_header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
+        let graph = &mut self.graph;
+        match word {
+            b"creator" if graph.creator.is_empty() => graph.creator = value.to_vec(),
+            b"events" => {
+                let events = event_names(value);
+                if graph.events.is_empty() {
+                    graph.events = events;
+                } else if graph.events != events {
+                    return Err(Error::new(
+                        "the events of this part differ from those of the first; its costs count as those of the first",
+                    ));
+                }
+            }
+            // In a file that separates threads, each `part:` is followed by a `thread:` line.
+            b"part" => self.enter_thread(None),
+            b"thread" => self.enter_thread(decimal(value).and_then(|number| i32::try_from(number).ok())),
+            b"event" => {
+                if let Some((name, formula)) = parse_formula(value)
+                    && (graph.formulas.len() > MOST_FORMULAS || !graph.formulas.iter().any(|(known, _)| *known == name))
+                {
+                    graph.formulas.push((name, formula));
+                }
+            }
+            b"cmd" if graph.command.is_empty() => graph.command = value.to_vec(),
+            b"pid" if graph.pid.is_none() => graph.pid = decimal(value).and_then(|pid| i32::try_from(pid).ok()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Index of the current function in the thread's self costs.
+    fn cost_index(&mut self, function: u32) -> usize {
+        let thread = &mut self.graph.threads[self.thread];
+        *self.cost_index.get_or_insert_with(|| thread.cost_index(function))
+    }
+}
+
+/// The source line of a cost line; `None` if it is 0 or unknown. The cost then counts for the function only.
+fn source_line(cost: CostLine<'_>, columns: Columns) -> Option<u32> {
+    let line = u32::try_from(cost.position?.0[columns.line?]).ok()?;
+    (line > 0).then_some(line)
+}
+
+/// Parses `NAME = FORMULA : LONG NAME`, the value of an `event:` header. `None` if it has no formula; then it is just
+/// the long name of an event in the file.
+fn parse_formula(value: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let text = value.split(|byte| *byte == b':').next().unwrap_or_default();
+    let equals = text.iter().position(|byte| *byte == b'=')?;
+    let (name, formula) = (&text[..equals], &text[equals + 1..]);
+    Some((name.trim_ascii().to_vec(), formula.trim_ascii().to_vec()))
+}

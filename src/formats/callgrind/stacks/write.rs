@@ -1,0 +1,553 @@
+//! Writes stacks as a callgrind file: self costs by instruction and line, and the calls between each pair of functions.
+//!
+//! Sampled stacks have no call counts, so the number after `calls=` is the number of samples that contain the call.
+//! Readers compute a function's inclusive cost as its own cost plus that of its calls. To make this equal the weight of
+//! the stacks that contain the function, each stack charges at most one call per function: the last one, and none for
+//! the function that was running. Earlier calls of a recursion are written with a cost of 0.
+//!
+//! If the input already has a call graph, its calls are written as they are.
+
+use crate::analysis::call_graph::CallGraph;
+use crate::analysis::groups::{Step, Sum, Walk};
+use crate::analysis::label;
+use crate::contract::format::WriteOptions;
+use crate::error::Result;
+use crate::formats::callgrind::grammar::{Columns, IdSpace, Position, PositionEncoder, UNKNOWN};
+use crate::model::stacks::{Frame, FrameId, FunctionStart, NameId, Profile};
+use rustc_hash::FxHashMap;
+use std::collections::BTreeMap;
+use std::io::Write;
+
+/// Writes all events of a profile.
+pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    let mut sums = CostSums::new(profile);
+    let mut walk = Walk::new(profile);
+    for (event, series) in profile.series.iter().enumerate() {
+        if let Some(graph) = CallGraph::from_series(profile, series) {
+            sums.add_graph(event, &graph);
+            continue;
+        }
+        for (row, weight) in series.signed_rows(options.weight) {
+            if let Some(stack) = row.stack {
+                // Creates the entry even for a cost of 0, so that the function is in the file.
+                sums.self_costs(profile.stack_of(stack).1);
+                walk.add(stack, Sum { weight, count: row.count });
+            }
+        }
+        sums.add(event, &mut walk);
+    }
+    sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
+    GraphWriter { profile, sums: &sums, ids: Default::default(), text: Vec::new() }.run(out)
+}
+
+/// Index into [`CostSums::functions`].
+type FunctionId = usize;
+
+/// A source position and address in a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct CostSite {
+    file: Option<NameId>,
+    addr: u64,
+    line: u32,
+}
+
+struct CostSums<'a> {
+    profile: &'a Profile,
+    /// Number of events.
+    events: usize,
+    has_addrs: bool,
+    /// The function of each frame of the profile.
+    frame_functions: Vec<FunctionId>,
+    functions: Vec<FunctionCosts>,
+}
+
+struct FunctionCosts {
+    /// Some frame of the function, from which its module and file are taken.
+    frame: FrameId,
+    /// The function's name. If other functions of the file have the same name, the source position is appended, because
+    /// readers identify functions by name and file.
+    name: String,
+    /// The function's lowest address and lowest line.
+    entry: (u64, u32),
+    /// Self costs per event.
+    self_costs: BTreeMap<CostSite, Vec<i64>>,
+    calls: BTreeMap<(CostSite, FunctionId), CallCosts>,
+}
+
+impl FunctionCosts {
+    /// Removes calls with neither count nor cost: in each stack, another call was counted instead.
+    fn drop_uncounted(&mut self) {
+        self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost != 0));
+    }
+}
+
+/// All calls from one location to one function.
+#[derive(Debug, Default)]
+struct CallCosts {
+    count: u64,
+    /// Inclusive cost of the calls, per event.
+    costs: Vec<i64>,
+}
+
+/// Identifies calls: the location of the call, and the called function.
+#[derive(Debug, Clone, Copy)]
+struct CallKey {
+    caller: FunctionId,
+    site: CostSite,
+    callee: FunctionId,
+}
+
+/// The frames from the root to the current one, during a walk over all stacks.
+#[derive(Debug, Default)]
+struct OpenFrames {
+    list: Vec<OpenFrame>,
+    /// For each function, the index in `list` of its innermost frame.
+    last_frames: FxHashMap<FunctionId, usize>,
+    /// For each pair of caller and callee, the innermost call between them.
+    last_calls: FxHashMap<(FunctionId, FunctionId), CallKey>,
+}
+
+#[derive(Debug)]
+struct OpenFrame {
+    function: FunctionId,
+    frame: FrameId,
+    /// The call that created this frame.
+    call: Option<CallKey>,
+    /// The value in [`OpenFrames::last_frames`] before this frame was entered, to restore it on leaving.
+    previous_frame: Option<usize>,
+    /// The value in [`OpenFrames::last_calls`] before this frame was entered, to restore it on leaving.
+    previous_call: Option<CallKey>,
+}
+
+impl<'a> CostSums<'a> {
+    fn new(profile: &'a Profile) -> Self {
+        let mut sums = Self {
+            profile,
+            events: profile.series.len(),
+            has_addrs: false,
+            frame_functions: Vec::new(),
+            functions: Vec::new(),
+        };
+        let mut numbers = FxHashMap::default();
+        for (id, frame) in profile.frames() {
+            let next = sums.functions.len();
+            let name = label::function(profile, frame);
+            let function = *numbers.entry((name.clone(), frame.module, frame.start)).or_insert(next);
+            let line = if frame.start.line > 0 { frame.start.line } else { frame.line };
+            let entry = (frame.addr.unwrap_or(0), line);
+            if function == next {
+                sums.functions.push(FunctionCosts {
+                    frame: id,
+                    name: name.into_owned(),
+                    entry,
+                    self_costs: BTreeMap::new(),
+                    calls: BTreeMap::new(),
+                });
+            }
+            let lowest = &mut sums.functions[function].entry;
+            *lowest = (*lowest).min(entry);
+            sums.has_addrs |= frame.addr.is_some();
+            sums.frame_functions.push(function);
+        }
+        sums.make_names_unique();
+        sums
+    }
+
+    /// Appends the source position to the names of functions that have the same name, module and file.
+    fn make_names_unique(&mut self) {
+        let profile = self.profile;
+        let key = |function: &FunctionCosts| {
+            let frame = profile.frame_of(function.frame);
+            (function.name.clone(), frame.module, function_file(frame))
+        };
+        let mut counts: FxHashMap<_, u32> = FxHashMap::default();
+        for function in &self.functions {
+            *counts.entry(key(function)).or_default() += 1;
+        }
+        for function in &mut self.functions {
+            let FunctionStart { line, column, .. } = profile.frame_of(function.frame).start;
+            if counts[&key(function)] > 1 && line > 0 {
+                function.name += &if column > 0 { format!(":{line}:{column}") } else { format!(":{line}") };
+            }
+        }
+    }
+
+    fn site(&self, frame: FrameId) -> CostSite {
+        let frame = self.profile.frame_of(frame);
+        CostSite { file: frame.file, addr: frame.addr.unwrap_or(0), line: frame.line }
+    }
+
+    /// Adds the stacks of an event. Each stack should count the last call between two functions, and charge the last
+    /// call that a function makes. What was added to earlier calls in the same stack is subtracted again.
+    fn add(&mut self, event: usize, walk: &mut Walk<'_>) {
+        let mut open = OpenFrames::default();
+        walk.run(|walk, step| match step {
+            Step::Enter(stack) => {
+                let (self_sum, total) = walk.sums(stack);
+                let frame = self.profile.stack_of(stack).1;
+                self.add_self_cost(event, frame, self_sum);
+                self.enter(event, frame, total, &mut open);
+            }
+            Step::Leave(_) => open.leave(),
+        });
+    }
+
+    /// Adds the calls of an event from its call graph.
+    fn add_graph(&mut self, event: usize, graph: &CallGraph) {
+        for function in graph.functions() {
+            let sum = Sum { weight: function.own, count: function.own.unsigned_abs() };
+            self.add_self_cost(event, function.frame, sum);
+        }
+        for edge in graph.edges() {
+            let calls = self.calls(CallKey {
+                caller: self.frame_functions[edge.caller.index()],
+                site: self.site(edge.caller),
+                callee: self.frame_functions[edge.callee.index()],
+            });
+            // The graphs of all events have the same call counts.
+            calls.count = calls.count.max(edge.count);
+            calls.costs[event] = calls.costs[event].saturating_add(edge.cost);
+        }
+    }
+
+    fn add_self_cost(&mut self, event: usize, frame: FrameId, sum: Sum) {
+        if !sum.is_zero() {
+            let cost = &mut self.self_costs(frame)[event];
+            *cost = cost.saturating_add(sum.weight);
+        }
+    }
+
+    /// The self cost at a frame's location in its function, per event.
+    fn self_costs(&mut self, frame: FrameId) -> &mut Vec<i64> {
+        let (events, site) = (self.events, self.site(frame));
+        let function = &mut self.functions[self.frame_functions[frame.index()]];
+        function.self_costs.entry(site).or_insert_with(|| vec![0; events])
+    }
+
+    /// Adds the call that led to a frame. `total` is the sum of all stacks that begin with the open frames and this
+    /// one.
+    fn enter(&mut self, event: usize, frame: FrameId, total: Sum, open: &mut OpenFrames) {
+        let function = self.frame_functions[frame.index()];
+        let call = open.list.last().map(|caller| CallKey {
+            caller: caller.function,
+            site: self.site(caller.frame),
+            callee: function,
+        });
+        if let Some(call) = call {
+            let calls = self.calls(call);
+            calls.count = calls.count.saturating_add(total.count);
+            calls.costs[event] = calls.costs[event].saturating_add(total.weight);
+        }
+        // Only the last call between two functions is counted.
+        let previous_call = call.and_then(|call| open.last_calls.insert((call.caller, function), call));
+        if let Some(previous_call) = previous_call {
+            let calls = self.calls(previous_call);
+            calls.count = calls.count.saturating_sub(total.count);
+        }
+        // If the function was already on the stack, the call that it made from there was its last one until now, and
+        // was charged. It isn't its last call any more.
+        let previous_frame = open.last_frames.insert(function, open.list.len());
+        if let Some(previous_frame) = previous_frame {
+            let charged = open.list.get(previous_frame + 1).map_or(call, |callee| callee.call);
+            if let Some(charged) = charged {
+                let cost = &mut self.calls(charged).costs[event];
+                *cost = cost.saturating_sub(total.weight);
+            }
+        }
+        open.list.push(OpenFrame { function, frame, call, previous_frame, previous_call });
+    }
+
+    fn calls(&mut self, key: CallKey) -> &mut CallCosts {
+        let events = self.events;
+        let calls = &mut self.functions[key.caller].calls;
+        calls.entry((key.site, key.callee)).or_insert_with(|| CallCosts { count: 0, costs: vec![0; events] })
+    }
+
+    /// The sum of all self costs, per event.
+    fn totals(&self) -> Vec<i64> {
+        let mut totals = vec![0i64; self.events];
+        for costs in self.functions.iter().flat_map(|function| function.self_costs.values()) {
+            for (total, cost) in totals.iter_mut().zip(costs) {
+                *total = total.saturating_add(*cost);
+            }
+        }
+        totals
+    }
+}
+
+impl OpenFrames {
+    fn leave(&mut self) {
+        let Some(frame) = self.list.pop() else { return };
+        match frame.previous_frame {
+            Some(previous) => self.last_frames.insert(frame.function, previous),
+            None => self.last_frames.remove(&frame.function),
+        };
+        let Some(CallKey { caller, callee, .. }) = frame.call else { return };
+        match frame.previous_call {
+            Some(previous) => self.last_calls.insert((caller, callee), previous),
+            None => self.last_calls.remove(&(caller, callee)),
+        };
+    }
+}
+
+struct GraphWriter<'a> {
+    profile: &'a Profile,
+    sums: &'a CostSums<'a>,
+    ids: [FxHashMap<Vec<u8>, usize>; 3],
+    text: Vec<u8>,
+}
+
+impl GraphWriter<'_> {
+    fn run(mut self, out: &mut dyn Write) -> Result<()> {
+        self.write_header(out)?;
+        for function in 0..self.sums.functions.len() {
+            self.write_function(function);
+            out.write_all(&self.text)?;
+            self.text.clear();
+        }
+        Ok(writeln!(out, "totals: {}", join_costs(&self.sums.totals()))?)
+    }
+
+    fn write_header(&self, out: &mut dyn Write) -> Result<()> {
+        let comms = self.profile.tracks().iter().map(|track| String::from_utf8_lossy(&track.comm));
+        let mut comms: Vec<String> =
+            comms.filter(|comm| !comm.is_empty()).map(|comm| comm.replace(['\n', '\r'], " ")).collect();
+        comms.sort();
+        comms.dedup();
+        let events: Vec<String> = self.profile.series.iter().map(|series| event_name(&series.name)).collect();
+        let positions = if self.sums.has_addrs { "instr line" } else { "line" };
+        writeln!(out, "# callgrind format\nversion: 1\ncreator: jitgraft {}", env!("CARGO_PKG_VERSION"))?;
+        writeln!(out, "cmd: {}\npart: 1\n\npositions: {positions}", comms.join(", "))?;
+        let events = if events.is_empty() { "samples".to_owned() } else { events.join(" ") };
+        Ok(writeln!(out, "events: {events}\nsummary: {}\n", join_costs(&self.sums.totals()))?)
+    }
+
+    fn columns(&self) -> Columns {
+        if self.sums.has_addrs { Columns::INSTR_LINE } else { Columns::default() }
+    }
+
+    fn position(&self, addr: u64, line: u32) -> Position {
+        let line = u64::from(line);
+        if self.sums.has_addrs { Position([addr, line, 0]) } else { Position([line, 0, 0]) }
+    }
+
+    fn write_function(&mut self, id: FunctionId) {
+        let function = &self.sums.functions[id];
+        if function.self_costs.is_empty() && function.calls.is_empty() {
+            return;
+        }
+        let frame = self.profile.frame_of(function.frame);
+        self.write_name("ob", IdSpace::Object, id);
+        self.write_name("fl", IdSpace::File, id);
+        self.write_name("fn", IdSpace::Function, id);
+        let mut encoder = PositionEncoder::new(self.columns(), true);
+        let mut file = function_file(frame);
+        for (site, costs) in &function.self_costs {
+            self.switch_file(&mut file, site.file, frame);
+            encoder.cost(self.position(site.addr, site.line), &mut self.text);
+            self.put(&format!(" {}\n", join_costs(costs)));
+        }
+        for ((site, callee), CallCosts { count, costs }) in &function.calls {
+            self.switch_file(&mut file, site.file, frame);
+            self.write_callee(*callee, frame);
+            self.put(&format!("calls={count} "));
+            let (entry, entry_line) = self.sums.functions[*callee].entry;
+            encoder.target(self.position(entry, entry_line), &mut self.text);
+            self.put("\n");
+            encoder.site(self.position(site.addr, site.line), &mut self.text);
+            self.put(&format!(" {}\n", join_costs(costs)));
+        }
+        self.put("\n");
+    }
+
+    fn put(&mut self, text: &str) {
+        self.text.extend_from_slice(text.as_bytes());
+    }
+
+    fn switch_file(&mut self, current: &mut Option<NameId>, file: Option<NameId>, function: &Frame) {
+        if *current != file {
+            let key = if file == function_file(function) { "fe" } else { "fi" };
+            let name = self.name(file);
+            self.write_statement(key, IdSpace::File, name.clone(), name);
+            *current = file;
+        }
+    }
+
+    /// Always specifies the callee's file, so that nothing depends on a reader's default.
+    fn write_callee(&mut self, callee: FunctionId, caller: &Frame) {
+        let frame = self.profile.frame_of(self.sums.functions[callee].frame);
+        if frame.module != caller.module {
+            self.write_name("cob", IdSpace::Object, callee);
+        }
+        self.write_name("cfi", IdSpace::File, callee);
+        self.write_name("cfn", IdSpace::Function, callee);
+    }
+
+    /// Writes the object, the file or the name of a function.
+    fn write_name(&mut self, key: &str, space: IdSpace, function: FunctionId) {
+        let frame = self.profile.frame_of(self.sums.functions[function].frame);
+        let (object, file) = (self.name(frame.module), self.name(function_file(frame)));
+        match space {
+            IdSpace::Object => self.write_statement(key, space, object.clone(), object),
+            IdSpace::File => self.write_statement(key, space, file.clone(), file),
+            // Functions with the same name in different objects or files are different, so each has its own ID.
+            IdSpace::Function => {
+                let name = one_line(self.sums.functions[function].name.as_bytes());
+                self.write_statement(key, space, [object, file, name.clone()].join(&b'\n'), name);
+            }
+        }
+    }
+
+    /// The name of an object or file, `???` if unknown.
+    fn name(&self, id: Option<NameId>) -> Vec<u8> {
+        one_line(id.map_or(UNKNOWN, |id| self.profile.name_of(id)))
+    }
+
+    /// Writes an ID. If it is new, the name follows. Equal identities have the same ID.
+    fn write_statement(&mut self, key: &str, space: IdSpace, identity: Vec<u8>, name: Vec<u8>) {
+        let ids = &mut self.ids[space as usize];
+        let next = ids.len() + 1;
+        let id = *ids.entry(identity).or_insert(next);
+        self.put(&format!("{key}=({id})"));
+        if id == next {
+            self.put(" ");
+            self.text.extend_from_slice(&name);
+        }
+        self.put("\n");
+    }
+}
+
+/// The file of a function, or else the file of one of its lines.
+fn function_file(frame: &Frame) -> Option<NameId> {
+    frame.start.file.or(frame.file)
+}
+
+/// A name without line breaks. An empty name becomes `???`, because an ID without a name would be a reference.
+fn one_line(name: &[u8]) -> Vec<u8> {
+    let name = if name.trim_ascii().is_empty() { UNKNOWN } else { name };
+    name.iter().map(|&byte| if byte == b'\n' || byte == b'\r' { b' ' } else { byte }).collect()
+}
+
+/// Event names must be single words.
+fn event_name(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect()
+}
+
+fn join_costs(costs: &[i64]) -> String {
+    costs.iter().map(i64::to_string).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::format::ReadOptions;
+    use crate::error::Warnings;
+    use crate::formats::callgrind::{read, sniff};
+    use crate::model::stacks::{FrameKind, Row, Series, Track, profile_of};
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    /// What each call should count and cost, computed stack by stack: (caller, callee) → (count, cost).
+    fn by_stacks(stacks: &[(String, u64)]) -> BTreeMap<(String, String), (u64, u64)> {
+        let mut calls = BTreeMap::new();
+        for (stack, weight) in stacks {
+            let frames: Vec<&str> = stack.rsplit(';').collect();
+            let mut counted = BTreeSet::new();
+            let mut charged = BTreeSet::from([frames[0]]);
+            for pair in frames.windows(2) {
+                let (callee, caller) = (pair[0], pair[1]);
+                if !counted.insert((caller, callee)) {
+                    continue;
+                }
+                let call: &mut (u64, u64) = calls.entry((caller.to_owned(), callee.to_owned())).or_default();
+                call.0 += 1;
+                if charged.insert(caller) {
+                    call.1 += *weight;
+                }
+            }
+        }
+        calls
+    }
+
+    proptest! {
+        #[test]
+        fn calls_count_and_cost_as_if_each_stack_was_gone_through(
+            stacks in proptest::collection::vec(("[abc](;[abc]){0,7}", 1..9u64), 1..20)
+        ) {
+            let given: Vec<(&str, u64)> = stacks.iter().map(|(stack, weight)| (stack.as_str(), *weight)).collect();
+            let profile = profile_of(&given);
+            let mut sums = CostSums::new(&profile);
+            let mut walk = Walk::new(&profile);
+            for row in &profile.series[0].rows {
+                walk.add(row.stack.unwrap(), Sum { weight: row.weight as i64, count: 1 });
+            }
+            sums.add(0, &mut walk);
+            sums.functions.iter_mut().for_each(FunctionCosts::drop_uncounted);
+            let name = |function: FunctionId| {
+                let frame = profile.frame_of(sums.functions[function].frame);
+                String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()
+            };
+            let mut calls = BTreeMap::new();
+            for (caller, function) in sums.functions.iter().enumerate() {
+                for ((_, callee), call) in &function.calls {
+                    calls.insert((name(caller), name(*callee)), (call.count, call.costs[0] as u64));
+                }
+            }
+            prop_assert_eq!(calls, by_stacks(&stacks));
+        }
+    }
+
+    #[test]
+    fn a_function_without_a_name_keeps_its_cost() {
+        let mut profile = Profile::new();
+        let track = profile.track(Track::default());
+        let frames = [&b"main"[..], b"", b" "].map(|name| Frame::new(profile.name(name), FrameKind::Jit));
+        let stack = frames.into_iter().fold(None, |caller, frame| {
+            let frame = profile.frame(frame);
+            Some(profile.stack(caller, frame))
+        });
+        let rows = vec![Row { track, stack, weight: 7, count: 1, time: None }];
+        profile.series.push(Series { name: "cpu-clock".into(), rows, ..Series::default() });
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        let text = String::from_utf8_lossy(&out);
+        assert!(text.contains(") ???\n") && !text.contains(") \n"), "{text}");
+        let mut warnings = Warnings::new();
+        let again = read(&mut &out[..], &ReadOptions::default(), &mut warnings).unwrap();
+        assert_eq!(again.series[0].rows.iter().map(|row| row.weight).sum::<u64>(), 7, "{text}");
+        assert!(warnings.is_empty());
+    }
+
+    #[test]
+    fn stacks_become_functions_and_calls_and_come_back() {
+        let mut profile = Profile::new();
+        let track = profile.track(Track { comm: b"node".to_vec(), ..Track::default() });
+        let mut rows = Vec::new();
+        for (names, weight) in [("main;f;g", 5), ("main;g", 3), ("main;f;f", 2)] {
+            let mut stack = None;
+            for (at, name) in names.split(';').enumerate() {
+                let name = profile.name(name.as_bytes());
+                let module = Some(profile.name(b"/bin/x"));
+                let frame = Frame {
+                    module,
+                    line: at as u32 + 1,
+                    addr: Some(0x1000 + at as u64),
+                    ..Frame::new(name, FrameKind::User)
+                };
+                let frame = profile.frame(frame);
+                stack = Some(profile.stack(stack, frame));
+            }
+            rows.push(Row { track, stack, weight, count: 1, time: None });
+        }
+        profile.series.push(Series { name: "cpu-clock".into(), rows, ..Series::default() });
+        let mut out = Vec::new();
+        write(&profile, &WriteOptions::default(), &mut out).unwrap();
+        let text = String::from_utf8(out.clone()).unwrap();
+        assert!(sniff(&out), "{text}");
+        assert!(text.contains("positions: instr line\nevents: cpu_clock\nsummary: 10\n"), "{text}");
+        let main = "fn=(1) main\ncfi=(1)\ncfn=(2) f\ncalls=2 0x1001 2\n0x1000 1 7\ncfi=(1)\ncfn=(3) g\ncalls=1 0x1001 2\n0x1000 1 3\n";
+        assert!(text.contains(main), "{text}");
+        let again = read(&mut &out[..], &ReadOptions::default(), &mut Warnings::new()).unwrap();
+        assert_eq!(again.series[0].rows.iter().map(|row| row.weight).sum::<u64>(), 10);
+    }
+}

@@ -1,0 +1,201 @@
+//! The layout for perf: file offsets mirror the address space, so that `address - offset` is the same for as much code
+//! as possible.
+//!
+//! ```text
+//! process:      ──[ region A ]──────── far away ────────[ region B ]──
+//! image: [header][A, layer 0][A, layer 1][B, layer 0] … [packed] [.eh_frame] …
+//! ```
+//!
+//! A region is code without large gaps. Distances within it are preserved, so disassembled calls show their targets. If
+//! addresses were reused, the region is mirrored again in another layer. Code that doesn't fit (reused too often, or
+//! spread too widely) is packed at the end. The space between code ranges is a hole in the file.
+
+use crate::formats::elf_image::slot::{Piece, Place, Slot};
+use crate::model::Addr;
+use std::ops::Range;
+
+/// Code with a gap of this many bytes belongs to different regions, because the hole would only make the file look
+/// large.
+pub(super) const FAR: u64 = 1 << 24;
+
+/// All mirrors together may span this many bytes. Code beyond that is packed.
+pub(super) const MIRROR_LIMIT: u64 = 1 << 30;
+
+/// Limit in bytes of the code in an image: `.eh_frame_hdr` and 32-bit programs need offsets of 31 bits. Unwinding and
+/// debug information follow after it. Code that doesn't fit (after about 1.8 GB of sampled code) isn't in the image.
+const IMAGE_LIMIT: u64 = 0x7000_0000;
+
+/// The most layers of a region: an address that was used more often can't be mirrored each time.
+pub(super) const MAX_LAYERS: u8 = 8;
+
+/// Longer code can only come from a damaged source, and is left out.
+const LONGEST: u64 = MIRROR_LIMIT;
+
+const PAGE: u64 = 4096;
+
+/// A slot with its address, length and layer, for sorting by address.
+pub(super) struct Item {
+    pub(super) addr: u64,
+    pub(super) len: u64,
+    pub(super) slot: u32,
+    pub(super) layer: u8,
+}
+
+/// A region: a range of addresses, and how many layers its code needs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct MirrorRegion {
+    start: u64,
+    end: u64,
+    layers: u64,
+    /// Indices of the region's items.
+    items: Range<usize>,
+}
+
+impl MirrorRegion {
+    /// The length of one mirror, extended to whole pages at both ends.
+    fn stride(&self) -> u64 {
+        (self.end - (self.start & !(PAGE - 1))).next_multiple_of(PAGE).max(PAGE)
+    }
+
+    fn len(&self) -> u64 {
+        self.stride().saturating_mul(self.layers)
+    }
+}
+
+/// Lays out all slots from file offset `header` on. Returns where each slot is, and the pieces sorted by offset.
+pub(super) fn place(slots: &[Slot], header: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
+    let items = sorted_items(slots);
+    let mut offsets = vec![None; slots.len()];
+    let mut next = header.next_multiple_of(PAGE);
+    let mirrors_end = next + MIRROR_LIMIT;
+    let mut packed = Vec::new();
+    for region in find_regions(&items) {
+        let fits = next + region.len() <= mirrors_end;
+        for item in &items[region.items.clone()] {
+            if !fits || item.layer >= MAX_LAYERS {
+                packed.push(item.slot);
+            } else {
+                let mirror = next + u64::from(item.layer) * region.stride();
+                offsets[item.slot as usize] = Some(mirror + (item.addr - (region.start & !(PAGE - 1))));
+            }
+        }
+        if fits {
+            next += region.len();
+        }
+    }
+    pack(slots, packed, next, &mut offsets);
+    to_places(slots, offsets)
+}
+
+/// Gives every slot of one region and layer the offset `address - base`.
+pub(super) fn place_one_region(slots: &[Slot], base: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
+    to_places(slots, slots.iter().map(|slot| Some(slot.addr.0.wrapping_sub(base))).collect())
+}
+
+/// Converts file offsets to the two lists of a [`Layout`](super::Layout). `offsets` has the offset of each slot's code
+/// in the image, or `None` for code that isn't in the image. Returns the [`Place`] of each slot, and the [`Piece`]s of
+/// code in the image, sorted by address. In this layout, each slot's code is a single piece, and an address in the
+/// image is equal to the file offset.
+fn to_places(slots: &[Slot], offsets: Vec<Option<u64>>) -> (Vec<Option<Place>>, Vec<Piece>) {
+    let mut pieces = Vec::with_capacity(slots.len());
+    for (index, (slot, offset)) in slots.iter().zip(&offsets).enumerate() {
+        if let Some(offset) = *offset {
+            pieces.push(Piece { addr: offset, skip: 0, len: slot.code.size, slot: index as u32 });
+        }
+    }
+    pieces.sort_unstable_by_key(|piece| (piece.addr, piece.len, piece.slot));
+    let places = offsets.into_iter().map(|offset| offset.map(|offset| Place { offset, addr: offset }));
+    (places.collect(), pieces)
+}
+
+/// All slots of plausible size with their layers, sorted by address and then by the order of adding.
+pub(super) fn sorted_items(slots: &[Slot]) -> Vec<Item> {
+    let mut items = Vec::with_capacity(slots.len());
+    for (index, &Slot { code, addr: Addr(addr) }) in slots.iter().enumerate() {
+        let end = addr.checked_add(code.size);
+        if code.size <= LONGEST && end.is_some_and(|end| end < u64::MAX - PAGE) {
+            items.push(Item { addr, len: code.size, slot: index as u32, layer: 0 });
+        }
+    }
+    items.sort_unstable_by_key(|item| (item.addr, item.slot));
+    assign_layers(&mut items);
+    items
+}
+
+/// Assigns each piece the lowest layer in which no earlier piece overlaps it.
+fn assign_layers(items: &mut [Item]) {
+    let mut ends = [0_u64; MAX_LAYERS as usize];
+    for item in items {
+        let free = ends.iter().position(|&end| end <= item.addr);
+        item.layer = free.map_or(MAX_LAYERS, |layer| layer as u8);
+        if let Some(layer) = free {
+            ends[layer] = item.addr + item.len;
+        }
+    }
+}
+
+/// Groups code into regions, separated by gaps of [`FAR`] or more.
+fn find_regions(items: &[Item]) -> Vec<MirrorRegion> {
+    let mut regions: Vec<MirrorRegion> = Vec::new();
+    for (index, item) in items.iter().enumerate() {
+        let end = item.addr + item.len;
+        let layers = u64::from(item.layer.min(MAX_LAYERS - 1)) + 1;
+        match regions.last_mut() {
+            Some(last) if item.addr < last.end.saturating_add(FAR) => {
+                last.end = last.end.max(end);
+                last.layers = last.layers.max(layers);
+                last.items.end = index + 1;
+            }
+            _ => regions.push(MirrorRegion { start: item.addr, end, layers, items: index..index + 1 }),
+        }
+    }
+    regions
+}
+
+/// Packs code one after the other from an offset on, aligned to 16 bytes as in most code heaps.
+fn pack(slots: &[Slot], mut packed: Vec<u32>, start: u64, offsets: &mut [Option<u64>]) {
+    packed.sort_unstable();
+    let mut next = start;
+    for slot in packed {
+        next = next.next_multiple_of(16);
+        let end = next.saturating_add(slots[slot as usize].code.size);
+        if end <= IMAGE_LIMIT {
+            offsets[slot as usize] = Some(next);
+            next = end;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{named, slots};
+    use super::*;
+
+    fn offsets(codes: &[crate::model::code::Code<'static>], addresses: &[u64]) -> Vec<Option<u64>> {
+        let (places, pieces) = place(&slots(codes, addresses), 0x180);
+        assert!(pieces.windows(2).all(|pair| pair[0].end() <= pair[1].addr), "they overlap: {pieces:?}");
+        places.into_iter().map(|place| place.map(|place| place.offset)).collect()
+    }
+
+    #[test]
+    fn a_region_keeps_its_distances_and_code_at_used_addresses_gets_another_layer() {
+        let codes = [named(0x100); 4];
+        let found = offsets(&codes, &[0x7f00_0040, 0x7f00_9000, 0x7f00_0080, 0x5000_0000_0010]);
+        assert_eq!(found, [Some(0x1040), Some(0xa000), Some(0x1080 + 0xa000), Some(0x1_5010)]);
+    }
+
+    #[test]
+    fn an_item_that_does_not_fit_into_mirrors_is_packed() {
+        let codes = vec![named(0x18); 12];
+        let found = offsets(&codes, &[0x4000; 12]);
+        let packed_at = 0x1000 + 8 * 0x1000;
+        assert_eq!(found[7..10], [Some(0x8000), Some(packed_at), Some(packed_at + 0x20)]);
+    }
+
+    #[test]
+    fn absurd_sizes_get_no_place() {
+        let codes = [named(u64::MAX), named(1 << 40), named(16), named(1 << 30), named(1 << 30), named(1 << 30)];
+        let found = offsets(&codes, &[0x1000, 0x2000, 0x3000, 1 << 40, 1 << 41, u64::MAX - 8]);
+        assert_eq!(found.iter().map(Option::is_some).collect::<Vec<_>>(), [false, false, true, true, false, false]);
+    }
+}

@@ -1,0 +1,128 @@
+//! Finds the code addresses in a record, for commands that change them.
+
+use super::attr::EventAttr;
+use super::recording::Recording;
+use super::sample::{Fields, Sample};
+use super::walk::RawRecord;
+use super::{kind, off_cpu};
+use crate::error::Result;
+use crate::model::FrameAddr;
+use crate::model::process::CpuMode;
+use linux_perf_event_reader::constants as abi;
+
+/// A word of a record that is a code address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CodeAddress {
+    /// Offset of the word in bytes, from the start of the record.
+    pub at: usize,
+    /// Whether the code belongs to user space, kernel or guest.
+    pub mode: CpuMode,
+    /// The address as recorded.
+    pub frame: FrameAddr,
+}
+
+/// Length of a record's header in bytes.
+const HEADER: usize = 8;
+/// Length of a word in bytes.
+const WORD: usize = 8;
+/// Length of a branch in bytes: three words (from, to, flags).
+const BRANCH: usize = 3 * WORD;
+
+impl Recording {
+    /// The code addresses of a sample or a deferred call chain: ip, call chain and branches. Addresses in registers and
+    /// stack copies are not included. Fails like [`Recording::sample`].
+    pub fn code_addresses(&self, raw: &RawRecord<'_>) -> Result<Vec<CodeAddress>> {
+        if raw.kind == kind::CALLCHAIN_DEFERRED {
+            let Some(sample) = self.chain_sample(raw).transpose()? else { return Ok(Vec::new()) };
+            return Ok(chain_addresses(&sample, HEADER + 2 * WORD).collect());
+        }
+        let sample = self.sample(raw)?;
+        let event = &self.events[sample.event];
+        if event.is_off_cpu_raw() {
+            return off_cpu_addresses(raw, &sample, &event.attr);
+        }
+        addresses(raw, &sample, &event.attr)
+    }
+}
+
+fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
+    let mut fields = Fields { body: raw.body(), attr };
+    let position = |fields: &Fields<'_, '_>| (fields.body.offset() - raw.offset) as usize;
+    let mut found = Vec::new();
+    if let Some(ip) = sample.ip {
+        let at = if attr.samples(abi::PERF_SAMPLE_IDENTIFIER) { HEADER + WORD } else { HEADER };
+        found.push(CodeAddress { at, mode: sample.cpumode, frame: FrameAddr::Ip(ip) });
+    }
+    fields.skip_to_chain()?;
+    found.extend(chain_addresses(sample, position(&fields) + WORD));
+    fields.callchain()?;
+    fields.raw()?;
+    found.extend(branch_addresses(sample, position(&fields)));
+    Ok(found)
+}
+
+/// The addresses of a call chain whose first word is at offset `first`.
+fn chain_addresses(sample: &Sample<'_>, first: usize) -> impl Iterator<Item = CodeAddress> {
+    sample.chain().map(move |(index, mode, frame)| CodeAddress { at: first + index * WORD, mode, frame })
+}
+
+/// The addresses of an off-CPU sample: its call chain is in the raw data, and its own ip is 0.
+fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
+    const SIZE: usize = 4;
+    let mut fields = Fields { body: raw.body(), attr };
+    fields.skip_to_chain()?;
+    let raw_data = (fields.body.offset() - raw.offset) as usize;
+    Ok(chain_addresses(sample, raw_data + SIZE + off_cpu::CHAIN_AT).collect())
+}
+
+/// The addresses of the branch stack, whose field starts at offset `start`.
+fn branch_addresses(sample: &Sample<'_>, start: usize) -> Vec<CodeAddress> {
+    let Some(branches) = sample.branches else { return Vec::new() };
+    // The branches follow their number and, if recorded, the index of the newest one.
+    let mut at = if branches.hw_idx.is_some() { start + 2 * WORD } else { start + WORD };
+    let mut found = Vec::new();
+    for branch in branches.iter() {
+        for (at, addr) in [(at, branch.from), (at + WORD, branch.to)] {
+            // A branch doesn't contain the CPU mode of its two addresses. Kernel addresses are in the upper half.
+            let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
+            found.push(CodeAddress { at, mode, frame: FrameAddr::Ip(addr) });
+        }
+        at += BRANCH;
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::cursor::Endian;
+    use crate::formats::perf_data::{Records, record};
+    use crate::model::Addr;
+
+    #[test]
+    fn every_code_address_is_where_it_states() {
+        let sample_type = abi::PERF_SAMPLE_IDENTIFIER
+            | abi::PERF_SAMPLE_IP
+            | abi::PERF_SAMPLE_TID
+            | abi::PERF_SAMPLE_CALLCHAIN
+            | abi::PERF_SAMPLE_RAW
+            | abi::PERF_SAMPLE_BRANCH_STACK;
+        let branch_sample_type = abi::PERF_SAMPLE_BRANCH_HW_INDEX;
+        let attr = EventAttr { sample_type, branch_sample_type, ..EventAttr::default() };
+        let kernel = abi::PERF_CONTEXT_KERNEL;
+        // The raw data: a 4-byte size and 4 bytes.
+        let chain = [kernel, 0xffff_0001, abi::PERF_CONTEXT_USER, 0x1000, 0x2000];
+        let words = [&[1, 0x1000, 0x5_0000_0005, 5], &chain[..], &[4, 1, 0, 0x3000, 0xffff_8000_0000_4000, 0]].concat();
+        let body: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let bytes = record(kind::SAMPLE, 2, &body, Endian::Little).unwrap();
+        let raw = Records::new(&bytes, 0x600, Endian::Little).next().unwrap();
+        let found = addresses(&raw, &Sample::parse(&raw, 0, &attr).unwrap(), &attr).unwrap();
+        for CodeAddress { at, frame, .. } in &found {
+            assert_eq!(bytes[*at..at + 8], frame.raw().0.to_le_bytes(), "{frame:?}");
+        }
+        let user: Vec<_> = found.iter().filter(|code| code.mode == CpuMode::User).map(|code| code.frame).collect();
+        let [ip, caller, branch] = [0x1000, 0x2000, 0x3000].map(Addr);
+        assert_eq!(user, [FrameAddr::Ip(ip), FrameAddr::Ip(ip), FrameAddr::Return(caller), FrameAddr::Ip(branch)]);
+        assert_eq!(found.len(), 6);
+    }
+}

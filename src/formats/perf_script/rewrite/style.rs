@@ -1,0 +1,55 @@
+//! Options for which frames to name, and how to print them.
+
+use crate::formats::perf_script::frame::{Frame, UNKNOWN};
+use crate::formats::perf_script::layout::complete_lines;
+use crate::formats::perf_script::record_lines::{BEYOND_ANY_FILE, FileAddresses};
+use memchr::memmem;
+
+/// Which frames to name, and how to print them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Style {
+    /// Also rename frames that already have a name.
+    pub rename: bool,
+    /// Print the source line, if known, on a line of its own below the frame, as with `-F +srcline`.
+    pub srcline: bool,
+    /// Also name frames of native code in files, if the text shows the mappings.
+    pub native: bool,
+    /// Print no offsets after symbols, because the text has none (`-F sym` without `symoff`).
+    pub no_offsets: bool,
+    /// Whether the text has file offsets or addresses in the process for frames in mapped files; `None` if unknown.
+    pub file_addresses: Option<FileAddresses>,
+}
+
+impl Style {
+    /// Detects from the beginning of a text how perf printed it: whether symbols are followed by offsets, as in
+    /// `main+0x4`, and whether a frame in a mapped file has its offset in that file or its address in the process.
+    pub fn detect(&mut self, head: &[u8]) {
+        let (mut has_symbols, mut has_offsets) = (false, false);
+        let (mut has_absolute, mut has_relative) = (false, false);
+        for line in complete_lines(head).split(|&byte| byte == b'\n') {
+            let Some(frame) = Frame::parse_indented(line.trim_ascii_end()) else { continue };
+            if frame.inlined {
+                continue;
+            }
+            if frame.symbol != UNKNOWN {
+                has_symbols = true;
+                has_offsets |= frame.offset.is_some();
+            }
+            // The address in a shared library shows which kind it is: libraries are mapped far above any file offset.
+            if frame.dso.is_some_and(is_shared_library) {
+                has_absolute |= frame.addr >= BEYOND_ANY_FILE;
+                has_relative |= frame.addr < BEYOND_ANY_FILE;
+            }
+        }
+        self.no_offsets = has_symbols && !has_offsets;
+        self.file_addresses = match (has_absolute, has_relative) {
+            (true, false) => Some(FileAddresses::Absolute),
+            (false, true) => Some(FileAddresses::Relative),
+            _ => None,
+        };
+    }
+}
+
+fn is_shared_library(dso: &[u8]) -> bool {
+    memmem::find(dso, b".so").is_some_and(|start| start > 0)
+}

@@ -1,0 +1,300 @@
+//! Reads a jitdump into code events with the recording's times and process IDs.
+
+mod pieces;
+mod rundown;
+
+use super::account::SourceEvents;
+use super::account::SourceState;
+use super::clock::{Conversion, DumpTimes, explain_other_process};
+use super::found::Source;
+use super::guest::{GuestFiles, GuestNames};
+use super::options::{NamespacePids, SourceOptions, outer_pid};
+use crate::bytes::cursor::Endian;
+use crate::error::{Result, Skipped, Warning, Warnings};
+use crate::jit::jitdump::{Body, DebugInfo, Header, JitDump, Record, decode_lines};
+use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
+use crate::model::process::Processes;
+use crate::model::{Addr, Pid, Tid};
+use crate::parallel::Pool;
+use crate::symbolize::code_map::CodeList;
+use rustc_hash::FxHashMap;
+
+/// The warning for a jitdump whose records all have the same time.
+const NO_TIMES: &str =
+    "all its records have the same time, so each address got the last code that was there, as with a perf map";
+
+/// The warning if a jitdump ends within the code of a LOAD record whose name is complete.
+const CUT_IN_CODE: &str = "the dump is truncated here, in the code of its last function, which still has its name";
+
+/// Reads a jitdump. If there is a `pool`, its threads parse records ahead of time.
+pub(super) fn read<'data>(
+    origin: OriginId,
+    source: &'data Source,
+    processes: &Processes,
+    options: &SourceOptions,
+    pool: Option<&Pool>,
+    warnings: &mut Warnings,
+) -> Result<SourceEvents<'data>> {
+    let dump = JitDump::parse(&source.bytes)?;
+    let header = dump.header;
+    warn_about_header(&header, source, warnings);
+    let times = DumpTimes {
+        arch: header.has_arch_timestamps(),
+        header: header.timestamp,
+        first: dump.records().flatten().next().map(|record| record.timestamp),
+        marker: source.marker,
+    };
+    let is_timed = has_times(&dump);
+    let conversion = choose_conversion(is_timed, &times, source, processes, warnings);
+    let in_namespaces = NamespacePids::default();
+    let pids = Pids { source, header: Pid(header.pid), processes, options, in_namespaces };
+    pids.warn_if_foreign(warnings);
+    let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
+    let guest = source.guest.get_or_init(|| GuestNames::from_jitdump(&dump, guest));
+    let mut reader = DumpReader {
+        origin,
+        conversion,
+        pids,
+        big_endian: header.endian == Endian::Big,
+        guest,
+        list: CodeList::default(),
+        pending_lines: FxHashMap::default(),
+        pending_unwind: None,
+        loads: FxHashMap::default(),
+        with_lines: 0,
+        biased: 0,
+    };
+    let end = reader.read_records(&dump, source, pool, warnings);
+    if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first, end.last)
+        && let Some(message) = explain_other_process(source.pid, source.marker, processes, first, last)
+    {
+        warnings.push(Warning::new(message).in_file(&source.path, None));
+    }
+    reader.unbias_lines();
+    rundown::correct_times(&mut reader.list, source.pid, source.marker, processes);
+    let first = times.first.and_then(|time| conversion.apply(time));
+    let last = end.last.and_then(|time| conversion.apply(time));
+    let state = SourceState::Loaded {
+        codes: reader.list.code_count() as u64,
+        skipped: end.skipped,
+        clock: is_timed.then(|| conversion.used()),
+        torn: end.torn,
+        times: first.zip(last),
+        lent: 0,
+    };
+    Ok(SourceEvents { list: reader.list, state, machine: Some(header.machine).filter(|machine| *machine != 0) })
+}
+
+fn warn_about_header(header: &Header, source: &Source, warnings: &mut Warnings) {
+    let unknown = header.unknown_flags();
+    if unknown != 0 {
+        let message = Warning::new(format!("unknown flags {unknown:#x} in the header were ignored"));
+        warnings.push(message.in_file(&source.path, Some(32)));
+    }
+    if header.version > 2 {
+        let message = Warning::new(format!(
+            "version {} is newer than the known versions 1 and 2; read as version 2",
+            header.version
+        ));
+        warnings.push(message.in_file(&source.path, Some(4)));
+    }
+}
+
+fn choose_conversion(
+    is_timed: bool,
+    times: &DumpTimes,
+    source: &Source,
+    processes: &Processes,
+    warnings: &mut Warnings,
+) -> Conversion {
+    let (conversion, problem) = match is_timed {
+        true => Conversion::choose(&processes.clock, times),
+        false => (Conversion::None, Some(NO_TIMES.to_owned())),
+    };
+    warnings.extend(problem.map(|problem| Warning::new(problem).in_file(&source.path, None)));
+    conversion
+}
+
+/// True if the times of the records order them: not all are equal.
+fn has_times(dump: &JitDump<'_>) -> bool {
+    let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
+    let mut times = code.map(|record| record.timestamp);
+    match times.next() {
+        None => true,
+        Some(0) => times.any(|time| time != 0),
+        Some(first) => times.next().is_none_or(|second| second != first || times.any(|time| time != first)),
+    }
+}
+
+/// Translates the process IDs in a jitdump, which are those in the process's own PID namespace, to recorded ones.
+struct Pids<'a> {
+    source: &'a Source,
+    /// The process ID in the jitdump's header.
+    header: Pid,
+    processes: &'a Processes,
+    options: &'a SourceOptions,
+    in_namespaces: NamespacePids,
+}
+
+impl Pids<'_> {
+    /// The recorded ID of the process that a record calls `inner`. The ID in the jitdump's header or name means the
+    /// process that the jitdump was found for. Other IDs are those of forked children that keep writing to their
+    /// parent's jitdump.
+    fn outer(&self, inner: Pid) -> Pid {
+        if inner == self.header || Some(inner) == self.source.inner {
+            return self.source.pid;
+        }
+        let outer = self.recorded(inner);
+        let known = self.processes.by_pid.contains_key(&outer) || self.options.outer_of(inner).is_some();
+        if known { outer } else { self.source.pid }
+    }
+
+    fn recorded(&self, inner: Pid) -> Pid {
+        outer_pid(inner, self.processes, self.options, &self.in_namespaces)
+    }
+
+    /// Warns if the header's process ID isn't that of the process for which the file is used.
+    fn warn_if_foreign(&self, warnings: &mut Warnings) {
+        let expected = self.source.inner.unwrap_or(self.source.pid);
+        let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
+        if given.is_some_and(|given| given.pid == Some(self.source.pid)) {
+            return;
+        }
+        let is_misnamed = self.header != expected && self.header != self.source.pid;
+        let is_of_other_process = self.source.marker.is_none() && self.recorded(self.header) != self.source.pid;
+        if is_misnamed || is_of_other_process {
+            let message = format!(
+                "its header says process {}; used for process {} of the recording",
+                self.header, self.source.pid
+            );
+            warnings.push(Warning::new(message).in_file(&self.source.path, Some(20)));
+        }
+    }
+}
+
+/// V8's line entries are too high by this many bytes: the size of an ELF header, which V8 assumes in front of the code.
+const ELF_HEADER: u64 = 0x40;
+
+/// Turns the records of a jitdump into a list of code events.
+struct DumpReader<'a, 'data> {
+    origin: OriginId,
+    conversion: Conversion,
+    pids: Pids<'a>,
+    big_endian: bool,
+    guest: &'data GuestNames,
+    list: CodeList<'data>,
+    /// Line entries that precede the LOAD record of their code, by the code's address.
+    pending_lines: FxHashMap<u64, DebugInfo<'data>>,
+    /// Unwinding information that precedes its LOAD record. It belongs to the next LOAD record, whichever that is.
+    pending_unwind: Option<Unwind<'data>>,
+    /// For each code_index, the index of its latest load in `list`; MOVE records refer to it.
+    loads: FxHashMap<u64, u32>,
+    /// The number of loads that have line entries.
+    with_lines: u64,
+    /// The number of loads whose first line entry is off by about [`ELF_HEADER`].
+    biased: u64,
+}
+
+/// The state after a jitdump's last record.
+#[derive(Debug, Default)]
+struct DumpEnd {
+    /// The time of the last complete record.
+    last: Option<u64>,
+    /// The number of records that could not be read completely.
+    skipped: u64,
+    /// True if the file ends in the middle of a record.
+    torn: bool,
+}
+
+impl<'data> DumpReader<'_, 'data> {
+    fn read_records(
+        &mut self,
+        dump: &JitDump<'data>,
+        source: &Source,
+        pool: Option<&Pool>,
+        warnings: &mut Warnings,
+    ) -> DumpEnd {
+        let mut skipped = Skipped::new("jitdump record");
+        let mut end = DumpEnd::default();
+        pieces::for_each_record(dump, pool, pieces::PIECE, |record| match record {
+            Ok(Record { timestamp, body, offset, .. }) => {
+                end.last = Some(timestamp);
+                end.torn = matches!(&body, Body::Load(load) if load.code.is_none());
+                if end.torn {
+                    end.skipped = 1;
+                    warnings.push(Warning::new(CUT_IN_CODE).in_file(&source.path, Some(offset)));
+                }
+                self.add(timestamp, body);
+            }
+            Err(error) => {
+                end.torn = true;
+                skipped.add(error);
+            }
+        });
+        end.skipped += skipped.count();
+        skipped.report(&source.path, warnings);
+        end
+    }
+
+    fn add(&mut self, timestamp: u64, body: Body<'data>) {
+        let time = self.conversion.apply(timestamp);
+        match body {
+            Body::Load(load) => {
+                let code = Code {
+                    name: self.guest.resolve_name(load.name),
+                    addr: Addr(load.addr),
+                    size: load.size,
+                    bytes: load.code,
+                    lines: self.take_lines(load.addr, load.size, load.name),
+                    unwind: self.pending_unwind.take(),
+                    origin: self.origin,
+                };
+                self.loads.insert(load.index, self.list.len() as u32);
+                let pid = self.pids.outer(Pid(load.pid));
+                self.list.push(CodeEvent { pid, tid: Tid(load.tid), time, kind: CodeEventKind::Load(code) });
+            }
+            Body::Move(moved) => {
+                if let Some(load) = self.loads.get(&moved.index).map(|load| *load as usize) {
+                    let pid = self.pids.outer(Pid(moved.pid));
+                    let kind = CodeEventKind::Move { load, to: Addr(moved.to) };
+                    self.list.push(CodeEvent { pid, tid: Tid(moved.tid), time, kind });
+                }
+            }
+            Body::DebugInfo(info) => {
+                self.pending_lines.insert(info.addr, info);
+            }
+            Body::Unwinding(unwind) => self.pending_unwind = unwind,
+            Body::Close | Body::Other(_) => {}
+        }
+    }
+
+    /// Removes the pending line entries for a function's code and returns them; empty if there are none.
+    fn take_lines(&mut self, addr: u64, size: u64, function: &'data [u8]) -> Lines<'data> {
+        let Some(info) = self.pending_lines.remove(&addr) else { return Lines::default() };
+        if let Some(first_line_addr) = info.first {
+            self.with_lines += 1;
+            let offset = first_line_addr.wrapping_sub(addr);
+            if (ELF_HEADER..ELF_HEADER + 8).contains(&offset) {
+                self.biased += 1;
+            }
+        }
+        Lines {
+            raw: info.entries,
+            decode: Some(decode_lines as _),
+            count: info.count,
+            base: addr,
+            size,
+            big_endian: self.big_endian,
+            function,
+            positions: None,
+            authored: None,
+        }
+    }
+
+    /// Subtracts V8's bias from all line entries, if most loads have it.
+    fn unbias_lines(&mut self) {
+        if self.biased * 2 > self.with_lines {
+            self.list.unbias_lines(ELF_HEADER);
+        }
+    }
+}

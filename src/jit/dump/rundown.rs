@@ -1,0 +1,83 @@
+//! Corrects the times of code that a jitdump lists when it is opened late.
+//!
+//! When an agent is attached to a running process, or a runtime is told late to report its code, it writes all existing
+//! code at once (a rundown). The times of these records say when they were written, not when the code was compiled:
+//!
+//! ```text
+//! memory mapped                       jitdump opened
+//!   ├──── code is compiled, runs ────────┤├─ rundown ─┤──── loads, as code is compiled ──▶ time
+//! ```
+//!
+//! Code in a rundown is therefore assumed to exist since its memory was last mapped, or since the program began if that
+//! is later.
+
+use crate::model::process::{Process, Processes};
+use crate::model::ranges::RangeMap;
+use crate::model::{Nanos, Pid};
+use crate::symbolize::code_map::CodeList;
+
+/// In nanoseconds. A program that began less than this before its jitdump was opened was starting up, so that the
+/// jitdump was opened on time. Runtimes open theirs within 0.2 s.
+const START_UP: u64 = 1_000_000_000;
+
+/// The maximum time between two records of a rundown, in nanoseconds. Nothing is compiled in between, but the thread
+/// may be preempted.
+const MAX_GAP: u64 = 20_000_000;
+
+/// The maximum average time per record of a rundown, in nanoseconds (measured: 15 µs).
+const MAX_TIME_PER_RECORD: u64 = 200_000;
+
+/// The minimum number of functions in a rundown. A shorter list may be the first functions that a compiler produced.
+const MIN_FUNCTIONS: usize = 64;
+
+/// Corrects the times of the rundown at the start of a process's jitdump, if there is one. `marker` is when the jitdump
+/// was mapped, if that was recorded.
+pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker: Option<Nanos>, processes: &Processes) {
+    let Some(process) = processes.by_pid.get(&pid) else { return };
+    let mut times = list.load_times();
+    let Some(opened) = times.next() else { return };
+    let mut count = 1;
+    let mut end = opened;
+    for time in times {
+        let time_limit = MAX_TIME_PER_RECORD.saturating_mul(count as u64);
+        let latest = opened.0.saturating_add(MAX_GAP).saturating_add(time_limit);
+        if time < end || time.0 - end.0 > MAX_GAP || time.0 > latest {
+            break;
+        }
+        count += 1;
+        end = time;
+    }
+    if count < MIN_FUNCTIONS {
+        return;
+    }
+    let Some(began) = program_start(process, opened, marker) else { return };
+    let memory = executable_memory(process, began, end);
+    list.date_loads(count, |range, time| {
+        let mapped = memory.overlapping(range.start.0..range.end.0).map(|part| part.value).max()?;
+        Some(mapped.max(began).min(time))
+    });
+}
+
+/// When the program began that opened its jitdump at time `opened`; `None` if it was just starting up.
+fn program_start(process: &Process, opened: Nanos, marker: Option<Nanos>) -> Option<Nanos> {
+    let exec = process.execs.iter().copied().filter(|exec| *exec <= opened).max();
+    let forked = process.forked.map(|(_, time)| time).filter(|time| *time <= opened);
+    match exec.or(forked) {
+        Some(began) => (opened.0 - began.0 >= START_UP).then_some(began),
+        // The program was running before the recording began, and opened its jitdump during the recording.
+        None if marker.is_some_and(|mapped| mapped.0 > 0) => Some(Nanos(0)),
+        None => None,
+    }
+}
+
+/// For all executable memory that was mapped between two times: when each address was last mapped.
+fn executable_memory(process: &Process, first: Nanos, last: Nanos) -> RangeMap<Nanos> {
+    let mut memory = RangeMap::default();
+    for mapping in &process.mappings {
+        if mapping.executable && first <= mapping.time && mapping.time <= last {
+            let end = mapping.addr.0.saturating_add(mapping.len);
+            memory.insert(mapping.addr.0..end, mapping.time, |_| {});
+        }
+    }
+    memory
+}

@@ -1,0 +1,158 @@
+//! Decodes source lines and inlined calls of a trace from its operations.
+
+use super::lines::{MergePointLine, leaves_call, parse_head, parse_merge_point};
+use super::source_location::SourceLocation;
+use super::trace::{MergePointId, MergePoints, Trace, TraceId};
+use crate::bytes::digits::number;
+use crate::jit::engine_logs::LogPositions;
+use crate::model::code::{InlinedCall, Line, SourceMap};
+use rustc_hash::FxHashMap;
+use std::ops::Range;
+
+/// What is needed to read the operations of a trace again, to decode its lines.
+#[derive(Debug)]
+pub(super) struct Operations {
+    /// The range of the log to decode: the operations, or a loop's location if its operations were not logged.
+    pub(super) entry: Range<usize>,
+    /// True if `entry` is only a location.
+    is_location: bool,
+    /// Offset of the trace's code in its block of machine code. Offsets of operations are relative to the start of the
+    /// block.
+    code_offset: u64,
+    /// For a bridge: the merge point at which it begins, in the trace that it leaves. `None` if unknown.
+    begins_in: Option<MergePointId>,
+}
+
+impl Operations {
+    /// Takes what is needed from a trace. `block_start` is the start address of its block of machine code; `None` if
+    /// the block wasn't dumped.
+    pub(super) fn new(trace: &Trace, block_start: Option<u64>) -> Self {
+        let begins_in = trace.begins_in;
+        let block_start = trace.block_start.or(block_start).unwrap_or(trace.code.start);
+        let code_offset = trace.code.start.saturating_sub(block_start);
+        match &trace.id {
+            TraceId::Loop(_, location) if trace.operations.is_empty() => {
+                Self { entry: location.clone(), is_location: true, code_offset, begins_in }
+            }
+            _ => Self { entry: trace.operations.clone(), is_location: false, code_offset, begins_in },
+        }
+    }
+}
+
+/// What is needed to decode the lines of all traces.
+#[derive(Debug)]
+pub(super) struct Positions {
+    /// The operations of each trace, by the start of [`Operations::entry`].
+    pub(super) operations: FxHashMap<usize, Operations>,
+    pub(super) points: MergePoints,
+}
+
+impl LogPositions for Positions {
+    fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
+        let start = (entry.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize);
+        let Some(operations) = self.operations.get(&start) else { return SourceMap::default() };
+        let mut walk = OperationWalk::default();
+        if operations.is_location {
+            walk.enter(0, None, SourceLocation::parse(entry));
+            walk.add_operation(0);
+            return walk.map;
+        }
+        let outer: Vec<_> = self.points.with_callers(operations.begins_in).collect();
+        for point in outer.iter().rev() {
+            walk.enter(point.depth, None, point.location(file));
+        }
+        walk.add_operation(0);
+        for line in entry.split(|&byte| byte == b'\n') {
+            walk.read_line(line, operations.code_offset);
+        }
+        walk.map
+    }
+}
+
+/// A call whose operations are being read.
+#[derive(Debug)]
+struct OpenCall<'a> {
+    depth: u32,
+    /// The call's number in this trace; `None` if it was entered before the trace began.
+    number: Option<u64>,
+    location: SourceLocation<'a>,
+    /// Index of the call in [`SourceMap::calls`]; `None` for the outermost call, which isn't inlined.
+    inlined: Option<u32>,
+}
+
+/// Follows the interpreter through the operations of a trace.
+#[derive(Debug, Default)]
+struct OperationWalk<'a> {
+    /// The calls around the current operation, outermost first.
+    open: Vec<OpenCall<'a>>,
+    map: SourceMap<'a>,
+}
+
+impl<'a> OperationWalk<'a> {
+    fn read_line(&mut self, line: &'a [u8], code_offset: u64) {
+        if let Some(MergePointLine { depth, call, text }) = parse_merge_point(line) {
+            self.enter(depth, Some(call), SourceLocation::parse(&line[text]));
+        } else if let Some(offset) = parse_offset(line) {
+            // Operations before the start of the code only prepare the block, so their offset becomes 0.
+            let offset = offset.saturating_sub(code_offset);
+            self.add_operation(offset);
+            if leaves_call(line) && self.open.len() > 1 {
+                self.open.pop();
+                self.add_operation(offset);
+            }
+        } else if let Some(head) = line.strip_prefix(b"# ")
+            && let Some(TraceId::Loop(_, location)) = parse_head(head, 2)
+            && let Some(text) = line.get(location).filter(|text| !text.is_empty())
+        {
+            self.enter(0, None, SourceLocation::parse(text));
+            self.add_operation(0);
+        }
+    }
+
+    /// Moves the interpreter to a location in a call of depth `depth`. `number` is the number of that call, if known.
+    fn enter(&mut self, depth: u32, number: Option<u64>, location: SourceLocation<'a>) {
+        while self.open.last().is_some_and(|open| open.depth > depth) {
+            self.open.pop();
+        }
+        if let Some(open) = self.open.last_mut().filter(|open| open.depth == depth) {
+            let is_same = open.number.is_none() || number.is_none() || open.number == number;
+            if is_same && open.location.function == location.function {
+                open.location = location;
+                open.number = number.or(open.number);
+                return;
+            }
+            self.open.pop();
+        }
+        let mut inlined = None;
+        if let Some(caller) = self.open.last() {
+            inlined = u32::try_from(self.map.calls.len()).ok();
+            self.map.calls.push(InlinedCall {
+                function: location.function.into(),
+                file: caller.location.file,
+                line: caller.location.line,
+                column: 0,
+                parent: caller.inlined,
+            });
+        }
+        self.open.push(OpenCall { depth, number, location, inlined });
+    }
+
+    /// Notes that the code from `offset` on belongs to the interpreter's current location. If several operations have
+    /// the same offset, only the last of them has code.
+    fn add_operation(&mut self, offset: u64) {
+        let Some(open) = self.open.last() else { return };
+        let line = open.location.to_line(offset, open.inlined);
+        let is_same = |last: &Line<'_>| (last.file, last.line, last.inlined) == (line.file, line.line, line.inlined);
+        match self.map.lines.last_mut() {
+            Some(last) if last.offset > offset || is_same(last) => {}
+            Some(last) if last.offset == offset => *last = line,
+            _ => self.map.lines.push(line),
+        }
+    }
+}
+
+/// Parses the offset in `+698: guard_nonnull_class(…)`.
+fn parse_offset(line: &[u8]) -> Option<u64> {
+    let rest = line.strip_prefix(b"+")?;
+    number(&rest[..memchr::memchr(b':', rest)?])
+}

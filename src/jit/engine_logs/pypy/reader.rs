@@ -1,0 +1,308 @@
+//! Reads PyPy's log line by line.
+
+use super::lines::{Bracket, leaves_call, parse_bracket, parse_guard, parse_head, parse_machine, parse_merge_point};
+use super::machine_code::{Block, MachineCode};
+use super::positions::{Operations, Positions};
+use super::source_location::SourceLocation;
+use super::trace::{MergePointId, MergePoints, Trace, TraceId};
+use crate::bytes::digits::{hex, hex_bytes, number};
+use crate::bytes::lines::lines;
+use crate::error::Error;
+use crate::jit::engine_logs::{CodeLog, LogClock, LogCode};
+use memchr::memmem;
+use rustc_hash::FxHashMap;
+
+/// Name for the helper functions that the backend creates at startup. The log doesn't name them.
+const HELPER: &[u8] = b"PyPy helper";
+
+pub(super) fn read(bytes: &[u8]) -> CodeLog {
+    let mut reader = PypyLogReader {
+        bytes,
+        log: CodeLog::new(LogClock::None, "line"),
+        time: None,
+        code: MachineCode::default(),
+        traces: Vec::new(),
+        loops: FxHashMap::default(),
+        bridges: FxHashMap::default(),
+        in_block: FxHashMap::default(),
+        guards: FxHashMap::default(),
+        points: MergePoints::default(),
+        operations: None,
+        current: None,
+        patched: None,
+    };
+    for (offset, line) in lines(bytes) {
+        reader.read_line(line, offset as usize);
+    }
+    reader.finish()
+}
+
+/// The section with a trace's operations that is being read.
+#[derive(Debug)]
+struct OpenOperations {
+    /// Offset of the section in the log.
+    start: usize,
+    /// Index of the trace; `None` until the line that names it was read.
+    trace: Option<usize>,
+    /// The last merge point so far.
+    point: Option<MergePointId>,
+}
+
+#[derive(Debug)]
+struct PypyLogReader<'a> {
+    bytes: &'a [u8],
+    log: CodeLog,
+    /// The time of the last line that begins or ends a section.
+    time: Option<u64>,
+    code: MachineCode,
+    traces: Vec<Trace>,
+    /// Index of the last trace for each loop number.
+    loops: FxHashMap<i64, usize>,
+    /// Index of the last bridge for each guard.
+    bridges: FxHashMap<u64, usize>,
+    /// For each block of machine code that contains a trace, the index of the trace.
+    in_block: FxHashMap<usize, usize>,
+    /// The merge point before each guard.
+    guards: FxHashMap<u64, Option<MergePointId>>,
+    points: MergePoints,
+    operations: Option<OpenOperations>,
+    /// Index of the trace that the current backend section describes.
+    current: Option<usize>,
+    /// Index of another trace whose code was patched in the current backend section.
+    patched: Option<usize>,
+}
+
+impl PypyLogReader<'_> {
+    fn read_line(&mut self, line: &[u8], offset: usize) {
+        if let Some(bracket) = parse_bracket(line) {
+            self.read_bracket(bracket, offset);
+        } else if self.operations.is_some() {
+            self.read_operation(line, offset);
+        } else if let Some(dump) = line.strip_prefix(b"CODE_DUMP @") {
+            self.read_dump(dump, offset);
+        } else if let Some(machine) = line.strip_prefix(b"BACKEND ") {
+            self.log.machine = self.log.machine.or(parse_machine(machine));
+        } else if line.starts_with(b"Loop ") || line.starts_with(b"bridge ") {
+            self.read_trace(line, offset);
+        } else if line.starts_with(b" ")
+            && let Some(trace) = self.current.and_then(|trace| self.traces.get_mut(trace))
+            && trace.read_detail(line)
+        {
+            self.find_block();
+        }
+    }
+
+    fn read_bracket(&mut self, bracket: Bracket<'_>, offset: usize) {
+        self.time = Some(bracket.time);
+        match (bracket.section, bracket.is_begin) {
+            (b"jit-backend", true) => (self.current, self.patched) = (None, None),
+            (b"jit-backend", false) => self.end_backend(),
+            (b"jit-log-opt-loop" | b"jit-log-opt-bridge", true) => {
+                self.operations = Some(OpenOperations { start: offset, trace: None, point: None });
+            }
+            (b"jit-log-opt-loop" | b"jit-log-opt-bridge", false) => self.end_operations(offset),
+            _ => {}
+        }
+    }
+
+    fn end_backend(&mut self) {
+        let leaves = self.patched.filter(|&other| Some(other) != self.current);
+        if let Some(trace) = self.current.and_then(|trace| self.traces.get_mut(trace)) {
+            trace.leaves = leaves;
+        }
+        (self.current, self.patched) = (None, None);
+    }
+
+    fn end_operations(&mut self, end: usize) {
+        let Some(open) = self.operations.take() else { return };
+        if let Some(trace) = open.trace.and_then(|trace| self.traces.get_mut(trace)) {
+            trace.operations = open.start..end;
+        }
+    }
+
+    /// Parses a dump of machine code: `7f82f0f51950 +0  4889…`.
+    fn read_dump(&mut self, dump: &[u8], offset: usize) {
+        let mut words = dump.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
+        let base = words.next().and_then(hex);
+        let distance = words.next().and_then(|word| number::<u64>(word.strip_prefix(b"+")?));
+        let code = words.next().and_then(hex_bytes);
+        let (Some(base), Some(distance), Some(bytes)) = (base, distance, code) else {
+            return self
+                .log
+                .skipped
+                .add(Error::new("CODE_DUMP has no address, offset and code").at_offset(offset as u64));
+        };
+        let Some(start) = base.checked_add(distance) else {
+            return self
+                .log
+                .skipped
+                .add(Error::new("CODE_DUMP extends beyond the address space").at_offset(offset as u64));
+        };
+        let is_patch = self.code.add_dump(Block { start, bytes, offset, time: self.time });
+        if is_patch
+            && let Some(block) = self.code.find_block(start)
+            && let Some(&trace) = self.in_block.get(&block)
+            && Some(trace) != self.current
+        {
+            self.patched = Some(trace);
+        }
+    }
+
+    fn read_trace(&mut self, line: &[u8], offset: usize) {
+        let Some(trace) = Trace::parse(line, offset, self.time) else {
+            if memmem::find(line, b" has address ").is_some() {
+                self.log.skipped.add(Error::new("a loop or bridge has no addresses").at_offset(offset as u64));
+            }
+            return;
+        };
+        let index = self.traces.len();
+        match trace.id {
+            TraceId::Loop(number, _) => drop(self.loops.insert(number, index)),
+            TraceId::Bridge(guard) => drop(self.bridges.insert(guard, index)),
+        }
+        self.traces.push(trace);
+        self.current = Some(index);
+        self.find_block();
+    }
+
+    /// Finds the block of machine code that contains the current trace.
+    fn find_block(&mut self) {
+        let Some(index) = self.current else { return };
+        let Some(trace) = self.traces.get_mut(index) else { return };
+        trace.block = self.code.find_block(trace.code.start);
+        if let Some(block) = trace.block {
+            self.in_block.insert(block, index);
+        }
+    }
+
+    fn read_operation(&mut self, line: &[u8], offset: usize) {
+        let Some(open) = &mut self.operations else { return };
+        if let Some(point) = parse_merge_point(line) {
+            let text = offset + point.text.start..offset + point.text.end;
+            open.point = self.points.push(text, point.depth, open.point);
+            if let Some(trace) = open.trace.and_then(|trace| self.traces.get_mut(trace)) {
+                trace.first = trace.first.or(open.point);
+            }
+        } else if let Some(head) = line.strip_prefix(b"# ") {
+            self.read_operations_head(head, offset + 2);
+        } else if let Some(guard) = parse_guard(line) {
+            self.guards.insert(guard, open.point);
+        } else if leaves_call(line)
+            && let Some(caller) = open.point.and_then(|point| self.points.get(point).caller)
+        {
+            open.point = Some(caller);
+        }
+    }
+
+    /// Parses `Loop 1 (…) : loop with 76 ops` or `bridge out of Guard 0x… with 32 ops`.
+    fn read_operations_head(&mut self, head: &[u8], offset: usize) {
+        let Some(open) = &mut self.operations else { return };
+        open.trace = match parse_head(head, offset) {
+            Some(TraceId::Loop(number, _)) => self.loops.get(&number).copied(),
+            Some(TraceId::Bridge(guard)) => {
+                open.point = self.guards.get(&guard).copied().flatten();
+                self.bridges.get(&guard).copied()
+            }
+            None => None,
+        };
+        if let Some(trace) = open.trace.and_then(|trace| self.traces.get_mut(trace)) {
+            trace.begins_in = open.point;
+        }
+    }
+
+    fn finish(mut self) -> CodeLog {
+        self.end_backend();
+        self.end_operations(self.bytes.len());
+        self.log.torn = self.bytes.last().is_some_and(|last| *last != b'\n');
+        let mut parts = self.helpers();
+        let (mut operations, mut roots) = (FxHashMap::default(), Vec::with_capacity(self.traces.len()));
+        for trace in std::mem::take(&mut self.traces) {
+            let TraceName { name, root } = self.trace_name(&trace, &roots);
+            let block = trace.block.and_then(|block| self.code.blocks.get(block));
+            let positions = Operations::new(&trace, block.map(|block| block.start));
+            if let Some(code) = self.load(&trace, &name, &positions) {
+                parts.push(LoggedCodePart { offset: trace.offset, time: trace.time, code });
+            }
+            operations.insert(positions.entry.start, positions);
+            roots.push(root);
+        }
+        parts.sort_by_key(|part| part.offset);
+        // Times are the time-stamp counter on x86 (3 and 62). On other CPUs, they are the thread's own CPU time.
+        let is_ticks = matches!(self.log.machine, Some(3 | 62));
+        self.log.clock = if is_ticks { LogClock::Ticks } else { LogClock::None };
+        for LoggedCodePart { time, code, .. } in parts {
+            let time = if is_ticks { time } else { None };
+            self.log.load(time, code);
+        }
+        self.log.positions = Some(Box::new(Positions { operations, points: self.points }));
+        self.log
+    }
+
+    /// The code of the helpers: blocks that contain neither a loop nor a bridge.
+    fn helpers(&mut self) -> Vec<LoggedCodePart> {
+        let name = self.log.texts.intern(HELPER);
+        let mut helpers = Vec::new();
+        for (index, block) in self.code.blocks.iter().enumerate() {
+            if self.in_block.contains_key(&index) {
+                continue;
+            }
+            let bytes = Some(self.log.texts.push(&block.bytes));
+            let code = LogCode { bytes, ..LogCode::new(name, block.start, block.bytes.len() as u64) };
+            helpers.push(LoggedCodePart { offset: block.offset, time: block.time, code });
+        }
+        helpers
+    }
+
+    fn load(&mut self, trace: &Trace, name: &[u8], positions: &Operations) -> Option<LogCode> {
+        if trace.code.is_empty() {
+            self.log.skipped.add(Error::new("a loop or bridge ends before it begins").at_offset(trace.offset as u64));
+            return None;
+        }
+        let size = trace.code.end - trace.code.start;
+        let block = trace.block.and_then(|block| self.code.blocks.get(block));
+        let bytes = block.and_then(|block| block.slice(&trace.code)).map(|bytes| self.log.texts.push(bytes));
+        let positions = (positions.entry.start as u64, positions.entry.end as u64);
+        let name = self.log.texts.intern(name);
+        Some(LogCode { bytes, positions, ..LogCode::new(name, trace.code.start, size) })
+    }
+
+    /// The name of a trace. `roots` holds [`TraceName::root`] of each trace before it.
+    fn trace_name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> TraceName {
+        match &trace.id {
+            TraceId::Loop(number, location) if location.is_empty() => {
+                TraceName { name: format!("Loop {number}").into_bytes(), root: None }
+            }
+            TraceId::Loop(_, location) => {
+                let text = self.bytes.get(location.clone()).unwrap_or_default();
+                let name = SourceLocation::parse(text).name();
+                TraceName { name: name.clone(), root: Some(name) }
+            }
+            TraceId::Bridge(guard) => {
+                let outermost = self.points.with_callers(trace.first.or(trace.begins_in)).last();
+                let root = match outermost {
+                    Some(point) => Some(point.location(self.bytes).name()),
+                    None => trace.leaves.and_then(|other| roots.get(other)?.clone()),
+                };
+                let name = match &root {
+                    Some(root) => [root, &b" bridge"[..]].concat(),
+                    None => format!("bridge out of Guard {guard:#x}").into_bytes(),
+                };
+                TraceName { name, root }
+            }
+        }
+    }
+}
+
+struct TraceName {
+    name: Vec<u8>,
+    /// Name of the loop's location, or of the outermost call that a bridge continues. `None` if unknown.
+    root: Option<Vec<u8>>,
+}
+
+/// A code range, and where and when the log describes it.
+#[derive(Debug, Clone, Copy)]
+struct LoggedCodePart {
+    offset: usize,
+    time: Option<u64>,
+    code: LogCode,
+}

@@ -1,0 +1,176 @@
+//! The opened sources of a recording, before they are read.
+
+use super::account::{Account, Kind, SourceState};
+use super::guest::GuestNames;
+use super::live::LiveProcess;
+use super::log_clock::FirstSeen;
+use super::options::SourceOptions;
+use super::source_maps::SourceMaps;
+use crate::io::door::Opened;
+use crate::io::{self, Bytes};
+use crate::jit::engine_logs::CodeLog;
+use crate::model::{Addr, Nanos, Pid};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+
+/// The sources of a recording, opened but not yet read.
+#[derive(Debug)]
+pub struct Found {
+    pub(super) files: Vec<Source>,
+    pub(super) options: SourceOptions,
+    /// Sources that aren't used, and why: they are missing, could not be opened or were refused, or the user has to
+    /// confirm them.
+    pub(super) failed: Vec<Account>,
+    /// The recorded processes that are still running, by their recorded ID.
+    pub(super) live: BTreeMap<Pid, LiveProcess>,
+    /// The input's directory.
+    pub(super) input_dir: Option<PathBuf>,
+    /// Source maps for the scripts that the code was compiled from. Set when the sources are loaded.
+    pub(super) maps: OnceLock<SourceMaps>,
+}
+
+/// A jitdump, perf map or log that was found.
+#[derive(Debug, Clone)]
+pub struct FoundFile<'a> {
+    /// The path.
+    pub path: &'a Path,
+    /// The file name that jitgraft looks for in a recording's directory.
+    pub name: OsString,
+    /// Its contents.
+    pub bytes: &'a [u8],
+    /// Its metadata when it was opened; `None` if it is a copy of a process's memory.
+    pub about: Option<&'a Metadata>,
+    /// For a source: its kind, and the recorded ID of its process. `None` for other files.
+    pub source: Option<(Kind, Pid)>,
+    /// Its permission bits.
+    pub mode: u32,
+}
+
+/// A source that was opened but not read yet.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) path: PathBuf,
+    pub(super) kind: Kind,
+    /// The recorded ID of the process.
+    pub(super) pid: Pid,
+    /// The process ID in the file's name or contents, which is that in the process's own PID namespace; `None` if there
+    /// is none.
+    pub(super) inner: Option<Pid>,
+    pub(super) bytes: Arc<Bytes>,
+    /// The file's metadata when it was opened; `None` for a copy of a process's memory.
+    pub(super) about: Option<Metadata>,
+    /// Its permission bits.
+    pub(super) mode: u32,
+    /// When the source's marker was mapped, if it has one and that was recorded.
+    pub(super) marker: Option<Nanos>,
+    /// For an ELF object that the user placed: the address. Otherwise 0.
+    pub(super) addr: Addr,
+    /// A remark for users on why the source was used although they didn't ask for it; `None` if there is nothing to
+    /// remark on.
+    pub(super) remark: Option<String>,
+    /// For logs: the parsed log. Set when the sources are loaded.
+    pub(super) log: OnceLock<CodeLog>,
+    /// For logs: when each address of the process first occurred in a sample or its call chain; empty if that isn't
+    /// needed.
+    pub(super) seen: FirstSeen,
+    /// For programs in an emulator: names of the guest program's functions. Set when the sources are loaded.
+    pub(super) guest: OnceLock<GuestNames>,
+}
+
+impl Source {
+    /// Creates a source of code for a process, which is given by its recorded ID.
+    pub(super) fn new(path: PathBuf, kind: Kind, pid: Pid, contents: impl Into<Contents>) -> Self {
+        let Contents { bytes, about, mode } = contents.into();
+        Self {
+            path,
+            kind,
+            pid,
+            inner: None,
+            bytes,
+            about,
+            mode,
+            marker: None,
+            addr: Addr(0),
+            remark: None,
+            log: OnceLock::new(),
+            seen: FirstSeen::new(),
+            guest: OnceLock::new(),
+        }
+    }
+
+    /// The file's contents and metadata, for another source with the same file.
+    pub(super) fn contents(&self) -> Contents {
+        Contents { bytes: Arc::clone(&self.bytes), about: self.about.clone(), mode: self.mode }
+    }
+}
+
+/// The contents of a source, and its file's metadata.
+#[derive(Debug, Clone)]
+pub(super) struct Contents {
+    bytes: Arc<Bytes>,
+    about: Option<Metadata>,
+    mode: u32,
+}
+
+impl From<Opened> for Contents {
+    fn from(opened: Opened) -> Self {
+        Self { bytes: Arc::new(opened.bytes), about: Some(opened.about), mode: opened.mode }
+    }
+}
+
+impl From<Vec<u8>> for Contents {
+    fn from(copied: Vec<u8>) -> Self {
+        Self { bytes: Arc::new(Bytes::Owned(copied)), about: None, mode: 0 }
+    }
+}
+
+impl Found {
+    /// No sources, for when names of JIT code aren't wanted.
+    pub fn none() -> Self {
+        let (options, maps) = (SourceOptions::default(), OnceLock::new());
+        Self { files: Vec::new(), options, failed: Vec::new(), live: BTreeMap::new(), input_dir: None, maps }
+    }
+
+    /// All files that belong to the sources, with path and contents. The copied memory of a running process gets a file
+    /// name like that of a core dump.
+    pub fn each_file(&self) -> impl Iterator<Item = FoundFile<'_>> {
+        let files = self.files.iter().filter(|source| source.kind != Kind::PlacedElf);
+        files.filter_map(|source| {
+            let name = match source.about {
+                Some(_) => source.path.file_name()?.to_owned(),
+                // The file name that gcore would choose.
+                None => format!("core.{}", source.pid).into(),
+            };
+            Some(FoundFile {
+                path: &source.path,
+                name,
+                bytes: &source.bytes,
+                about: source.about.as_ref(),
+                source: Some((source.kind, source.pid)),
+                mode: source.mode,
+            })
+        })
+    }
+
+    /// For each file that exists but isn't used: the path and the reason.
+    pub fn refused_files(&self) -> impl Iterator<Item = String> {
+        self.failed.iter().filter_map(|account| match &account.state {
+            SourceState::Refused { why, .. } => Some(format!("{}: {why}", account.path.display())),
+            SourceState::Loaded { .. } | SourceState::Missing { .. } | SourceState::Offered(_) => None,
+        })
+    }
+
+    /// The permissions for a file that contains data from all sources: only users who may read all sources may read it.
+    pub fn mode(&self) -> u32 {
+        io::common_mode(self.files.iter().map(|source| source.mode))
+    }
+
+    /// True if the process is still running with another root directory, and this file isn't below that directory. perf
+    /// looks for a process's files where that process sees them.
+    pub fn is_hidden_from(&self, pid: Pid, path: &Path) -> bool {
+        self.live.get(&pid).is_some_and(|live| !live.sees(path))
+    }
+}

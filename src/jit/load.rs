@@ -1,0 +1,196 @@
+//! Reads the opened sources into code events with the recording's times and process IDs, and builds the code map from
+//! them.
+
+use super::account::{Account, ClockUse, Kind, SourceEvents, SourceState};
+use super::dump;
+use super::found::{Found, Source};
+use super::guest::{GuestFiles, GuestNames};
+use super::log_pairing::{self, ReadSource};
+use super::logs;
+use super::native;
+use super::options::SourceOptions;
+use super::placed_elf;
+use super::source_maps::{NativeFunctions, SourceMaps};
+use crate::error::{Warning, Warnings};
+use crate::jit::perf_map;
+use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId};
+use crate::model::process::Processes;
+use crate::model::{Addr, Pid, Tid};
+use crate::parallel::Pool;
+use crate::runtimes::script_name::ScriptName;
+use crate::symbolize::code_map::{CodeList, CodeMap, ListedCode};
+
+/// Everything that the sources provide.
+#[derive(Debug)]
+pub struct Loaded<'data> {
+    /// JIT code by address and time.
+    pub map: CodeMap<'data>,
+    /// What became of each source, indexed by [`OriginId`]. Sources that could not be opened follow at the end.
+    pub accounts: Vec<Account>,
+    /// The first machine (`e_machine`) that a jitdump or log states. Used for ELF images if the recording doesn't state
+    /// one.
+    pub machine: Option<u16>,
+    /// The machine (`e_machine`) that each source states, indexed by [`OriginId`].
+    pub machines: Vec<Option<u16>>,
+    /// The source maps of the scripts that the code was compiled from.
+    pub maps: &'data SourceMaps,
+}
+
+impl Loaded<'_> {
+    /// Remarks about the sources that users see, one line each.
+    pub fn remarks(&self) -> impl Iterator<Item = String> {
+        self.accounts.iter().filter_map(|account| account.remark.clone()).chain(self.maps.remarks())
+    }
+}
+
+impl Found {
+    /// Reads all sources in parallel and builds the code map.
+    pub fn load(&self, processes: &Processes, pool: &Pool, warnings: &mut Warnings) -> Loaded<'_> {
+        let (mut lists, mut accounts, mut machines) = (Vec::new(), Vec::new(), Vec::new());
+        for source in self.read(processes, pool) {
+            warnings.append(source.warnings);
+            lists.push(source.list);
+            accounts.push(source.account);
+            machines.push(source.machine);
+        }
+        accounts.extend(self.failed.iter().cloned());
+        lists.push(native::find_ranges_to_hide(&lists, processes, &self.options.search));
+        let maps = self.source_maps(&lists, warnings);
+        if !maps.is_empty() {
+            for list in &mut lists {
+                list.use_authored(|name| maps.name_of(name), maps);
+            }
+        }
+        let map = CodeMap::build(lists, processes, pool);
+        // If a jitdump's times couldn't be used, its entries overlap, too, but that has been reported already.
+        if map.overlaps() > 0 && !accounts.iter().any(is_untimed_dump) {
+            warnings.push(Warning::new(format!(
+                "perf map entries that overlap an earlier one: {}. The later ones were used; a jitdump would have \
+                 times to tell them apart",
+                map.overlaps()
+            )));
+        }
+        let machine = machines.iter().copied().flatten().next();
+        Loaded { map, accounts, machine, machines, maps }
+    }
+
+    /// Finds the source maps of all scripts with functions in these lists, once. Empty if the user doesn't want source
+    /// maps.
+    fn source_maps(&self, lists: &[CodeList<'_>], warnings: &mut Warnings) -> &SourceMaps {
+        self.maps.get_or_init(|| {
+            if !self.options.source_maps.is_on() {
+                return SourceMaps::default();
+            }
+            let names = lists.iter().flat_map(CodeList::names).filter_map(ScriptName::parse);
+            let mut native = NativeFunctions::default();
+            for list in lists {
+                native.add(list.names());
+            }
+            SourceMaps::find(names, &native, &self.options.map_search(self.input_dir.as_deref()), warnings)
+        })
+    }
+
+    /// Reads all sources in parallel, and combines each log with the jitdump or perf map of the same process.
+    fn read(&self, processes: &Processes, pool: &Pool) -> Vec<ReadSource<'_>> {
+        let sources: Vec<(usize, &Source)> = self.files.iter().enumerate().collect();
+        // If there is a single source, all threads read that one's records.
+        let pool_for_records = if sources.len() == 1 { Some(pool) } else { None };
+        let mut read = pool.map(sources, |(index, source)| {
+            read_source(OriginId(index as u32), source, processes, &self.options, pool_for_records)
+        });
+        log_pairing::date_logs(&self.files, &mut read, processes);
+        read
+    }
+
+    /// Calls `each` with every load and move of code, source by source in the order of its records. For outputs that
+    /// list compilations: the code map only says which code was where. Reads the sources again, but doesn't repeat
+    /// warnings.
+    pub fn each_code(&self, processes: &Processes, pool: &Pool, mut each: impl FnMut(&ListedCode<'_>)) {
+        for source in self.read(processes, pool) {
+            source.list.iter().for_each(|code| each(&code));
+        }
+    }
+
+    /// True if no sources were found.
+    pub fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+}
+
+/// True for a jitdump whose times couldn't be used.
+fn is_untimed_dump(account: &Account) -> bool {
+    account.kind == Kind::JitDump
+        && matches!(account.state, SourceState::Loaded { clock: None | Some(ClockUse::Dropped), .. })
+}
+
+/// Reads one source. If there is a `pool`, its threads parse records ahead of time.
+fn read_source<'data>(
+    origin: OriginId,
+    source: &'data Source,
+    processes: &Processes,
+    options: &SourceOptions,
+    pool: Option<&Pool>,
+) -> ReadSource<'data> {
+    let mut warnings = Warnings::new();
+    let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
+    let result = match source.kind {
+        Kind::JitDump => dump::read(origin, source, processes, options, pool, &mut warnings),
+        Kind::PerfMap => Ok(read_perf_map(origin, source, guest, &mut warnings)),
+        Kind::Log(id) => logs::read(id, source, &mut warnings),
+        Kind::PlacedElf => placed_elf::codes(&source.bytes, source.addr, origin)
+            .map(|codes| untimed_events(source.pid, codes.into_iter())),
+    };
+    let SourceEvents { list, state, machine } = match result {
+        Ok(events) => events,
+        Err(error) => {
+            let reason = error.refusal();
+            let warning = error.in_file(&source.path).into_warning();
+            let state = SourceState::Refused { why: warning.message.clone(), reason };
+            warnings.push(warning);
+            SourceEvents { list: CodeList::default(), state, machine: None }
+        }
+    };
+    let Source { path, kind, pid, remark, .. } = source;
+    let remark = match (remark, source.guest.get()) {
+        (None, Some(names)) => names.remark(path),
+        (remark, _) => remark.clone(),
+    };
+    let account = Account { path: path.clone(), kind: *kind, pid: *pid, state, remark };
+    ReadSource { list, account, machine, warnings }
+}
+
+fn untimed_events<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'data>>) -> SourceEvents<'data> {
+    let count = codes.len() as u64;
+    let state = SourceState::Loaded { codes: count, skipped: 0, clock: None, torn: false, times: None, lent: 0 };
+    let events = codes.map(|code| CodeEvent { pid, tid: Tid(0), time: None, kind: CodeEventKind::Load(code) });
+    SourceEvents { list: events.collect(), state, machine: None }
+}
+
+fn read_perf_map<'data>(
+    origin: OriginId,
+    source: &'data Source,
+    guest: GuestFiles<'_>,
+    warnings: &mut Warnings,
+) -> SourceEvents<'data> {
+    let (entries, skipped) = perf_map::read(&source.bytes);
+    let guest = source.guest.get_or_init(|| GuestNames::from_perf_map(&entries, guest));
+    let codes = entries.into_iter().map(|entry| Code {
+        name: guest.resolve_name(entry.name),
+        addr: Addr(entry.start),
+        size: entry.size,
+        bytes: None,
+        lines: Lines::default(),
+        unwind: None,
+        origin,
+    });
+    let mut events = untimed_events(source.pid, codes);
+    if let SourceState::Loaded { skipped: count, torn, .. } = &mut events.state {
+        *count = skipped.count();
+        *torn = source.bytes.last().is_some_and(|last| *last != b'\n');
+    }
+    skipped.report(&source.path, warnings);
+    events
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,194 @@
+//! The files that the user named: which process each belongs to, and which of them may be a certain process's.
+
+use super::logs;
+use super::markers::inner_pid;
+use super::progress::Search;
+use super::scene::Scene;
+use super::steps::{NOT_USED, Place, Step};
+use crate::error::{Error, Warning};
+use crate::io::door::Opened;
+use crate::io::is_directory;
+use crate::jit::account::Kind;
+use crate::jit::engine_logs::LogProcess;
+use crate::jit::found::Source;
+use crate::jit::options::{GivenFile, SourceOptions};
+use crate::jit::trust::Named;
+use crate::jit::{jitdump, perf_map};
+use crate::model::Pid;
+use crate::model::process::ProcessListState;
+use crate::symbolize::symbols::files::ELF;
+use rustc_hash::FxHashSet;
+use std::ffi::OsStr;
+use std::path::Path;
+
+impl Scene<'_> {
+    /// The jitdumps from the user that may belong to a process. Directories: the file called `name` in them. Files:
+    /// those called `name`, those that the user named for this process (`FILE@PID`), and those with its ID inside its
+    /// namespace (`inner`) in their header.
+    pub(super) fn given_dumps(&self, name: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<Place> {
+        let is_shared = inner.is_some_and(|inner| self.shared_pids.contains(&inner));
+        let mut places = Vec::new();
+        for given in self.given.dumps.files_for(pid, is_shared) {
+            let path = &given.path;
+            if is_directory(path) {
+                places.push(Place::new(path.join(name), Named::Directory));
+            } else if given.pid.is_some()
+                || path.file_name() == Some(name)
+                || inner.is_some() && self.pid_in_dump(path) == inner
+            {
+                places.push(Place::new(path, Named::User));
+            }
+        }
+        places
+    }
+
+    /// The process ID in a jitdump's header; `None` if the file can't be read. Reads each file only once.
+    fn pid_in_dump(&self, path: &Path) -> Option<Pid> {
+        if let Some(known) = self.given.pids_in_dumps.borrow().get(path) {
+            return *known;
+        }
+        let opened = self.open(&Place::new(path, Named::User)).and_then(Result::ok);
+        let pid = opened.and_then(|opened| pid_in_header(&opened.bytes));
+        self.given.pids_in_dumps.borrow_mut().insert(path.to_owned(), pid);
+        pid
+    }
+
+    /// The only process that a file from the user can belong to, even if the file states another process ID (`inner`).
+    /// `None` if there are several such processes.
+    fn only_candidate(&self, inner: Option<Pid>) -> Option<Pid> {
+        match (self.processes.list_state, &self.jit_processes[..]) {
+            (ProcessListState::Complete, &[only]) => Some(only),
+            // The list of processes may still grow, so that a process with this ID may come later.
+            (ProcessListState::Partial(first), _) if inner.is_none() => first,
+            _ => None,
+        }
+    }
+}
+
+/// The files from the user that no marker refers to. Directories from the user are searched in other rounds.
+pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
+    let SourceOptions { jitdump, perf_map, jit_log, .. } = search.scene.options;
+    let mut steps = Vec::new();
+    let mut planned: FxHashSet<&Path> = FxHashSet::default();
+    for (list, kind) in [(jitdump, Some(Kind::JitDump)), (perf_map, Some(Kind::PerfMap)), (jit_log, None)] {
+        for given in list {
+            let path = given.path.as_path();
+            if search.used_paths.contains(path) || planned.contains(path) || is_directory(path) {
+                continue;
+            }
+            let step = plan_file(given, kind, &search.scene);
+            if let Step::Use(source) = &step {
+                planned.insert(path);
+                // A file that the user named is used even if it seems to belong to another process; there is only a
+                // warning.
+                if let Some(why) = search.scene.explain_if_core_contradicts(source) {
+                    steps.push(Step::Warn(Warning::new(why).in_file(path, None)));
+                }
+            }
+            steps.push(step);
+        }
+    }
+    steps
+}
+
+/// Opens a file from the user and determines its process. `kind` is `None` for a log, whose kind only its contents
+/// tell.
+fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> Step<'a> {
+    let path = &given.path;
+    let opened = scene.open(&Place::new(path, Named::User));
+    let opened = opened.unwrap_or_else(|| Err(Error::new("does not exist")));
+    match (opened, kind) {
+        (Ok(opened), Some(kind)) => plan_opened(given, kind, opened, scene),
+        (Ok(opened), None) => match logs::detect(&opened.bytes) {
+            Some(id) => plan_opened(given, Kind::Log(id), opened, scene),
+            None => {
+                let why = Error::new("is not a log that jitgraft reads (jitgraft formats lists them)");
+                Step::Warn(why.in_file(path).into_warning())
+            }
+        },
+        (Err(error), Some(kind)) => Step::Refuse { path: path.clone(), kind, pid: Pid(-1), error },
+        (Err(error), None) => Step::Warn(error.in_file(path).into_warning()),
+    }
+}
+
+fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<'_>) -> Step<'a> {
+    let path = given.path.clone();
+    if let Some(hint) = wrong_option_hint(kind, &opened.bytes) {
+        return Step::Refuse { path, kind, pid: Pid(-1), error: Error::new(hint) };
+    }
+    let inner = inner_pid_of_file(&path, kind, &opened.bytes);
+    let outer = inner.map(|inner| scene.recorded_pid(inner));
+    let is_shared = inner.is_some_and(|inner| scene.shared_pids.contains(&inner));
+    let recorded = outer.filter(|pid| !is_shared && scene.process(*pid).is_some());
+    let certain = given.pid.or(recorded).or_else(|| scene.only_candidate(inner));
+    if certain.is_none() && scene.site.samples.is_some() && scene.jit_processes.len() > 1 {
+        return Step::Unassigned(path, kind);
+    }
+    let Some(pid) = certain.or(outer) else {
+        return Step::Refuse { path, kind, pid: Pid(-1), error: Error::new("has no process ID; pass FILE@PID") };
+    };
+    // Other inputs don't contain every process: text contains only some, and a callgrind file only one.
+    if scene.processes.is_recording && scene.process(pid).is_none() {
+        let why = format!(
+            "{NOT_USED}it is from process {pid}, which is not in the recording; pass FILE@PID to use it for another \
+             process"
+        );
+        return Step::Refuse { path, kind, pid, error: Error::new(why) };
+    }
+    Step::Use(Box::new(Source { inner, ..Source::new(path, kind, pid, opened) }))
+}
+
+/// The ELF objects that the user placed at an address (`--elf`), for every process with JIT memory. If no process has
+/// any, for every process.
+pub(super) fn placed_objects<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
+    let scene = &search.scene;
+    let mut pids = scene.jit_processes.clone();
+    if pids.is_empty() && !scene.options.elf.is_empty() {
+        pids = scene.processes.by_pid.keys().copied().filter(|pid| pid.0 > 0).collect();
+    }
+    let mut steps = Vec::new();
+    for (path, addr) in &scene.options.elf {
+        for &pid in &pids {
+            let kind = Kind::PlacedElf;
+            let opened = scene.door(path, Named::User).open(path, ELF);
+            steps.push(match opened.unwrap_or_else(|| Err(Error::new("does not exist"))) {
+                Ok(opened) => {
+                    Step::Use(Box::new(Source { addr: *addr, ..Source::new(path.clone(), kind, pid, opened) }))
+                }
+                Err(error) => Step::Refuse { path: path.clone(), kind, pid, error },
+            });
+        }
+    }
+    steps
+}
+
+/// The process ID that a file or its name states. It is the ID in the process's own PID namespace.
+fn inner_pid_of_file(path: &Path, kind: Kind, bytes: &[u8]) -> Option<Pid> {
+    // A core dump's name may contain more than one number, so prefer its contents.
+    if let Kind::Log(id) = kind
+        && let Some(LogProcess { pid: Some(pid), .. }) = logs::read_process(id, bytes)
+    {
+        return Some(Pid(pid));
+    }
+    match (inner_pid(path), kind) {
+        (None, Kind::JitDump) => pid_in_header(bytes),
+        (in_name, _) => in_name,
+    }
+}
+
+/// The process ID in a jitdump's header.
+fn pid_in_header(bytes: &[u8]) -> Option<Pid> {
+    jitdump::JitDump::parse(bytes).ok().map(|dump| Pid(dump.header.pid))
+}
+
+/// A hint if a file was passed with the option for another kind.
+fn wrong_option_hint(kind: Kind, bytes: &[u8]) -> Option<&'static str> {
+    let head = &bytes[..bytes.len().min(4096)];
+    match kind {
+        Kind::PerfMap if jitdump::sniff(head) => Some("is a jitdump, not a perf map; pass it with --jitdump"),
+        Kind::JitDump if !jitdump::sniff(head) && perf_map::sniff(head) => {
+            Some("is a perf map, not a jitdump; pass it with --perf-map")
+        }
+        _ => None,
+    }
+}

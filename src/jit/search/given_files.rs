@@ -1,0 +1,76 @@
+//! Lookup tables for the files and directories that the user named. There may be one file for each of thousands of
+//! processes: an archive of a recording adds them.
+
+use crate::io::is_directory;
+use crate::jit::options::{GivenFile, SourceOptions};
+use crate::model::Pid;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+
+/// Lookup tables for the jitdumps, perf maps and logs that the user named.
+#[derive(Debug)]
+pub(super) struct GivenFiles<'a> {
+    paths: FxHashSet<&'a Path>,
+    pub(super) dumps: GivenList<'a>,
+    pub(super) maps: GivenList<'a>,
+    /// The process IDs in the headers of jitdumps that have been read so far; `None` for unreadable files.
+    pub(super) pids_in_dumps: RefCell<FxHashMap<PathBuf, Option<Pid>>>,
+}
+
+/// The files and directories passed with one option.
+#[derive(Debug)]
+pub(super) struct GivenList<'a> {
+    files: &'a [GivenFile],
+    /// For each process that the user named files for, the indices of these files in `files`.
+    by_pid: FxHashMap<Pid, Vec<usize>>,
+    /// The indices in `files` of the files that the user named for no particular process.
+    for_any: Vec<usize>,
+}
+
+impl<'a> GivenFiles<'a> {
+    pub(super) fn new(options: &'a SourceOptions) -> Self {
+        Self {
+            paths: options.given_files().map(|given| given.path.as_path()).collect(),
+            dumps: GivenList::new(&options.jitdump),
+            maps: GivenList::new(&options.perf_map),
+            pids_in_dumps: RefCell::default(),
+        }
+    }
+
+    /// The longest path from the user that `path` equals or is inside of; `None` if there is none.
+    pub(super) fn typed_part<'p>(&self, path: &'p Path) -> Option<&'p Path> {
+        path.ancestors().find(|part| self.paths.contains(part))
+    }
+}
+
+impl<'a> GivenList<'a> {
+    fn new(files: &'a [GivenFile]) -> Self {
+        let mut list = Self { files, by_pid: FxHashMap::default(), for_any: Vec::new() };
+        for (index, given) in files.iter().enumerate() {
+            match given.pid {
+                Some(pid) => list.by_pid.entry(pid).or_default().push(index),
+                None => list.for_any.push(index),
+            }
+        }
+        list
+    }
+
+    /// The files that may belong to the process with ID `pid`, in the order of the options: those that the user named
+    /// for it, and those that the user named for no particular process. If several processes have this ID in their own
+    /// namespaces (`is_shared`), only the former.
+    pub(super) fn files_for(&self, pid: Pid, is_shared: bool) -> Vec<&'a GivenFile> {
+        let mut indices: Vec<usize> = self.by_pid.get(&pid).cloned().unwrap_or_default();
+        if !is_shared {
+            indices.extend(&self.for_any);
+        }
+        indices.sort_unstable();
+        indices.into_iter().map(|index| &self.files[index]).collect()
+    }
+
+    /// The directories among [`files_for`](Self::files_for).
+    pub(super) fn directories_for(&self, pid: Pid, is_shared: bool) -> impl Iterator<Item = &'a Path> {
+        let given = self.files_for(pid, is_shared).into_iter();
+        given.map(|given| given.path.as_path()).filter(|path| is_directory(path))
+    }
+}

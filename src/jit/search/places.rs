@@ -1,0 +1,195 @@
+//! Where sources may be: the places of a file that is named after its process, and the directories that are listed.
+
+use super::markers::inner_pid;
+use super::scene::Scene;
+use super::steps::{Candidate, Clue, Place};
+use crate::io;
+use crate::io::door;
+use crate::jit::account::Kind;
+use crate::jit::trust::{Named, file_id};
+use crate::model::Pid;
+use crate::model::process::Marker;
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+impl<'a> Scene<'a> {
+    /// Where a candidate may be, in order of precedence.
+    pub(super) fn places(&self, candidate: &Candidate<'a>) -> Vec<Place> {
+        let Candidate { kind, pid, inner, .. } = *candidate;
+        let inner = inner.unwrap_or(pid);
+        match &candidate.clue {
+            Clue::Marker(marker) => self.places_of_marker(marker),
+            Clue::JitMemory | Clue::Parent if kind == Kind::PerfMap => self.places_of_map(pid, inner),
+            Clue::JitMemory | Clue::Parent => self.places_of_dump(pid, inner),
+            Clue::Unexpected => self.places_of_unexpected_file(pid, inner, kind),
+            Clue::Log(place) | Clue::Core(place) => vec![place.clone()],
+        }
+    }
+
+    fn places_of_marker(&self, marker: &Marker) -> Vec<Place> {
+        let Some(name) = marker.path.file_name() else { return Vec::new() };
+        // A file that the user named takes precedence over the recorded path.
+        let mut places = self.given_dumps(name, inner_pid(&marker.path), marker.pid);
+        places.extend(self.place_in_container(marker.pid, &marker.path));
+        places.push(Place::new(&marker.path, Named::Marker));
+        places.extend(self.usual_places_of_dump(name));
+        if self.markers.is_contested(marker) {
+            places.retain(|place| matches!(place.named, Named::Inside(_)) || self.is_marker_file(place, marker));
+        }
+        places
+    }
+
+    fn places_of_dump(&self, pid: Pid, inner: Pid) -> Vec<Place> {
+        let name = file_name(Kind::JitDump, inner);
+        let mut places = self.given_dumps(&name, Some(inner), pid);
+        places.extend(self.place_in_container(pid, &Path::new("/tmp").join(&name)));
+        if !self.shared_pids.contains(&inner) {
+            places.extend(self.usual_places_of_dump(&name));
+        }
+        places
+    }
+
+    fn places_of_map(&self, pid: Pid, inner: Pid) -> Vec<Place> {
+        let name = file_name(Kind::PerfMap, inner);
+        let in_tmp = Path::new("/tmp").join(&name);
+        let is_shared = self.shared_pids.contains(&inner);
+        let mut places = Vec::new();
+        for directory in self.given.maps.directories_for(pid, is_shared) {
+            places.push(Place::new(directory.join(&name), Named::Directory));
+        }
+        places.extend(self.place_in_container(pid, &in_tmp));
+        if !is_shared {
+            places.extend(self.site.input_dir.map(|input_dir| Place::new(input_dir.join(&name), Named::Convention)));
+            places.push(Place::new(in_tmp, Named::Convention));
+        }
+        places
+    }
+
+    fn places_of_unexpected_file(&self, pid: Pid, inner: Pid, kind: Kind) -> Vec<Place> {
+        let name = file_name(kind, inner);
+        let given = if kind == Kind::PerfMap { &self.given.maps } else { &self.given.dumps };
+        let mut places = Vec::new();
+        for directory in given.directories_for(pid, false) {
+            places.push(Place::new(directory.join(&name), Named::Directory));
+        }
+        for directory in self.site.input_dir.into_iter().chain([Path::new("/tmp")]) {
+            places.push(Place::new(directory.join(&name), Named::Convention));
+        }
+        places
+    }
+
+    /// Where a jitdump with this name may be if nobody says where: in the input's directory and the usual places.
+    fn usual_places_of_dump(&self, name: &OsStr) -> impl Iterator<Item = Place> {
+        let of_agents = self.directories_of_agents.get_or_init(directories_of_agents);
+        let usual = [Path::new("/tmp"), Path::new(".")].into_iter().chain(of_agents.iter().map(PathBuf::as_path));
+        let directories = self.site.input_dir.into_iter().chain(usual);
+        directories.map(move |directory| Place::new(directory.join(name), Named::Convention))
+    }
+
+    /// The place at which we can open a process's file that is in its container. `None` if the process isn't running or
+    /// has the same root directory as we do.
+    fn place_in_container(&self, pid: Pid, path: &Path) -> Option<Place> {
+        let live = self.live.get(&pid).filter(|live| live.has_own_files)?;
+        Some(Place::new(live.path_from_outside(path), Named::Inside(pid)))
+    }
+
+    /// True if the file at this place is the very one that was mapped as the marker.
+    fn is_marker_file(&self, Place { path, named }: &Place, marker: &Marker) -> bool {
+        let Some(recorded) = marker.file else { return false };
+        self.door(path, *named).look(path).is_some_and(|about| file_id(&about) == recorded)
+    }
+
+    /// Directories to list for logs and core dumps: those that the user named, the input's, and the `usual` ones.
+    pub(super) fn log_directories(&self, usual: &[&'static str]) -> Vec<Place> {
+        let mut directories = Vec::new();
+        for given in &self.options.jit_log {
+            if io::is_directory(&given.path) {
+                directories.push(listed_directory(&given.path, Named::Directory));
+            }
+        }
+        directories.extend(self.site.input_dir.map(|input_dir| listed_directory(input_dir, Named::Convention)));
+        directories.extend(usual.iter().map(|path| listed_directory(Path::new(path), Named::Convention)));
+        directories
+    }
+
+    /// Directories to list for files that are matched by their contents.
+    pub(super) fn orphan_directories(&self) -> Vec<Place> {
+        let mut directories = Vec::new();
+        for given in self.options.given_files() {
+            if io::is_directory(&given.path) {
+                directories.push(listed_directory(&given.path, Named::Directory));
+            }
+        }
+        directories.extend(self.site.input_dir.map(|input_dir| listed_directory(input_dir, Named::Convention)));
+        directories.push(Place::new("/tmp", Named::Convention));
+        directories
+    }
+}
+
+/// The name of a process's jitdump or perf map. `inner` is its ID in its own PID namespace.
+fn file_name(kind: Kind, inner: Pid) -> OsString {
+    match kind {
+        Kind::PerfMap => format!("perf-{inner}.map").into(),
+        _ => format!("jit-{inner}.dump").into(),
+    }
+}
+
+/// An empty path means the current directory.
+fn listed_directory(path: &Path, named: Named) -> Place {
+    Place::new(if path.as_os_str().is_empty() { Path::new(".") } else { path }, named)
+}
+
+/// The directories that perf's JVMTI agent and LLVM create for each run: below `$JITDUMPDIR`, the home directory or
+/// `/tmp`.
+fn directories_of_agents() -> Vec<PathBuf> {
+    let roots = ["JITDUMPDIR", "HOME"].into_iter().filter_map(std::env::var_os).map(PathBuf::from);
+    let mut directories = Vec::new();
+    for root in roots {
+        directories.push(root.clone());
+        directories.extend(subdirectories(&root.join(DUMPS)));
+    }
+    directories.extend(subdirectories(&Path::new("/tmp").join(DUMPS)));
+    directories
+}
+
+/// Where agents create a directory for each run, relative to `$JITDUMPDIR`, the home directory or `/tmp`.
+const DUMPS: &str = ".debug/jit";
+
+fn subdirectories(path: &Path) -> Vec<PathBuf> {
+    let entries = door::Named::Convention.door(false).entries(path, |_| true).into_iter();
+    let mut found: Vec<PathBuf> =
+        entries.filter(|(_, about)| about.is_dir()).map(|(name, _)| path.join(name)).collect();
+    // File systems list names in any order; sort them so that the newest come last.
+    found.sort();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jit::engine_logs::LogId;
+    use crate::runtimes::RUNTIMES;
+
+    #[test]
+    fn no_runtime_leaves_its_files_where_nobody_looks() {
+        // Must match `usual_places_of_dump`, `places_of_map` and `logs_named_by_pid`; `DIR` is one that the user must
+        // name.
+        let for_dumps = ["/tmp/jit-", "/tmp/.debug/jit/", "./", "$JITDUMPDIR/.debug/jit/", "~/.debug/jit/", "DIR/"];
+        let for_maps = ["/tmp/"];
+        let for_logs = ["/tmp/", "./"];
+        for runtime in RUNTIMES {
+            for file in runtime.switches.iter().flat_map(|switch| switch.leaves) {
+                let base = Path::new(file).file_name().unwrap().to_str().unwrap();
+                let base = base.replace('*', "0x1f").replace("TID", "78").replace("PID", "77");
+                let (places, number) = match Path::new(&base).extension().and_then(OsStr::to_str) {
+                    Some("map") => (&for_maps[..], inner_pid(Path::new(&base))),
+                    Some("log") => (&for_logs[..], LogId::find_by_name(&base).find_map(|(_, pid)| pid.map(Pid))),
+                    _ => (&for_dumps[..], inner_pid(Path::new(&base))),
+                };
+                assert!(places.iter().any(|place| file.starts_with(place)), "{}: {file}", runtime.name);
+                let tells_none = LogId::find_by_name(&base).any(|(_, pid)| pid.is_none());
+                assert!(tells_none || number == Some(Pid(77)), "{}: {file}", runtime.name);
+            }
+        }
+    }
+}

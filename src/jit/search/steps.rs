@@ -1,0 +1,122 @@
+//! The steps of a plan: sources to look for, and what is known already about files that are or aren't used.
+
+use crate::error::{Error, RefusalReason, Warning};
+use crate::io::door::Opened;
+use crate::jit::account::{Account, Kind, SourceState};
+use crate::jit::found::Source;
+use crate::jit::trust::Named;
+use crate::model::Pid;
+use crate::model::process::Marker;
+use std::path::{Path, PathBuf};
+
+/// One step of a plan.
+pub(super) enum Step<'a> {
+    /// Look for a source.
+    Look(Candidate<'a>),
+    /// Use a source whose contents are known already.
+    Use(Box<Source>),
+    /// Report that a file isn't used: it can't be opened, or isn't what the user said.
+    Refuse { path: PathBuf, kind: Kind, pid: Pid, error: Error },
+    /// Report that a file may belong to a process but isn't used, or that it belongs to none. The warning is for files
+    /// that the user named.
+    NotMatched { account: Account, warning: Option<Warning> },
+    /// Leave a file from the user to the round that matches files by their contents.
+    Unassigned(PathBuf, Kind),
+    /// Warn about a file from the user.
+    Warn(Warning),
+}
+
+/// A source that may exist.
+#[derive(Debug)]
+pub(super) struct Candidate<'a> {
+    pub(super) kind: Kind,
+    /// The recorded ID of the process.
+    pub(super) pid: Pid,
+    /// The process ID in the file's name or contents, which is that in the process's own PID namespace.
+    pub(super) inner: Option<Pid>,
+    pub(super) clue: Clue<'a>,
+}
+
+/// Why a source may exist. Decides where it is looked for (`Scene::places`), when it is needed
+/// (`Search::is_needed`), and what is reported.
+#[derive(Debug, Clone)]
+pub(super) enum Clue<'a> {
+    /// The process mapped this file as the marker of its jitdump. The marker is the jitdump itself.
+    Marker(&'a Marker),
+    /// The process has JIT memory, and runtimes name files after their process.
+    JitMemory,
+    /// A running ancestor shares its JIT memory with the process, and the file is named after that ancestor.
+    Parent,
+    /// The process has no recorded JIT memory: its code may be in files, in static buffers, or in memory whose mapping
+    /// wasn't recorded. Few such processes have these files, so files that can't be used aren't reported.
+    Unexpected,
+    /// A directory contains this file, which is named like a log of the process.
+    Log(Place),
+    /// A directory contains this core dump. It states the process, or if it can't be opened, its name does.
+    Core(Place),
+}
+
+/// The path of a file that may be a source, and who named it. The latter decides how it is opened.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) path: PathBuf,
+    pub(super) named: Named,
+}
+
+impl Place {
+    pub(super) fn new(path: impl Into<PathBuf>, named: Named) -> Self {
+        Self { path: path.into(), named }
+    }
+}
+
+impl Candidate<'_> {
+    /// True if the candidate isn't looked for once one of its files is used, for this or another process. A perf map
+    /// may be used twice, because forked processes run the code of their parent's map.
+    pub(super) fn excludes_used_files(&self) -> bool {
+        self.kind != Kind::PerfMap || matches!(self.clue, Clue::Unexpected)
+    }
+
+    pub(super) fn to_source(&self, place: &Place, opened: Opened) -> Source {
+        let marked = match self.clue {
+            Clue::Marker(marker) => Some(marker.time).filter(|time| time.0 != 0),
+            _ => None,
+        };
+        Source {
+            inner: self.inner,
+            marker: marked,
+            remark: self.remark(place),
+            ..Source::new(place.path.clone(), self.kind, self.pid, opened)
+        }
+    }
+
+    /// Tells users why a file is used for a process that neither its name nor the user mentions. `None` if there is
+    /// nothing to remark on.
+    fn remark(&self, place: &Place) -> Option<String> {
+        let why = match (&self.clue, self.inner, place.named) {
+            (Clue::Parent, Some(parent), _) => {
+                format!("which shares its JIT memory with its parent, process {parent}")
+            }
+            (_, _, Named::Inside(_)) => "which is still running in another mount namespace".to_owned(),
+            _ => return None,
+        };
+        Some(unasked_use_remark(&place.path, self.pid, &why))
+    }
+}
+
+/// Starts the warning about a file that isn't used. Left out where only the reason is shown.
+pub(super) const NOT_USED: &str = "not used: ";
+
+/// The account of a file that belongs to no process, for this reason.
+pub(super) fn not_matched(path: PathBuf, kind: Kind, pid: Pid, why: String) -> Account {
+    let remark = Some(not_matched_remark(&path, &why));
+    let state = SourceState::Refused { why, reason: RefusalReason::Content };
+    Account { path, kind, pid, state, remark }
+}
+
+pub(super) fn not_matched_remark(path: &Path, why: &str) -> String {
+    format!("not matched: {}: {why}", path.display())
+}
+
+pub(super) fn unasked_use_remark(path: &Path, pid: Pid, why: &str) -> String {
+    format!("{}: used for process {pid}, {why}", path.display())
+}

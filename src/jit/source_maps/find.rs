@@ -1,0 +1,568 @@
+//! Finds the text and the source map of a script.
+
+use super::options::{GivenMap, MapSearch};
+use super::paths::{authored_name, file_from_url, normalize, path_on_server};
+use crate::bytes::utf16::{has_utf16_mark, strip_mark};
+use crate::error::{Result, Warning, Warnings};
+use crate::formats::source_map;
+use crate::formats::source_map::{About, Mention, split_scheme};
+use crate::io;
+use crate::io::Bytes;
+use crate::io::door::{Door, Holes, Kind, Named, Start};
+use crate::model::file_bytes::FileBytes;
+use crate::model::script_map::{JsonString, ScriptMap};
+use crate::model::wasm_module::WasmModule;
+use crate::symbolize::authored::AuthoredScript;
+use rustc_hash::{FxHashMap, FxHashSet};
+use std::borrow::Cow;
+use std::cell::{OnceCell, RefCell};
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+/// The result of looking for a script's source map, or for a WebAssembly module.
+pub(super) enum Lookup<T> {
+    /// There is no source map, and no reason to expect one.
+    Nothing,
+    /// There is a source map, but it can't be used.
+    Refused {
+        /// The map's name.
+        map: Option<String>,
+        /// The reason.
+        why: String,
+    },
+    Found {
+        /// The path of the source map, or of the WebAssembly file with names.
+        map: String,
+        /// The script with its source map, or the module.
+        found: T,
+        /// The files that were read. For each: the path where jitgraft would look for it on the recorded machine, and
+        /// where it actually is.
+        places: Vec<(PathBuf, PathBuf)>,
+        /// The total size of the files that were read, in bytes.
+        size: usize,
+        /// True if the user named this file.
+        is_given: bool,
+    },
+}
+
+/// A WebAssembly module that was found.
+#[derive(Debug, Clone)]
+pub(super) struct ModuleFile {
+    pub(super) path: PathBuf,
+    pub(super) module: Rc<WasmModule>,
+    /// True if the user passed the file with `--source-maps` without naming a script. Native WebAssembly functions,
+    /// whose module isn't recorded, get their names from such files.
+    pub(super) is_given: bool,
+}
+
+/// The name of a source map, and why it isn't used.
+type Refusal = (String, String);
+
+/// The kind of file that is accepted: scripts and source maps are text, which has NUL bytes only in UTF-16.
+const TEXT: Kind = Kind {
+    holes: |head| (!head.contains(&0) || has_utf16_mark(head)).then_some(Holes::Small),
+    otherwise: "is not a script or a source map",
+};
+
+/// The maximum size in bytes of one file, and of all scripts and source maps together. While a source map is parsed, it
+/// is in memory several times.
+pub(super) const MAX_SIZE: u64 = 1 << 30;
+
+/// The maximum number of WebAssembly modules to read, and of earlier scripts per generated script.
+pub(super) const MAX_MAPS: usize = 1000;
+
+/// The maximum number of times that one script may have been generated from another, for example by a compiler, a
+/// bundler and a minifier.
+const MAX_DEPTH: usize = 3;
+
+/// A script's path in the recording and on this machine.
+#[derive(Debug, Clone, Copy)]
+struct ScriptPaths<'p> {
+    /// The path that the runtime read.
+    recorded: &'p Path,
+    /// Where the script is now.
+    actual: &'p Path,
+}
+
+/// A script's text, and where it was read.
+struct ScriptFile {
+    path: PathBuf,
+    text: String,
+}
+
+/// A script with its source map, and the number of bytes read for both.
+struct LoadedScript {
+    script: AuthoredScript,
+    size: usize,
+}
+
+/// A script that another script was generated from, and that has a source map of its own.
+struct EarlierScript {
+    /// The script's index among the files of the other script's source map.
+    file: u32,
+    loaded: LoadedScript,
+}
+
+/// A source map that may belong to a script.
+struct Candidate {
+    name: String,
+    /// The path of the source map; `None` if it is part of the script.
+    path: Option<PathBuf>,
+    file: FileBytes,
+    /// The directory that paths in the source map are relative to.
+    base: PathBuf,
+    /// True if the user named this file.
+    is_given: bool,
+}
+
+/// An index of the source maps in a directory.
+#[derive(Debug, Default)]
+struct MapDirectory {
+    /// Sorted by name.
+    paths: Vec<PathBuf>,
+    /// For each `debugId`, in lower case, the index in `paths` of the first map with it.
+    by_debug_id: FxHashMap<String, usize>,
+    /// For each script name that a map without a `debugId` states, the index in `paths` of the first such map.
+    by_script: FxHashMap<String, usize>,
+}
+
+pub(super) struct Finder<'a> {
+    pub(super) search: MapSearch<'a>,
+    /// For each file that the user passed without naming a script: which script the file says it belongs to. Each file
+    /// is read once instead of once per script.
+    asked: RefCell<FxHashMap<PathBuf, Option<About>>>,
+    /// The directories from the user that have been read.
+    directories: RefCell<FxHashMap<PathBuf, Rc<MapDirectory>>>,
+    /// Warnings about files in the user's directories that could not be read.
+    unread: RefCell<Warnings>,
+    /// The user's source maps that were used for a script.
+    used: RefCell<FxHashSet<PathBuf>>,
+    /// All available WebAssembly modules.
+    pub(super) modules: OnceCell<Vec<ModuleFile>>,
+}
+
+impl<'a> Finder<'a> {
+    pub(super) fn new(search: MapSearch<'a>) -> Self {
+        let (asked, directories, unread, used) = Default::default();
+        Self { search, asked, directories, unread, used, modules: OnceCell::new() }
+    }
+
+    /// Returns and clears the warnings about files in the user's directories that could not be read.
+    pub(super) fn take_unread(&self) -> Warnings {
+        self.unread.take()
+    }
+
+    /// Finds the text and the source map of a script by the name that the runtime gives it.
+    pub(super) fn find_script(&self, name: &str) -> Lookup<Box<AuthoredScript>> {
+        let (recorded, paths) = if let Some(recorded) = file_from_url(name) {
+            // A runtime spells a script's path in one way. Ignoring other spellings avoids reading a file twice.
+            if normalize(&recorded).as_os_str() != recorded.as_os_str() {
+                return Lookup::Nothing;
+            }
+            let paths = self.possible_paths(&recorded);
+            (recorded, paths)
+        } else if let Some(recorded) = path_on_server(name) {
+            let paths = self.path_in_input_dir(&recorded).into_iter().collect();
+            (recorded, paths)
+        } else {
+            return Lookup::Nothing;
+        };
+        let ScriptFile { path: actual, text } = match self.read_script(paths) {
+            None => return Lookup::Nothing,
+            Some(Ok(file)) => file,
+            Some(Err((map, why))) => return Lookup::Refused { map: Some(map), why },
+        };
+        let paths = ScriptPaths { recorded: &recorded, actual: &actual };
+        let mention = Mention::find(&text);
+        let candidate = match self.find_given_map(&recorded, &mention).or_else(|| self.find_map(paths, &mention)) {
+            None => return Lookup::Nothing,
+            Some(Ok(candidate)) => candidate,
+            Some(Err((map, why))) => return Lookup::Refused { map: Some(map), why },
+        };
+        let (map, map_file, is_given) = (candidate.name.clone(), candidate.path.clone(), candidate.is_given);
+        let debug_id = mention.debug_id.map(str::to_owned);
+        let LoadedScript { script, size } = match self.load(text, debug_id, candidate, paths, MAX_DEPTH) {
+            Ok(loaded) => loaded,
+            Err(why) => return Lookup::Refused { map: Some(map), why },
+        };
+        let map_place = map_file.map(|map_file| (recorded_map_path(paths, &map_file), map_file));
+        let mut places = vec![(recorded, actual)];
+        places.extend(map_place);
+        let script = if is_given { script.given() } else { script };
+        Lookup::Found { map, found: Box::new(script), places, size, is_given }
+    }
+
+    /// Parses a script's source map. If the script was generated from other scripts, also loads their source maps, up
+    /// to `max_depth` levels deep. `debug_id` is the ID that the script states. The error says why the map can't be
+    /// used.
+    fn load(
+        &self,
+        text: String,
+        debug_id: Option<String>,
+        Candidate { file, base, is_given, .. }: Candidate,
+        paths: ScriptPaths<'_>,
+        max_depth: usize,
+    ) -> Result<LoadedScript, String> {
+        let map = source_map::parse(&file).map_err(|error| error.to_string())?;
+        let len_of_paths = base.as_os_str().len().saturating_mul(map.sources.len());
+        if len_of_paths > source_map::room_for_paths(file.bytes().len()) {
+            return Err("the paths of its sources are too long".to_owned());
+        }
+        if let (Some(map_id), Some(script_id)) = (&map.debug_id, debug_id)
+            && !is_given
+            && !map_id.eq_ignore_ascii_case(&script_id)
+        {
+            return Err("its debugId is not the script's".to_owned());
+        }
+        let files: Vec<String> = map.sources.iter().map(|source| authored_name(&source.path, &base)).collect();
+        let mut size = text.len() + file.bytes().len();
+        let mut earlier = Vec::new();
+        if max_depth > 0 {
+            for EarlierScript { file, loaded } in self.load_earlier_scripts(&map, &files, paths, max_depth - 1) {
+                size += loaded.size;
+                earlier.push((file, loaded.script));
+            }
+        }
+        let script = AuthoredScript::new(text, map, files);
+        let script = if earlier.is_empty() { script } else { script.compose(earlier) };
+        Ok(LoadedScript { script, size })
+    }
+
+    /// Loads the scripts that a script was generated from, if they have a matching source map of their own.
+    fn load_earlier_scripts(
+        &self,
+        map: &ScriptMap,
+        files: &[String],
+        paths: ScriptPaths<'_>,
+        max_depth: usize,
+    ) -> Vec<EarlierScript> {
+        let files = files.iter().map(Path::new).enumerate();
+        let scripts = files.filter(|(_, file)| is_script(file) && *file != paths.recorded).take(MAX_MAPS);
+        scripts.filter_map(|(index, file)| self.load_earlier_script(map, index, file, paths, max_depth)).collect()
+    }
+
+    /// Loads a script that another one was generated from; `None` if it has no matching source map. `index` is its
+    /// index among the files of the generated script's `map`, and `generated` are the generated script's paths.
+    fn load_earlier_script(
+        &self,
+        map: &ScriptMap,
+        index: usize,
+        file: &Path,
+        generated: ScriptPaths<'_>,
+        max_depth: usize,
+    ) -> Option<EarlierScript> {
+        // Read only files in the generated script's own directory or below it: anybody may have written its source map.
+        let actual = match file.strip_prefix(normalize(generated.recorded.parent()?)) {
+            Ok(relative) => generated.actual.parent().map(|directory| directory.join(relative)),
+            Err(_) => None,
+        };
+        let content = map.sources.get(index)?.content.as_ref();
+        // A script mentions its source map at the end, so the rest of its long text needn't be unescaped.
+        let ending = match content {
+            Some(text) => text.ending(Mention::is_code)?,
+            None => decode(&self.read(actual.as_ref()?, Named::Recording)?.ok()?),
+        };
+        let mention = Mention::find(&ending);
+        let actual = match actual {
+            Some(actual) => actual,
+            None if mention.url.is_some_and(|url| url.starts_with("data:")) => file.to_owned(),
+            None => return None,
+        };
+        let paths = ScriptPaths { recorded: file, actual: &actual };
+        let candidate = self.find_map(paths, &mention)?.ok()?;
+        let debug_id = mention.debug_id.map(str::to_owned);
+        let text = content.map_or(Some(ending), JsonString::text)?;
+        let loaded = self.load(text, debug_id, candidate, paths, max_depth).ok()?;
+        if !loaded.script.fits() {
+            return None;
+        }
+        Some(EarlierScript { file: u32::try_from(index).ok()?, loaded })
+    }
+
+    /// The paths where a file that the runtime read may be: below each `--symfs` directory, or at its own path if there
+    /// are none, and finally in the input's directory.
+    pub(super) fn possible_paths(&self, recorded: &Path) -> Vec<PathBuf> {
+        let relative = recorded.strip_prefix("/").unwrap_or(recorded);
+        let mut paths: Vec<PathBuf> = self.search.symfs.iter().map(|root| root.join(relative)).collect();
+        if paths.is_empty() {
+            paths.push(recorded.to_owned());
+        }
+        paths.extend(self.path_in_input_dir(recorded));
+        paths
+    }
+
+    /// The path of a file with this name in the input's directory; `None` if there is no such directory.
+    pub(super) fn path_in_input_dir(&self, recorded: &Path) -> Option<PathBuf> {
+        Some(self.search.input_dir?.join(recorded.file_name()?))
+    }
+
+    /// Reads the first of these files that exists and can be read. If none can be read, but there is a source map next
+    /// to an unreadable one, returns the reason as an error. Otherwise `None`.
+    fn read_script(&self, paths: Vec<PathBuf>) -> Option<Result<ScriptFile, Refusal>> {
+        let mut refusal = None;
+        for path in paths {
+            match self.read(&path, Named::Recording) {
+                None => {}
+                Some(Ok(text)) => return Some(Ok(ScriptFile { path, text: decode(&text) })),
+                Some(Err(why)) if refusal.is_none() => refusal = self.name_adjacent_map(&path).map(|map| (map, why)),
+                Some(Err(_)) => {}
+            }
+        }
+        refusal.map(Err)
+    }
+
+    /// The path of the source map next to a script, for messages; `None` if there is none.
+    fn name_adjacent_map(&self, script: &Path) -> Option<String> {
+        let map = script.with_file_name(map_name(script.file_name()?));
+        Named::Recording.door(self.search.force).look(&map)?;
+        Some(map.display().to_string())
+    }
+
+    /// Reads a script or source map; `None` if it doesn't exist. The error is the reason why it can't be read.
+    fn read(&self, path: &Path, named: Named) -> Option<Result<Bytes, String>> {
+        self.read_text(named.door(self.search.force), path)
+    }
+
+    /// Reads a script or source map by the rules of `door`, and converts UTF-16 to UTF-8. `None` if it doesn't exist.
+    /// The error is the reason why it can't be read.
+    fn read_text(&self, door: Door<'_>, path: &Path) -> Option<Result<Bytes, String>> {
+        let bytes = match self.read_through(door, path, TEXT)? {
+            Ok(bytes) => bytes,
+            Err(why) => return Some(Err(why)),
+        };
+        let converted = match strip_mark(&bytes) {
+            Cow::Owned(converted) => Some(converted),
+            Cow::Borrowed(_) => None,
+        };
+        Some(Ok(converted.map_or(bytes, Bytes::Owned)))
+    }
+
+    /// Reads a file by the rules of `door`; `None` if it doesn't exist. The error is the reason why it can't be read.
+    pub(super) fn read_through(&self, door: Door<'_>, path: &Path, kind: Kind) -> Option<Result<Bytes, String>> {
+        if door.look(path).is_some_and(|about| about.len() > MAX_SIZE) {
+            return Some(Err("it is larger than 1 GiB".to_owned()));
+        }
+        let opened = door.open(path, kind)?;
+        Some(opened.map(|opened| opened.bytes).map_err(|error| error.to_string()))
+    }
+
+    /// The source map from the user that belongs to a script; `None` if none of them does.
+    fn find_given_map(&self, script: &Path, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
+        for GivenMap { path, script: suffix } in &self.search.options.given {
+            let found = match suffix {
+                Some(suffix) if !script.ends_with(suffix) => None,
+                Some(_) => self.read_map(path, Named::User).map(mark_as_given),
+                None if io::is_directory(path) => self.find_in_directory(path, script, mention),
+                None => self.read_map_if_matching(path, script, mention).map(mark_as_given),
+            };
+            if found.is_some() {
+                self.used.borrow_mut().insert(path.clone());
+                return found;
+            }
+        }
+        None
+    }
+
+    /// The source maps from the user that belong to none of the scripts.
+    pub(super) fn unused_maps(&self) -> Vec<&Path> {
+        let used = self.used.borrow();
+        let mut unused = Vec::new();
+        for GivenMap { path, .. } in &self.search.options.given {
+            let is_map = path.extension().is_some_and(|extension| extension == "map");
+            if is_map && !used.contains(path) && !io::is_directory(path) {
+                unused.push(path.as_path());
+            }
+        }
+        unused
+    }
+
+    /// The source map for a script in a directory from the user: the one named after the script, or else one that says
+    /// that it belongs to the script.
+    fn find_in_directory(
+        &self,
+        directory: &Path,
+        script: &Path,
+        mention: &Mention<'_>,
+    ) -> Option<Result<Candidate, Refusal>> {
+        let name = script.file_name()?;
+        let door = self.door_below(directory);
+        if let Some(found) = self.read_map_through(door, &directory.join(map_name(name))) {
+            return Some(found);
+        }
+        let debug_id = mention.debug_id?.to_ascii_lowercase();
+        let maps = self.maps_in_directory(directory);
+        let by_script = name.to_str().and_then(|name| maps.by_script.get(name));
+        let first = maps.by_debug_id.get(&debug_id).into_iter().chain(by_script).min()?;
+        self.read_map_through(door, &maps.paths[*first])
+    }
+
+    fn maps_in_directory(&self, directory: &Path) -> Rc<MapDirectory> {
+        if let Some(known) = self.directories.borrow().get(directory) {
+            return Rc::clone(known);
+        }
+        let maps = Rc::new(self.read_directory(directory));
+        self.directories.borrow_mut().insert(directory.to_owned(), Rc::clone(&maps));
+        maps
+    }
+
+    /// Indexes the source maps in a directory by what they say about their script. Links in the directory aren't
+    /// followed, because the user didn't name them.
+    fn read_directory(&self, directory: &Path) -> MapDirectory {
+        let mut maps = MapDirectory::default();
+        let door = self.door_below(directory);
+        let mut entries = match door.list(directory, |name| name.as_encoded_bytes().ends_with(b".map")) {
+            Some(Ok(entries)) => entries,
+            Some(Err(error)) => {
+                self.unread.borrow_mut().push(error.into_warning());
+                return maps;
+            }
+            None => return maps,
+        };
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        for (name, _) in entries {
+            let path = directory.join(name);
+            let bytes = match self.read_text(door, &path) {
+                None => continue,
+                Some(Ok(bytes)) => bytes,
+                Some(Err(why)) => {
+                    let warning = Warning::new(format!("not used as a source map: {why}"));
+                    self.unread.borrow_mut().push(warning.in_file(&path, None));
+                    continue;
+                }
+            };
+            let index = maps.paths.len();
+            maps.paths.push(path);
+            let Ok(About { debug_id, script }) = About::read(&bytes) else { continue };
+            if let Some(id) = debug_id {
+                maps.by_debug_id.entry(id.to_ascii_lowercase()).or_insert(index);
+            } else if let Some(script) = script {
+                maps.by_script.entry(script).or_insert(index);
+            }
+        }
+        maps
+    }
+
+    /// The rules for opening files in a directory from the user.
+    pub(super) fn door_below<'d>(&self, directory: &'d Path) -> Door<'d> {
+        Door { named: Named::Recording, start: Start::Typed(directory), force: self.search.force }
+    }
+
+    /// Reads a source map from the user, if it is named after the script or says that it belongs to the script.
+    /// Otherwise `None`.
+    fn read_map_if_matching(
+        &self,
+        path: &Path,
+        script: &Path,
+        mention: &Mention<'_>,
+    ) -> Option<Result<Candidate, Refusal>> {
+        let name = script.file_name()?;
+        if path.file_name() == Some(&map_name(name)) {
+            return self.read_map(path, Named::User);
+        }
+        let mut asked = self.asked.borrow_mut();
+        let about =
+            asked.entry(path.to_owned()).or_insert_with(|| About::read(&self.read(path, Named::User)?.ok()?).ok());
+        let About { debug_id: map_id, script: map_script } = about.as_ref()?;
+        let is_matching = match (map_id, mention.debug_id) {
+            (Some(map_id), Some(script_id)) => map_id.eq_ignore_ascii_case(script_id),
+            _ => map_script.as_deref().is_some_and(|map_script| OsStr::new(map_script) == name),
+        };
+        if is_matching { self.read_map(path, Named::User) } else { None }
+    }
+
+    /// Reads a source map; `None` if it doesn't exist.
+    fn read_map(&self, path: &Path, named: Named) -> Option<Result<Candidate, Refusal>> {
+        self.read_map_through(named.door(self.search.force), path)
+    }
+
+    fn read_map_through(&self, door: Door<'_>, path: &Path) -> Option<Result<Candidate, Refusal>> {
+        let name = path.display().to_string();
+        let bytes = match self.read_text(door, path)? {
+            Ok(bytes) => bytes,
+            Err(why) => return Some(Err((name, why))),
+        };
+        let absolute = std::path::absolute(path).unwrap_or_default();
+        let base = absolute.parent().unwrap_or(Path::new("")).to_owned();
+        Some(Ok(Candidate { name, path: Some(path.to_owned()), file: FileBytes::new(bytes), base, is_given: false }))
+    }
+
+    /// The source map that a script refers to, or else the one next to it; `None` if there is neither.
+    fn find_map(&self, paths: ScriptPaths<'_>, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
+        let ScriptPaths { recorded, actual } = paths;
+        let (recorded_dir, actual_dir) = (recorded.parent()?, actual.parent()?);
+        let Some(url) = mention.url else { return self.read_adjacent_map(paths) };
+        let map = match split_scheme(url) {
+            Some(("data", data)) => {
+                let name = format!("in {}", actual.display());
+                let Some(bytes) = source_map::decode_data_url(data) else {
+                    return Some(Err((name, "cannot decode its data: URL".to_owned())));
+                };
+                let (file, base) = (FileBytes::new(bytes), recorded_dir.to_owned());
+                return Some(Ok(Candidate { name, path: None, file, base, is_given: false }));
+            }
+            Some(("file", _)) => file_from_url(url)?,
+            Some(_) => {
+                let remedy = format!(
+                    "jitgraft does not download it; pass a copy with --source-maps FILE={}",
+                    recorded.display()
+                );
+                return self.read_adjacent_map(paths).or(Some(Err((url.to_owned(), remedy))));
+            }
+            None => recorded_dir.join(&*String::from_utf8_lossy(&source_map::decode_percent(url))),
+        };
+        let map = normalize(&map);
+        let Ok(relative) = map.strip_prefix(normalize(recorded_dir)) else {
+            let why = format!(
+                "it is outside the script's directory; if you trust it, pass --source-maps {}={}",
+                map.display(),
+                recorded.display()
+            );
+            return self.read_adjacent_map(paths).or(Some(Err((map.display().to_string(), why))));
+        };
+        match self.read_map(&actual_dir.join(relative), Named::Recording) {
+            Some(Ok(candidate)) => {
+                Some(Ok(Candidate { base: map.parent().unwrap_or(recorded_dir).to_owned(), ..candidate }))
+            }
+            Some(Err(refusal)) => Some(Err(refusal)),
+            None => self.read_adjacent_map(paths),
+        }
+    }
+
+    /// Reads the source map next to a script, called `SCRIPT.map`; `None` if there is none.
+    fn read_adjacent_map(&self, paths: ScriptPaths<'_>) -> Option<Result<Candidate, Refusal>> {
+        let base = paths.recorded.parent()?.to_owned();
+        let path = paths.actual.parent()?.join(map_name(paths.actual.file_name()?));
+        let found = self.read_map(&path, Named::Recording)?;
+        Some(found.map(|candidate| Candidate { base, ..candidate }))
+    }
+}
+
+fn mark_as_given(found: Result<Candidate, Refusal>) -> Result<Candidate, Refusal> {
+    Ok(Candidate { is_given: true, ..found? })
+}
+
+fn is_script(file: &Path) -> bool {
+    file.extension().is_some_and(|extension| extension == "js" || extension == "mjs" || extension == "cjs")
+}
+
+/// Where jitgraft would look for a source map (`map`) on the recorded machine: the path relates to the script's
+/// recorded path as `map` relates to the script's actual path.
+fn recorded_map_path(ScriptPaths { recorded, actual }: ScriptPaths<'_>, map: &Path) -> PathBuf {
+    match map.strip_prefix(actual.parent().unwrap_or(actual)) {
+        Ok(relative) => recorded.parent().unwrap_or(recorded).join(relative),
+        Err(_) => recorded.with_file_name(map_name(recorded.file_name().unwrap_or_default())),
+    }
+}
+
+/// Converts bytes to text. Replaces invalid UTF-8, as runtimes do.
+fn decode(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The usual file name of a script's source map: `SCRIPT.map`.
+fn map_name(script: &OsStr) -> OsString {
+    let mut name = script.to_owned();
+    name.push(".map");
+    name
+}

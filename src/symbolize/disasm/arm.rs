@@ -1,0 +1,623 @@
+//! Disassembles 32-bit Arm and Thumb code with yaxpeax-arm, in objdump's spelling.
+//!
+//! The library's numbers, registers, branches and a few aliases are rewritten. Two things are computed here from the
+//! encoding (Arm Architecture Reference Manual, ARMv7-A, A5 to A8): the target of each branch, and the conditions that
+//! an `it` instruction gives to the instructions after it. The library doesn't track those.
+
+use super::fields::{bits, bytes_text, signed_bits};
+use super::instruction::{Instruction, Target, TargetKind};
+use crate::symbolize::symbols::code_kinds::CodeKind;
+use yaxpeax_arch::{Decoder, LengthedInstruction, U8Reader};
+use yaxpeax_arm::armv7::InstDecoder;
+
+/// objdump's names of the condition codes, by their 4-bit encoding. The last one is "always".
+const CONDITIONS: [&str; 15] = ["eq", "ne", "cs", "cc", "mi", "pl", "vs", "vc", "hi", "ls", "ge", "lt", "gt", "le", ""];
+
+/// objdump's names of the registers `r0` to `r15`.
+const REGISTERS: [&str; 16] =
+    ["r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "sl", "fp", "ip", "sp", "lr", "pc"];
+
+/// Decodes one kind of code: Arm, Thumb or data.
+#[derive(Debug)]
+pub struct Arm {
+    kind: CodeKind,
+    decoder: InstDecoder,
+}
+
+/// A decoded instruction or piece of data, without its offset.
+struct Decoded {
+    /// The length in bytes.
+    len: usize,
+    text: String,
+    target: Option<Target>,
+}
+
+impl Decoded {
+    /// The bytes at the end of the code, if they are too few for an instruction.
+    fn from_rest(rest: &[u8]) -> Self {
+        Self { len: rest.len(), text: bytes_text(rest), target: None }
+    }
+}
+
+/// The conditions of the instructions that are left in an `it` block. The next instruction's condition is the last
+/// entry.
+type ItBlock = Vec<u16>;
+
+impl Arm {
+    pub(super) fn new(kind: CodeKind) -> Self {
+        let decoder = if kind == CodeKind::Thumb { InstDecoder::default_thumb() } else { InstDecoder::armv7() };
+        Self { kind, decoder }
+    }
+
+    pub(super) fn decode(&self, code: &[u8], addr: u64) -> Vec<Instruction> {
+        let mut block = ItBlock::new();
+        let mut all = Vec::new();
+        let mut offset = 0;
+        while offset < code.len() {
+            let rest = &code[offset..];
+            let here = addr.wrapping_add(offset as u64);
+            let Decoded { len, text, target } = match self.kind {
+                CodeKind::Data => decode_data(rest, here),
+                CodeKind::Code => self.decode_arm(rest, here),
+                CodeKind::Thumb => self.decode_thumb(rest, here, &mut block),
+            };
+            all.push(Instruction { offset: offset as u64, len: len as u64, text, target });
+            offset += len;
+        }
+        all
+    }
+
+    fn decode_arm(&self, rest: &[u8], addr: u64) -> Decoded {
+        let Some(bytes) = rest.first_chunk::<4>() else { return Decoded::from_rest(rest) };
+        let word = u32::from_le_bytes(*bytes);
+        let target = arm_target(word, addr);
+        let text = match self.text(bytes, target) {
+            Some(text) => arm_text(&text, word),
+            None => format!(".inst  {word:#010x}"),
+        };
+        Decoded { len: 4, text, target }
+    }
+
+    fn decode_thumb(&self, rest: &[u8], addr: u64, block: &mut ItBlock) -> Decoded {
+        let Some(first) = read_half_word(rest, 0) else { return Decoded::from_rest(rest) };
+        let is_wide = first >> 11 > 0b1_1100;
+        let condition = block.pop();
+        let (mut len, mut second) = (2, 0);
+        if is_wide {
+            let Some(half_word) = read_half_word(rest, 2) else { return Decoded::from_rest(rest) };
+            (len, second) = (4, half_word);
+        }
+        if is_it(first) {
+            *block = it_block(first);
+            return Decoded { len: 2, text: it_text(first), target: None };
+        }
+        let target = thumb_target(first, second, addr);
+        let text = match self.text(&rest[..len], target) {
+            Some(text) => thumb_text(&text, first, second, condition),
+            None if is_wide => format!(".inst.w {first:#06x}{second:04x}"),
+            None => format!(".inst.n {first:#06x}"),
+        };
+        Decoded { len, text, target }
+    }
+
+    /// The library's text of the instruction in `bytes`, in objdump's spelling. `None` if these bytes aren't exactly
+    /// one instruction.
+    fn text(&self, bytes: &[u8], target: Option<Target>) -> Option<String> {
+        let decoded = self.decoder.decode(&mut U8Reader::new(bytes)).ok()?;
+        let is_whole = decoded.len().to_const() as usize == bytes.len();
+        let text = is_whole.then(|| decoded.to_string()).filter(|text| !text.contains("invalid"))?;
+        Some(respell(&text, target))
+    }
+}
+
+fn read_half_word(code: &[u8], offset: usize) -> Option<u16> {
+    Some(u16::from_le_bytes(*code.get(offset..)?.first_chunk()?))
+}
+
+/// True for the 16-bit instruction `it`. The same encoding with a mask of 0 is `nop` or another hint.
+fn is_it(first: u16) -> bool {
+    first & 0xff00 == 0xbf00 && first & 15 != 0
+}
+
+/// Formats data as `.word 0x12345678`. Bytes before the first aligned word and after the last one become `.short` or
+/// `.byte`.
+fn decode_data(rest: &[u8], addr: u64) -> Decoded {
+    if addr.is_multiple_of(4)
+        && let Some(word) = rest.first_chunk()
+    {
+        return Decoded { len: 4, text: format!(".word  {:#010x}", u32::from_le_bytes(*word)), target: None };
+    }
+    if addr.is_multiple_of(2)
+        && let Some(half_word) = read_half_word(rest, 0)
+    {
+        return Decoded { len: 2, text: format!(".short {half_word:#06x}"), target: None };
+    }
+    Decoded { len: 1, text: bytes_text(&rest[..1]), target: None }
+}
+
+fn arm_target(word: u32, addr: u64) -> Option<Target> {
+    let (kind, distance) = match (word >> 28, bits(word, 24, 4)) {
+        (15, 0b1010 | 0b1011) => (TargetKind::Call, signed_bits(word, 0, 24) * 4 + i64::from(bits(word, 24, 1)) * 2),
+        (15, _) => return None,
+        (_, 0b1010) => (TargetKind::Jump, signed_bits(word, 0, 24) * 4),
+        (_, 0b1011) => (TargetKind::Call, signed_bits(word, 0, 24) * 4),
+        // ldr register, [pc, #distance]
+        (_, 0b0101) if bits(word, 16, 4) == 15 && bits(word, 20, 2) == 1 && bits(word, 22, 1) == 0 => {
+            let distance = i64::from(bits(word, 0, 12));
+            (TargetKind::Memory, if bits(word, 23, 1) == 1 { distance } else { -distance })
+        }
+        _ => return None,
+    };
+    Some(Target { addr: addr.wrapping_add(8).wrapping_add_signed(distance) & 0xffff_ffff, kind })
+}
+
+/// The address to which the Thumb instruction at `addr` refers; `None` if it refers to none. `second` is its second
+/// half, or 0.
+fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
+    let (one, two) = (u32::from(first), u32::from(second));
+    let pc = addr.wrapping_add(4);
+    let (kind, from, distance) = match one >> 11 {
+        0b11100 => (TargetKind::Jump, pc, signed_bits(one, 0, 11) * 2),
+        0b11010 | 0b11011 if bits(one, 8, 4) < 14 => (TargetKind::Jump, pc, signed_bits(one, 0, 8) * 2),
+        // cbz, cbnz
+        0b10110 | 0b10111 if one & 0xf500 == 0xb100 => {
+            (TargetKind::Jump, pc, i64::from(bits(one, 9, 1) << 6 | bits(one, 3, 5) << 1))
+        }
+        // ldr register, [pc, #distance]
+        0b01001 => (TargetKind::Memory, pc & !3, i64::from(bits(one, 0, 8)) * 4),
+        0b11110 if two >> 15 == 1 => {
+            let (sign, j1, j2) = (bits(one, 10, 1), bits(two, 13, 1), bits(two, 11, 1));
+            let low = bits(two, 0, 11) << 1;
+            let far = sign << 24 | (1 ^ j1 ^ sign) << 23 | (1 ^ j2 ^ sign) << 22 | bits(one, 0, 10) << 12 | low;
+            match (bits(two, 14, 1), bits(two, 12, 1)) {
+                (1, 1) => (TargetKind::Call, pc, signed_bits(far, 0, 25)),
+                (1, _) => (TargetKind::Call, pc & !3, signed_bits(far, 0, 25)),
+                (0, 1) => (TargetKind::Jump, pc, signed_bits(far, 0, 25)),
+                _ if bits(one, 7, 3) == 0b111 => return None,
+                _ => {
+                    let near = sign << 20 | j2 << 19 | j1 << 18 | bits(one, 0, 6) << 12 | low;
+                    (TargetKind::Jump, pc, signed_bits(near, 0, 21))
+                }
+            }
+        }
+        0b11111 if one & 0xff7f == 0xf85f => {
+            let distance = i64::from(bits(two, 0, 12));
+            (TargetKind::Memory, pc & !3, if bits(one, 7, 1) == 1 { distance } else { -distance })
+        }
+        _ => return None,
+    };
+    Some(Target { addr: from.wrapping_add_signed(distance) & 0xffff_ffff, kind })
+}
+
+/// The conditions that an `it` instruction gives to the instructions after it. The first instruction's condition is the
+/// last entry.
+fn it_block(it: u16) -> ItBlock {
+    let (condition, mask) = (it >> 4 & 15, it & 15);
+    let count = 4 - mask.trailing_zeros() as u16;
+    let of = |at: u16| if at == 0 { condition } else { condition & !1 | mask >> (4 - at) & 1 };
+    (0..count).rev().map(of).collect()
+}
+
+fn it_text(it: u16) -> String {
+    let block = it_block(it);
+    let condition = it >> 4 & 15;
+    let others = block.iter().rev().skip(1);
+    let letters: String = others.map(|&other| if other == condition { 't' } else { 'e' }).collect();
+    format!("{:<6} {}", format!("it{letters}"), CONDITIONS.get(usize::from(condition)).unwrap_or(&""))
+}
+
+/// For a mnemonic that ends in a condition that objdump spells differently (`hs`, `lo`): the part before the condition,
+/// and the condition in objdump's spelling. `None` for other mnemonics.
+fn condition_of(mnemonic: &str) -> Option<(&str, &'static str)> {
+    let stem = |old: &str| mnemonic.strip_suffix(old).filter(|stem| !stem.is_empty());
+    stem("hs").map(|stem| (stem, "cs")).or_else(|| stem("lo").map(|stem| (stem, "cc")))
+}
+
+/// Rewrites the numbers, registers and condition of an Arm or Thumb instruction as objdump spells them.
+fn respell(text: &str, target: Option<Target>) -> String {
+    let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+    let branch = target.filter(|target| target.kind != TargetKind::Memory);
+    let (name, width) = mnemonic.split_once('.').map_or((mnemonic, ""), |(name, _)| (name, &mnemonic[name.len()..]));
+    let mnemonic = match condition_of(name) {
+        Some((stem, condition)) => format!("{stem}{condition}{width}"),
+        None => mnemonic.to_owned(),
+    };
+    let is_barrier = matches!(name, "dmb" | "dsb" | "isb");
+    if let Some(domain) = BARRIERS.iter().find(|(number, _)| operands == *number && is_barrier) {
+        return format!("{mnemonic:<6} {}", domain.1);
+    }
+    let mut out = String::with_capacity(operands.len() + 8);
+    let is_part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '$' | '+' | '_' | '-' | '#');
+    let mut rest = operands;
+    while !rest.is_empty() {
+        let len = rest.find(|c| !is_part(c)).unwrap_or(rest.len());
+        let (part, behind) = rest.split_at(len);
+        out.push_str(&operand(part, branch));
+        let len = behind.find(is_part).unwrap_or(behind.len());
+        let (between, behind) = behind.split_at(len);
+        out.push_str(between);
+        rest = behind;
+    }
+    if out.is_empty() { mnemonic } else { format!("{mnemonic:<6} {out}") }
+}
+
+/// The options of barrier instructions: the number that the library prints, and the name that objdump shows.
+const BARRIERS: [(&str, &str); 8] = [
+    ("0x2", "oshst"),
+    ("0x3", "osh"),
+    ("0x6", "nshst"),
+    ("0x7", "nsh"),
+    ("0xa", "ishst"),
+    ("0xb", "ish"),
+    ("0xe", "st"),
+    ("0xf", "sy"),
+];
+
+/// Rewrites a register or number as objdump spells it. Relative targets (`$+0x10`) become the address of `branch`.
+fn operand(part: &str, branch: Option<Target>) -> String {
+    match part {
+        "sb" => return "r9".to_owned(),
+        "r10" => return "sl".to_owned(),
+        _ => {}
+    }
+    if let (true, Some(target)) = (part.starts_with('$'), branch) {
+        return format!("{:x}", target.addr);
+    }
+    let (sign, digits) = match part.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", part.strip_prefix('#').unwrap_or(part)),
+    };
+    let value = match digits.strip_prefix("0x") {
+        Some(hex) => u32::from_str_radix(hex, 16).ok(),
+        None => digits.parse().ok(),
+    };
+    match value {
+        Some(value) => format!("#{sign}{value}"),
+        None => part.to_owned(),
+    }
+}
+
+/// Rewrites what differs from objdump only in Arm code. objdump has mnemonics of their own for shifts and 16-bit moves,
+/// and shows only the first register of a pair.
+fn arm_text(text: &str, word: u32) -> String {
+    let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+    let operands = operands.trim_start();
+    let (stem, condition) = mnemonic.split_at(mnemonic.len().min(3));
+    let parts: Vec<&str> = operands.splitn(3, ", ").collect();
+    let (name, operands) = match (stem, &parts[..]) {
+        // A move with a shifted source. The amount is a number or a register.
+        ("mov", [to, from, shift]) if bits(word, 25, 3) == 0 => match shift.split_once(' ') {
+            Some((shift, by)) => (format!("{shift}{condition}"), format!("{to}, {from}, {by}")),
+            None => (mnemonic.to_owned(), operands.to_owned()),
+        },
+        ("mov", _) if bits(word, 20, 8) == 0x30 => (format!("movw{condition}"), operands.to_owned()),
+        ("mvn", [to, _, rest]) => (mnemonic.to_owned(), format!("{to}, {rest}")),
+        ("ldr" | "str", [to, second, rest]) if condition.starts_with('d') && !second.starts_with('[') => {
+            (mnemonic.to_owned(), format!("{to}, {rest}"))
+        }
+        ("ldm" | "stm", _) => (format!("{stem}{}", order(word, operands, condition)), operands.to_owned()),
+        ("mov", _) if word == MOV_R0_R0 => return "nop".to_owned(),
+        _ => return with_number(mnemonic, operands, word),
+    };
+    if operands.is_empty() { name } else { format!("{name:<6} {operands}") }
+}
+
+/// The encoding of `mov r0, r0`, which objdump shows as `nop`.
+const MOV_R0_R0: u32 = 0xe1a0_0000;
+
+/// The suffix of a load or store of several registers, with the condition. It says whether the address is incremented
+/// or decremented, after or before. objdump omits `ia` if the base register isn't updated. The library prints `ia`
+/// where `ib` is meant.
+fn order(word: u32, operands: &str, condition: &str) -> String {
+    let condition = ["da", "ia", "db"].iter().find_map(|order| condition.strip_prefix(order)).unwrap_or(condition);
+    match bits(word, 23, 2) {
+        0 => format!("da{condition}"),
+        1 if operands.contains('!') => format!("ia{condition}"),
+        1 => condition.to_owned(),
+        2 => format!("db{condition}"),
+        _ => format!("ib{condition}"),
+    }
+}
+
+/// Rewrites the immediate of a data-processing instruction, which is encoded as 8 bits rotated right. objdump shows the
+/// signed value. If a smaller rotation would give the same value, it shows the 8 bits and the rotation instead. The
+/// library prints `adr` without the rotation; objdump shows it as `add` or `sub`.
+fn with_number(mnemonic: &str, operands: &str, word: u32) -> String {
+    let is_computed = bits(word, 25, 3) == 1 && !matches!(bits(word, 20, 5), 0b1_0000 | 0b1_0010 | 0b1_0100 | 0b1_0110);
+    let Some((before, _)) = operands.rsplit_once(", ").filter(|_| is_computed && word >> 28 != 15) else {
+        return if operands.is_empty() { mnemonic.to_owned() } else { format!("{mnemonic:<6} {operands}") };
+    };
+    let (number, turns) = (bits(word, 0, 8), bits(word, 8, 4) * 2);
+    let value = number.rotate_right(turns);
+    let fewest = (0..32).step_by(2).find(|&turns| value.rotate_left(turns) <= 0xff);
+    let number =
+        if fewest == Some(turns) { format!("#{}", value.cast_signed()) } else { format!("#{number}, {turns}") };
+    match mnemonic.strip_prefix("adr") {
+        Some(condition) => {
+            let name = if bits(word, 21, 4) == 2 { "sub" } else { "add" };
+            let to = REGISTERS[bits(word, 12, 4) as usize];
+            format!("{:<6} {to}, pc, {number}", format!("{name}{condition}"))
+        }
+        None => format!("{mnemonic:<6} {before}, {number}"),
+    }
+}
+
+/// Mnemonics that have both a 16-bit and a 32-bit encoding in Thumb. Only these get a `.w` in the 32-bit form.
+const WIDE: [&str; 22] = [
+    "adc", "add", "and", "asr", "bic", "eor", "lsl", "lsr", "mov", "mvn", "orr", "ror", "rsb", "sbc", "sub", "cmp",
+    "cmn", "tst", "mul", "str", "ldr", "nop",
+];
+
+/// Mnemonics of 16-bit instructions that set the flags. They don't set them in an `it` block, where objdump shows them
+/// without the `s`.
+const SETS_FLAGS: [&str; 16] = [
+    "movs", "adds", "subs", "lsls", "lsrs", "asrs", "ands", "eors", "orrs", "bics", "mvns", "muls", "negs", "rsbs",
+    "adcs", "sbcs",
+];
+
+/// True if the mnemonic is `base` (a load or store) with a suffix for a byte or halfword.
+fn is_part(mnemonic: &str, base: &str) -> bool {
+    mnemonic.strip_prefix(base).is_some_and(|size| matches!(size, "b" | "h" | "sb" | "sh"))
+}
+
+/// Rewrites what differs from objdump only in Thumb code: conditions in `it` blocks, width suffixes, stack operations.
+/// `condition` is the one that an `it` block gives to this instruction.
+fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> String {
+    let is_wide = first >> 11 > 0b1_1100;
+    let mut thumb = ThumbText::new(text, is_wide);
+    thumb.respell(first, second, condition);
+    if first & 0xffef == 0xea4f {
+        thumb.show_shift_as_move();
+    }
+    if first == 0xf84d && second & 0xfff == 0xd04 {
+        thumb.show_single_register("str", "[sp, #-4]!");
+    }
+    if first == 0xf85d && second & 0xfff == 0xb04 {
+        thumb.show_single_register("ldr", "[sp], #4");
+    }
+    if !is_wide {
+        thumb.respell_narrow_operands(first);
+    }
+    if let Some(condition) = condition.and_then(|condition| CONDITIONS.get(usize::from(condition))) {
+        thumb.add_condition(condition, first);
+    }
+    thumb.finish()
+}
+
+/// The text of a Thumb instruction: a mnemonic such as `ldr.w`, split into `ldr` and `.w`, and the operands.
+struct ThumbText {
+    stem: String,
+    width: String,
+    operands: String,
+    /// True if the instruction has 32 bits.
+    is_wide: bool,
+}
+
+impl ThumbText {
+    /// Splits the library's text. A 32-bit instruction that also has a 16-bit encoding gets a `.w`.
+    fn new(text: &str, is_wide: bool) -> Self {
+        let (mnemonic, operands) = text.split_once(' ').unwrap_or((text, ""));
+        let (stem, mut width) = match mnemonic.split_once('.') {
+            Some((stem, width)) => (stem.to_owned(), format!(".{width}")),
+            None => (mnemonic.to_owned(), String::new()),
+        };
+        if is_wide && !stem.starts_with('b') {
+            let base = stem.strip_suffix('s').unwrap_or(&stem);
+            let is_marked = WIDE.contains(&base) || is_part(&stem, "str") || is_part(&stem, "ldr");
+            width = if is_marked { ".w" } else { "" }.to_owned();
+        }
+        Self { stem, width, operands: operands.trim_start().to_owned(), is_wide }
+    }
+
+    /// Rewrites mnemonics and operands that objdump spells differently.
+    fn respell(&mut self, first: u16, second: u16, condition: Option<u16>) {
+        let Self { stem, width, operands, is_wide } = self;
+        // An add or sub of a 12-bit number.
+        let has_plain_number = first & 0xfbf0 == 0xf200 || first & 0xfbf0 == 0xf2a0;
+        match (&stem[..], *is_wide) {
+            ("bl" | "blx", true) => width.clear(),
+            ("bic" | "bics", true) => *width = ".w".to_owned(),
+            ("bfi" | "bfc", true) => {
+                width.clear();
+                *operands = bit_field_operands(*stem == "bfi", first, second);
+            }
+            ("b", false) if condition.is_none() => *width = ".n".to_owned(),
+            (branch, false) if first >> 12 == 0b1101 && branch.starts_with('b') => *width = ".n".to_owned(),
+            ("push", true) => {
+                *stem = "stmdb".to_owned();
+                *operands = format!("sp!, {operands}");
+            }
+            ("pop", true) => {
+                *stem = "ldmia".to_owned();
+                *width = ".w".to_owned();
+                *operands = format!("sp!, {operands}");
+            }
+            ("ldm" | "stm", _) => {
+                stem.push_str("ia");
+                *width = if *is_wide { ".w" } else { "" }.to_owned();
+            }
+            ("add" | "sub", true) if has_plain_number => {
+                stem.push('w');
+                width.clear();
+            }
+            // A mov with a 16-bit immediate.
+            ("mov", true) if first & 0xfbf0 == 0xf240 => {
+                *stem = "movw".to_owned();
+                width.clear();
+            }
+            ("rsb" | "rsbs", true) => width.clear(),
+            ("uxth" | "uxtb" | "sxth" | "sxtb" | "rev" | "rev16" | "revsh", true) => *width = ".w".to_owned(),
+            ("svc", _) => *operands = operands.trim_start_matches('#').to_owned(),
+            ("rsbs", false) => {
+                *stem = "negs".to_owned();
+                if let Some(registers) = operands.strip_suffix(", #0") {
+                    *operands = registers.to_owned();
+                }
+            }
+            ("adr", false) => {
+                *stem = "add".to_owned();
+                *operands = operands.replacen(", ", ", pc, ", 1);
+            }
+            _ => {}
+        }
+    }
+
+    /// Rewrites an instruction that shifts a register by a number, which objdump shows as a `mov`.
+    fn show_shift_as_move(&mut self) {
+        for shift in ["lsl", "lsr", "asr", "ror"] {
+            if let Some(flags @ ("" | "s")) = self.stem.strip_prefix(shift)
+                && let Some((registers, by)) = self.operands.rsplit_once(", ")
+                && by.starts_with('#')
+            {
+                let stem = format!("mov{flags}");
+                self.operands = format!("{registers}, {shift} {by}");
+                self.stem = stem;
+                return;
+            }
+        }
+    }
+
+    /// Rewrites a push or pop of a single register, which objdump shows as `str` or `ldr`.
+    fn show_single_register(&mut self, stem: &str, address: &str) {
+        let register = self.operands.trim_start_matches("sp!, ").trim_matches(['{', '}']);
+        self.operands = format!("{register}, {address}");
+        self.stem = stem.to_owned();
+        self.width = ".w".to_owned();
+    }
+
+    /// Rewrites operands of 16-bit instructions: adds an offset of 0 to addresses of loads and stores, and drops a
+    /// repeated stack pointer.
+    fn respell_narrow_operands(&mut self, first: u16) {
+        let operands = &mut self.operands;
+        let is_load_or_store = matches!(first >> 11, 0b01100..=0b10011);
+        if is_load_or_store && operands.ends_with(']') && !operands[operands.find('[').unwrap_or(0)..].contains(',') {
+            operands.insert_str(operands.len() - 1, ", #0");
+        }
+        if let Some(rest) = operands.strip_prefix("sp, sp, ") {
+            *operands = format!("sp, {rest}");
+        }
+    }
+
+    /// Appends the condition that an `it` block gives to the instruction.
+    fn add_condition(&mut self, condition: &str, first: u16) {
+        if !self.is_wide && SETS_FLAGS.contains(&&self.stem[..]) {
+            self.stem.pop();
+        }
+        self.stem.push_str(condition);
+        let is_narrow_branch = !self.is_wide && first >> 11 == 0b11100;
+        if is_narrow_branch && self.stem.starts_with('b') && self.stem.len() == 3 {
+            self.width = ".n".to_owned();
+        }
+    }
+
+    fn finish(self) -> String {
+        let Self { stem, width, operands, .. } = self;
+        let mnemonic = format!("{stem}{width}");
+        if operands.is_empty() { mnemonic } else { format!("{mnemonic:<6} {operands}") }
+    }
+}
+
+/// The operands of `bfi` (`has_source`) or `bfc`. The last one is the width of the field; the library prints the number
+/// of its highest bit instead.
+fn bit_field_operands(has_source: bool, first: u16, second: u16) -> String {
+    let (first, second) = (u32::from(first), u32::from(second));
+    let lowest = bits(second, 12, 3) << 2 | bits(second, 6, 2);
+    let width = (bits(second, 0, 5) + 1).saturating_sub(lowest);
+    let to = REGISTERS[bits(second, 8, 4) as usize];
+    if has_source {
+        let from = REGISTERS[bits(first, 0, 4) as usize];
+        format!("{to}, {from}, #{lowest}, #{width}")
+    } else {
+        format!("{to}, #{lowest}, #{width}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(kind: CodeKind, code: &[u8], addr: u64) -> Vec<String> {
+        let lines = Arm::new(kind).decode(code, addr);
+        let end = lines.iter().fold(0, |end, line| {
+            assert_eq!(line.offset, end, "nothing is left out");
+            end + line.len
+        });
+        assert_eq!(end, code.len() as u64);
+        lines.iter().map(|line| line.text.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
+    }
+
+    /// The bytes of Thumb instructions, and the text that objdump (binutils 2.40) shows for each.
+    const THUMB: &[(&[u8], &str)] = &[
+        (&[0x47, 0x2a], "cmp r2, #71"),
+        (&[0x09, 0x4c], "ldr r4, [pc, #36]"),
+        (&[0x01, 0x60], "str r1, [r0, #0]"),
+        (&[0x00, 0x92], "str r2, [sp, #0]"),
+        (&[0x04, 0x20], "movs r0, #4"),
+        (&[0x05, 0xe0], "b.n 1000e"),
+        (&[0x20, 0xd1], "bne.n 10044"),
+        (&[0x53, 0x46], "mov r3, sl"),
+        (&[0x82, 0xb0], "sub sp, #8"),
+        (&[0x5b, 0x42], "negs r3, r3"),
+        (&[0x0b, 0xf0, 0x4a, 0xf8], "bl 1b098"),
+        (&[0x00, 0xf0, 0xd8, 0x80], "beq.w 101b4"),
+        (&[0xc0, 0xf0, 0xd4, 0x81], "bcc.w 103ac"),
+        (&[0xd0, 0xf8, 0x28, 0xb0], "ldr.w fp, [r0, #40]"),
+        (&[0x2d, 0xe9, 0xf0, 0x4f], "stmdb sp!, {r4, r5, r6, r7, r8, r9, sl, fp, lr}"),
+        (&[0xbd, 0xe8, 0xf0, 0x87], "ldmia.w sp!, {r4, r5, r6, r7, r8, r9, sl, pc}"),
+        (&[0x4e, 0xf2, 0x28, 0x10], "movw r0, #57640"),
+        (&[0x4f, 0xea, 0x64, 0x04], "mov.w r4, r4, asr #1"),
+        (&[0x61, 0xf3, 0x45, 0x19], "bfi r9, r1, #5, #1"),
+        (&[0xbf, 0xf3, 0x5b, 0x8f], "dmb ish"),
+        (&[0xd8, 0xf1, 0x00, 0x07], "rsbs r7, r8, #0"),
+        (&[0x99, 0xfa, 0x89, 0xf9], "rev.w r9, r9"),
+        (&[0x5d, 0xf8, 0x04, 0x4b], "ldr.w r4, [sp], #4"),
+    ];
+    const ARM: &[(u32, &str)] = &[
+        (0xe1a0_308c, "lsl r3, ip, #1"),
+        (0xe305_8555, "movw r8, #21845"),
+        (0xe14b_03fc, "strd r0, [fp, #-60]"),
+        (0xe8a3_0003, "stmia r3!, {r0, r1}"),
+        (0xe88d_0180, "stm sp, {r7, r8}"),
+        (0xe3e0_0000, "mvn r0, #0"),
+        (0xeb00_0010, "bl 10048"),
+        (0x1aff_fffe, "bne 10000"),
+        (0xe59f_5198, "ldr r5, [pc, #408]"),
+        (0xe12f_ff1e, "bx lr"),
+        (0xe28f_c600, "add ip, pc, #0, 12"),
+        (0xe24f_0001, "sub r0, pc, #1"),
+        (0xe28f_0010, "add r0, pc, #16"),
+        (0xe370_021f, "cmn r0, #-268435455"),
+        (0xe3a0_0c01, "mov r0, #256"),
+        (0xe98d_4080, "stmib sp, {r7, lr}"),
+        (0xe810_0006, "ldmda r0, {r1, r2}"),
+        (0xe910_0006, "ldmdb r0, {r1, r2}"),
+        (0xe890_0006, "ldm r0, {r1, r2}"),
+        (0xe8bd_8010, "pop {r4, pc}"),
+        (0xe1a0_0000, "nop"),
+        (0xed9f_8b2b, ".inst 0xed9f8b2b"),
+    ];
+
+    #[test]
+    fn instructions_are_spelled_as_objdump_spells_them() {
+        let thumb = THUMB.iter().map(|(code, known)| (texts(CodeKind::Thumb, code, 0x10000).join("; "), *known));
+        let arm =
+            ARM.iter().map(|(word, known)| (texts(CodeKind::Code, &word.to_le_bytes(), 0x10000).join("; "), *known));
+        let wrong: Vec<_> = thumb.chain(arm).filter(|(own, known)| own != known).collect();
+        assert!(wrong.is_empty(), "{wrong:#?}");
+    }
+
+    #[test]
+    fn an_it_gives_conditions_and_takes_flags() {
+        // The code: ite eq; moveq r0, #1; movne r0, #2; movs r0, #3
+        let told = texts(CodeKind::Thumb, &[0x0c, 0xbf, 1, 0x20, 2, 0x20, 3, 0x20], 0);
+        assert_eq!(told, ["ite eq", "moveq r0, #1", "movne r0, #2", "movs r0, #3"]);
+    }
+
+    #[test]
+    fn cuts_and_numbers() {
+        assert_eq!(texts(CodeKind::Thumb, &[0x2d, 0xe9, 7], 0), [".byte 0x2d,0xe9,0x07"]);
+        assert_eq!(texts(CodeKind::Code, &[1, 2], 0), [".byte 0x01,0x02"]);
+        let data = texts(CodeKind::Data, &[1, 0, 2, 0, 0, 0, 3], 0x1002);
+        assert_eq!(data, [".short 0x0001", ".word 0x00000002", ".byte 0x03"]);
+    }
+}

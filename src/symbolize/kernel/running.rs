@@ -1,0 +1,117 @@
+//! Tells whether the recorded kernel is the one running on this machine.
+
+use super::lines::{name_at_start, parse_line};
+use crate::io;
+use crate::model::process::BuildId;
+use crate::symbolize::symbols::files;
+use std::path::{Path, PathBuf};
+
+/// What is known about the kernel that runs on this machine.
+pub(super) struct RunningKernel {
+    pub(super) build_id: Option<BuildId>,
+    /// The kernel's release, as printed by `uname -r`.
+    pub(super) release: Option<Vec<u8>>,
+    /// The path of the kernel's symbol list.
+    pub(super) kallsyms: PathBuf,
+}
+
+impl RunningKernel {
+    pub(super) fn read() -> Self {
+        let release = io::read_system_file(Path::new("/proc/sys/kernel/osrelease")).ok();
+        Self { build_id: running_build_id(), release, kallsyms: PathBuf::from("/proc/kallsyms") }
+    }
+
+    /// True if the running kernel is the recorded one. The arguments are the recorded kernel's. Compares build IDs, or
+    /// releases if the recording has no build ID. `None` if the recording has neither, because its recorder was killed
+    /// or is still running.
+    pub(super) fn is_recorded(&self, build_id: Option<BuildId>, release: Option<&[u8]>) -> Option<bool> {
+        match (build_id, self.build_id, release, &self.release) {
+            (Some(recorded), Some(running), ..) => Some(files::hex(recorded) == files::hex(running)),
+            (.., Some(recorded), Some(running)) => Some(running.trim_ascii_end() == recorded.trim_ascii_end()),
+            (None, _, None, _) => None,
+            _ => Some(false),
+        }
+    }
+
+    /// True if a symbol list is that of the running kernel. In perf's cache, this may be so even for a list stored
+    /// under another kernel's build ID: `perf inject` stores the running kernel's list under the ID of whatever kernel
+    /// was recorded.
+    pub(super) fn has_list(&self, list: &[u8]) -> bool {
+        io::read_system_file(&self.kallsyms).is_ok_and(|own| is_same_kernel(list, &own))
+    }
+}
+
+/// True if two symbol lists are from the same kernel, perhaps from different boots: they have the same functions at the
+/// same distances from each other.
+fn is_same_kernel(one: &[u8], other: &[u8]) -> bool {
+    let symbols = core_symbols(one);
+    !symbols.is_empty() && symbols == core_symbols(other)
+}
+
+/// The first symbols of a list that belong to the kernel itself, not to a module. Addresses are relative to the first
+/// symbol.
+fn core_symbols(list: &[u8]) -> Vec<(u64, &[u8])> {
+    /// How many symbols are compared at most. This is more than enough to tell two kernels apart, even if both were
+    /// built from the same source.
+    const MAX_SYMBOLS: usize = 20_000;
+    let mut symbols = Vec::new();
+    let mut first = None;
+    for line in list.split(|&byte| byte == b'\n') {
+        let is_of_module = line.ends_with(b"]");
+        if !is_of_module
+            && let Some(symbol) = parse_line(line)
+            && symbol.addr >> 63 == 1
+        {
+            let first = *first.get_or_insert(symbol.addr);
+            symbols.push((symbol.addr.wrapping_sub(first), name_at_start(&line[symbol.name..])));
+        }
+        if symbols.len() == MAX_SYMBOLS {
+            break;
+        }
+    }
+    symbols
+}
+
+/// The build ID of the running kernel; `None` if it cannot be read.
+pub fn running_build_id() -> Option<BuildId> {
+    note_build_id(&io::read_system_file(Path::new("/sys/kernel/notes")).ok()?)
+}
+
+/// Returns the build ID in a sequence of ELF notes, which is in a note of type 3 (`NT_GNU_BUILD_ID`). `None` if there
+/// is none.
+fn note_build_id(mut notes: &[u8]) -> Option<BuildId> {
+    let word = |bytes: &[u8], at: usize| Some(u32::from_ne_bytes(*bytes.get(at..)?.first_chunk()?) as usize);
+    while !notes.is_empty() {
+        let (name_len, id_len, kind) = (word(notes, 0)?, word(notes, 4)?, word(notes, 8)?);
+        let id_at = 12_usize.checked_add(name_len.checked_next_multiple_of(4)?)?;
+        let end = id_at.checked_add(id_len)?;
+        let (name, id) = (notes.get(12..12_usize.checked_add(name_len)?)?, notes.get(id_at..end)?);
+        if kind == 3 && name == b"GNU\0" {
+            return BuildId::new(id);
+        }
+        notes = notes.get(end.checked_next_multiple_of(4)?..).unwrap_or_default();
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_build_id_among_the_kernels_notes() {
+        let note = |name: &[u8], kind: u32, desc: &[u8]| {
+            let mut note = Vec::new();
+            for word in [name.len() as u32, desc.len() as u32, kind] {
+                note.extend(word.to_ne_bytes());
+            }
+            note.extend(name);
+            note.extend(vec![0; name.len().next_multiple_of(4) - name.len()]);
+            note.extend(desc);
+            note
+        };
+        let notes = [note(b"Linux\0", 257, &[1; 4]), note(b"GNU\0", 3, &[9; 20])].concat();
+        assert_eq!(note_build_id(&notes), BuildId::new(&[9; 20]));
+        assert_eq!(note_build_id(&notes[..40]), None);
+    }
+}

@@ -1,0 +1,62 @@
+//! The files that were mapped in a recording. Each is opened once, for both symbols and unwinding.
+
+use super::files::SearchOptions;
+use super::image::Image;
+use crate::error::Warnings;
+use crate::symbolize::dso::{Dso, DsoId, DsoKind};
+use rustc_hash::FxHashMap;
+use std::sync::OnceLock;
+
+/// Opens each file when it is first needed. All threads share the opened files.
+#[derive(Debug)]
+pub struct Images<'a> {
+    wanted: Vec<&'a Dso>,
+    numbers: FxHashMap<&'a Dso, DsoId>,
+    options: SearchOptions,
+    slots: Vec<OnceLock<(Option<Image>, Warnings)>>,
+}
+
+impl<'a> Images<'a> {
+    /// Prepares to open the files of these DSOs, which must be in the order of their IDs. Opens none yet.
+    pub fn new(dsos: impl Iterator<Item = (DsoId, &'a Dso)>, options: SearchOptions) -> Self {
+        let wanted: Vec<_> = dsos.map(|(_, dso)| dso).collect();
+        let slots = wanted.iter().map(|_| OnceLock::new()).collect();
+        let numbers = wanted.iter().enumerate().map(|(at, &dso)| (dso, DsoId(at as u32))).collect();
+        Self { wanted, numbers, options, slots }
+    }
+
+    /// The ID of a DSO; `None` if it was not among the DSOs given to [`Images::new`].
+    pub fn id_of(&self, dso: &Dso) -> Option<DsoId> {
+        self.numbers.get(dso).copied()
+    }
+
+    /// The file that ran. `None` if it isn't on this machine, or only in another build, or if it may not be used.
+    pub fn get(&self, id: DsoId) -> Option<&Image> {
+        let dso = self.wanted.get(id.0 as usize)?;
+        if !matches!(dso.kind, DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::Kernel) {
+            return None;
+        }
+        let (image, _) = self.slots[id.0 as usize].get_or_init(|| {
+            let mut warnings = Warnings::new();
+            (self.options.find_running(dso, &mut warnings), warnings)
+        });
+        image.as_ref()
+    }
+
+    /// All files that were opened successfully so far, in the order of their IDs.
+    pub fn opened(&self) -> impl Iterator<Item = (DsoId, &Image)> {
+        self.slots.iter().enumerate().filter_map(|(at, slot)| {
+            let (image, _) = slot.get()?;
+            Some((DsoId(at as u32), image.as_ref()?))
+        })
+    }
+
+    /// The warnings about all files opened so far, in the order of their IDs.
+    pub fn into_warnings(self) -> Warnings {
+        let mut all = Warnings::new();
+        for (_, own) in self.slots.into_iter().filter_map(OnceLock::into_inner) {
+            all.append(own);
+        }
+        all
+    }
+}

@@ -1,0 +1,466 @@
+//! Reads call frame information: for each address, the rules that recover the caller's registers.
+//!
+//! The rules for an address are looked up once and kept ([`UnwindRow`]), so that a frame of a known function costs only
+//! a hash lookup. All registers are tracked, not only the stack pointer and the frame pointer. Some code uses another
+//! register to find its frame (realigned stacks, assembly).
+//!
+//! Spec: DWARF 5 section 6.4; LSB core, `.eh_frame` and `.eh_frame_hdr`.
+
+use super::registers::{Machine, Registers};
+use crate::symbolize::symbols::image::Image;
+use gimli::{
+    BaseAddresses, CfaRule, DebugFrame, EhFrame, EhFrameHdr, Encoding, EndianSlice, EvaluationResult, Expression,
+    Format, FrameDescriptionEntry, Location, RegisterRule, RunTimeEndian, UnwindContext, UnwindSection, Value, Vendor,
+};
+use object::{Object, ObjectSection};
+use std::borrow::Cow;
+
+type SectionSlice<'a> = EndianSlice<'a, RunTimeEndian>;
+/// gimli's state while it executes a frame description. It is large, so it is allocated once and reused.
+pub type Scratch = UnwindContext<usize>;
+
+/// The call frame information of one file or one piece of JIT code.
+#[derive(Debug)]
+pub struct FrameTable<'a> {
+    machine: Machine,
+    eh_frame: Cow<'a, [u8]>,
+    header: Cow<'a, [u8]>,
+    debug_frame: Cow<'a, [u8]>,
+    bases: BaseAddresses,
+    /// The frame descriptions sorted by address. Those in `.eh_frame` are only included if no `.eh_frame_hdr` lists
+    /// them.
+    index: Vec<IndexEntry>,
+}
+
+/// Where to find the frame description for a range of addresses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct IndexEntry {
+    start: u64,
+    end: u64,
+    /// The offset of the frame description in its section.
+    offset: usize,
+    /// True if the description is in `.debug_frame`, false if it is in `.eh_frame`.
+    in_debug_frame: bool,
+}
+
+/// The rules that recover the registers of the caller, for a frame that is at a certain address.
+#[derive(Debug, Clone)]
+pub struct UnwindRow {
+    cfa: Cfa,
+    rules: Box<[(u16, Rule)]>,
+    return_register: u16,
+    /// True if the kernel pushed this frame to run a signal handler. The function in the next frame then didn't make a
+    /// call. It was interrupted at its address.
+    pub is_signal: bool,
+    encoding: Encoding,
+}
+
+#[derive(Debug, Clone)]
+enum Cfa {
+    Register(u16, i64),
+    Expression(Box<[u8]>),
+}
+
+#[derive(Debug, Clone)]
+enum Rule {
+    Undefined,
+    At(i64),
+    Value(i64),
+    Register(u16),
+    AtExpression(Box<[u8]>),
+    ValueExpression(Box<[u8]>),
+}
+
+impl<'a> FrameTable<'a> {
+    /// Reads the call frame information of a file. `None` if it has none, or if its machine isn't supported.
+    pub fn from_image(image: &'a Image) -> Option<Self> {
+        let object = image.object().ok()?;
+        let machine = Machine::from_elf(image.machine(), object.is_64())?;
+        if (machine.endian() == RunTimeEndian::Little) != object.is_little_endian() {
+            return None;
+        }
+        let addr = |name: &str| object.section_by_name(name).map_or(0, |section| section.address());
+        let bases = BaseAddresses::default()
+            .set_eh_frame(addr(".eh_frame"))
+            .set_eh_frame_hdr(addr(".eh_frame_hdr"))
+            .set_text(addr(".text"))
+            .set_got(addr(".got"));
+        let eh_frame = image.section(&object, ".eh_frame");
+        let header = image.section(&object, ".eh_frame_hdr");
+        let debug_frame = image.section(&object, ".debug_frame");
+        Self::new(machine, eh_frame, header, debug_frame, bases)
+    }
+
+    /// Reads the call frame information of JIT code that runs at `start`. The addresses in it are relative to its own
+    /// address, which is the end of the code rounded up to 8 bytes.
+    pub fn from_code(machine: Machine, eh_frame: &'a [u8], start: u64, size: u64) -> Option<Self> {
+        let eh_frame_addr = start.checked_add(size)?.checked_next_multiple_of(8)?;
+        let bases = BaseAddresses::default().set_eh_frame(eh_frame_addr).set_text(start);
+        Self::new(machine, eh_frame.into(), Cow::default(), Cow::default(), bases)
+    }
+
+    /// Builds the table from the contents of the sections. `None` if they contain no frame description.
+    fn new(
+        machine: Machine,
+        eh_frame: Cow<'a, [u8]>,
+        header: Cow<'a, [u8]>,
+        debug_frame: Cow<'a, [u8]>,
+        bases: BaseAddresses,
+    ) -> Option<Self> {
+        let mut table = Self { machine, eh_frame, header, debug_frame, bases, index: Vec::new() };
+        let mut index = Vec::new();
+        if table.header().is_none() {
+            index_section(&table.eh_frame_section(), &table.bases, false, &mut index);
+        }
+        index_section(&table.debug_frame_section(), &table.bases, true, &mut index);
+        index.sort_unstable();
+        table.index = index;
+        if table.header().is_none() && table.index.is_empty() {
+            return None;
+        }
+        Some(table)
+    }
+
+    /// The instruction set of the code.
+    pub fn machine(&self) -> Machine {
+        self.machine
+    }
+
+    fn vendor(&self) -> Vendor {
+        match self.machine {
+            Machine::Aarch64 => Vendor::AArch64,
+            Machine::X86_64 | Machine::I386 | Machine::Arm | Machine::Riscv64 | Machine::S390x => Vendor::Default,
+        }
+    }
+
+    fn eh_frame_section(&self) -> EhFrame<SectionSlice<'_>> {
+        let mut section = EhFrame::new(&self.eh_frame, self.machine.endian());
+        section.set_address_size(self.machine.word());
+        section.set_vendor(self.vendor());
+        section
+    }
+
+    fn debug_frame_section(&self) -> DebugFrame<SectionSlice<'_>> {
+        let mut section = DebugFrame::new(&self.debug_frame, self.machine.endian());
+        section.set_address_size(self.machine.word());
+        section.set_vendor(self.vendor());
+        section
+    }
+
+    fn header(&self) -> Option<gimli::ParsedEhFrameHdr<SectionSlice<'_>>> {
+        let header = EhFrameHdr::new(&self.header, self.machine.endian());
+        let header = header.parse(&self.bases, self.machine.word()).ok()?;
+        header.table().is_some().then_some(header)
+    }
+
+    /// The rules for a frame at this link-time address; `None` if the call frame information doesn't cover the address.
+    pub fn row(&self, addr: u64, scratch: &mut Scratch) -> Option<UnwindRow> {
+        if let Some(header) = self.header() {
+            let section = self.eh_frame_section();
+            if let Some(entry) = self.find_in_header(&header, &section, addr) {
+                return self.read_row(&entry, &section, addr, scratch);
+            }
+        }
+        let after = self.index.partition_point(|entry| entry.start <= addr);
+        let &IndexEntry { end, offset, in_debug_frame, .. } = self.index[..after].last()?;
+        if addr >= end {
+            return None;
+        }
+        if in_debug_frame {
+            let section = self.debug_frame_section();
+            let entry = section.fde_from_offset(&self.bases, offset.into(), DebugFrame::cie_from_offset).ok()?;
+            return self.read_row(&entry, &section, addr, scratch);
+        }
+        let section = self.eh_frame_section();
+        let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
+        self.read_row(&entry, &section, addr, scratch)
+    }
+
+    /// Finds the frame description of an address with the search table in `.eh_frame_hdr`. A damaged table may lead to
+    /// an address before the section.
+    fn find_in_header<'s>(
+        &self,
+        header: &gimli::ParsedEhFrameHdr<SectionSlice<'s>>,
+        section: &EhFrame<SectionSlice<'s>>,
+        addr: u64,
+    ) -> Option<FrameDescriptionEntry<SectionSlice<'s>>> {
+        let entry_addr = header.table()?.lookup(addr, &self.bases).ok()?.direct().ok()?;
+        let offset = usize::try_from(entry_addr.checked_sub(header.eh_frame_ptr().direct().ok()?)?).ok()?;
+        let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
+        entry.contains(addr).then_some(entry)
+    }
+
+    /// Executes a frame description up to `addr`, and converts the resulting rules. `None` if the description is
+    /// damaged.
+    fn read_row<'s, S: UnwindSection<SectionSlice<'s>>>(
+        &self,
+        entry: &FrameDescriptionEntry<SectionSlice<'s>>,
+        section: &S,
+        addr: u64,
+        scratch: &mut Scratch,
+    ) -> Option<UnwindRow> {
+        let cie = entry.cie();
+        let row = entry.unwind_info_for_address(section, &self.bases, scratch, addr).ok()?;
+        let bytes = |expression: &gimli::UnwindExpression<usize>| {
+            let expression = expression.get(section).ok()?;
+            Some(expression.0.slice().into())
+        };
+        let cfa = match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => Cfa::Register(register.0, *offset),
+            CfaRule::Expression(expression) => Cfa::Expression(bytes(expression)?),
+        };
+        let mut rules = Vec::new();
+        for (register, rule) in row.registers() {
+            let rule = match rule {
+                RegisterRule::SameValue => continue,
+                RegisterRule::Offset(offset) => Rule::At(*offset),
+                RegisterRule::ValOffset(offset) => Rule::Value(*offset),
+                RegisterRule::Register(other) => Rule::Register(other.0),
+                RegisterRule::Expression(expression) => Rule::AtExpression(bytes(expression)?),
+                RegisterRule::ValExpression(expression) => Rule::ValueExpression(bytes(expression)?),
+                _ => Rule::Undefined,
+            };
+            rules.push((register.0, rule));
+        }
+        Some(UnwindRow {
+            cfa,
+            rules: rules.into(),
+            return_register: cie.return_address_register().0,
+            is_signal: cie.is_signal_trampoline(),
+            encoding: Encoding {
+                address_size: self.machine.word(),
+                format: Format::Dwarf32,
+                version: cie.encoding().version,
+            },
+        })
+    }
+}
+
+/// Adds the frame descriptions of a section to the index. Stops where the section is damaged.
+fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
+    section: &S,
+    bases: &BaseAddresses,
+    in_debug_frame: bool,
+    index: &mut Vec<IndexEntry>,
+) {
+    let mut entries = section.entries(bases);
+    while let Ok(Some(entry)) = entries.next() {
+        let gimli::CieOrFde::Fde(partial) = entry else { continue };
+        let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
+        let start = entry.initial_address();
+        let end = start.saturating_add(entry.len());
+        index.push(IndexEntry { start, end, offset: entry.offset(), in_debug_frame });
+    }
+}
+
+/// The error if unwinding fails because the rules need a register or memory whose value is unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost;
+
+impl UnwindRow {
+    /// Computes the caller's registers. `read` reads a word of the stack. `None` if there is no caller: the rules say
+    /// that the return address is undefined.
+    pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
+        let machine = callee.machine();
+        let cfa = match &self.cfa {
+            Cfa::Register(register, offset) => match self.cfa_of_frame_record(callee, *register, read) {
+                Some(cfa) => cfa,
+                None => machine.plus(callee.get(*register).ok_or(Lost)?, *offset),
+            },
+            Cfa::Expression(bytes) => self.evaluate(bytes, None, callee, read).ok_or(Lost)?,
+        };
+        let mut caller = *callee;
+        // On s390x, the stack pointer is saved like other registers. The CFA (canonical frame address) is 160 bytes
+        // higher than the caller's stack pointer, so it can't be used as such.
+        if machine != Machine::S390x {
+            caller.set(machine.sp(), cfa);
+        }
+        let mut returns = callee.get(self.return_register);
+        for (register, rule) in &self.rules {
+            let value = match rule {
+                Rule::Undefined => {
+                    if *register == self.return_register {
+                        return Ok(None);
+                    }
+                    None
+                }
+                Rule::At(offset) => read(machine.plus(cfa, *offset)),
+                Rule::Value(offset) => Some(machine.plus(cfa, *offset)),
+                Rule::Register(other) => callee.get(*other),
+                Rule::AtExpression(bytes) => self.evaluate(bytes, Some(cfa), callee, read).and_then(read),
+                Rule::ValueExpression(bytes) => self.evaluate(bytes, Some(cfa), callee, read),
+            };
+            if *register == self.return_register {
+                returns = value;
+            }
+            match value {
+                Some(value) => caller.set(*register, value),
+                None => caller.forget(*register),
+            }
+        }
+        caller.set(machine.pc(), machine.code_address(returns.ok_or(Lost)?));
+        // In glibc's lazy resolver on AArch64, the rules treat what the PLT stub has pushed as part of the caller's
+        // frame. The return address then lies above the end of the frame.
+        if machine == Machine::Aarch64
+            && let Some(above @ 0..) = self.saved_offset(self.return_register)
+        {
+            caller.set_low_sp(machine.plus(cfa, above + 8));
+        }
+        if let Some(link) = machine.link()
+            && !self.is_signal
+        {
+            // The call has overwritten the link register. A known value would be the return address, not the caller's
+            // own value.
+            caller.forget(link);
+        }
+        Ok(Some(caller))
+    }
+
+    /// True if the link register still holds the return address, as the call left it.
+    pub fn returns_by_link(&self, machine: Machine) -> bool {
+        if self.is_signal || Some(self.return_register) != machine.link() {
+            return false;
+        }
+        match self.rule(self.return_register) {
+            None => true,
+            Some(Rule::Register(other)) => Some(*other) == machine.link(),
+            Some(_) => false,
+        }
+    }
+
+    /// The rule for a register; `None` if the caller has the same value in it.
+    fn rule(&self, register: u16) -> Option<&Rule> {
+        self.rules.iter().find(|(number, _)| *number == register).map(|(_, rule)| rule)
+    }
+
+    /// Where the caller's value of a register is saved, relative to the CFA. `None` if it isn't saved there.
+    fn saved_offset(&self, register: u16) -> Option<i64> {
+        match self.rule(register) {
+            Some(Rule::At(offset)) => Some(*offset),
+            _ => None,
+        }
+    }
+
+    /// Computes the CFA from the frame pointer. On AArch64, `x29` points to where the caller's `x29` is saved next to
+    /// the return address, and the rules tell how far that is from the CFA. Needed where the stack pointer is only a
+    /// lower bound, such as in the caller of JIT code that saved registers above its frame record (V8's entry from C++
+    /// saves 144 bytes). `None` elsewhere.
+    fn cfa_of_frame_record(
+        &self,
+        callee: &Registers,
+        register: u16,
+        read: &impl Fn(u64) -> Option<u64>,
+    ) -> Option<u64> {
+        let (machine, sp) = (callee.machine(), callee.sp()?);
+        if machine != Machine::Aarch64 || !callee.sp_is_low() || register != machine.sp() {
+            return None;
+        }
+        let fp_offset = self.saved_offset(machine.fp())?;
+        let fp = callee.fp().filter(|&fp| fp >= sp && fp % 16 == 0)?;
+        let is_frame_record = self.saved_offset(self.return_register) == Some(fp_offset.checked_add(8)?);
+        if !is_frame_record || read(fp).is_none() {
+            return None;
+        }
+        Some(fp.wrapping_sub(fp_offset as u64))
+    }
+
+    /// Evaluates a DWARF expression, which starts with `initial` on its stack. `None` if it needs unknown values or is
+    /// damaged.
+    fn evaluate(
+        &self,
+        bytes: &[u8],
+        initial: Option<u64>,
+        registers: &Registers,
+        read: &impl Fn(u64) -> Option<u64>,
+    ) -> Option<u64> {
+        let mut evaluation =
+            Expression(SectionSlice::new(bytes, registers.machine().endian())).evaluation(self.encoding);
+        // Real expressions have about ten operations. The limit stops damaged ones that loop.
+        evaluation.set_max_iterations(1000);
+        if let Some(initial) = initial {
+            evaluation.set_initial_value(initial);
+        }
+        let mut state = evaluation.evaluate().ok()?;
+        loop {
+            state = match state {
+                EvaluationResult::Complete => break,
+                EvaluationResult::RequiresRegister { register, .. } => {
+                    evaluation.resume_with_register(Value::Generic(registers.get(register.0)?)).ok()?
+                }
+                EvaluationResult::RequiresMemory { address, size, .. } => {
+                    let (word, size) = (registers.machine().word(), size.clamp(1, registers.machine().word()));
+                    let above = if registers.machine().endian() == RunTimeEndian::Big { (word - size) * 8 } else { 0 };
+                    let mask = u64::MAX >> (64 - u32::from(size) * 8);
+                    evaluation.resume_with_memory(Value::Generic(read(address)? >> above & mask)).ok()?
+                }
+                _ => return None,
+            };
+        }
+        match evaluation.as_result().last()?.location {
+            Location::Address { address } => Some(address),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbolize::unwind::registers::x86_64::{RBP, RIP, RSP};
+    use gimli::LittleEndian;
+    use gimli::write::{
+        Address, CallFrameInstruction, CommonInformationEntry, EhFrame as Out, EndianVec, FrameTable as Writing,
+    };
+
+    /// A frame description like a compiler's. At entry the return address is on top of the stack; after `push rbp` it
+    /// is one word higher.
+    fn eh_frame(start: u64, undefined: bool) -> Vec<u8> {
+        let encoding = Encoding { format: Format::Dwarf32, version: 1, address_size: 8 };
+        let mut cie = CommonInformationEntry::new(encoding, 1, -8, gimli::Register(RIP));
+        cie.add_instruction(CallFrameInstruction::Cfa(gimli::Register(RSP), 8));
+        cie.add_instruction(CallFrameInstruction::Offset(gimli::Register(RIP), -8));
+        let mut table = Writing::default();
+        let cie = table.add_cie(cie);
+        let mut fde = gimli::write::FrameDescriptionEntry::new(Address::Constant(start), 0x40);
+        fde.add_instruction(1, CallFrameInstruction::CfaOffset(16));
+        fde.add_instruction(1, CallFrameInstruction::Offset(gimli::Register(RBP), -16));
+        if undefined {
+            fde.add_instruction(8, CallFrameInstruction::Undefined(gimli::Register(RIP)));
+        }
+        table.add_fde(cie, fde);
+        let mut out = Out::from(EndianVec::new(LittleEndian));
+        table.write_eh_frame(&mut out).unwrap();
+        out.0.into_vec()
+    }
+
+    fn registers(pc: u64, sp: u64, bp: u64) -> Registers {
+        let mut registers = Registers::new(Machine::X86_64);
+        for (register, value) in [(RIP, pc), (RSP, sp), (RBP, bp)] {
+            registers.set(register, value);
+        }
+        registers
+    }
+
+    #[test]
+    fn rules_before_and_after_the_prologue() {
+        let bytes = eh_frame(0x1000, true);
+        let table = FrameTable::from_code(Machine::X86_64, &bytes, 0x1000, 0x40).unwrap();
+        let mut scratch = Scratch::new();
+        let read = |addr| Some(addr * 10);
+        let mut caller = |pc: u64| table.row(pc, &mut scratch)?.caller(&registers(pc, 800, 7), &read).ok();
+        assert_eq!(caller(0x1000), Some(Some(registers(8000, 808, 7))));
+        assert_eq!(caller(0x1004), Some(Some(registers(8080, 816, 8000))));
+        assert_eq!(caller(0x1010), Some(None));
+        assert_eq!(caller(0x1040), None);
+        assert_eq!(caller(0xfff), None);
+    }
+
+    #[test]
+    fn memory_that_is_not_there_makes_no_caller() {
+        let bytes = eh_frame(0x1000, false);
+        let table = FrameTable::from_code(Machine::X86_64, &bytes, 0x1000, 0x40).unwrap();
+        let row = table.row(0x1000, &mut Scratch::new()).unwrap();
+        assert_eq!(row.caller(&registers(0x1000, 800, 7), &|_| None), Err(Lost));
+        assert!(FrameTable::from_code(Machine::X86_64, &bytes[..10], 0x1000, 0x40).is_none());
+    }
+}

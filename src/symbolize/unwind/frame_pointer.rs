@@ -1,0 +1,151 @@
+//! Finds callers by frame pointer. For code without call frame information, which is mostly JIT code.
+//!
+//! ```text
+//! x86-64   rbp → saved rbp, return address     after `push rbp; mov rbp, rsp`
+//! x86      ebp → saved ebp, return address     after `push ebp; mov ebp, esp`
+//! AArch64  x29 → saved x29, saved x30          after `stp x29, x30, [sp, #-N]!; mov x29, sp`
+//! RISC-V   below s0: saved ra, saved s0        after `sd ra, N-8(sp); sd s0, N-16(sp); addi s0, sp, N`
+//!          below s0: saved s0                  in functions that call nothing, after `sd s0, N-8(sp); addi s0, sp, N`
+//! ```
+//!
+//! The running function may be in its prologue or epilogue. Its frame pointer is then still the caller's, and following
+//! it would skip the caller. If the bytes of the code are known, the instruction to be executed next shows this.
+
+use super::registers::{Machine, Registers};
+
+/// How much of its frame the running function has set up, as far as its code shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stage {
+    /// The function has no frame. The return address is on top of the stack.
+    NoFrame,
+    /// The caller's frame pointer has been pushed. It is on top of the stack, followed by the return address.
+    Pushed,
+    /// The return address is still in the link register.
+    InLink {
+        /// How many bytes the stack pointer is below that of the caller; `None` if that is uncertain.
+        above: Option<u64>,
+    },
+    /// The frame is complete. The frame pointer is the function's own.
+    Framed,
+}
+
+impl Stage {
+    /// The stage of a function whose return address is in the link register and whose stack pointer is `above` bytes
+    /// below that of the caller. It is never above that, so a negative `above` counts as unknown.
+    pub(super) fn in_link(above: Option<i64>) -> Self {
+        Self::InLink { above: above.and_then(|above| u64::try_from(above).ok()) }
+    }
+}
+
+/// How many bytes from the start of JIT code a prologue may begin. V8's code first checks whether it was deoptimized.
+const PROLOGUE_WITHIN: usize = 64;
+
+/// How much of its frame x86-64 code has set up before the instruction at `offset`, judging by its instructions.
+pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
+    const PUSH: u8 = 0x55;
+    const RET: [u8; 2] = [0xc3, 0xc2];
+    let Some(offset) = usize::try_from(offset).ok().filter(|&offset| offset < code.len()) else {
+        return Stage::Framed;
+    };
+    if RET.contains(&code[offset]) {
+        return Stage::NoFrame;
+    }
+    let head = &code[..code.len().min(PROLOGUE_WITHIN)];
+    let prologue = head.windows(4).position(|four| matches!(four, [PUSH, 0x48, 0x89, 0xe5] | [PUSH, 0x48, 0x8b, 0xec]));
+    match prologue {
+        Some(push) if offset <= push => Stage::NoFrame,
+        Some(push) if offset == push + 1 => Stage::Pushed,
+        _ => Stage::Framed,
+    }
+}
+
+/// The registers of the caller, as far as they are in a frame record; all others are unknown. `read` reads a word of
+/// the stack. `None` if the frame pointer doesn't lead to a frame record in the known part of the stack.
+pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option<u64>) -> Option<Registers> {
+    let machine = registers.machine();
+    let sp = registers.sp()?;
+    let word = u64::from(machine.word());
+    let mut caller = Registers::new(machine);
+    let (fp, returns, frame_end) = match (machine, stage) {
+        (Machine::X86_64, Stage::NoFrame) => (registers.fp(), read(sp)?, sp.checked_add(8)?),
+        (Machine::X86_64, Stage::Pushed) => (read(sp), read(sp.checked_add(8)?)?, sp.checked_add(16)?),
+        (_, Stage::InLink { above }) => {
+            (registers.fp(), registers.link().filter(|&link| link != 0)?, sp.checked_add(above.unwrap_or(0))?)
+        }
+        (Machine::X86_64 | Machine::I386 | Machine::Aarch64, _) => {
+            let fp = registers.fp().filter(|&fp| fp >= sp && fp.is_multiple_of(word))?;
+            (read(fp), read(fp.checked_add(word)?)?, fp.checked_add(2 * word)?)
+        }
+        (Machine::Riscv64, _) => {
+            let fp = registers.fp().filter(|&fp| fp > sp && fp.is_multiple_of(word))?;
+            let (saved, returns) = (read(fp.checked_sub(2 * word)?), read(fp.checked_sub(word)?)?);
+            // A function that calls nothing saves only the frame pointer, where other functions save the return
+            // address. If the value there points into the stack, it is therefore a saved frame pointer.
+            let is_frame = returns > fp && returns.is_multiple_of(word) && read(returns - word).is_some();
+            if is_frame { (Some(returns), registers.link()?, fp) } else { (saved, returns, fp) }
+        }
+        // On Arm and s390x, functions have no frame pointer, or one that doesn't lead to their caller's frame.
+        (Machine::Arm | Machine::S390x, _) => return None,
+    };
+    caller.set(machine.pc(), machine.code_address(returns));
+    match stage {
+        Stage::InLink { above: Some(_) } | Stage::NoFrame | Stage::Pushed => caller.set(machine.sp(), frame_end),
+        Stage::InLink { above: None } | Stage::Framed => caller.set_low_sp(frame_end),
+    }
+    if let Some(fp) = fp {
+        caller.set(machine.fp(), fp);
+    }
+    Some(caller)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::symbolize::unwind::registers::riscv64;
+    use crate::symbolize::unwind::registers::x86_64::{RBP, RIP, RSP};
+
+    #[test]
+    fn the_code_shows_the_stage() {
+        // The code: test cl,1; push rbp; mov rbp,rsp; nop; pop rbp; ret
+        let code = [0xf6, 0xc1, 1, 0x55, 0x48, 0x89, 0xe5, 0x90, 0x5d, 0xc3];
+        let stages: Vec<Stage> = [0, 3, 4, 7, 8, 9, 10].iter().map(|&offset| stage_x86_64(&code, offset)).collect();
+        use Stage::{Framed, NoFrame, Pushed};
+        assert_eq!(stages, [NoFrame, NoFrame, Pushed, Framed, Framed, NoFrame, Framed]);
+    }
+
+    #[test]
+    fn only_what_the_frame_record_holds_is_known_of_the_caller() {
+        let mut registers = Registers::new(Machine::X86_64);
+        for (register, value) in [(RIP, 1), (RSP, 0x100), (RBP, 0x120), (3, 5)] {
+            registers.set(register, value);
+        }
+        let read = |addr: u64| (addr < 0x200).then_some(addr + 1);
+        let framed = caller(&registers, Stage::Framed, &read).unwrap();
+        assert_eq!((framed.pc(), framed.sp(), framed.fp()), (Some(0x129), Some(0x130), Some(0x121)));
+        assert_eq!(framed.get(3), None);
+        let bare = caller(&registers, Stage::NoFrame, &read).unwrap();
+        assert_eq!((bare.pc(), bare.sp(), bare.fp()), (Some(0x101), Some(0x108), Some(0x120)));
+        registers.set(RBP, 0x80);
+        assert_eq!(caller(&registers, Stage::Framed, &read), None);
+    }
+
+    #[test]
+    fn a_function_of_riscv_that_calls_nothing_saves_the_frame_pointer_alone() {
+        let mut registers = Registers::new(Machine::Riscv64);
+        for (register, value) in [(riscv64::PC, 1), (riscv64::SP, 0x100), (riscv64::FP, 0x110), (riscv64::RA, 0x5555)] {
+            registers.set(register, value);
+        }
+        // The word at 0x108 is the caller's frame pointer. The caller has saved both registers.
+        let stack = |addr: u64| match addr {
+            0x108 => Some(0x140),
+            0x130 => Some(0x180),
+            0x138 => Some(0x7777),
+            0x100..0x200 => Some(0),
+            _ => None,
+        };
+        let leaf = caller(&registers, Stage::Framed, &stack).unwrap();
+        assert_eq!((leaf.pc(), leaf.sp(), leaf.fp()), (Some(0x5555), Some(0x110), Some(0x140)));
+        let next = caller(&leaf, Stage::Framed, &stack).unwrap();
+        assert_eq!((next.pc(), next.sp(), next.fp()), (Some(0x7777), Some(0x140), Some(0x180)));
+    }
+}
