@@ -231,7 +231,6 @@ pub mod symbolize;
 
 /// Writers of recordings for unit tests and fuzz targets. They share no code with the readers.
 #[cfg(any(test, fuzzing))]
-#[allow(dead_code, reason = "the writers can do more than the unit tests need")]
 #[path = "../tests/support/writers/mod.rs"]
 mod test_writers;
 
@@ -241,7 +240,6 @@ mod test_effort;
 
 /// Second readers of fixtures, to check ours.
 #[cfg(test)]
-#[allow(dead_code, reason = "tests of the program need more of them")]
 #[path = "../tests/support/second_readers/mod.rs"]
 mod second_readers;
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use support::bytes::Order;
 use support::perf_data::*;
+use support::recordings::{BRANCH_CALL_STACK, READ_GROUP};
 use tempfile::TempDir;
 
 fn run(program: &str, arguments: &[&str]) -> String {
