@@ -7,6 +7,7 @@ use jitgraft::model::{Addr, Nanos, Pid};
 use jitgraft::parallel::Pool;
 use jitgraft::symbolize::address_space::AddressSpaces;
 use jitgraft::symbolize::code_map::CodeMap;
+use jitgraft::symbolize::symbolizer::Symbolizer;
 use jitgraft::symbolize::symbols::files::SearchOptions;
 use jitgraft::symbolize::symbols::images::Images;
 use jitgraft::symbolize::symbols::{self, Base, Request, SymbolOptions};
@@ -66,7 +67,7 @@ fn unwinding(criterion: &mut Criterion) {
     let spaces = AddressSpaces::new(&processes);
     let codes = CodeMap::default();
     let images = Images::new(spaces.dsos().iter(), SearchOptions::default());
-    let unwinder = Unwinder::new(&spaces, &codes, &images, MAX_DEPTH);
+    let unwinder = Unwinder::new(Symbolizer { spaces: &spaces, codes: &codes }, &images, MAX_DEPTH);
     let base = 0x7000_0000;
     let words = (0..100).flat_map(|frame| [base + 16 * (frame + 1), JIT + 8 * frame]);
     let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();

@@ -71,6 +71,11 @@ impl InternedNumbers {
     pub fn insert(&mut self, hash: u32, number: u32) {
         self.0.insert_unique(expand_hash(hash), Numbered { hash, number }, |known| expand_hash(known.hash));
     }
+
+    /// Removes all IDs.
+    pub fn clear(&mut self) {
+        self.0.clear();
+    }
 }
 
 /// Expands 32 bits of a hash to 64: hashbrown picks the slot by the low bits and compares the highest ones.

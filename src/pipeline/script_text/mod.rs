@@ -30,7 +30,9 @@ use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::jit::{self, SourceOptions};
 use crate::model::Pid;
 use crate::model::process::{ProcessListState, Processes};
+use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::code_map::CodeMap;
+use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::symbols::SymbolOptions;
 use feeder::{BLOCK, Block, Cutting, Feeder, Gate};
 use namer::{Namer, ask_for};
@@ -172,7 +174,8 @@ impl TextFilter<'_> {
             let directory = self.input_directory.as_deref();
             let found = jit::find(&processes, self.sources, directory, &mut source_warnings);
             let loaded = found.load(&processes, pool, &mut source_warnings);
-            let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline, self.symbols);
+            let symbolizer = Symbolizer { spaces: &AddressSpaces::default(), codes: &loaded.map };
+            let namer = Namer::new(symbolizer, &processes, &self.images, style.srcline, self.symbols);
             let needs = loop {
                 let answer = |wanted: Wanted<'_>| match wanted.file {
                     Some(file) => natives.answer(file, wanted.addr),

@@ -3,7 +3,6 @@
 mod code_uses;
 mod insertions;
 mod jit_ranges;
-mod memo;
 mod selection;
 mod shadowings;
 #[cfg(test)]
@@ -15,6 +14,7 @@ pub(in crate::commands::inject) use selection::{CodeSelection, FirstUse};
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, SurveyedRecording};
 use crate::error::Warning;
+use crate::symbolize::symbolizer::Symbolizer;
 pub(in crate::commands::inject) use code_uses::SampleCounts;
 use code_uses::{CodeEpoch, CodeUse, CodeUses};
 use insertions::shadowed_by_insertions;
@@ -45,7 +45,6 @@ impl Coverage {
         let SurveyedRecording { input, processes, spaces, injected, deferred, .. } = survey;
         let (codes, dump_ends) = (&code.map, &code.loaded.dump_ends());
         let jit_ranges = &JitRanges::new(codes, processes, injected);
-        let files = &jit_ranges.with_files(processes);
         let mut shadowings = Shadowings::new(processes, jit_ranges);
         let mut round = 1;
         loop {
@@ -53,12 +52,10 @@ impl Coverage {
             let lookup = UseContext {
                 recording,
                 deferred,
-                codes,
+                symbolizer: Symbolizer { spaces, codes },
                 jit_ranges,
                 shadowings: &shadowings,
-                spaces,
                 dump_ends,
-                files,
             };
             let coverage = Self::read(survey, lookup, context);
             let shadowed = shadowed_by_insertions(&coverage.uses, codes, &context.job.pool);
@@ -80,7 +77,7 @@ impl Coverage {
 
     /// Reads all samples in parallel. Each worker keeps a running total, so that the results of single chunks don't
     /// pile up in memory.
-    fn read<'i>(survey: &SurveyedRecording<'i>, lookup: UseContext<'_, '_, 'i>, context: &InjectContext<'_>) -> Self {
+    fn read<'i>(survey: &SurveyedRecording<'i>, lookup: UseContext<'_, 'i>, context: &InjectContext<'_>) -> Self {
         let stretches = survey.chunks.list().into_iter();
         let finders = context.job.pool.fold(
             stretches,

@@ -16,7 +16,7 @@ use crate::model::Addr;
 use crate::model::process::CpuMode;
 use crate::parallel::Pool;
 use crate::symbolize::code_map::{CodeMap, SegmentId, SelectedIds};
-use crate::symbolize::precedence::is_reported;
+use crate::symbolize::symbolizer::Symbolizer;
 use rustc_hash::FxHashMap;
 
 /// All words of samples that get a new address, in stream order.
@@ -55,7 +55,9 @@ impl Relocations {
         let recording = changed.unwrap_or(&survey.input.recording);
         let replaced: FxHashMap<u64, &Edit> =
             replacements.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
-        let finder = &RelocationFinder { survey, recording, codes, remapped: &RemappedFiles::new(&survey.processes) };
+        let symbolizer = Symbolizer { spaces: &survey.spaces, codes };
+        let remapped = &RemappedFiles::new(&survey.processes);
+        let finder = &RelocationFinder { survey, recording, symbolizer, remapped };
         let found = pool.map(survey.chunks.list(), |records| {
             let mut found = Vec::new();
             for raw in records.filter(|raw| matches!(raw.kind, kind::SAMPLE | kind::CALLCHAIN_DEFERRED)) {
@@ -100,15 +102,15 @@ impl Relocations {
 }
 
 /// The data needed to look up the addresses in samples.
-struct RelocationFinder<'a, 'data> {
+struct RelocationFinder<'a> {
     survey: &'a SurveyedRecording<'a>,
     /// The header and events of the output.
     recording: &'a Recording,
-    codes: &'a CodeMap<'data>,
+    symbolizer: Symbolizer<'a>,
     remapped: &'a RemappedFiles<'a>,
 }
 
-impl RelocationFinder<'_, '_> {
+impl RelocationFinder<'_> {
     /// Finds the words to rewrite in one sample or deferred call chain.
     fn sample(&self, raw: &RawRecord<'_>, found: &mut Vec<Relocation>) {
         // Damaged samples are not changed. `coverage` counts them.
@@ -117,16 +119,13 @@ impl RelocationFinder<'_, '_> {
         let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !self.survey.injected.contains(pid)) else { return };
         for word in words.into_iter().filter(|word| word.mode == CpuMode::User) {
             let addr = word.frame.raw();
-            let code = |addr| {
-                let hit = self.codes.lookup(pid, addr, sample.time)?;
-                is_reported(&hit, self.codes, &self.survey.spaces, pid, addr, sample.time).then_some(hit)
-            };
+            let code = |addr| self.symbolizer.locate_address(pid, addr, sample.time, CpuMode::User).answer.code;
             // Like perf, try the return address itself too: it may be the first byte of code that doesn't contain the
             // call.
             let hit = code(word.frame.for_lookup()).or_else(|| code(addr));
             let to = match hit {
                 Some(hit) => {
-                    let distance = addr.0.wrapping_sub(self.codes.segment(hit.segment).start.0);
+                    let distance = addr.0.wrapping_sub(self.symbolizer.codes.segment(hit.segment).start.0);
                     Some(NewAddress::Code { segment: hit.segment, distance })
                 }
                 None => {
