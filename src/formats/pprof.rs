@@ -137,8 +137,8 @@ fn build(profile: &Profile) -> PprofDraft {
     draft
 }
 
-/// Adds value types to a file whose profile wasn't read from pprof. Each event gets a sample count and a weight, or
-/// only the weight if that is a sample count itself. Returns for each event where its values are in a sample.
+/// Adds value types for a profile that wasn't read from pprof. Each event gets a sample count and a weight, or only the
+/// weight if that is a sample count itself. Returns the indices of each event's values in a sample.
 fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValueIndices> {
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
@@ -242,7 +242,13 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
 impl PprofDraft {
     /// Adds the samples of all events. If `joined`, an event's values go into the same sample as other events' values
     /// for the same thread and stack. Otherwise each event has its own samples, with its name as a label.
-    fn add_samples(&mut self, profile: &Profile, value_indices: &[ValueIndices], joined: bool, strings: &mut StringTable) {
+    fn add_samples(
+        &mut self,
+        profile: &Profile,
+        value_indices: &[ValueIndices],
+        joined: bool,
+        strings: &mut StringTable,
+    ) {
         let mut numbers: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             let owner = if joined { 0 } else { index };
