@@ -53,7 +53,7 @@ fn event_columns(series: &Series) -> String {
 struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
-    /// The label of each frame. The flag says whether the rules for Java names apply.
+    /// The label of each frame. The flag says whether the rules for Java names apply to the frame's thread.
     labels: FxHashMap<(FrameId, bool), String>,
     threads: FxHashMap<TrackId, ThreadColumns>,
 }

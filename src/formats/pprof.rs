@@ -125,26 +125,26 @@ fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
     let names = profile.series.iter().map(|series| &*series.name);
     let stated = profile.about.values.as_ref().filter(|values| values.cover(names));
-    let places = match stated {
+    let value_indices = match stated {
         Some(stated) => add_stated_types(profile, stated, &mut strings, &mut file),
         None => add_own_types(profile, &mut strings, &mut file),
     };
     add_locations(profile, &mut strings, &mut file);
     let mut draft = PprofDraft { file, sums: Vec::new(), labels: FxHashMap::default() };
-    draft.add_samples(profile, &places, stated.is_some(), &mut strings);
+    draft.add_samples(profile, &value_indices, stated.is_some(), &mut strings);
     add_facts(profile, stated, &mut strings, &mut draft.file);
     draft.file.string_table = strings.into_list();
     draft
 }
 
-/// Adds value types to a file whose profile wasn't read from pprof. Each event gets a sample count and a weight, or
-/// only the weight if that is a sample count itself. Returns for each event where its values are in a sample.
-fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValuePlaces> {
+/// Adds value types for a profile that wasn't read from pprof. Each event gets a sample count and a weight, or only the
+/// weight if that is a sample count itself. Returns the indices of each event's values in a sample.
+fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValueIndices> {
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
     // An event may itself be called "samples".
     let is_taken = profile.series.iter().any(|series| series.name == "samples");
-    let mut places = Vec::new();
+    let mut value_indices = Vec::new();
     for series in &profile.series {
         let mut counts = None;
         if series.is_counted() {
@@ -153,27 +153,27 @@ fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
             file.sample_type.push(ValueType { r#type: strings.id(&name), unit: count });
         }
         file.sample_type.push(value_type(series, strings));
-        places.push(ValuePlaces { counts, weights: file.sample_type.len() - 1, scale: 1 });
+        value_indices.push(ValueIndices { counts, weights: file.sample_type.len() - 1, scale: 1 });
     }
-    places
+    value_indices
 }
 
-/// Adds the value types of the pprof profile that was read, except those of events that were filtered out. Returns for
-/// each event where its values are in a sample.
+/// Adds the value types of the pprof profile that was read, except those of events that were filtered out. Returns the
+/// indices of each event's values in a sample.
 fn add_stated_types(
     profile: &Profile,
     stated: &ValueTypes,
     strings: &mut StringTable,
     file: &mut PprofProfile,
-) -> Vec<ValuePlaces> {
-    let mut places = vec![ValuePlaces { counts: None, weights: 0, scale: 1 }; profile.series.len()];
+) -> Vec<ValueIndices> {
+    let mut value_indices = vec![ValueIndices { counts: None, weights: 0, scale: 1 }; profile.series.len()];
     let mut by_name = FxHashMap::default();
     for (number, series) in profile.series.iter().enumerate() {
         by_name.entry(&*series.name).or_insert(number);
     }
     for value in &stated.types {
         let Some(&event) = value.event.as_deref().and_then(|event| by_name.get(event)) else { continue };
-        let place = &mut places[event];
+        let place = &mut value_indices[event];
         if value.is_count {
             place.counts = Some(file.sample_type.len());
         } else {
@@ -181,16 +181,16 @@ fn add_stated_types(
         }
         file.sample_type.push(ValueType { r#type: strings.id(&value.name), unit: strings.id(&value.unit) });
     }
-    places
+    value_indices
 }
 
 /// The indices of an event's values in the list of values of each sample.
 #[derive(Clone, Copy)]
-struct ValuePlaces {
+struct ValueIndices {
     /// The index of the sample count, if it is separate from the weight.
     counts: Option<usize>,
     weights: usize,
-    /// The number of the event's units in one unit of the file, such as 1000 nanoseconds in a microsecond.
+    /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
 }
 
@@ -242,9 +242,15 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
 impl PprofDraft {
     /// Adds the samples of all events. If `joined`, an event's values go into the same sample as other events' values
     /// for the same thread and stack. Otherwise each event has its own samples, with its name as a label.
-    fn add_samples(&mut self, profile: &Profile, places: &[ValuePlaces], joined: bool, strings: &mut StringTable) {
+    fn add_samples(
+        &mut self,
+        profile: &Profile,
+        value_indices: &[ValueIndices],
+        joined: bool,
+        strings: &mut StringTable,
+    ) {
         let mut numbers: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
-        for (index, (series, places)) in profile.series.iter().zip(places).enumerate() {
+        for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             let owner = if joined { 0 } else { index };
             if !joined {
                 numbers.clear();
@@ -260,10 +266,10 @@ impl PprofDraft {
                     self.sums.push(SampleSum { owner: (owner, track), stack, values: Vec::new() });
                 }
                 let sum = &mut self.sums[number];
-                if let Some(counts) = places.counts {
+                if let Some(counts) = value_indices.counts {
                     sum.add(counts, if weight < 0 { -clamp(row.count) } else { clamp(row.count) });
                 }
-                sum.add(places.weights, weight / clamp(places.scale.max(1)));
+                sum.add(value_indices.weights, weight / clamp(value_indices.scale.max(1)));
             }
         }
     }

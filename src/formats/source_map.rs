@@ -155,7 +155,7 @@ impl<'a> Json<'a> {
     }
 }
 
-/// The map as read so far.
+/// Collects the parts of a map while it is read.
 struct MapReader<'f> {
     file: &'f FileBytes,
     map: ScriptMap,

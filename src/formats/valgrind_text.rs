@@ -9,9 +9,9 @@
 //! | text | `==PID==    by 0x10401083: ???` | `==PID==` |
 //! | XML | `<ip>0x10401083</ip>` without `<obj>` and `<fn>` | `<pid>` |
 //!
-//! A stripped object shows up as `??? (in FILE)`; such frames are not renamed. A caller's address is inside or just
-//! after the call instruction, so the byte before it is looked up; only the address of the innermost frame (`at`) is
-//! exact.
+//! A stripped object shows up as `??? (in FILE)`; such frames are not renamed. The address of the innermost frame
+//! (`at`) is exact. A caller's address is inside or just after the call instruction, so the byte before it is looked
+//! up.
 //!
 //! Files of cachegrind contain no addresses.
 //!

@@ -19,7 +19,7 @@ use std::ops::Range;
 /// How every module begins: magic number and version 1, the only one.
 pub const MAGIC: &[u8] = b"\0asm\x01\0\0\0";
 
-/// Numbers of kinds of sections.
+/// Section numbers of the module format.
 const CUSTOM: u8 = 0;
 const IMPORT: u8 = 2;
 const CODE: u8 = 10;

@@ -146,7 +146,7 @@ fn entity_character(entity: &[u8]) -> Option<char> {
     }
 }
 
-/// The elements defined so far, by `id`.
+/// The elements defined so far, by their `id`. Later elements refer to them by `ref`.
 #[derive(Default)]
 struct ById {
     frames: FxHashMap<u64, FrameId>,
@@ -167,11 +167,11 @@ struct RowParts<'d> {
     backtrace: Option<OpenBacktrace>,
     /// The last frame, until its binary is known.
     open_frame: Option<Tag<'d>>,
-    /// The ID of the `tagged-backtrace` around the backtrace.
+    /// The ID of the `tagged-backtrace` element around the backtrace, if there is one.
     tagged_id: Option<u64>,
     /// The stack, once the backtrace was read; the inner `None` is the empty stack.
     stack: Option<Option<StackId>>,
-    /// True if the row's backtrace can't be read, which has already been counted for a warning.
+    /// True if the row refers to a backtrace that wasn't defined. The row has then been counted as skipped.
     is_skipped: bool,
 }
 
@@ -292,7 +292,7 @@ impl<'d> XctraceReader<'d> {
         row.stack = Some(stack);
     }
 
-    /// Reads the binary of the last frame, which completes that frame.
+    /// Reads the binary (the module) of the frame that is open, which completes that frame.
     fn read_binary(&mut self, tag: &Tag<'_>, row: &mut RowParts<'_>) {
         let Some(frame) = row.open_frame.take() else { return };
         let binary = match tag.number("ref") {
@@ -328,7 +328,8 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
-    /// Adds the last frame, if it has no binary.
+    /// Adds the frame that is still open, without a module. Frames without a binary are only completed by what follows
+    /// them.
     fn end_frame(&mut self, row: &mut RowParts<'_>) {
         if let Some(frame) = row.open_frame.take() {
             self.push_frame(row, &frame, b"");

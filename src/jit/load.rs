@@ -102,8 +102,8 @@ impl Found {
         read
     }
 
-    /// Calls `each` with every load and move of code, source by source in the order of its records. For outputs that
-    /// list compilations: the code map only says which code was where. Reads the sources again, but doesn't repeat
+    /// Calls `each` with every load and move of code, source by source in the order of its records. This is for outputs
+    /// that list compilations; the code map only says which code was where. Reads the sources again, but doesn't repeat
     /// warnings.
     pub fn each_code(&self, processes: &Processes, pool: &Pool, mut each: impl FnMut(&ListedCode<'_>)) {
         for source in self.read(processes, pool) {

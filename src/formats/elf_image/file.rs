@@ -28,7 +28,7 @@ fn gap_fill(machine: u16) -> u8 {
     if matches!(machine, EM_386 | EM_X86_64) { 0xcc } else { 0 }
 }
 
-/// What the start of the file depends on, once everything else is written ([`Image::write_rest`]).
+/// What is needed to write the start of the file, after everything else was written ([`Image::write_rest`]).
 #[derive(Debug)]
 pub struct Rest {
     frames: eh_frame::Frames,

@@ -16,7 +16,7 @@ pub(super) enum Counted {
     Other,
 }
 
-/// The event that is written, with facts that all its threads need.
+/// The event that is written, and facts about the profile that all threads need.
 pub(super) struct Writing<'a> {
     pub(super) profile: &'a Profile,
     pub(super) series: &'a Series,

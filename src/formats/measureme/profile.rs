@@ -84,8 +84,8 @@ impl<'data> MeasuremeFile<'data> {
         }
     }
 
-    /// Calls `each` with all events in reverse file order, so that callers come before their callees. `done` is given
-    /// the ranges of the file that are no longer needed.
+    /// Calls `each` with all events in reverse file order, so that callers come before their callees. Tells `done`
+    /// which ranges of the file are no longer needed, so that their memory can be released.
     pub(super) fn for_each_event_reversed(&self, done: &Done, each: impl FnMut(RawEvent)) {
         match self.layout.event {
             NARROW => self.for_each_sized_reversed::<NARROW>(done, each),

@@ -79,7 +79,8 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
 #[derive(Debug, Default)]
 struct Sums {
     items: Vec<LabelTotals>,
-    /// By label, whether its cache hits are totaled in a number at the end of the file. Single hits are then ignored.
+    /// For each label, whether a number at the end of the file has the sum of its cache hits. Single cache hits are
+    /// then ignored, so that they don't count twice.
     counted: Vec<bool>,
     /// Sizes in bytes, by label.
     artifacts: BTreeMap<u32, u64>,

@@ -170,7 +170,7 @@ fn examine_attribute(is_attribute: bool, value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// Text identifies nothing: programs and services may have any name.
+/// Examines a text field. Valid UTF-8 is no evidence, because programs and services may have any name.
 fn examine_text(text: &[u8]) -> Evidence {
     if is_text(text) { Evidence::Nothing } else { Evidence::Contradiction }
 }
@@ -183,7 +183,8 @@ fn is_text(bytes: &[u8]) -> bool {
     }
 }
 
-/// The start of a profile: its value type, which is a pair of string indices. Nothing else identifies it.
+/// Examines the start of a `Profile` message. If its first field is a value type, that must hold nothing but string
+/// indices. Later fields are no evidence.
 fn examine_profile(profile: &[u8]) -> Evidence {
     match Fields::new(profile).next() {
         Some(Ok((1, FieldValue::Bytes(value_type)))) => {
@@ -204,7 +205,7 @@ pub(super) fn has_lengths(head: &[u8]) -> bool {
     len > 1 && (message.starts_with(ZSTD) || is_json(message) || is_message(message))
 }
 
-/// Called with each message.
+/// A callback that gets each message of an input.
 pub(super) type Take<'t> = dyn FnMut(ProfilesData) -> Result<()> + 't;
 
 /// Calls `take` with each message of an input. Unreadable messages are skipped; if none is readable, that is an error.

@@ -1,4 +1,4 @@
-//! Collects the files of mappings: their build IDs, and where they were mapped.
+//! Collects the mapped files of all messages: their build IDs, and the address ranges they were mapped at.
 
 use super::messages::{Dictionary, MappingMessage};
 use crate::bytes::digits::hex_bytes;

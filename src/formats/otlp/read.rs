@@ -115,8 +115,9 @@ fn add_location(
     frames.add(number, whole, lines, &mut reader.named, &mut reader.profile);
 }
 
-/// The kind of code for a `profile.frame.type`. Anything that isn't compiled ahead of time belongs to a runtime. `None`
-/// if the mapping tells more: profilers use `native` also for anonymous memory when they know of no runtime in it.
+/// Converts a `profile.frame.type` to a kind of frame. Languages that aren't compiled ahead of time count as JIT code.
+/// `None` means that the mapping has to decide, because profilers also use `native` for anonymous memory if they don't
+/// know which runtime it belongs to.
 fn frame_kind(frame_type: &[u8]) -> Option<FrameKind> {
     match frame_type {
         b"" | b"unknown" | b"abort-marker" | b"native" => None,
@@ -153,7 +154,7 @@ struct SampleValues<'s> {
 #[derive(Debug, Clone, Copy)]
 struct ProfileType {
     series: usize,
-    /// The number of the event's units in one unit of the file, such as 1000 nanoseconds in a microsecond.
+    /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
     /// Whether the values are numbers of samples.
     counts: bool,
@@ -199,7 +200,7 @@ impl MessageReader<'_> {
         unit == "count"
             && counts_name.strip_suffix(COUNTS) == Some(&name)
             && counts.samples.len() == profile.samples.len()
-            && counts.samples.iter().zip(&profile.samples).all(|(counts, sample)| count_the_same(counts, sample))
+            && counts.samples.iter().zip(&profile.samples).all(|(counts, sample)| differ_only_in_values(counts, sample))
     }
 
     /// Reads a profile. `counts` is the profile that holds its sample counts, if there is one.
@@ -231,6 +232,8 @@ impl MessageReader<'_> {
             && let Ok(period) = u64::try_from(message.period)
             && period > 0
         {
+            // A period in the event's own unit is the weight of a sample. A period in time, for an event that counts
+            // something else, is the interval between samples.
             let (period_name, period_word) = self.value_type(message.period_type);
             if period_name == name && period_word == unit_word {
                 sampling = Some(Sampling::Period(period.saturating_mul(scale)));
@@ -322,8 +325,8 @@ impl MessageReader<'_> {
     }
 }
 
-/// Whether two samples have the same stack, attributes, link and times, and the same number of values.
-fn count_the_same(counts: &Bytes, sample: &Bytes) -> bool {
+/// Whether two samples agree in everything but their values, and have the same number of values.
+fn differ_only_in_values(counts: &Bytes, sample: &Bytes) -> bool {
     let decode = |sample: &Bytes| SampleMessage::decode(sample.clone());
     let (Ok(mut counts), Ok(mut sample)) = (decode(counts), decode(sample)) else { return false };
     let (values, others) = (std::mem::take(&mut counts.values), std::mem::take(&mut sample.values));

@@ -90,7 +90,7 @@ impl EventAttr {
         Ok(())
     }
 
-    /// True if the event's samples contain the field of this `PERF_SAMPLE_*` bit.
+    /// True if the event's samples contain the field that this `PERF_SAMPLE_*` bit stands for.
     pub fn samples(&self, bit: u64) -> bool {
         self.sample_type & bit != 0
     }
@@ -145,7 +145,7 @@ impl EventAttr {
         self.flags & abi::ATTR_FLAG_BIT_INHERIT != 0
     }
 
-    /// The clock that `perf record -k` chose for times; `None` for perf's own clock.
+    /// The clock (`clockid_t`) that `perf record -k` chose for times; `None` for perf's own clock.
     pub fn clock(&self) -> Option<i32> {
         (self.flags & abi::ATTR_FLAG_BIT_USE_CLOCKID != 0).then_some(self.clockid)
     }

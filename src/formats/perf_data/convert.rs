@@ -10,7 +10,7 @@ use crate::bytes::cursor::Endian;
 use crate::error::Result;
 use linux_perf_event_reader::constants as abi;
 
-/// The `PERF_SAMPLE_*` bits of the fields that the conversion removes.
+/// The `PERF_SAMPLE_*` bits of the fields that the conversion removes from samples.
 const REMOVED: u64 = abi::PERF_SAMPLE_REGS_USER | abi::PERF_SAMPLE_STACK_USER;
 
 /// Offsets in `struct perf_event_attr`.

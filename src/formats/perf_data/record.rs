@@ -41,7 +41,7 @@ pub enum Record<'data> {
     BuildId(BuildIdRecord<'data>),
     /// Number of records for which the kernel's buffer had no room.
     Lost(u64),
-    /// Number of lost samples. LOST records may report the loss of the same samples.
+    /// Number of lost samples. They may also be counted in LOST records, so the two numbers must not be added up.
     LostSamples(u64),
     /// Any other record type.
     Other,

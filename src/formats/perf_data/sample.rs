@@ -251,8 +251,8 @@ impl<'data> Sample<'data> {
     }
 
     /// The frames that the recorder found, leaf first, each with the CPU mode of its code. Context markers are left
-    /// out. The first address of each context is where the code was interrupted; the others are return addresses.
-    /// Without a call chain, the only frame is `ip`.
+    /// out. The first address of each context is an instruction pointer; the others are return addresses. Without a
+    /// call chain, the only frame is `ip`.
     #[inline]
     pub fn frames(&self) -> impl Iterator<Item = (CpuMode, FrameAddr)> + use<'data> {
         let alone = if self.callchain.iter().all(is_context) { self.ip } else { None };
@@ -285,7 +285,7 @@ impl<'data> Sample<'data> {
     }
 }
 
-/// State of a walk along a call chain: the mode that the last marker set.
+/// State of a walk along a call chain: the CPU mode that the last context marker set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainContext {
     mode: CpuMode,
@@ -334,8 +334,8 @@ impl Iterator for ChainFrames<'_> {
     }
 }
 
-/// `PERF_CONTEXT_USER_DEFERRED` (since Linux 6.18): the user part of the chain comes in a later record. The next word
-/// is the cookie to find it by.
+/// `PERF_CONTEXT_USER_DEFERRED` (since Linux 6.18): the user part of the chain comes in a later record. The word after
+/// this marker is a cookie; the later record has the same one.
 pub const USER_DEFERRED: u64 = -640i64 as u64;
 
 /// True if a word is in the range reserved for context markers, at or above `PERF_CONTEXT_MAX`. No address is that

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Collects what the records say about processes, threads and mappings, one record at a time. [`RecordSurvey::finish`]
-/// sorts it by time.
+/// sorts everything by time.
 #[derive(Debug, Default)]
 pub struct RecordSurvey {
     processes: Processes,
@@ -102,7 +102,7 @@ impl RecordSurvey {
         }
     }
 
-    /// Returns the shared copy of a name, by the ID that `threads` gave it. Most names occur many times.
+    /// Returns the shared copy of a name. `number` is the name's number in `threads`. Most names occur many times.
     fn shared_name(&mut self, number: usize, name: &[u8]) -> Arc<[u8]> {
         if let Some(known) = self.names.get(number) {
             return known.clone();
@@ -128,8 +128,8 @@ impl RecordSurvey {
         });
     }
 
-    /// Adds something that happened to a process. It is ignored if its time is 0: perf synthesizes records without a
-    /// time for what happened before the recording.
+    /// Adds an event in the life of a process. It is ignored if its time is 0: perf synthesizes records without a time
+    /// for what happened before the recording.
     fn add_moment(&mut self, moment: Moment) {
         if moment.time > Nanos(0) {
             self.processes.moments.push(moment);
@@ -185,8 +185,8 @@ impl RecordSurvey {
         });
     }
 
-    /// The lowest start of a file's executable mappings, as an offset in the file or, for a kernel module, as an
-    /// address. `None` if the file wasn't mapped.
+    /// The lowest start of a file's executable mappings: an offset in the file or, for a kernel module, an address.
+    /// `None` if the file wasn't mapped.
     fn first_mapping(&self, path: &[u8]) -> Option<u64> {
         let mappings = self.processes.by_pid.values().flat_map(|process| &process.mappings);
         let of_file = mappings.filter(|mapping| mapping.executable && mapping.path == path);
@@ -197,8 +197,7 @@ impl RecordSurvey {
         starts.min()
     }
 
-    /// Returns everything in order of time. The three counts say what could not be read: records, BPF tables, symbol
-    /// files.
+    /// Returns everything in order of time, and counts of what could not be read: records, BPF tables, symbol files.
     pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, [Skipped; 3]) {
         let endian = recording.header.endian;
         if let Some(feature) = recording.features.get(&Feature::BUILD_ID) {

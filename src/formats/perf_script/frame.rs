@@ -76,9 +76,10 @@ impl<'a> Frame<'a> {
         if is_other_line { None } else { Some(frame) }
     }
 
-    /// Parses the frame of a one-line sample. `text` is what follows the event. Other fields may precede the frame: a
-    /// data address with symbol and object (`-F +addr`), or numbers (`-F +weight`). Others may follow it: a branch
-    /// target, registers, branches. perf pads addresses to a fixed width, but not symbols. `None` if there is no frame.
+    /// Parses the frame of a one-line sample. `text` is the part of the line after the event. Other fields may precede
+    /// the frame: a data address with symbol and object (`-F +addr`), or numbers (`-F +weight`). Others may follow it:
+    /// a branch target, registers, branches. The frame is therefore the last number with an object after it or, if no
+    /// number has an object, the last number that may be an address. `None` if there is none.
     pub(super) fn parse_in_line(text: &'a [u8]) -> Option<Self> {
         let mut found: Option<Self> = None;
         let mut word_end = 0;
@@ -92,6 +93,7 @@ impl<'a> Frame<'a> {
             if word == b"=>" {
                 break;
             }
+            // perf pads addresses to a fixed width, so only the first word may be an address without padding.
             let may_be_address = is_first || blanks + len >= ADDRESS_WIDTH;
             is_first = false;
             if !may_be_address || !is_number(word) {
@@ -105,6 +107,7 @@ impl<'a> Frame<'a> {
             if is_other_field(&line[len..]) {
                 continue;
             }
+            // Leave out the fields that follow the object.
             let end = object_end(&line[len..]).map_or(line.len(), |end| len + end);
             let frame = Self::parse(&line[..end]);
             if frame.is_some_and(|frame| frame.dso.is_some() || found.is_none_or(|found| found.dso.is_none())) {
@@ -165,7 +168,7 @@ pub(super) fn parse_one_line_header(line: &[u8]) -> Option<Header<'_>> {
 }
 
 /// How many numbers in a line are tried as the address of the line's frame. perf prints fewer numbers before a frame.
-/// The limit bounds the time for nonsense.
+/// The limit bounds the time for lines that perf didn't print.
 const MOST_NUMBERS: usize = 16;
 
 /// Last address of the first page. Addresses up to it are never code.

@@ -93,13 +93,14 @@ impl<'a> Header<'a> {
         header.with_event()
     }
 
-    /// Parses a header with a time. The number before the time (or before CPU and flags) is the thread ID; everything
-    /// before that is the command name.
+    /// Parses a header with a time. The number before the time is the thread ID; the CPU and flags may stand between
+    /// the two. Everything before the thread ID is the command name, which may contain numbers and blanks.
     fn parse_with_time(line: &'a [u8], words: Words<'a>) -> Option<Self> {
         // The last process and thread ID, with their offset in the line.
         let mut ids: Option<(usize, Ids)> = None;
         let mut cpu = None;
         for (start, word) in words {
+            // Without a thread ID, only the line's first word can be the time.
             if (ids.is_some() || line[..start].trim_ascii().is_empty())
                 && let Some((time, nanos)) = parse_any_time(line, word)
             {
@@ -112,6 +113,9 @@ impl<'a> Header<'a> {
                 cpu = None;
             } else if let Some(number) = parse_cpu(word) {
                 cpu = Some(number);
+            // Only flags or a date can stand between the thread ID and the time. Any other word shows that the number
+            // before
+            // it belongs to the command name.
             } else if ids.is_none() || !is_flags(word) && !is_time_of_day(word) {
                 (ids, cpu) = (None, None);
             }
@@ -124,7 +128,7 @@ impl<'a> Header<'a> {
         // The last process and thread ID, with their range in the line.
         let mut ids: Option<(Range<usize>, Ids)> = None;
         let mut cpu = None;
-        // How many numbers precede the current word directly.
+        // How many thread IDs or plain numbers directly precede the current word.
         let mut numbers = 0;
         for (start, word) in words {
             let is_period = line[..start].trim_ascii().is_empty() && is_padded(line, start, word, PERIOD_WIDTH);
@@ -256,6 +260,7 @@ fn parse_any_time(line: &[u8], word: &[u8]) -> Option<(Nanos, bool)> {
         return time;
     }
     let text = word.strip_suffix(b":")?;
+    // Times with six digits were parsed above, so these have at most five.
     let dot = text.iter().position(|&byte| byte == b'.').filter(|dot| text.len() - dot <= 6)?;
     let micros = decimal(&text[..dot])?.checked_mul(1_000_000)?.checked_add(decimal(&text[dot + 1..])?)?;
     Some((Nanos(micros.checked_mul(1000)?), false))

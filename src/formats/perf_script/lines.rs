@@ -1,4 +1,4 @@
-//! Splits perf script's text into lines, and tells what each line is. The filter and the reader of stacks both use it.
+//! Splits perf script's text into lines, and classifies each line. Both the rewriter and the reader use it.
 //!
 //! Most lines show by themselves what they are. Some depend on the lines around them: a line that only holds a command
 //! name is a header if a frame follows, and a number is a frame or another field depending on how the frames above it
@@ -52,7 +52,8 @@ pub(super) struct Lines<'t, 'l> {
     is_below_sample: bool,
 }
 
-/// How frames are indented. All frames of a stack are indented in the same way.
+/// How frames are indented. All frames of a stack are indented in the same way, so this helps to recognize the next
+/// frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Indent {
     Tab,
@@ -103,6 +104,7 @@ impl<'t, 'l> Lines<'t, 'l> {
         }
     }
 
+    /// Classifies a line, and updates what is known about the current sample.
     fn classify(&mut self, line: &'t [u8]) -> Line<'t> {
         let is_below_field = std::mem::replace(&mut self.is_below_field, false);
         if line.is_empty() {
@@ -111,11 +113,13 @@ impl<'t, 'l> Lines<'t, 'l> {
             (self.has_frame, self.indent) = (false, None);
             return Line::Empty;
         }
+        // First the usual form of frames, which is cheap to recognize and never a record.
         let is_usual = is_usual_frame(line);
         if !is_usual && is_record_line(line) {
             return Line::Record;
         }
         if is_usual || self.is_frame(line) {
+            // Each line of such a text is a sample. The header has no fields, and the frame follows.
             if self.layout.sample_start == SampleStart::OnlyFrame {
                 return Line::Header(Header { rest: line, tail: line, ..Header::default() }, Frame::parse(line));
             }
@@ -128,6 +132,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             return Line::Header(header, frame);
         }
         if self.in_sample && is_source_line(line) {
+            // The source line without its two blanks.
             return Line::Source(&line[2..]);
         }
         if matches!(self.indent, Some(Indent::Nothing)) && is_source_line_without_indent(line) {
@@ -164,8 +169,8 @@ impl<'t, 'l> Lines<'t, 'l> {
         }
     }
 
-    /// Parses a header, and its frame if the sample is printed on one line. `is_below_field` says that the line above
-    /// holds another field of the sample above.
+    /// Parses a header and, if the sample is printed on one line, its frame. `is_below_field` says that the line above
+    /// holds a field that belongs to the previous sample.
     fn parse_header(&self, line: &'t [u8], is_below_field: bool) -> Option<(Header<'t>, Option<Frame<'t>>)> {
         let below = &self.text[line_range(self.text, self.next, self.layout)];
         if let Some(header) = parse_full_header(line, below) {
@@ -173,7 +178,8 @@ impl<'t, 'l> Lines<'t, 'l> {
             let frame = if begins_stack(below) { None } else { Frame::parse_in_line(header.tail) };
             return Some((header, frame));
         }
-        // Anything may stand directly above a stack, but not within one. Only other fields end a stack.
+        // A command name could look like anything, so a line within a stack isn't taken for a header. Only lines of
+        // other fields can end a stack without an empty line.
         if self.in_sample && self.has_frame && !is_below_field {
             return None;
         }
@@ -239,8 +245,8 @@ fn begins_stack(line: &[u8]) -> bool {
     }
 }
 
-/// Length in bytes of the longest part at the start of a buffer that contains no incomplete sample. It ends after the
-/// last empty line or, in a text without empty lines, before the last header. 0 if nothing can be cut off.
+/// Length in bytes of the longest part at the start of a buffer that contains only complete samples. It ends after the
+/// last empty line or, in a text without empty lines, before the last header. 0 if there is no such position.
 pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
     if let Some(line_end) = memchr::memmem::rfind(buffer, b"\n\n") {
         return line_end + b"\n\n".len();

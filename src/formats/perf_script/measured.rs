@@ -1,6 +1,6 @@
-//! Writes what perf script prints about a sample besides its frames (tools/perf/builtin-script.c, `process_event`). For
-//! memory accesses: where the data were, latencies and page sizes; also control groups, and the bytes that BPF programs
-//! emit.
+//! Writes what perf script prints about a sample besides its frames (tools/perf/builtin-script.c, `process_event`): for
+//! memory accesses, where the data were, latencies and page sizes; also the control group, and the bytes that a BPF
+//! program wrote.
 
 use super::output_fields::{Fields, put};
 
@@ -111,6 +111,7 @@ fn put_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
             put(out, format_args!(" {byte:02x}"));
         }
         out.resize(out.len() + 3 * (BYTES_PER_LINE - line.len()) + 2, b' ');
+        // A text consists of printable characters, followed by nothing but zero bytes.
         for &byte in line {
             let is_shown = byte == b' ' || byte.is_ascii_graphic();
             is_text &= if byte == 0 { true } else { is_shown && !has_ended };
@@ -192,6 +193,7 @@ fn level(word: u64) -> String {
         "I/O",
         "Uncached",
     ];
+    // Bits 1 and 2 say whether the access was a hit or a miss.
     let levels = bits(word, 5, 14);
     let found = match levels & 6 {
         0 => "",
@@ -211,6 +213,7 @@ fn level(word: u64) -> String {
         };
         return format!("{remote}{hops}{name} {found}");
     }
+    // Without a level number, the other bits say where the data may have been.
     match levels & !7 {
         0 => "N/A".to_owned(),
         levels => format!("{} {found}", alternatives(levels, &LEVELS)),

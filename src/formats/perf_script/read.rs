@@ -33,12 +33,13 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reader.into_profile())
 }
 
-/// Reads parts of a text one after the other into one profile. Frame lines of earlier parts are remembered.
+/// Reads parts of a text one after the other into one profile. Frame lines are remembered from part to part.
 #[derive(Debug)]
 pub struct PartReader {
     layout: Layout,
     profile: Profile,
     tiers: Tiers,
+    /// Demangles symbols.
     lines: LineMemo,
     readable: Readable,
 }
@@ -179,7 +180,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
         }
     }
 
-    /// Reads a line. `text` is its text, and `offset` where it begins in the part.
+    /// Reads a line of the part. `text` is the line's text, and `offset` where it begins in the part.
     fn read_line(&mut self, line: Line<'t>, text: &'t [u8], offset: u64) {
         match line {
             Line::Empty => self.end_sample(),

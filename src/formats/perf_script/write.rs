@@ -46,7 +46,7 @@ pub struct Header<'a> {
     pub mode: CpuMode,
     /// True if the sample has a call chain, whose frames follow on lines of their own.
     pub chain: bool,
-    /// True if the command name is padded even if frames follow.
+    /// True if the command name is padded even if a call chain follows.
     pub pads_comm: bool,
 }
 

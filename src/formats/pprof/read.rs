@@ -143,17 +143,18 @@ struct EventValues {
     value: usize,
     /// `None` if the file doesn't state sample counts for this event.
     count: Option<usize>,
-    /// What the values are multiplied by to get the event's unit, such as 1000 from microseconds to nanoseconds.
+    /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
 }
 
-/// Creates an event for each value type, except for types that only count the samples of the next type. The default
-/// event comes first.
+/// Creates an event for each value type, except for types that only count the samples of the next type. The type that
+/// viewers show by default comes first.
 fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
     let types = &tables.profile.sample_type;
     let mut indices: Vec<usize> = (0..types.len()).filter(|index| !counts_next(tables, *index)).collect();
     let default = tables.profile.default_sample_type;
     let is_default = |index: &usize| default != 0 && types[*index].r#type == default;
+    // Without a default type, viewers show the last one.
     if let Some(default) = indices.iter().position(is_default).or(indices.len().checked_sub(1)) {
         indices[..=default].rotate_right(1);
     }
@@ -311,7 +312,7 @@ impl PprofReading<'_, '_> {
         Ok(())
     }
 
-    /// Finds out from a sample's labels where and when it was taken.
+    /// Finds out the thread and the time of a sample from its labels.
     fn owner(&mut self, sample: &PprofSample) -> SampleOwner {
         let (mut track, mut time, mut others) = (Track::default(), None, BTreeMap::new());
         let mut has_more = false;
@@ -351,6 +352,7 @@ impl PprofReading<'_, '_> {
         let mut value = self.tables.text(label.str);
         if value.is_empty() {
             let unit = self.tables.text(label.num_unit);
+            // The first sample with this key decides the key's unit.
             let usual = self.number_labels.entry(key.as_str().into()).or_insert_with(|| unit.as_str().into());
             value = label.num.to_string();
             // A number in another unit than the key's becomes text.
@@ -362,7 +364,7 @@ impl PprofReading<'_, '_> {
     }
 }
 
-/// Where and when a sample was taken.
+/// The thread and the time of a sample.
 struct SampleOwner {
     track: Track,
     time: Option<Nanos>,

@@ -86,9 +86,9 @@ pub(super) struct TableInput {
     written: Vec<ByteArray>,
     pub(super) recording: RecordingCells,
     frames: Vec<FrameCells>,
-    /// Index in `frames` plus one, by the profile's frame number; 0 for frames that no row has had yet.
-    places: Vec<u32>,
-    /// By the profile's stack number. Stacks that no row has had yet have ID 0.
+    /// For each frame of the profile: its index in `frames` plus one, or 0 if no row contained it yet.
+    frame_numbers: Vec<u32>,
+    /// For each stack of the profile: its cells. Stacks that no row contained yet have ID 0.
     stacks: Vec<StackCells>,
     tracks: Vec<TrackCells>,
     labels: Labels,
@@ -105,7 +105,7 @@ impl TableInput {
             written: Vec::new(),
             recording,
             frames: Vec::new(),
-            places: Vec::new(),
+            frame_numbers: Vec::new(),
             stacks: Vec::new(),
             tracks: Vec::new(),
             labels: origin.labels.clone(),
@@ -114,9 +114,9 @@ impl TableInput {
         }
     }
 
-    /// Adds the threads, events, stacks and frames of the profile's rows that are not here yet.
+    /// Adds the profile's new threads and events, and the stacks and frames of its rows that weren't added before.
     pub(super) fn extend(&mut self, profile: &Profile) {
-        self.places.resize(profile.frame_count(), 0);
+        self.frame_numbers.resize(profile.frame_count(), 0);
         self.stacks.resize(profile.stack_count(), StackCells::default());
         for track in &profile.tracks()[self.tracks.len()..] {
             let cells = self.track_cells(track);
@@ -147,12 +147,12 @@ impl TableInput {
         }
         for stack in new.into_iter().rev() {
             let (caller, frame) = profile.stack_of(stack);
-            if self.places[frame.index()] == 0 {
+            if self.frame_numbers[frame.index()] == 0 {
                 let cells = self.frame_cells(profile, profile.frame_of(frame));
                 self.frames.push(cells);
-                self.places[frame.index()] = self.frames.len() as u32;
+                self.frame_numbers[frame.index()] = self.frames.len() as u32;
             }
-            let frame = self.places[frame.index()] - 1;
+            let frame = self.frame_numbers[frame.index()] - 1;
             let (cells, caller_cells) = (self.frames[frame as usize], self.stack(caller));
             let function = &self.texts.items()[cells.function as usize];
             let module = cells.module.map_or("", |module| &self.texts.items()[module as usize]);

@@ -104,7 +104,7 @@ impl TraceSamples {
             self.invalid += 1;
             return 1;
         };
-        // Tables have signed weights of 64 bits.
+        // Weights are signed 64-bit numbers.
         let kept = weight.clamp(-i128::from(i64::MAX), i128::from(i64::MAX));
         self.capped += u64::from(kept != weight);
         kept as i64
@@ -119,7 +119,7 @@ impl TraceSamples {
         *self.texts.entry(text).or_insert(next)
     }
 
-    /// Adds the samples to a profile. `thread_track` returns the track of a thread, given its process and thread ID.
+    /// Adds the samples to a profile. `thread_track` returns the track for a process ID and a thread ID.
     pub(super) fn push_to(
         &self,
         profile: &mut Profile,

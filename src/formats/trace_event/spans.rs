@@ -96,7 +96,8 @@ pub(super) fn read_trace(
     Ok(Trace { skipped: Some(skipped), samples, ..builder.finish() })
 }
 
-/// The most events without an argument by which time is summed whose other arguments are listed.
+/// The number of events whose argument names are collected for a message, because they lack an argument by which time
+/// is summed. A limit, because listing arguments is slow.
 const MOST_EXAMINED: u32 = 1000;
 
 #[derive(Debug, Default)]
@@ -113,17 +114,18 @@ struct SpanBuilder<'o> {
     /// The names of processes, by process ID.
     process_names: FxHashMap<i64, Box<[u8]>>,
     by_id: FxHashMap<Id, ByIdTrack>,
-    /// The number of ID-based tracks so far.
+    /// The number of ID-based tracks so far. Each one gets the next number as its lane.
     lanes: u32,
     /// Empty stacks for reuse, because most ID-based tracks have only one span.
     spare: Vec<Stack>,
     early_ends: BTreeMap<EarlyEnd, u32>,
     /// True if clang wrote the trace.
     is_clang: bool,
-    /// Indices of slices whose action is their `detail` argument. Only clang's traces use `detail` in this way.
+    /// Indices of spans whose action is their `detail` argument. The action is removed again at the end if clang didn't
+    /// write the trace.
     details: Vec<usize>,
     sums: u64,
-    /// The number of events whose arguments were listed because they lack one by which time is summed.
+    /// The number of events counted against [`MOST_EXAMINED`].
     examined: u32,
 }
 
@@ -142,7 +144,7 @@ struct ThreadSpans {
     /// The time of the latest event that was processed.
     latest: Option<i64>,
     stack: Stack,
-    /// True if the track has complete spans (`X`), whose nesting is only known at the end.
+    /// True if the thread has complete spans (`X`), which are only nested after all of them were read.
     has_whole: bool,
 }
 
@@ -151,7 +153,7 @@ struct ThreadSpans {
 struct SpanEvent {
     time: i64,
     duration: i64,
-    /// The name; an end with [`NO_NAME`] matches any span.
+    /// The name; an end with [`NO_NAME`] closes a span of any name.
     name: NameNo,
     cat: NameNo,
     sub: Sub,
@@ -162,7 +164,7 @@ struct SpanEvent {
     origin: u64,
 }
 
-/// The action of a span, which its arguments state.
+/// The action of a span: a second name that its arguments state, such as the file that clang compiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sub {
     None,
@@ -332,6 +334,7 @@ impl<'o> SpanBuilder<'o> {
         if self.compat {
             return;
         }
+        // Sort the event into its place among those that are held back.
         let mut at = thread.waiting.len() - 1;
         while at > 0 && thread.waiting[at - 1].time > thread.waiting[at].time {
             thread.waiting.swap(at - 1, at);
@@ -419,6 +422,7 @@ impl<'o> SpanBuilder<'o> {
         let (depth, lane) = (track.stack.depth(), track.lane);
         let (mut duration, kind) =
             if event.phase == b'n' { (0, SliceKind::Instant) } else { (UNFINISHED, SliceKind::Async) };
+        // The end of this span may have been written earlier in the file.
         if kind == SliceKind::Async
             && let Some(end) = take_early_end(&mut self.early_ends, id, event.name, time)
         {
@@ -501,9 +505,9 @@ fn owner_name(number: i64, names: &SliceNames) -> Option<&[u8]> {
     Some(names.text(name))
 }
 
-/// The track of a thread, whose `name` is the one that the trace states. Without a name, it is called after its thread
-/// or process if these have names instead of IDs, otherwise `unnamed`. An ID that doesn't fit the 32 bits of a system's
-/// becomes a part of the name, so that threads stay distinct and none gets an ID that the trace doesn't state.
+/// The track of a thread. `name` is the name that the trace states for it. Without a name, the track is called after
+/// its thread or process if the trace has names instead of their IDs, and otherwise `unnamed`. An ID that exceeds 32
+/// bits becomes a part of the name, so that threads stay distinct and none gets an ID that the trace doesn't state.
 fn thread_track(name: Option<&[u8]>, pid: Option<i64>, tid: Option<i64>, names: &SliceNames, unnamed: &[u8]) -> Track {
     let owner = tid.and_then(|tid| owner_name(tid, names)).or_else(|| owner_name(pid?, names));
     let base = name.or(owner).unwrap_or(unnamed);
@@ -539,7 +543,7 @@ impl SpanEvent {
     }
 }
 
-/// Sets the action from the end event, as Perfetto does. Usually the start event has it.
+/// Replaces the action by the one that the end event states, if it does. Perfetto does the same.
 fn set_sub(slice: &mut Slice, end: &SpanEvent) {
     if let Sub::Name(sub) = end.sub {
         slice.sub = sub;
@@ -558,8 +562,8 @@ fn add_arguments(by_arg: &mut [Vec<(u32, NameNo)>], slice: usize, event: &SpanEv
 /// The maximum nesting depth in Perfetto.
 const COMPAT_DEPTH: u16 = 512;
 
-/// Removes the earliest end that can belong to a span with this track and name that starts at `from`. Returns the time
-/// of the end; `None` if there is none.
+/// Removes and returns the earliest end that can belong to a span with this track and name that starts at `from`.
+/// `None` if there is none.
 fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNo, from: i64) -> Option<i64> {
     let (&end, count) = ends.range_mut((id, name, from)..=(id, name, i64::MAX)).next()?;
     *count -= 1;

@@ -1,12 +1,12 @@
-//! The open spans of one track.
+//! The stack of spans on one track while events are read.
 
 use crate::analysis::timeline::{NO_NAME, NameNo, Slice, UNFINISHED};
 
-/// If more than this many spans are open inside a span, an end for it is not matched. Perfetto nests spans no deeper
-/// either.
+/// The maximum number of open spans between an end and the span that it closes. Beyond that, the end isn't matched.
+/// Perfetto nests spans no deeper either.
 const FAR: usize = 512;
 
-/// A span on the stack. It is open, or closed while spans inside it were still open.
+/// A span on the stack. It stays there after its end while spans inside it are still open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Open {
     slice: usize,
@@ -42,11 +42,11 @@ fn is_match(one: NameNo, other: NameNo) -> bool {
     one == other || one == NO_NAME || other == NO_NAME
 }
 
-/// The spans of a track, outermost first.
+/// The spans of a track that contain the current time, outermost first.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     open: Vec<Open>,
-    /// The number of closed spans on the stack. Usually 0, so that nothing needs to be searched.
+    /// The number of spans on the stack that have ended. Usually 0, so that nothing needs to be searched.
     closed: usize,
 }
 
@@ -60,17 +60,18 @@ impl Stack {
         self.open.push(span);
     }
 
-    /// True if the innermost span is closed and ends before `end`.
+    /// True if the innermost span has ended, before the time `end`.
     pub(super) fn top_ends_before(&self, end: i64) -> bool {
         self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
     }
 
-    /// Removes the spans that are over at `time`. A span can be over although spans inside it have not ended. These
-    /// then end with it, and it counts as misplaced. Returns the number of misplaced spans.
+    /// Removes the spans that are over at `time`. If such a span still contains open spans, these end with it, and it
+    /// counts as misplaced. Returns the number of misplaced spans.
     #[inline]
     pub(super) fn pass(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;
-        // From the innermost span outwards: whether a span that hasn't ended was passed, and how many spans stay.
+        // `open_inside`: a span that hasn't ended was passed on the way out. `kept`: the number of spans that stay so
+        // far.
         let mut open_inside = false;
         let mut kept = 0;
         for at in (0..self.open.len()).rev() {
@@ -101,7 +102,7 @@ impl Stack {
         misplaced
     }
 
-    /// Removes the span at index `at` and all spans inside it. Those that are still open end at `end`.
+    /// Removes the span at index `at` and all spans inside it. Those that are still open are ended at the time `end`.
     fn cut(&mut self, at: usize, end: i64, slices: &mut [Slice]) {
         self.closed -= 1;
         for inner in self.open.drain(at..).skip(1) {
@@ -127,7 +128,7 @@ impl Stack {
         if is_innermost {
             self.open.pop();
         } else {
-            // It stays on the stack until the spans inside it are over.
+            // The span stays on the stack until the spans inside it are over.
             self.closed += 1;
         }
         Some(slice)

@@ -63,7 +63,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     writer.finish_with_metadata(&recording_facts(profile, series, options.weight))
 }
 
-/// Nanoseconds between samples: as requested when recording, or else the median distance of samples in a thread.
+/// The duration to give to each sample if the event doesn't count time, in nanoseconds: the sampling interval as
+/// requested when recording, or else the median distance of samples in a thread.
 fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
     /// The minimum, which is also used if no thread has two samples.
     const MICROSECOND: u64 = 1000;
@@ -77,8 +78,9 @@ fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
 /// spans at the time of the profile's last sample.
 fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<StackSpan> {
     let mut spans: Vec<StackSpan> = Vec::new();
-    // Indices of the spans that are still open, outermost first.
+    // Indices of the spans that may continue with the next sample, outermost first.
     let mut open: Vec<usize> = Vec::new();
+    // The end of the previous sample's interval.
     let mut end: Option<i64> = None;
     for row in rows {
         let weight = writing.weight.value(row);
@@ -113,7 +115,8 @@ fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<S
     spans
 }
 
-/// The start of a sample's interval: not before the end of the previous one, and exactly there if it is close.
+/// The start of a sample's interval, which ends at `time`. It isn't before the end of the previous interval, and is
+/// exactly there if the gap is less than half the length.
 fn interval_start(time: i64, length: i64, previous_end: Option<i64>) -> i64 {
     let start = time.saturating_sub(length);
     match previous_end {

@@ -131,7 +131,7 @@ struct TraceReader {
     log: CodeLog,
     /// The source location at which each current trace starts, by the trace's number.
     locations: FxHashMap<u64, TextId>,
-    /// The loaded traces that aren't discarded yet: (index of the load event, address of the code).
+    /// The load events of traces that aren't discarded yet: (index of the event, address of the code).
     alive: Vec<(usize, u64)>,
     /// The trace whose machine code was announced, but whose first instruction is still to come.
     expected: Option<ExpectedCode>,

@@ -116,7 +116,7 @@ impl<'data> JitDump<'data> {
     }
 
     /// The records in file order. After a record with a nonsensical length, the walk continues at the next position
-    /// where two records can be; if there is none, it ends.
+    /// where two plausible records follow each other. If there is no such position, it ends.
     pub fn records(&self) -> Records<'data> {
         Records { cursor: self.records, last_time: 0, dead: false }
     }
@@ -204,7 +204,7 @@ pub struct Records<'data> {
     cursor: Cursor<'data>,
     /// Timestamp of the last good record.
     last_time: u64,
-    /// True if the next record is unreadable and no later one was found. The walk then ends.
+    /// True if the next record can't be read and no readable one was found after it. The walk then ends.
     dead: bool,
 }
 
@@ -245,7 +245,8 @@ impl<'data> Records<'data> {
         self.dead
     }
 
-    /// Continues at the next position after `bad` where two records can be, if there is one.
+    /// Continues after the unreadable record at `bad`, at the next position where two plausible records follow each
+    /// other. Without such a position, [`Self::dead`] stays set.
     fn resume(&mut self, bad: Cursor<'data>) {
         let mut next = bad;
         while next.bytes(1, "").is_ok() {

@@ -45,7 +45,9 @@ pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
                 Some(LogProcess { pid: Some(inner), .. }) => Pid(inner),
                 _ => continue,
             },
-            // The name has to decide, because the contents are unknown. The loop reports why.
+            // The process in the core dump is unknown, so the file's name has to decide. The search opens the file
+            // again and
+            // reports why it can't be opened.
             Some(Err(_)) => match pid_in_name {
                 Some(inner) => inner,
                 None => continue,
@@ -96,8 +98,8 @@ impl Search<'_> {
 }
 
 impl Scene<'_> {
-    /// Explains why a core dump belongs to another process than the one that it was found for: its mappings differ from
-    /// the recorded ones. `None` if they don't contradict each other.
+    /// Explains why a core dump can't be from the process for which it was found: its mappings differ from the recorded
+    /// ones. `None` if they don't contradict each other.
     pub(super) fn explain_if_core_contradicts(&self, source: &Source) -> Option<String> {
         let Kind::Log(kind) = source.kind else { return None };
         let process = self.process(source.pid)?;

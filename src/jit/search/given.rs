@@ -1,4 +1,5 @@
-//! The files that the user named: which process each belongs to, and which of them may be a certain process's.
+//! The files that the user named: which process each of them belongs to, and which of them may belong to a given
+//! process.
 
 use super::logs;
 use super::markers::inner_pid;
@@ -22,9 +23,9 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 impl Scene<'_> {
-    /// The jitdumps from the user that may belong to a process. Directories: the file called `name` in them. Files:
-    /// those called `name`, those that the user named for this process (`FILE@PID`), and those with its ID inside its
-    /// namespace (`inner`) in their header.
+    /// The jitdumps that the user named and that may belong to a process: in a directory, the file called `name`; of
+    /// the files, those called `name`, those that the user named for this process (`FILE@PID`), and those with `inner`,
+    /// the process's ID in its own namespace, in their header.
     pub(super) fn given_dumps(&self, name: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<Place> {
         let is_shared = inner.is_some_and(|inner| self.shared_pids.contains(&inner));
         let mut places = Vec::new();
@@ -65,7 +66,8 @@ impl Scene<'_> {
     }
 }
 
-/// The files from the user that no marker refers to. Directories from the user are searched in other rounds.
+/// Plans what to do with the files from the user that no marker refers to. Directories from the user are searched in
+/// other rounds.
 pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let SourceOptions { jitdump, perf_map, jit_log, .. } = search.scene.options;
     let mut steps = Vec::new();
@@ -91,8 +93,8 @@ pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Opens a file from the user and determines its process. `kind` is `None` for a log, whose kind only its contents
-/// tell.
+/// Opens a file from the user and determines its process. `kind` is `None` for a log: which kind of log it is, only its
+/// contents tell.
 fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> Step<'a> {
     let path = &given.path;
     let opened = scene.open(&Place::new(path, Named::User));
@@ -181,7 +183,7 @@ fn pid_in_header(bytes: &[u8]) -> Option<Pid> {
     jitdump::JitDump::parse(bytes).ok().map(|dump| Pid(dump.header.pid))
 }
 
-/// A hint if a file was passed with the option for another kind.
+/// The error for a file that was passed with the option for another kind of file; `None` if the option is right.
 fn wrong_option_hint(kind: Kind, bytes: &[u8]) -> Option<&'static str> {
     let head = &bytes[..bytes.len().min(4096)];
     match kind {

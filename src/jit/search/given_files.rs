@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-/// Lookup tables for the jitdumps, perf maps and logs that the user named.
+/// Lookup tables for the jitdumps, perf maps and logs that the user named. There may be thousands of files.
 #[derive(Debug)]
 pub(super) struct GivenFiles<'a> {
     paths: FxHashSet<&'a Path>,

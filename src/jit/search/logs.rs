@@ -41,7 +41,8 @@ pub(super) fn has_code(kind: Kind, bytes: &[u8]) -> bool {
     code_ranges(id, bytes).is_some_and(|ranges| !ranges.is_empty())
 }
 
-/// The process that a log or core dump states near its start; `None` if it isn't of this kind or states none.
+/// The process that a log or core dump states. `None` if the file isn't of this kind, or if this kind of file states no
+/// process.
 pub(super) fn read_process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
     if detect(bytes) != Some(id) {
         return None;

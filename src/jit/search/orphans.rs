@@ -37,7 +37,7 @@ struct Orphan {
     path: PathBuf,
     kind: Kind,
     named: Named,
-    /// True if the user named the file or its directory.
+    /// True if the user named the file, or the directory that it is in.
     asked: bool,
     id: Option<FileId>,
     written: Option<SystemTime>,
@@ -145,8 +145,8 @@ fn read_orphan<'a>(place: Place, kind: Kind, scene: &Scene<'_>, steps: &mut Vec<
     Some(Orphan { path: place.path, kind, named: place.named, asked, id, written, ranges, times })
 }
 
-/// What to do with a file. `None` if that is nothing: files that nobody asked for and that fit no process may be
-/// anybody's, and aren't reported.
+/// What to do with a file. `None` means that nothing is done or reported: a file that fits no process, and that the
+/// user didn't name, may belong to anybody.
 fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> Option<Step<'a>> {
     let Orphan { path, kind, named, .. } = file;
     match verdict {
@@ -289,7 +289,7 @@ fn read_contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     if ranges.is_empty() { None } else { Some(OrphanContents { ranges, times }) }
 }
 
-/// Compares every file with every process, for `evidence::judge`.
+/// Compares every file with every process. `evidence::judge` decides on the basis of the results.
 fn compare_all(files: &[Orphan], processes: &[PossibleOwner], when: &SampledTimes) -> Vec<Fit> {
     let mut fits = Vec::new();
     for (index, file) in files.iter().enumerate() {
@@ -351,7 +351,7 @@ fn find_contradiction(file: &Orphan, process: &PossibleOwner, when: &SampledTime
     is_older.then(|| "it was last written before the process began".to_owned())
 }
 
-/// Whether the times of a jitdump's records fit the process; the error says why not. `None` if that can't be
+/// Whether the times of a jitdump's records fit the process. The error says why they don't. `None` if that can't be
 /// determined.
 fn compare_times(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Option<Result<(), String>> {
     if !is_monotonic(&when.clock) {

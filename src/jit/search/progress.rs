@@ -107,7 +107,7 @@ impl<'a> Search<'a> {
         self.files.push(source);
     }
 
-    /// The kinds of sources that a process has.
+    /// The kinds of sources that a process has so far.
     pub(super) fn kinds_of(&self, pid: Pid) -> impl Iterator<Item = Kind> {
         // `JitDump` compares as the least kind, so the range contains all kinds of the process.
         let from_pid = self.kinds.range((pid, Kind::JitDump)..);
@@ -119,7 +119,8 @@ impl<'a> Search<'a> {
         self.scene.processes_not_injected().filter(|pid| self.kinds_of(*pid).next().is_none()).collect()
     }
 
-    /// Warns if the file at a marker's path isn't the one that was mapped: it may have been overwritten since.
+    /// Warns if the file at a marker's path isn't the file that the process had mapped; it may have been overwritten
+    /// since.
     fn warn_if_replaced(&mut self, source: &Source, marker: &Marker) {
         let (Some(about), Some(recorded)) = (&source.about, marker.file) else { return };
         let found = file_id(about);
@@ -187,8 +188,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// For logs whose times aren't on the recording's clock: stores in each log when each address of its process was
-    /// first sampled. If a process has several such logs, each gets a copy.
+    /// Stores in each log when each address of its process was first sampled, so that the log can be dated. Only for
+    /// logs whose times aren't on the recording's clock. If a process has several such logs, each gets a copy.
     pub(super) fn date_logs(&mut self) {
         let Some(samples) = self.scene.site.samples else { return };
         // A log of a process that also has a jitdump is dated by comparing the two, which needs no samples.

@@ -17,7 +17,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The circumstances of a search, which don't change while it runs.
+/// What a search is based on. Doesn't change while the search runs.
 pub(super) struct Scene<'a> {
     pub(super) processes: &'a Processes,
     pub(super) options: &'a SourceOptions,
@@ -99,8 +99,9 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// True if a recording in an archive can't be about this file: jitgraft chose the path, or the recording states it,
-    /// and it isn't in the archive. Such a recording is from another machine, and its files are in the archive.
+    /// True if the recording is in an archive and the file isn't. The recording is then from another machine, whose
+    /// files are in the archive, so a path that jitgraft chose or that the recording states doesn't mean a file on this
+    /// machine.
     fn is_of_another_machine(&self, path: &Path, named: Named) -> bool {
         if !matches!(named, Named::Convention | Named::Marker) {
             return false;

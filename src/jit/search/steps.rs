@@ -103,7 +103,7 @@ impl Candidate<'_> {
     }
 }
 
-/// Starts the warning about a file that isn't used. Left out where only the reason is shown.
+/// How the warning about a file that isn't used begins. Left out where only the reason is shown.
 pub(super) const NOT_USED: &str = "not used: ";
 
 /// The account of a file that belongs to no process, for this reason.

@@ -193,8 +193,8 @@ impl<'a> Finder<'a> {
         Lookup::Found { map, found: Box::new(script), places, size, is_given }
     }
 
-    /// Parses a script's source map. If the script was generated from other scripts, also loads their source maps, up
-    /// to `max_depth` levels deep. `debug_id` is the ID that the script states. The error says why the map can't be
+    /// Parses a script's source map. If the script was generated from other scripts, their source maps are loaded, too,
+    /// up to `max_depth` levels deep. `debug_id` is the ID that the script states. The error says why the map can't be
     /// used.
     fn load(
         &self,
@@ -204,6 +204,7 @@ impl<'a> Finder<'a> {
         paths: ScriptPaths<'_>,
         max_depth: usize,
     ) -> Result<LoadedScript, String> {
+        // A short map could give a long directory to very many sources.
         let map = source_map::parse(&file).map_err(|error| error.to_string())?;
         let len_of_paths = base.as_os_str().len().saturating_mul(map.sources.len());
         if len_of_paths > source_map::room_for_paths(file.bytes().len()) {
@@ -546,8 +547,8 @@ fn is_script(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "js" || extension == "mjs" || extension == "cjs")
 }
 
-/// Where jitgraft would look for a source map (`map`) on the recorded machine: the path relates to the script's
-/// recorded path as `map` relates to the script's actual path.
+/// Where jitgraft would look for a source map on the recorded machine. `map` is the source map's actual path. The
+/// result is next to the script's recorded path as `map` is next to the script's actual path.
 fn recorded_map_path(ScriptPaths { recorded, actual }: ScriptPaths<'_>, map: &Path) -> PathBuf {
     match map.strip_prefix(actual.parent().unwrap_or(actual)) {
         Ok(relative) => recorded.parent().unwrap_or(recorded).join(relative),

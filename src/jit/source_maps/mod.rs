@@ -53,7 +53,7 @@ pub struct SourceMaps {
     pub accounts: Vec<MapAccount>,
 }
 
-/// The result of looking for a script's source map.
+/// What became of the search for a script's source map, for messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MapAccount {
     /// The script, as the runtime names it.
@@ -222,10 +222,10 @@ impl SourceMaps {
         self.accounts.push(account);
     }
 
-    /// Translates the name that a runtime gave to a WebAssembly function which it compiled to native code, such as a
-    /// name in a perf map. Returns a name in the same style with the authored function's name in it, and where the
-    /// authored source defines that function, if known. Returns `None` if `name` isn't the name of a WebAssembly
-    /// function, or if no source map or debug information knows the function.
+    /// Translates the name of a WebAssembly function that a runtime compiled to native code, such as a name in a perf
+    /// map. Returns a name in the same style that contains the authored function's name, and where that function is
+    /// defined in the authored source, if known. `None` if `name` isn't the name of a WebAssembly function, or if no
+    /// source map or debug information knows the function.
     pub fn native(&self, name: &[u8]) -> Option<(String, Option<AuthoredPlace<'_>>)> {
         let parts = WasmName::parse(name)?;
         let (function, place) = self.native.as_ref()?.function(parts.number)?;
@@ -236,6 +236,9 @@ impl SourceMaps {
         Some((parts.spell(function, &position), place))
     }
 
+    /// Stores the authored names of a script's functions. `answers` has what the source map says about each function,
+    /// in the
+    /// order of `functions`.
     fn rename(
         &mut self,
         functions: &BTreeMap<(Place, &str), Vec<ScriptName<'_>>>,

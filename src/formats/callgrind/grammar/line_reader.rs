@@ -47,7 +47,7 @@ pub(in super::super) struct JumpLine<'a> {
     pub(in super::super) position: Option<Position>,
 }
 
-/// Iterates over the lines of a text. Yields the offset of each and its content, or an error if it is malformed.
+/// Iterates over the lines of a text. Yields each line's offset, and its content or an error if it is malformed.
 pub(in super::super) struct LineReader<'a, 'd> {
     text: &'a [u8],
     /// Offset of the next line.

@@ -1,4 +1,4 @@
-//! The blocks of functions: the small model into which a chunk is parsed, independently of all other chunks.
+//! Parses the blocks of functions in a chunk, independently of all other chunks.
 //!
 //! Names stay as the file states them, because an ID may be defined in an earlier chunk. For the same reason, an object
 //! or file is `None` in the model where it is inherited from a statement before the block. Most blocks are only copied,
@@ -36,8 +36,8 @@ pub(super) struct Block<'a> {
     pub(super) columns: Columns,
     /// The statements of the block that name something, and its `calls=` lines. In file order, beginning with `fn=`.
     pub(super) statements: Vec<BlockStatement<'a>>,
-    /// The cost lines, calls, jumps and unknown lines, in file order. Empty if the block neither is of an unknown object
-    /// nor has any address in JIT code.
+    /// The cost lines, calls, jumps and unknown lines, in file order. Only filled if the object is `???` or some
+    /// address is in JIT code, because other blocks are copied without being decoded.
     pub(super) items: Vec<Item<'a>>,
     /// True if some positions are relative.
     pub(super) has_relative: bool,
@@ -85,6 +85,7 @@ pub(super) struct Call<'a> {
 
 /// A called function.
 #[derive(Debug, Clone, Copy)]
+/// A function that an item calls.
 pub(super) struct Callee<'a> {
     /// The object of the callee, from the last `cob=`. `None` if there was none: then it is the caller's object, as in
     /// KCachegrind.

@@ -11,8 +11,8 @@ use crate::formats::callgrind::grammar::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Writes all groups of a block. `before` is what is in effect for readers of the output; returns what is in effect
-/// afterwards.
+/// Writes all groups of a block. `before` has the object and files that are in effect at the end of the output so far;
+/// returns those that are in effect afterwards.
 pub(super) fn write_groups<'a>(
     groups: &BlockGroups<'a, '_>,
     before: OutputContext<'a>,
@@ -32,7 +32,7 @@ pub(super) fn write_groups<'a>(
     writer.context
 }
 
-/// Object and file of a function.
+/// The object and source file of a function.
 struct FunctionHome<'a> {
     object: Option<OutputName<'a>>,
     file: Option<OutputName<'a>>,
@@ -68,6 +68,8 @@ impl<'a> GroupWriter<'a, '_, '_> {
             self.output.put_definition(id, name);
             self.output.put(b"\n");
         }
+        // If the block defines the ID of its function, but the function gets another name, the definition isn't written
+        // here.
         if let NameField::Define(id, _) = self.groups.block.function
             && let GroupName::New(_) | GroupName::Jit(..) = self.groups.groups[0].function
         {

@@ -21,7 +21,7 @@ pub(super) struct Output {
     pub(super) text: Vec<u8>,
     /// The largest ID in use in each namespace; the index is an [`IdSpace`].
     last_ids: [u32; 3],
-    /// New names by ID namespace; the index is an [`IdSpace`].
+    /// The IDs of new names, by name; the index of the array is an [`IdSpace`].
     names: [FxHashMap<Vec<u8>, AssignedId>; 3],
     /// IDs of functions whose definitions were not copied from the input.
     dropped: FxHashSet<u32>,
@@ -145,7 +145,7 @@ impl Output {
         self.dropped.remove(&id);
     }
 
-    /// To be called before a header at which readers forget all IDs.
+    /// Starts a new part. Must be called before a header at which readers forget all IDs.
     pub(super) fn begin_part(&mut self) {
         self.era += 1;
     }

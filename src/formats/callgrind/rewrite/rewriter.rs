@@ -16,9 +16,9 @@ use std::io::Write;
 /// Writes the chunks of a file with names for JIT code. They must come in order.
 pub struct Rewriter<'a> {
     names: InputNames<'a>,
-    /// What is in effect for readers of the input.
+    /// The object and files in effect at the current line of the input.
     context: InputContext<'a>,
-    /// What is in effect for readers of the output; `None` if it is the same as for readers of the input.
+    /// The object and files in effect at the end of the output; `None` if they are the same as in the input.
     output_context: Option<OutputContext<'a>>,
     output: Output,
     /// Statistics about what was rewritten so far.
@@ -98,7 +98,7 @@ impl<'a> Rewriter<'a> {
         self.edit_callees(chunk, &block);
     }
 
-    /// Writes a block of an unknown object. `context` is what is in effect before it.
+    /// Writes a block of an unknown object. `context` has the object and files in effect before the block.
     fn write_unknown_block(
         &mut self,
         chunk: &'a [u8],
@@ -129,7 +129,7 @@ impl<'a> Rewriter<'a> {
         self.output.put(&chunk[block.range]);
     }
 
-    /// Reads the value of a statement that is copied.
+    /// Remembers the definition of an ID in a statement that is copied.
     fn define(&mut self, keyword: Keyword, value: &'a [u8]) {
         if let (Some(space), NameField::Define(id, name)) = (keyword.space(), name_field(value)) {
             self.names.define(space, id, name);
@@ -139,8 +139,8 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Writes `ob=`, `fl=` and `fi=` lines if readers of the output would otherwise be in another object or file than
-    /// readers of the input, for which `context` is in effect.
+    /// Makes the object and files in effect in the output equal to those in the input, `context`, after groups changed
+    /// them. Writes `ob=`, `fl=` and `fi=` lines where necessary.
     fn restore(&mut self, context: InputContext<'a>) {
         let Some(current) = self.output_context.take() else { return };
         let inherited = OutputContext::from(context);

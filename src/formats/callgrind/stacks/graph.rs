@@ -138,8 +138,8 @@ fn space_operators(formula: &[u8]) -> Vec<u8> {
     spaced
 }
 
-/// The most derived events that are read; the rest are skipped. Each one adds a cost to every function and call, so a
-/// file with many formulas would need a lot of memory.
+/// The largest number of derived events; the rest are skipped with a warning. Each one adds a cost to every function
+/// and call, so a file with many formulas would need a lot of memory.
 const MOST_FORMULAS: usize = 64;
 
 impl CallGraph {

@@ -41,13 +41,14 @@ struct InfoArray<'data> {
     endian: Endian,
 }
 
-/// How `struct bpf_prog_info` describes one of its arrays.
+/// Where `struct bpf_prog_info` describes one of its arrays, and what the array's entries look like.
 struct ArrayField {
     name: &'static str,
     /// The array's bit in the mask of the arrays present (`PERF_BPIL_*`).
     bit: u32,
     /// Offset in the struct of the field that holds the array's offset in the data.
     data_field: usize,
+    /// Number of entries.
     count: u32,
     stride: u32,
     /// Length in bytes of an entry in the first version of the struct. Shorter entries are an error.

@@ -42,7 +42,7 @@ pub(super) enum KnownFrame<'a> {
     Unknown,
 }
 
-/// When a name is looked up: the time of the sample, and the jitdumps that were mapped by then.
+/// The state in which a name is looked up: the time of the sample, and which jitdumps were mapped by then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct When {
     /// The time of the sample; `None` if the text shows no times.
@@ -54,8 +54,8 @@ pub(super) struct When {
 /// The new text of a frame.
 #[derive(Debug, Clone)]
 struct RememberedFrame {
-    /// Range of the text in [`Memo::texts`]. `None` if the frame has no name as long as the process has exactly
-    /// `markers` jitdumps mapped.
+    /// Range of the text in [`Memo::texts`]. `None` if the frame has no name. That holds only while the process has
+    /// exactly `markers` jitdumps mapped, since another one may name the frame.
     text: Option<Range<usize>>,
     is_one_of_several: bool,
     markers: usize,

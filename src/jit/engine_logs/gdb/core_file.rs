@@ -12,8 +12,8 @@ const MANY: u64 = 0xffff;
 
 const PROGRAM_HEADER: usize = 56;
 
-/// If a core dump doesn't list which memory is mapped from files, this many bytes of writable memory are searched for
-/// descriptors of GDB's JIT interface.
+/// If a core dump doesn't list which memory is mapped from files, this many bytes of its writable memory are searched
+/// for descriptors of GDB's JIT interface.
 const UNLISTED: u64 = 256 << 20;
 
 /// A core dump of a 64-bit process.

@@ -150,8 +150,8 @@ impl ObjectLines {
     }
 }
 
-/// Start and end addresses of all inlined calls in an object, sorted. The line of code can only change there or at a
-/// row of the line table.
+/// Start and end addresses of all inlined calls in an object, sorted. Only at these addresses, and at rows of the line
+/// table, can the source line of the code change.
 fn inlined_edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     let mut edges = Vec::new();
     let mut units = dwarf.units();
@@ -173,6 +173,7 @@ fn inlined_edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     edges
 }
 
+/// Reads the lines of functions one after the other.
 struct LineProgramReader<'a> {
     context: Context<LineTableReader<'a>>,
     /// Start and end addresses of inlined calls, sorted.

@@ -25,8 +25,8 @@ pub struct SnapshotProcess {
     pub machine: u16,
 }
 
-/// Makes a core dump of everything registered by the descriptors in the ranges `data`: the descriptors, their lists,
-/// the objects and their machine code. `None` if no object has a function; then some data only looked like a
+/// Makes a core dump of everything that was registered: the descriptors in the address ranges `data`, their lists, the
+/// objects and their machine code. `None` if no object has a function, because then some data only looked like a
 /// descriptor.
 pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProcess) -> Option<Vec<u8>> {
     let list = list::find(memory, data);
@@ -51,7 +51,7 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProc
     has_code.then(|| write_core(memory, pages.merge(), &list.descriptors, process))
 }
 
-/// The memory pages to copy into the core dump.
+/// The memory pages to copy into the core dump. `left` is the number of bytes that may still be added.
 struct MemoryPages {
     ranges: Vec<Range<u64>>,
     left: u64,

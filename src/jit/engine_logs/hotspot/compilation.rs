@@ -128,7 +128,7 @@ impl CompilationReader {
         self.log.load(time, code);
     }
 
-    /// Adds unload events for all code that overlaps this range of memory.
+    /// Adds unload events for all code in the code cache that overlaps this range of memory.
     fn unload_overlapping(&mut self, range: &Range<u64>, time: Option<u64>) {
         while let Some((&start, &LoadedBlob { end, load })) = self.blobs.range(..range.end).next_back() {
             if end <= range.start {
@@ -141,7 +141,7 @@ impl CompilationReader {
         }
     }
 
-    /// Records where in the log the compilation of each code range is described.
+    /// Finds the `task` element that describes the compilation of each code range, and stores its range of the log.
     fn find_tasks(&mut self, bytes: &[u8]) {
         let mut starts = memmem::find_iter(bytes, b"<task compile_id='").peekable();
         while let Some(start) = starts.next() {

@@ -78,6 +78,7 @@ struct LateCaller<'a> {
 }
 
 #[derive(Default)]
+/// What the elements of a `task` have said so far.
 struct CompileTask<'a> {
     /// Names of classes and primitive types, by ID.
     types: FxHashMap<&'a [u8], &'a [u8]>,
@@ -148,8 +149,9 @@ impl<'a> CompileTask<'a> {
         self.parsed.push(ParsedMethod { method, parent, bytecode });
     }
 
-    /// Index of the `parse` element that contains a postponed call. If it isn't known, that of the closest known
-    /// caller.
+    /// Index of the `parse` element that contains a postponed call. If not all of the listed callers are known, that of
+    /// the closest known caller.
+    // Start with the method that the task compiles, and go inward through the listed callers.
     fn find_late_caller(&self, callers: &[LateCaller<'a>]) -> usize {
         let mut found = 0;
         for pair in callers.windows(2).rev() {

@@ -56,7 +56,7 @@ pub(super) fn parse_head(head: &[u8], offset: usize) -> Option<TraceId> {
     TraceId::parse(&head[..end], offset)
 }
 
-/// True if an operation ends a call that was traced through; the next ones belong to its caller.
+/// True if an operation ends a call that was traced through. The next operations belong to that call's caller.
 pub(super) fn leaves_call(operation: &[u8]) -> bool {
     memmem::find(operation, b": leave_portal_frame(").is_some()
 }

@@ -266,7 +266,7 @@ impl PypyLogReader<'_> {
         Some(LogCode { bytes, positions, ..LogCode::new(name, trace.code.start, size) })
     }
 
-    /// The name of a trace. `roots` holds [`TraceName::root`] of each trace before it.
+    /// Composes the name of a trace. `roots` holds [`TraceName::root`] of each trace before it.
     fn trace_name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> TraceName {
         match &trace.id {
             TraceId::Loop(number, location) if location.is_empty() => {

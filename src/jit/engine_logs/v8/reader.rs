@@ -151,8 +151,8 @@ impl<'a> V8LogReader<'a> {
         Ok(())
     }
 
-    /// Records that code is now at another address as well. When it left the old one is unknown, so it is assumed to be
-    /// at both until other code is created there.
+    /// Records that code is now at another address as well. It is unknown when the code left its old address. So it is
+    /// assumed to be at both until other code is created at the old one.
     fn move_code(&mut self, from: u64, to: u64) {
         let Some(load) = self.at_addr.remove(&from) else { return };
         if let LogEventKind::Load(code) = self.log.events[load as usize].kind
