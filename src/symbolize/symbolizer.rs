@@ -26,8 +26,8 @@
 //!
 //! # Who doesn't ask here
 //!
-//! callgrind files have costs by address for the whole run. They need address ranges instead of single addresses, and to
-//! know where code changed: see `pipeline::callgrind::names`.
+//! callgrind files have costs by address for the whole run, and need address ranges instead of single addresses:
+//! `pipeline::callgrind::names` says why.
 
 use super::Location;
 use super::address_space::{AddressSpaces, Place};

@@ -8,6 +8,7 @@ use super::super::tally::AffectedCounts;
 use super::super::wording::{list_with_verb, printable_path};
 use super::jit::UnnamedCode;
 use super::neighbors::Neighbors;
+use crate::model::code_file::image_process;
 use crate::model::mapping_kind::base_name;
 use crate::model::{Addr, Pid};
 use crate::runtimes::{Runtime, RuntimeSet};
@@ -329,17 +330,10 @@ fn is_memory(path: &[u8]) -> bool {
 
 /// The group of a missing file: an image that `inject` wrote for JIT code of a process, or an ordinary file.
 fn missing_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
-    match image_pid(base_name(&context.dso(id).path)) {
-        Some(pid) => FileGroup::Image(pid),
-        None => FileGroup::Gone,
+    match image_process(&context.dso(id).path) {
+        Some(Some(pid)) => FileGroup::Image(pid),
+        _ => FileGroup::Gone,
     }
-}
-
-/// The process ID in the name of an injected image, such as `jitted-77-3.so`.
-fn image_pid(name: &[u8]) -> Option<Pid> {
-    let middle = std::str::from_utf8(name.strip_prefix(b"jitted-")?.strip_suffix(b".so")?).ok()?;
-    let pid = middle.split(['-', '.']).next()?;
-    pid.parse().ok().map(Pid)
 }
 
 fn stripped_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {

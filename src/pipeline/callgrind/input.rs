@@ -8,6 +8,7 @@ use crate::error::{Result, Warnings};
 use crate::io::{self, Bytes, InPath, Stream};
 use crate::jit::{Found, SourceOptions, find};
 use crate::model::Pid;
+use crate::model::code_file::object_name;
 use crate::model::printable::readable;
 use crate::model::shell::quoted;
 use crate::model::stacks::{Profile, Weight};
@@ -53,7 +54,7 @@ fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warn
     }
     let processes = processes(pid);
     let loaded = found.load(&processes, &job.pool, warnings);
-    let names = CodeNames::new(&loaded.map, pid, format!("jitted-{pid}.elf").into_bytes(), &job.pool);
+    let names = CodeNames::new(&loaded.map, pid, object_name(pid).into_bytes(), &job.pool);
     if names.is_empty() {
         return Ok(None);
     }

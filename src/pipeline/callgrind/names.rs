@@ -2,6 +2,9 @@
 //!
 //! callgrind adds up costs over the whole run. If there was different code at an address in the course of the run, the
 //! last one gets all the cost. It is then marked as ambiguous, so that the cost in question can be counted.
+//!
+//! The symbolizer can't answer this: it finds what is at one address, but costs are summed by ranges in which the answer
+//! is the same. And it doesn't know code that another entry of the same perf map hides, which makes a name ambiguous.
 
 use crate::formats::callgrind::{CodeLine, Covered, JitFunctions};
 use crate::model::Pid;

@@ -4,6 +4,7 @@ use super::frame_location::FrameLocation;
 use crate::analysis::start_functions::starts_threads;
 use crate::error::Warnings;
 use crate::model::chains::{Chains, PlaceId};
+use crate::model::code_file::{image_process, perf_map};
 use crate::model::mapping_kind::{MappingKind, simpleperf_jit_cache};
 use crate::model::process::{BuildId, CpuMode};
 use crate::model::stacks::{FrameKind, TRUNCATED};
@@ -356,10 +357,7 @@ impl FrameNaming<'_> {
         let dso = self.symbolizer.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !MappingKind::from_path(&dso.path).has_own_name() {
             // perf shows such memory with the name of the perf map that would name its code.
-            return FrameModule {
-                name: self.module(format!("/tmp/perf-{}.map", place.pid).as_bytes(), None),
-                jit: None,
-            };
+            return FrameModule { name: self.module(&perf_map(place.pid), None), jit: None };
         }
         if let Some(&known) = self.dso_modules.get(&id) {
             return known;
@@ -371,7 +369,7 @@ impl FrameNaming<'_> {
         };
         let jit = match android {
             Some(_) => Some(RuntimeSet::default()),
-            None => image_of_jit_code(label).map(|pid| self.runtimes_of(pid)),
+            None => image_process(label).map(|pid| self.runtimes_of(pid)),
         };
         let module = FrameModule { name: self.module(label, dso.build_id), jit };
         self.dso_modules.insert(id, module);
@@ -379,18 +377,8 @@ impl FrameNaming<'_> {
     }
 }
 
-/// For an image of JIT code (`jitted-PID.so`, `jitted-PID-INDEX.so`), the process of the code. The outer `None` means
-/// that the file isn't such an image, the inner one that its name contains no process ID.
-fn image_of_jit_code(path: &[u8]) -> Option<Option<Pid>> {
-    let name = path.strip_suffix(b".so")?;
-    let name = &name[memchr::memmem::find(name, b"/jitted-")? + b"/jitted-".len()..];
-    let digits = name.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(name.len());
-    Some(std::str::from_utf8(&name[..digits]).ok().and_then(|digits| digits.parse().ok()).map(Pid))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::model::mapping_kind::{MappingKind, tests::paths_where};
 
     #[test]
@@ -405,13 +393,5 @@ mod tests {
                 "/tmp/#77 (deleted)",
             ]
         );
-    }
-    #[test]
-    fn images_of_jit_code_show_their_process() {
-        assert_eq!(image_of_jit_code(b"/x/jitted-77.so"), Some(Some(Pid(77))));
-        assert_eq!(image_of_jit_code(b"/x/jitted-77.2.so"), Some(Some(Pid(77))));
-        assert_eq!(image_of_jit_code(b"/x/jitted-77-3.so"), Some(Some(Pid(77))));
-        assert_eq!(image_of_jit_code(b"/x/jitted-x.so"), Some(None));
-        assert_eq!(image_of_jit_code(b"/x/libjitted-77.so"), None);
     }
 }

@@ -16,6 +16,7 @@ use crate::io::Bytes;
 use crate::jit::{self, Account, Found, Kind, SourceState};
 use crate::model::abi::EM_X86_64;
 use crate::model::chains::{Chains, PlaceId};
+use crate::model::code_file::code_file;
 use crate::model::process::{CpuMode, Processes};
 use crate::model::stacks::{Keep, Profile};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
@@ -320,15 +321,14 @@ fn with_progress<'data>(records: Records<'data>, progress: &Progress) -> impl It
     })
 }
 
-/// The file to which the output attributes the JIT code of a source. For a jitdump, it is the image that `inject` makes
-/// of it; for a perf map or log, the perf map. inferno recognizes JIT code by either.
+/// A source of JIT code, with the file that its code is said to be in.
 fn origin(account: &Account, processes: &Processes) -> Origin {
     let file = match account.kind {
-        Kind::JitDump => path_in_process(account, processes)
-            .with_file_name(format!("jitted-{}.so", account.pid))
-            .into_os_string()
-            .into_vec(),
-        Kind::PerfMap | Kind::Log(_) => format!("/tmp/perf-{}.map", account.pid).into_bytes(),
+        Kind::JitDump | Kind::PerfMap | Kind::Log(_) => {
+            let path = path_in_process(account, processes);
+            let directory = path.parent().unwrap_or(Path::new(""));
+            code_file(account.pid, account.kind == Kind::JitDump, directory)
+        }
         Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),
     };
     let is_sure = matches!(account.state, SourceState::Loaded { .. } | SourceState::Missing { .. });

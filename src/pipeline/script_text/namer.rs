@@ -4,6 +4,7 @@
 use crate::formats::perf_script::record_lines::RecordLineFacts;
 use crate::formats::perf_script::rewrite::{Answer, Named, Wanted};
 use crate::model::code::Line;
+use crate::model::code_file::code_file;
 use crate::model::lasting::{Lasting, UNTIMED, intersect};
 use crate::model::process::{CpuMode, Marker, Processes};
 use crate::model::{Nanos, Pid};
@@ -40,10 +41,7 @@ impl<'m> Namer<'m> {
         symbols: &'m SymbolOptions,
     ) -> Self {
         let lines = (0..if srcline { symbolizer.codes.code_count() } else { 0 }).map(|_| OnceLock::new()).collect();
-        let dsos = asked.by_pid.keys().map(|&pid| {
-            let image = images.join(format!("jitted-{pid}.so")).into_os_string().into_vec();
-            (pid, (image, format!("/tmp/perf-{pid}.map").into_bytes()))
-        });
+        let dsos = asked.by_pid.keys().map(|&pid| (pid, (code_file(pid, true, images), code_file(pid, false, images))));
         let dsos = dsos.collect();
         Self { symbolizer, asked, dsos, markers: markers_by_process(asked), lines, symbols }
     }

@@ -30,12 +30,10 @@ mod live;
 mod programs;
 mod segment;
 mod segment_index;
-mod selected;
 mod sweep;
 
 pub use list::{CodeList, ListedCode};
 pub use segment::{CodeId, Segment, SegmentId};
-pub use selected::{SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::code::Code;
@@ -298,11 +296,6 @@ impl<'data> CodeMap<'data> {
     /// All segments, in the order of their numbers.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
-    }
-
-    /// Keeps only the segments in `set` and their code. The result can't be searched by address.
-    pub fn select(self, set: &SegmentSet) -> (SelectedCode<'data>, SelectedIds) {
-        SelectedCode::new(self.codes, self.segments, set)
     }
 
     /// The processes that have loaded code themselves. Processes that only inherited code are not included.

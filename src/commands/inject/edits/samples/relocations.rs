@@ -15,7 +15,7 @@ use crate::formats::perf_data::{Edit, RawRecord, Recording, Records, kind};
 use crate::model::Addr;
 use crate::model::process::CpuMode;
 use crate::parallel::Pool;
-use crate::symbolize::code_map::{CodeMap, SegmentId, SelectedIds};
+use crate::symbolize::code_map::{CodeMap, SegmentId};
 use crate::symbolize::symbolizer::Symbolizer;
 use rustc_hash::FxHashMap;
 
@@ -72,13 +72,7 @@ impl Relocations {
 
     /// Writes the new addresses, either into the replacement that `edits` already has for a sample or into a new edit.
     /// Addresses of code that wasn't selected stay unchanged.
-    pub(super) fn apply(
-        &self,
-        input: &PlainRecording,
-        images: &JitImages<'_, '_>,
-        ids: &SelectedIds,
-        edits: &mut Vec<Edit>,
-    ) {
+    pub(super) fn apply(&self, input: &PlainRecording, images: &JitImages<'_, '_>, edits: &mut Vec<Edit>) {
         let replacements = edits.iter().enumerate().filter(|(_, edit)| edit.remove > 0);
         let replacements: FxHashMap<u64, usize> = replacements.map(|(index, edit)| (edit.at, index)).collect();
         for words in self.0.chunk_by(|a, b| a.record == b.record) {
@@ -89,7 +83,7 @@ impl Relocations {
             });
             let Some(edit) = index.and_then(|index| edits.get_mut(index)) else { continue };
             for word in words {
-                let Some(addr) = word.to.addr(images, ids) else { continue };
+                let Some(addr) = word.to.addr(images) else { continue };
                 if let Some(bytes) = edit.insert.get_mut(word.at as usize..).and_then(|bytes| bytes.first_chunk_mut()) {
                     *bytes = match input.recording.header.endian {
                         Endian::Little => addr.to_le_bytes(),
@@ -140,12 +134,12 @@ impl RelocationFinder<'_> {
 
 impl NewAddress {
     /// The new address. `None` if the code wasn't selected or has no place in an image.
-    fn addr(self, images: &JitImages<'_, '_>, ids: &SelectedIds) -> Option<u64> {
+    fn addr(self, images: &JitImages<'_, '_>) -> Option<u64> {
         let (segment, distance) = match self {
             Self::File(addr) => return Some(addr.0),
             Self::Code { segment, distance } => (segment, distance),
         };
-        let (image, offset) = images.place(ids.get(segment)?)?;
+        let (image, offset) = images.place(segment)?;
         Some(image.base?.0.wrapping_add(offset).wrapping_add(distance))
     }
 }
