@@ -11,6 +11,8 @@
 //!   frames, all but the first marked with `_[i]`.
 //! * `;` separates frames, so that in a name it becomes `:`. Line breaks become spaces.
 //!
+//! If several functions of a profile have the same name, the location where each starts is appended ([`Namesakes`]).
+//!
 //! It differs where inferno mangles names. Names of JIT code are kept whole, because a parenthesis in a regular
 //! expression, a path or a signature doesn't start an argument list ([`Shortening`]). A name that starts with `(` is kept
 //! (blocks in MoarVM, anonymous namespaces in C++). `->` only splits names of Java methods, while inferno splits all
@@ -18,6 +20,7 @@
 //! inferno.
 
 use crate::analysis::named_frames::kind_of_unnamed;
+use crate::analysis::namesakes::Namesakes;
 use crate::model::stacks::{Frame, FrameKind, Profile, TRUNCATED, Track, UNKNOWN};
 use std::borrow::Cow;
 
@@ -115,15 +118,32 @@ pub fn is_java(comm: &[u8]) -> bool {
     comm.starts_with(b"java")
 }
 
-/// The label of a frame. `java`: spell names by Java's rules.
-pub fn label(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate, shortening: Shortening) -> String {
+/// How to spell the label of a frame.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LabelStyle<'n> {
+    /// Spell names by Java's rules.
+    pub java: bool,
+    /// What to append to labels.
+    pub annotate: Annotate,
+    /// Which names to shorten.
+    pub shortening: Shortening,
+    /// The functions that share their name with others. Their location is appended to the name.
+    pub namesakes: Option<&'n Namesakes>,
+}
+
+/// The label of a frame.
+pub fn label(profile: &Profile, frame: &Frame, style: LabelStyle<'_>) -> String {
+    let LabelStyle { java, annotate, shortening, namesakes } = style;
     let name = profile.name_of(frame.name);
     if name == UNKNOWN {
         return annotated(unknown(profile, frame, annotate.addrs), frame, annotate);
     }
     let name = String::from_utf8_lossy(name);
     let cut = profile.perf_names && shortening.cuts(frame.kind);
-    let spelled = if cut { tidy(&name, java) } else { printable(name.into_owned()) };
+    let mut spelled = if cut { tidy(&name, java) } else { printable(name.into_owned()) };
+    if let Some(location) = namesakes.and_then(|namesakes| namesakes.location(frame)) {
+        spelled = printable(format!("{spelled} ({location})"));
+    }
     annotated(spelled, frame, annotate)
 }
 
@@ -308,7 +328,7 @@ mod tests {
         let name = profile.name(name);
         let module = (!module.is_empty()).then(|| profile.name(module));
         let frame = Frame { module, addr: Some(0x1f), ..Frame::new(name, kind) };
-        label(&profile, &frame, java, annotate, Shortening::Native)
+        label(&profile, &frame, LabelStyle { java, annotate, ..LabelStyle::default() })
     }
 
     fn plain(name: &str) -> String {
@@ -333,8 +353,9 @@ mod tests {
         profile.perf_names = true;
         let regex = "RegExp:(a+)+b";
         let name = profile.name(regex.as_bytes());
-        let spelled =
-            |kind, shortening| label(&profile, &Frame::new(name, kind), false, Annotate::default(), shortening);
+        let spelled = |kind, shortening| {
+            label(&profile, &Frame::new(name, kind), LabelStyle { shortening, ..LabelStyle::default() })
+        };
         for (shortening, of_jit, of_native) in [
             (Shortening::Native, regex, "RegExp:"),
             (Shortening::All, "RegExp:", "RegExp:"),
@@ -416,8 +437,9 @@ mod tests {
             let name = profile.name(name.as_bytes());
             let frame = Frame { joined: true, ..Frame::new(name, FrameKind::Jit) };
             let annotate = Annotate { jit: true, ..Annotate::default() };
-            assert_eq!(label(&profile, &frame, true, annotate, Shortening::Native), "La/C:::g_[i]");
-            assert_eq!(label(&profile, &frame, true, annotate, Shortening::All), "a/C:::g_[i]");
+            let style = |shortening| LabelStyle { java: true, annotate, shortening, namesakes: None };
+            assert_eq!(label(&profile, &frame, style(Shortening::Native)), "La/C:::g_[i]");
+            assert_eq!(label(&profile, &frame, style(Shortening::All)), "a/C:::g_[i]");
         }
     }
 

@@ -1,7 +1,8 @@
 //! pprof's gzipped protocol buffer, which `go tool pprof`, Grafana, Parca and speedscope read. All events are value
 //! types of one profile; threads are labels.
 //!
-//! Samples with the same thread and stack are merged, since the format has no times. Viewers take the first mapping for
+//! Samples with the same thread and stack are merged, since the format has no field for times. Some producers write times
+//! as labels; if they were read, they are written again. Viewers take the first mapping for
 //! the profiled program, so the program's own file comes first.
 //!
 //! The messages: <https://github.com/google/pprof/blob/main/proto/profile.proto>.
@@ -24,6 +25,7 @@ use crate::bytes::protobuf::put_field;
 use crate::contract::format::WriteOptions;
 use crate::contract::rows::{clamp, command_line};
 use crate::error::{Error, Result};
+use crate::model::Nanos;
 use crate::model::about::{TimeExtent, ValueTypes};
 use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId, Weight};
 use flate2::{Compression, write::GzEncoder};
@@ -39,7 +41,7 @@ use std::io::Write;
 
 /// Writes all events of a profile.
 pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    let PprofDraft { file, sums, labels } = build(profile);
+    let PprofDraft { file, sums, labels, time_label } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
     let values = file.sample_type.len();
     if values > MANY_TYPES && values.saturating_mul(sums.len()) > MOST_VALUES {
@@ -52,7 +54,11 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
         );
     }
     let samples = sums.iter().map(|sum| {
-        let labels = labels.get(&sum.owner).map_or(&[][..], Vec::as_slice);
+        let mut labels = labels.get(&sum.owner).cloned().unwrap_or_default();
+        if let (Some(label), Some(time)) = (&time_label, sum.time) {
+            let num = clamp(time.0 / label.scale.max(1));
+            labels.push(LabelMessage { key: label.key, str: 0, num, num_unit: label.unit });
+        }
         sum.encode(profile, labels, values).into()
     });
     write_file(&file, samples, &mut gzip)?;
@@ -75,13 +81,24 @@ struct PprofDraft {
     sums: Vec<SampleSum>,
     /// The labels of samples, by event and thread.
     labels: FxHashMap<(usize, TrackId), Vec<LabelMessage>>,
+    /// The label for the times of samples; `None` if times are not written.
+    time_label: Option<WrittenTimeLabel>,
 }
 
-/// A sample to be written: the sums for one thread and stack.
+/// The label for the times of samples. Key and unit are indices of strings.
+struct WrittenTimeLabel {
+    key: i64,
+    unit: i64,
+    /// The number of nanoseconds in one unit of the label.
+    scale: u64,
+}
+
+/// A sample to be written: the sums for one thread and stack, at one time if times are written.
 struct SampleSum {
     /// The event and thread, which determine the labels.
     owner: (usize, TrackId),
     stack: Option<StackId>,
+    time: Option<Nanos>,
     /// The values that are not 0, each with the index of its type. Those of the event that is being added come last.
     values: Vec<(usize, i64)>,
 }
@@ -89,7 +106,7 @@ struct SampleSum {
 impl SampleSum {
     /// Encodes the sample as a [`PprofSample`]. `types` is the number of values that it must have. With thousands of
     /// events, nearly all of them are 0, so they are not encoded one by one.
-    fn encode(&self, profile: &Profile, labels: &[LabelMessage], types: usize) -> Vec<u8> {
+    fn encode(&self, profile: &Profile, labels: Vec<LabelMessage>, types: usize) -> Vec<u8> {
         let mut values: BTreeMap<usize, i64> = BTreeMap::new();
         for &(index, number) in &self.values {
             let value = values.entry(index).or_default();
@@ -106,7 +123,7 @@ impl SampleSum {
         let locations: Vec<u64> = profile.frames_up(self.stack).map(location_id).collect();
         let mut sample = PprofSample { location_id: locations, ..PprofSample::default() }.encode_to_vec();
         put_field(PprofSample::VALUE, &[&encoded_values], &mut sample);
-        PprofSample { label: labels.to_vec(), ..PprofSample::default() }.encode_raw(&mut sample);
+        PprofSample { label: labels, ..PprofSample::default() }.encode_raw(&mut sample);
         sample
     }
 
@@ -130,7 +147,12 @@ fn build(profile: &Profile) -> PprofDraft {
         None => add_own_types(profile, &mut strings, &mut file),
     };
     add_locations(profile, &mut strings, &mut file);
-    let mut draft = PprofDraft { file, sums: Vec::new(), labels: FxHashMap::default() };
+    let time_label = stated.and_then(|stated| stated.time_label.as_ref()).map(|label| WrittenTimeLabel {
+        key: strings.id(&label.key),
+        unit: strings.id(&label.unit),
+        scale: label.scale,
+    });
+    let mut draft = PprofDraft { file, sums: Vec::new(), labels: FxHashMap::default(), time_label };
     draft.add_samples(profile, &value_indices, stated.is_some(), &mut strings);
     add_facts(profile, stated, &mut strings, &mut draft.file);
     draft.file.string_table = strings.into_list();
@@ -249,7 +271,7 @@ impl PprofDraft {
         joined: bool,
         strings: &mut StringTable,
     ) {
-        let mut numbers: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
+        let mut numbers: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             let owner = if joined { 0 } else { index };
             if !joined {
@@ -258,12 +280,13 @@ impl PprofDraft {
             let event = (!joined && profile.series.len() > 1).then_some(&*series.name);
             for (row, weight) in series.signed_rows(Weight::Period) {
                 let &Row { track, stack, .. } = row;
-                let number = *numbers.entry((track, stack)).or_insert(self.sums.len());
+                let time = row.time.filter(|_| self.time_label.is_some());
+                let number = *numbers.entry((track, stack, time)).or_insert(self.sums.len());
                 if number == self.sums.len() {
                     self.labels
                         .entry((owner, track))
                         .or_insert_with(|| labels(profile, profile.track_of(track), event, strings));
-                    self.sums.push(SampleSum { owner: (owner, track), stack, values: Vec::new() });
+                    self.sums.push(SampleSum { owner: (owner, track), stack, time, values: Vec::new() });
                 }
                 let sum = &mut self.sums[number];
                 if let Some(counts) = value_indices.counts {

@@ -76,6 +76,19 @@ pub struct ValueTypes {
     pub doc_url: String,
     /// The unit of each sample label whose values are numbers; empty if it has none. All other labels are text.
     pub number_labels: BTreeMap<Box<str>, Box<str>>,
+    /// The label that holds the time of each sample; `None` if the file has no such label.
+    pub time_label: Option<TimeLabel>,
+}
+
+/// The label of a pprof profile's samples that holds their time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeLabel {
+    /// The label's key, such as `end_timestamp_ns`.
+    pub key: String,
+    /// The unit as the file spells it; empty if it doesn't state one.
+    pub unit: String,
+    /// The number of nanoseconds in one unit of the file.
+    pub scale: u64,
 }
 
 /// One value type of a pprof profile.
@@ -117,6 +130,9 @@ impl ValueTypes {
         }
         if self.period_type == other.period_type {
             self.period = self.period.max(other.period);
+        }
+        if self.time_label.is_none() {
+            self.time_label.clone_from(&other.time_label);
         }
     }
 }

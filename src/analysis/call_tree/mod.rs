@@ -32,8 +32,11 @@ pub struct Spelling {
     pub reversed: bool,
     /// True if frames of different categories are kept apart even if their labels are equal.
     pub by_category: bool,
-    /// True if functions that start at different source locations are kept apart even if their labels are equal. False
-    /// for folded stacks, which only contain names.
+    /// True if labels hold where functions start, and so keep functions of the same name apart. Otherwise the location
+    /// is part of the text, for functions that share their name with others ([`Namesakes`]): folded stacks only contain
+    /// names.
+    ///
+    /// [`Namesakes`]: crate::analysis::namesakes::Namesakes
     pub by_start: bool,
 }
 

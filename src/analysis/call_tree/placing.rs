@@ -2,7 +2,8 @@
 
 use super::{CallTree, FrameLabel, LabelStart, NO_LABEL, ROOT, Spelling};
 use crate::analysis::category::Category;
-use crate::analysis::label::{is_java, label, roots};
+use crate::analysis::label::{LabelStyle, is_java, label, roots};
+use crate::analysis::namesakes::Namesakes;
 use crate::model::stacks::{Frame, FrameId, FunctionStart, Profile, Row, Series, StackId, TrackId, UNKNOWN, Weight};
 use rustc_hash::FxHashMap;
 
@@ -66,6 +67,8 @@ impl LabelStart {
 pub(super) struct TreeBuilder<'a> {
     profile: &'a Profile,
     spelling: Spelling,
+    /// `None` if labels hold the start of functions ([`Spelling::by_start`]).
+    namesakes: Option<Namesakes>,
     tree: CallTree,
     /// For each frame, its label ID: without Java's naming rules, and with them.
     spelled: [Vec<u32>; 2],
@@ -85,6 +88,7 @@ impl<'a> TreeBuilder<'a> {
         Self {
             profile,
             spelling,
+            namesakes: if spelling.by_start { None } else { Some(Namesakes::new(profile)) },
             tree: CallTree::new_empty(),
             spelled: [unspelled(), unspelled()],
             placed: Vec::new(),
@@ -207,8 +211,10 @@ impl<'a> TreeBuilder<'a> {
         let spelled = &mut self.spelled[usize::from(java)][frame.index()];
         if *spelled == NO_LABEL {
             let frame = profile.frame_of(frame);
+            let Spelling { annotate, shortening, .. } = spelling;
+            let style = LabelStyle { java, annotate, shortening, namesakes: self.namesakes.as_ref() };
             *spelled = tree.label_id(FrameLabel {
-                text: label(profile, frame, java, spelling.annotate, spelling.shortening),
+                text: label(profile, frame, style),
                 start: if spelling.by_start { LabelStart::of(profile, frame) } else { None },
                 category: spelling.by_category.then(|| Category::from_frame(frame)),
             });

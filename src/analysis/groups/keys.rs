@@ -215,8 +215,7 @@ impl Grouping {
         let functions = self.frames.functions.iter().map(|function| {
             let Some(Function { name, start, .. }) = function else { return ("", None) };
             let name = std::str::from_utf8(profile.name_of(*name)).unwrap_or_default();
-            let place = |file| StartPlace { file: profile.name_of(file), line: start.line, column: start.column };
-            (name, start.file.map(place))
+            (name, StartPlace::new(profile, *start))
         });
         namesake_locations(functions)
     }

@@ -10,7 +10,7 @@ use crate::analysis::tier_shares::TierShares;
 use crate::error::{Error, Result};
 use crate::model::printable::list_some;
 use crate::model::stacks::Profile;
-use crate::pipeline::table::{Cell, Layout, Table};
+use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 
 /// The keys that group samples by function.
@@ -42,9 +42,14 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
         let (_, value) = keys_used.iter().zip(group.values(&grouping)).find(|(key, _)| **key == wanted)?;
         Some(value.text())
     };
+    let places = grouping.namesake_locations(scene.profile);
     let is_selected = |group: &Group| {
-        let selection = &options.selection;
-        selection.takes(text(group, Key::Module), text(group, Key::Function)) && selection.takes_code(group)
+        let (selection, module, name) = (&options.selection, text(group, Key::Module), text(group, Key::Function));
+        // A name may be given as it is shown: with the location that tells the function from others of its name.
+        let shown = place_of(group, &places).map(|place| format!("{} ({place})", name.unwrap_or_default()));
+        let is_named =
+            selection.takes(module, name) || shown.is_some_and(|shown| selection.takes(module, Some(&shown)));
+        is_named && selection.takes_code(group)
     };
     if options.selection.chooses() && !groups.is_empty() && !groups.iter().any(is_selected) {
         groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
@@ -58,12 +63,8 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
     });
     groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
     let table = match keys {
-        Some(keys) => {
-            let is_text = options.layout == Layout::Text;
-            let places = if is_text { grouping.namesake_locations(scene.profile) } else { Vec::new() };
-            group_table(&groups, &grouping, keys, &places, scene)
-        }
-        None => function_table(&groups, &grouping, scene),
+        Some(keys) => group_table(&groups, &grouping, keys, &places, scene),
+        None => function_table(&groups, &grouping, &places, scene),
     };
     Ok(Report::new(scene, scene.head(), table))
 }
@@ -127,7 +128,8 @@ fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp:
     by_number.then_with(|| a.values(grouping).rev().cmp(b.values(grouping).rev()))
 }
 
-fn function_table(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> Table {
+/// The table of functions. For `places`, see [`group_table`].
+fn function_table(groups: &[Group], grouping: &Grouping, places: &[Option<String>], scene: &Scene<'_>) -> Table {
     let columns = columns(scene);
     let mut names = vec!["self%", "total%"];
     match columns {
@@ -143,16 +145,48 @@ fn function_table(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> T
         }
     }
     let mut table = Table::new(&names);
-    table.rows = groups.iter().map(|group| row(group, grouping, scene, columns)).collect();
+    table.rows = groups.iter().map(|group| row(group, grouping, place_of(group, places), scene, columns)).collect();
     table
 }
 
-fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionColumns) -> Vec<Cell> {
+/// The location that distinguishes a group's function from others of the same name; `None` if there are no others.
+fn place_of<'p>(group: &Group, places: &'p [Option<String>]) -> Option<&'p str> {
+    places.get(group.frame? as usize)?.as_deref()
+}
+
+/// A function's name, with the location that distinguishes it from others of the same name.
+fn name_cell(function: &Value, place: Option<&str>) -> Cell {
+    match place {
+        Some(place) => Cell::text(format!("{} ({place})", function.text())),
+        None => cell(function),
+    }
+}
+
+/// The source location of a group's function. It has a column if a function of the same name starts on the same line.
+fn source_cell(group: &Group, grouping: &Grouping, place: Option<&str>, scene: &Scene<'_>) -> Cell {
+    let Some(source) = group.source(scene.profile) else { return Cell::None };
+    if let Some(start) = group.frame.and_then(|part| grouping.function(part)).map(|function| function.start)
+        && start.column > 0
+        && source.ends_with(&format!(":{}", start.line))
+        && place.is_some_and(|place| place.ends_with(&format!(":{}:{}", start.line, start.column)))
+    {
+        return Cell::text(format!("{source}:{}", start.column));
+    }
+    Cell::text(source)
+}
+
+fn row(
+    group: &Group,
+    grouping: &Grouping,
+    place: Option<&str>,
+    scene: &Scene<'_>,
+    columns: FunctionColumns,
+) -> Vec<Cell> {
     let mut values = group.values(grouping);
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return Vec::new() };
     let mut cells = Vec::with_capacity(10);
     cells.extend(shares(group, scene.whole));
-    let source_cell = || group.source(scene.profile).map_or(Cell::None, Cell::text);
+    let source_cell = || source_cell(group, grouping, place, scene);
     match columns {
         FunctionColumns::All => {
             cells.extend(sums(group, scene));
@@ -164,7 +198,9 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
                 cells.push(Cell::Count(group.own.count));
             }
             let kinds = short_kinds(group, if source { usize::MAX } else { 1 });
-            cells.extend([Cell::text(kinds), Cell::text(base_name(module.text())), cell(function)]);
+            // Without a column for the source, the name has to tell functions apart.
+            let function = name_cell(function, place.filter(|_| !source));
+            cells.extend([Cell::text(kinds), Cell::text(base_name(module.text())), function]);
             if source {
                 cells.push(source_cell());
             }
@@ -198,11 +234,11 @@ fn group_table(
         } else if scene.count_column().is_some() {
             cells.push(Cell::Count(group.own.count));
         }
-        let place = group.frame.and_then(|part| places.get(part as usize)?.as_ref());
+        let place = place_of(group, places);
         for (key, value) in keys.iter().zip(group.values(grouping)) {
-            cells.push(match (key, place) {
-                (Key::Module, _) if is_fitted => Cell::text(base_name(value.text())),
-                (Key::Function, Some(place)) => Cell::text(format!("{} ({place})", value.text())),
+            cells.push(match key {
+                Key::Module if is_fitted => Cell::text(base_name(value.text())),
+                Key::Function => name_cell(value, place),
                 _ => cell(value),
             });
         }

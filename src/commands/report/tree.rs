@@ -91,7 +91,8 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
     head
 }
 
-/// Finds functions by name among these groups. Takes those with exactly this name. If there are none, takes those that
+/// Finds functions by name among these groups. Takes those with exactly this name, which may end with the location that
+/// tells a function from others of its name (`init (a.c)`). If there are none, takes those that
 /// contain it as a whole word, and failing that, those that contain it anywhere. If no name contains it, fails and lists
 /// similar names, or the costliest functions.
 pub(super) fn find_functions(
@@ -101,6 +102,18 @@ pub(super) fn find_functions(
     wanted: &str,
 ) -> Result<FxHashSet<u32>> {
     let name = |part: u32| grouping.frame_values(part).last().map_or("", Value::text);
+    let places = grouping.namesake_locations(scene.profile);
+    let is_told_apart = |part: &u32| match &places[*part as usize] {
+        Some(place) => {
+            let location = wanted.strip_prefix(name(*part)).and_then(|rest| rest.strip_prefix(" ("));
+            location.and_then(|location| location.strip_suffix(")")) == Some(place.as_str())
+        }
+        None => false,
+    };
+    let found: FxHashSet<u32> = groups.clone().filter(is_told_apart).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
     let matches: [fn(&str, &str) -> bool; 3] =
         [|name, wanted| name == wanted, has_word, |name, wanted| name.contains(wanted)];
     for matches in matches {
@@ -275,11 +288,7 @@ impl<'a> TreeReport<'a> {
         for line in lines {
             let (mut shares, module, name, drawn) = match line {
                 TreeLine::Node { node, lines } => {
-                    let [module, name] = self.module_and_name(*node);
-                    let mut name = name.text().to_owned();
-                    if let Some(place) = &self.places[self.tree.part(*node) as usize] {
-                        name += &format!(" ({place})");
-                    }
+                    let (module, name) = (self.module(*node), self.name(*node));
                     (self.shares(*node), Cell::text(base_name(module.text())), name, lines)
                 }
                 TreeLine::Folded { nodes, lines } => {
@@ -305,7 +314,7 @@ impl<'a> TreeReport<'a> {
             let mut cells = vec![Cell::Count(depth)];
             cells.extend(self.shares(node));
             cells.extend([Cell::Signed(total.weight), Cell::Signed(own.weight), Cell::Count(total.count)]);
-            cells.extend(self.module_and_name(node).map(cell));
+            cells.extend([cell(self.module(node)), Cell::text(self.name(node))]);
             table.rows.push(cells);
             let first = todo.len();
             todo.extend(self.children(Some(node), least).map(|child| (depth + 1, child)));
@@ -316,6 +325,20 @@ impl<'a> TreeReport<'a> {
 
     fn shares(&self, node: u32) -> Vec<Cell> {
         [self.tree.total(node), self.tree.own(node)].map(|sum| self.scene.share(sum.weight)).to_vec()
+    }
+
+    /// The module of a node's function.
+    fn module(&self, node: u32) -> &Value {
+        self.module_and_name(node)[0]
+    }
+
+    /// The name of a node's function, with the location where it starts if other functions have the same name.
+    fn name(&self, node: u32) -> String {
+        let [_, name] = self.module_and_name(node);
+        match &self.places[self.tree.part(node) as usize] {
+            Some(place) => format!("{} ({place})", name.text()),
+            None => name.text().to_owned(),
+        }
     }
 
     /// The module and the name of a node's function.

@@ -9,7 +9,7 @@ use super::modules::{GNU_BUILD_ID, Modules};
 use super::owner::{Owner, Tracks};
 use crate::analysis::category::Category;
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
-use crate::analysis::namesakes::column_in_system_name;
+use crate::analysis::namesakes::{LineAndColumn, read_position};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::Nanos;
@@ -103,12 +103,14 @@ fn add_location(
         let function = entry_at(&dictionary.function_table, line.function_index).copied().unwrap_or_default();
         let name = dictionary.string(function.name_strindex);
         let system_name = dictionary.string(function.system_name_strindex);
-        let start_line = u32::try_from(function.start_line).unwrap_or(0);
+        let small = |number: i64| u32::try_from(number).unwrap_or(0);
+        let stated = LineAndColumn { line: small(line.line), column: small(line.column) };
+        let at = read_position(stated, small(function.start_line), name, system_name);
         StatedFrame {
             function: if name.is_empty() { system_name } else { name },
             file: dictionary.string(function.filename_strindex),
-            line: u32::try_from(line.line).unwrap_or(0),
-            start: (start_line, column_in_system_name(system_name, name, start_line)),
+            line: at.executed.line,
+            start: (at.start.line, at.start.column),
             ..whole
         }
     });

@@ -6,7 +6,7 @@ use super::modules::{GNU_BUILD_ID, HTL_HASH};
 use crate::analysis::function_files::FunctionFiles;
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
-use crate::analysis::namesakes::system_name;
+use crate::analysis::namesakes::{is_anonymous, system_name};
 use crate::contract::rows::WrittenNames;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};
 use crate::runtimes::{RuntimeSet, frame_type};
@@ -134,11 +134,14 @@ fn function(
     let module = frame.module.map(|module| profile.name_of(module));
     let name = names.spell(frame, runtime_name);
     let name_strindex = tables.text(label::function_name(&name, module).as_bytes());
-    // The system name carries the start column if there is one, else the runtime's own name if that differs.
-    let with_column = system_name(&String::from_utf8_lossy(&name), frame.start.line, frame.start.column);
-    let system_name_strindex = match with_column {
+    // The system name is the runtime's own name if that differs, else it carries the start column if there is one.
+    // Anonymous functions always need the column.
+    let text = String::from_utf8_lossy(&name);
+    let with_column = system_name(&text, frame.start.line, frame.start.column);
+    let is_same = *name == *runtime_name;
+    let system_name_strindex = match with_column.filter(|_| is_same || is_anonymous(&text)) {
         Some(text) => tables.text(text.as_bytes()),
-        None if *name == *runtime_name => 0,
+        None if is_same => 0,
         None => tables.text(runtime_name),
     };
     let file = files.file_of(profile, frame);

@@ -167,6 +167,58 @@ pub(super) fn parse_one_line_header(line: &[u8]) -> Option<Header<'_>> {
     if is_sample { Some(header) } else { None }
 }
 
+/// A sample on one line that has no event, and its frame.
+pub(super) struct EventlessSample<'a> {
+    pub(super) header: Header<'a>,
+    pub(super) frame: Frame<'a>,
+    /// The number of blanks before the frame's address.
+    pub(super) blanks: usize,
+}
+
+/// Parses a one-line sample without an event, as `perf script -G -F comm,ip,sym` prints it:
+/// `            shop      401136 pack (/bin/shop)`. Nothing but the padded address distinguishes it from other lines, so
+/// it only counts in a text that has such samples only ([`SampleStart::Fields`](super::layout::SampleStart)). `None` for
+/// other lines.
+pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>> {
+    if line.starts_with(b"\t") || line.starts_with(b"#") {
+        return None;
+    }
+    let mut fields_end = 0;
+    loop {
+        let blanks = line[fields_end..].iter().take_while(|byte| **byte == b' ').count();
+        let start = fields_end + blanks;
+        let word = line[start..].split(u8::is_ascii_whitespace).next().filter(|word| !word.is_empty())?;
+        let fields = line[..fields_end].trim_ascii();
+        if !fields.is_empty()
+            && blanks + word.len() > ADDRESS_WIDTH
+            && address(word).is_some_and(|(addr, rest)| addr > FIRST_PAGE && rest.is_empty())
+        {
+            let tail = &line[fields_end..];
+            let frame = Frame::parse_in_line(tail)?;
+            return Some(EventlessSample { header: eventless_header(&line[..fields_end], tail)?, frame, blanks });
+        }
+        fields_end = start + word.len();
+    }
+}
+
+/// The header of a one-line sample that has no event. `fields` is what precedes the frame, `tail` the rest of the line.
+/// `None` if the fields hold an event.
+fn eventless_header<'a>(fields: &'a [u8], tail: &'a [u8]) -> Option<Header<'a>> {
+    /// Columns to which perf pads a thread ID, and the blank before it.
+    const ID_WIDTH: usize = 6;
+    let last = fields.len() - fields.iter().rev().take_while(|byte| !byte.is_ascii_whitespace()).count();
+    let before = fields[..last].trim_ascii_end().len();
+    let is_padded = before == 0 || fields.len() - before >= ID_WIDTH;
+    let mut header = if decimal(&fields[last..]).is_some() && !is_padded {
+        // The number belongs to the name: `Worker 7`.
+        Header { comm: fields.trim_ascii(), ..Header::default() }
+    } else {
+        Header::parse_above_frames(fields)
+    };
+    (header.rest, header.tail) = (tail, tail);
+    if header.event.is_some() { None } else { Some(header) }
+}
+
 /// How many numbers in a line are tried as the address of the line's frame. perf prints fewer numbers before a frame.
 /// The limit bounds the time for lines that perf didn't print.
 const MOST_NUMBERS: usize = 16;

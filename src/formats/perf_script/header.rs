@@ -1,5 +1,6 @@
 //! Parses the first line of a sample (the header): thread, time, event.
 
+use super::frame::ADDRESS_WIDTH;
 use crate::bytes::digits::{decimal, number};
 use crate::model::{Nanos, Pid, Tid};
 use std::ops::Range;
@@ -71,7 +72,7 @@ impl<'a> Header<'a> {
         for (start, word) in (Words { line: &line[..fields_end], offset: 0 }) {
             let time = parse_time(word);
             if time.is_none()
-                && !is_padded(line, start, word, PERIOD_WIDTH)
+                && !is_padded_number(line, start, word)
                 && let Some(Ids { pid, tid }) = parse_ids(word)
             {
                 (header.pid, header.tid) = (pid, tid);
@@ -131,7 +132,7 @@ impl<'a> Header<'a> {
         // How many thread IDs or plain numbers directly precede the current word.
         let mut numbers = 0;
         for (start, word) in words {
-            let is_period = line[..start].trim_ascii().is_empty() && is_padded(line, start, word, PERIOD_WIDTH);
+            let is_period = line[..start].trim_ascii().is_empty() && is_padded_number(line, start, word);
             if let Some(found) = parse_ids(word).filter(|_| !is_period) {
                 numbers += 1;
                 // The second of two plain numbers in a row is the period.
@@ -157,8 +158,10 @@ impl<'a> Header<'a> {
         let event_end = self.event_end();
         let fields = &self.rest[..event_end.unwrap_or(self.rest.len())];
         for (start, word) in (Words { line: fields, offset: 0 }) {
-            // Without an event, only the padding shows that a number is a period.
-            if (event_end.is_some() || is_padded(fields, start, word, PERIOD_WIDTH))
+            // Without an event, only the padding shows that a number is a period. An address is padded further.
+            let is_padded_period = is_padded(fields, start, word, PERIOD_WIDTH)
+                && (!is_padded(fields, start, word, ADDRESS_WIDTH) || word.len() >= ADDRESS_WIDTH);
+            if (event_end.is_some() || is_padded_period)
                 && let Some(period) = number(word)
             {
                 self.period = Some(period);
@@ -232,6 +235,11 @@ const PERIOD_WIDTH: usize = 10;
 fn is_padded(line: &[u8], start: usize, word: &[u8], width: usize) -> bool {
     let blanks = line[..start].iter().rev().take_while(|byte| **byte == b' ').count();
     blanks + word.len() >= width
+}
+
+/// True if a word is a number that is padded as a period is. `31795/31795` is as long, but no number.
+fn is_padded_number(line: &[u8], start: usize, word: &[u8]) -> bool {
+    is_padded(line, start, word, PERIOD_WIDTH) && memchr::memchr(b'/', word).is_none()
 }
 
 /// True if a word looks like an event's name with its colon.

@@ -6,7 +6,7 @@
 //! `expand`) or not at all, and with line ends of Windows.
 
 use super::fields::{is_field_line, is_source_line, is_source_line_without_indent};
-use super::frame::{ADDRESS_WIDTH, Frame, UNKNOWN, parse_one_line_header};
+use super::frame::{ADDRESS_WIDTH, Frame, UNKNOWN, parse_eventless_sample, parse_one_line_header};
 use super::header::Header;
 use super::layout::{Layout, SampleStart};
 use super::record_lines::is_record_line;
@@ -117,6 +117,11 @@ impl<'t, 'l> Lines<'t, 'l> {
         let is_usual = is_usual_frame(line);
         if !is_usual && is_record_line(line) {
             return Line::Record;
+        }
+        if self.layout.sample_start == SampleStart::Fields
+            && let Some(sample) = parse_eventless_sample(line)
+        {
+            return Line::Header(sample.header, Some(sample.frame));
         }
         if is_usual || self.is_frame(line) {
             // Each line of such a text is a sample. The header has no fields, and the frame follows.
@@ -256,7 +261,7 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
         return line_end + b"\n\r\n".len();
     }
     match layout.sample_start {
-        SampleStart::Header => last_header(buffer, layout),
+        SampleStart::Header | SampleStart::Fields => last_header(buffer, layout),
         SampleStart::Frame => 0,
         SampleStart::OnlyFrame => memchr::memrchr(b'\n', buffer).map_or(0, |line_feed| line_feed + 1),
     }
@@ -267,7 +272,8 @@ pub fn cut_without_source_lines(buffer: &[u8], layout: &Layout) -> usize {
     let Some(end) = memchr::memrchr(b'\n', buffer) else { return 0 };
     let line = &buffer[line_range(buffer, line_start(buffer, end), layout)];
     let header = parse_full_header(line, b"");
-    let is_one_line_sample = header.is_some_and(|header| Frame::parse_in_line(header.tail).is_some());
+    let is_one_line_sample = layout.sample_start == SampleStart::Fields && parse_eventless_sample(line).is_some()
+        || header.is_some_and(|header| Frame::parse_in_line(header.tail).is_some());
     if is_one_line_sample { end + 1 } else { cut(buffer, layout) }
 }
 
@@ -280,7 +286,8 @@ fn last_header(buffer: &[u8], layout: &Layout) -> usize {
     while end > buffer.len().saturating_sub(NEAR) {
         let start = line_start(buffer, end);
         let line = &buffer[line_range(buffer, start, layout)];
-        if is_header(line, below, line_above(buffer, start, layout)) {
+        let is_sample = layout.sample_start == SampleStart::Fields && parse_eventless_sample(line).is_some();
+        if is_sample || is_header(line, below, line_above(buffer, start, layout)) {
             return start;
         }
         below = line;

@@ -14,12 +14,12 @@ use super::dropped::{Dropped, DroppedFunctions, kept_locations};
 use super::messages::{LabelMessage, PprofSample, ValueType};
 use super::tables::{Tables, is_pid, is_tid};
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
-use crate::analysis::namesakes::column_in_system_name;
+use crate::analysis::namesakes::{LineAndColumn, read_position};
 use crate::analysis::quantity::counted;
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
-use crate::model::about::{About, SampleValue, TimeExtent, ValueTypes, join_extents};
+use crate::model::about::{About, SampleValue, TimeExtent, TimeLabel, ValueTypes, join_extents};
 use crate::model::process::BuildId;
 use crate::model::stacks::{Counting, Profile, Row, Sampling, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
@@ -104,6 +104,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         keeps_labels: options.apart || options.labels,
         samples_without_labels: 0,
         number_labels: BTreeMap::new(),
+        time_label: None,
         unfit_values: 0,
         skipped_labels: Skipped::new("label"),
     };
@@ -122,6 +123,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     reading.profile.about = recording_facts(&tables, reading.sampled);
     reading.profile.about.samples_without_labels = reading.samples_without_labels;
     let values = value_types(&tables, &reading.events, reading.number_labels, &reading.profile);
+    let values = ValueTypes { time_label: reading.time_label, ..values };
     reading.profile.about.values = Some(values);
     Ok(reading.profile)
 }
@@ -248,12 +250,13 @@ fn frames(
             let (name, system_name) = (tables.string(function.name), tables.string(function.system_name));
             let start_line = u32::try_from(function.start_line).unwrap_or(0);
             let (line, column) = line.position();
+            let at = read_position(LineAndColumn { line, column }, start_line, name, system_name);
             StatedFrame {
                 function: if name.is_empty() { system_name } else { name },
                 file: tables.string(function.filename),
-                line,
-                column: if keep_columns { column } else { 0 },
-                start: (start_line, column_in_system_name(system_name, name, start_line)),
+                line: at.executed.line,
+                column: if keep_columns { at.executed.column } else { 0 },
+                start: (at.start.line, at.start.column),
                 ..whole
             }
         });
@@ -276,6 +279,8 @@ struct PprofReading<'t, 'd> {
     samples_without_labels: u64,
     /// The unit of each label whose values are numbers.
     number_labels: BTreeMap<Box<str>, Box<str>>,
+    /// The label that holds the times of samples; `None` if there is none so far.
+    time_label: Option<TimeLabel>,
     /// The number of samples that don't have one value for each value type.
     unfit_values: u64,
     /// Labels that can't be kept.
@@ -327,7 +332,15 @@ impl PprofReading<'_, '_> {
                     track.comm = text.to_owned();
                 }
                 b"time" | b"timestamp" | b"end_timestamp_ns" if label.num > 0 => {
-                    time = Some(Nanos(label.num.unsigned_abs()));
+                    let unit = self.tables.text(label.num_unit);
+                    let scale = match Unit::parse_word(&unit) {
+                        (scale, Unit::Nanos) => scale,
+                        _ => 1,
+                    };
+                    time = Some(Nanos(label.num.unsigned_abs().saturating_mul(scale)));
+                    if self.time_label.is_none() {
+                        self.time_label = Some(TimeLabel { key: self.tables.text(label.key), unit, scale });
+                    }
                 }
                 // The names of events in our own files, which have the values of all events anyway.
                 b"event" if self.profile.find_series(&String::from_utf8_lossy(text)).is_some() => {}
@@ -405,6 +418,7 @@ fn value_types(
         comments: file.comment.iter().map(|comment| tables.text(*comment)).collect(),
         doc_url: tables.text(file.doc_url),
         number_labels,
+        time_label: None,
     }
 }
 

@@ -9,6 +9,7 @@ use super::event::{Owner, TraceEvent, is_other_phase, is_span};
 use super::reader::{DocumentRest, EventReader};
 use super::samples::TraceSamples;
 use super::stack::{Open, Stack};
+use crate::analysis::namesakes::{StartPlace, namesake_locations};
 use crate::analysis::quantity::counted;
 use crate::analysis::timeline::{NO_NAME, NameNo, Slice, SliceKind, SliceNames, Timeline, UNFINISHED, UNNAMED};
 use crate::contract::format::ReadOptions;
@@ -16,6 +17,7 @@ use crate::error::{Result, Skipped};
 use crate::model::stacks::Track;
 use crate::model::{Pid, Tid};
 use rustc_hash::{FxHashMap, FxHasher};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher;
 use std::io::Read;
@@ -124,6 +126,11 @@ struct SpanBuilder<'o> {
     /// Indices of spans whose action is their `detail` argument. The action is removed again at the end if clang didn't
     /// write the trace.
     details: Vec<usize>,
+    /// The slices of functions that jitgraft wrote, with the function's index in `functions`.
+    function_slices: Vec<(usize, u32)>,
+    /// Distinct functions that jitgraft wrote.
+    functions: Vec<StatedFunction>,
+    function_numbers: FxHashMap<StatedFunction, u32>,
     sums: u64,
     /// The number of events counted against [`MOST_EXAMINED`].
     examined: u32,
@@ -159,9 +166,20 @@ struct SpanEvent {
     sub: Sub,
     /// The values of the arguments by which time is summed.
     args: Vec<NameNo>,
+    /// The index of the function in [`SpanBuilder::functions`], if jitgraft wrote the span.
+    function: Option<u32>,
     thread: u32,
     phase: u8,
     origin: u64,
+}
+
+/// A function whose start the arguments of its spans state. Only jitgraft writes them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct StatedFunction {
+    name: NameNo,
+    file: Option<String>,
+    line: u32,
+    column: u32,
 }
 
 /// The action of a span: a second name that its arguments state, such as the file that clang compiles.
@@ -230,13 +248,59 @@ impl<'o> SpanBuilder<'o> {
         if event.phase == b'X' && event.duration.is_none_or(|duration| duration < 0) {
             self.timeline.oddities.endless += 1;
         }
-        let span = SpanEvent { time, duration, name, cat, sub, args, thread, phase: event.phase, origin: event.offset };
+        let function = if event.phase == b'X' { self.stated_function(event, name) } else { None };
+        let (phase, origin) = (event.phase, event.offset);
+        let span = SpanEvent { time, duration, name, cat, sub, args, function, thread, phase, origin };
         if matches!(event.phase, b'b' | b'e' | b'n' | b'S' | b'F') {
             let pid = if event.id_is_local { Some(key.pid) } else { None };
             let scope = event.scope.as_ref().map_or(NO_NAME, |scope| self.timeline.names.number(scope.as_bytes()));
             self.add_async(&span, Id { cat, scope, pid, id: id_number(event.id.as_bytes()) });
         } else {
             self.hold_back(span);
+        }
+    }
+
+    /// The index of the event's function; `None` if jitgraft didn't write the event. Only jitgraft writes a number of
+    /// samples, and the file of the function if it is known.
+    fn stated_function(&mut self, event: &TraceEvent<'_>, name: NameNo) -> Option<u32> {
+        if self.compat || !event.args.contains("\"samples\":") {
+            return None;
+        }
+        let [file, line, column, samples] = event.arguments(["file", "line", "column", "samples"]);
+        samples?.parse::<u64>().ok()?;
+        let number = |text: Option<Cow<'_, str>>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let (line, column) = (number(line), number(column));
+        let function = StatedFunction { name, file: file.map(Cow::into_owned), line, column };
+        let next = self.functions.len() as u32;
+        let index = *self.function_numbers.entry(function).or_insert_with_key(|function| {
+            self.functions.push(function.clone());
+            next
+        });
+        Some(index)
+    }
+
+    /// Appends the location where it starts to the name of each function that shares its name with others. Spans only
+    /// have names.
+    fn tell_functions_apart(&mut self) {
+        let names: Vec<String> = self
+            .functions
+            .iter()
+            .map(|function| String::from_utf8_lossy(self.timeline.names.text(function.name)).into_owned())
+            .collect();
+        let functions = names.iter().zip(&self.functions).map(|(name, function)| {
+            let StatedFunction { file, line, column, .. } = function;
+            let file = file.as_ref().map(String::as_bytes);
+            (&**name, file.map(|file| StartPlace { file, line: *line, column: *column }))
+        });
+        let mut renamed = Vec::with_capacity(names.len());
+        for (location, name) in namesake_locations(functions).into_iter().zip(&names) {
+            let name = location.map(|location| format!("{name} ({location})"));
+            renamed.push(name.map(|name| self.timeline.names.number(name.as_bytes())));
+        }
+        for &(slice, function) in &self.function_slices {
+            if let Some(name) = renamed[function as usize] {
+                self.timeline.slices[slice].name = name;
+            }
         }
     }
 
@@ -444,6 +508,7 @@ impl<'o> SpanBuilder<'o> {
         if let Sub::Detail(_) = event.sub {
             self.details.push(index);
         }
+        self.function_slices.extend(event.function.map(|function| (index, function)));
         add_arguments(&mut self.timeline.by_arg, index, event);
         self.timeline.slices.push(slice);
     }
@@ -477,6 +542,7 @@ impl<'o> SpanBuilder<'o> {
                 self.timeline.slices[index].sub = NO_NAME;
             }
         }
+        self.tell_functions_apart();
         // If the start and the end of a span both state an argument, the value in the end wins.
         for values in &mut self.timeline.by_arg {
             values.reverse();
