@@ -23,6 +23,7 @@ enum LocationDetail {
 }
 
 impl StartPlace<'_> {
+    /// The location as text, with as much detail as is needed to tell it from others.
     fn text(&self, shown: LocationDetail) -> String {
         let file = if matches!(shown, LocationDetail::Path) { self.file } else { base_name(self.file) };
         let mut text = String::from_utf8_lossy(file).into_owned();
