@@ -30,6 +30,7 @@ impl<'a> StartPlace<'a> {
         Some(Self { file: profile.name_of(file?), line, column })
     }
 
+    /// The location as text, with as much detail as is needed to tell it from others.
     fn text(&self, shown: LocationDetail) -> String {
         let file = if matches!(shown, LocationDetail::Path) { self.file } else { base_name(self.file) };
         let mut text = String::from_utf8_lossy(file).into_owned();

@@ -1,7 +1,7 @@
 //! Options for reading and writing that come from the command line.
 
 use crate::analysis::filter::TimeRange;
-use crate::analysis::label::{Annotate, By, Shortening};
+use crate::analysis::label::{Annotate, RootFrame, Shortening};
 use crate::analysis::timeline::{CallOptions, Span};
 use crate::error::{Error, Result};
 use crate::model::Nanos;
@@ -71,7 +71,7 @@ pub struct WriteOptions {
     /// Which number of each row to sum: its weight or its sample count.
     pub weight: Weight,
     /// The key whose value becomes an extra outermost frame of each stack, for instance the thread.
-    pub by: By,
+    pub by: RootFrame,
     /// Which suffixes to append to frame names, such as `_[k]` for kernel code.
     pub annotate: Annotate,
     /// Which names are shortened as inferno-collapse-perf does it. Only for formats in which a frame is a single

@@ -100,6 +100,7 @@ impl Spool {
     }
 }
 
+/// The error if too little space is free for a temporary file. Both numbers are in bytes.
 fn full(free: u64, reserve: u64) -> Error {
     let (free, reserve) = (free >> 20, reserve >> 20);
     let place = std::env::temp_dir();

@@ -46,7 +46,7 @@ impl Program {
         self.functions[function] + offset
     }
 
-    /// A recording of it.
+    /// A recording of these samples.
     fn recording(&self, event: Event) -> PerfData {
         let mut out = PerfData::new(Order::Little, event);
         out.comm(Stamp::new(77, 1), "deep", true);

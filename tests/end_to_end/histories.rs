@@ -89,7 +89,8 @@ fn instructions(words: &str, input: &Path) -> f64 {
     counted.unwrap_or_else(|| panic!("{words}: valgrind counted nothing: {said}"))
 }
 
-/// The instructions that `report` takes for a recording in which nearly nothing happens. The same for all histories.
+/// The number of instructions that `report` takes for a recording in which nearly nothing happens. It is measured once
+/// for all histories.
 static REPORT_START: LazyLock<f64> = LazyLock::new(|| {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("start.data");

@@ -179,7 +179,7 @@ fn a_map_of_another_build_is_refused_unless_the_user_names_it() {
         let (_, said) = project.shown(grown, FUNCTIONS, &["--source-maps", file]);
         assert!(said.contains("doesn't seem to fit") && !said.contains("was not used"), "{said}");
     }
-    // One that fits is used without a word, one that is of no script is told.
+    // A map that fits the script is used without a warning; one that belongs to no script is reported.
     let project = Project::new(SCRIPT, &map(&segments(SCRIPT), AUTHORED));
     let (names, said) = project.shown(SCRIPT, FUNCTIONS, &["--source-maps", "dist/app.js.map"]);
     assert!(names == authored() && !said.contains("doesn't seem to fit"), "{said}");

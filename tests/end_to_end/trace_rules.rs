@@ -64,7 +64,7 @@ fn operations_of_different_ids_are_side_by_side() {
     ];
     let want = expected(&[("main", 200), ("A", 20), ("A;db", 80), ("B", 30), ("B;parse", 10), ("C", 20)]);
     assert_eq!(stacks(&events(&list, r#","cat":"srv""#)), want);
-    // The same ids in two categories are two operations; so are those of the old phases.
+    // Equal IDs in two categories are two operations. This also applies to the old phases.
     let old = [("S", "5", 0, "req"), ("S", "1", 10, "dns"), ("F", "1", 20, "dns"), ("F", "5", 30, "req")];
     assert_eq!(stacks(&events(&old, "")), expected(&[("req", 30), ("dns", 10)]));
     // What an operation does on another thread is a part of it.

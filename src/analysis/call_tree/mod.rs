@@ -13,7 +13,7 @@ pub use boxes::{MergedBox, PlacedBox};
 pub use chart::{Chart, Lane};
 
 use crate::analysis::category::Category;
-use crate::analysis::label::{Annotate, By, Shortening};
+use crate::analysis::label::{Annotate, RootFrame, Shortening};
 use crate::model::lists::Lists;
 use crate::model::prefix_tree::PrefixTree;
 use rustc_hash::FxHashMap;
@@ -23,7 +23,7 @@ use std::cmp::{Ordering, Reverse};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spelling {
     /// Which property of the thread (name, ID, CPU) is added as the outermost frame.
-    pub by: By,
+    pub by: RootFrame,
     /// What to append to the names of frames, such as marks for JIT code.
     pub annotate: Annotate,
     /// Which names of functions to shorten.
@@ -144,6 +144,8 @@ impl CallTree {
         }
     }
 
+    /// Extends `path`, the labels from the root joined by `;`, to this node. Its first `length` bytes are those of the
+    /// parent.
     fn open(&self, node: u32, length: usize, path: &mut String) {
         path.truncate(length);
         if node != ROOT {
@@ -226,6 +228,7 @@ struct LineOrder {
 }
 
 impl LineOrder {
+    /// Ranks the labels by the order in which lines with them would be sorted.
     fn of(labels: &[FrameLabel]) -> Self {
         let mut lines: Vec<LineEnd<'_>> = Vec::with_capacity(2 * labels.len());
         for (at, label) in labels.iter().enumerate() {

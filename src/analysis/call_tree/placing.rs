@@ -124,6 +124,8 @@ impl<'a> TreeBuilder<'a> {
         (below == root).then_some(node)
     }
 
+    /// The number of the list of labels that a track adds above its stacks, such as process and thread. Tracks with
+    /// equal labels share a list.
     fn root(&mut self, id: TrackId) -> u32 {
         if let Some(&root) = self.root_of.get(&id) {
             return root;
@@ -162,6 +164,7 @@ impl<'a> TreeBuilder<'a> {
         stacks.map(|stack| stack.map_or(below, |stack| nodes[stack.index()])).collect()
     }
 
+    /// Adds the path of a stack to the tree, below the labels of `root`. Returns the node of the innermost frame.
     fn hang(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         // Go up to the nearest caller that already has a node, then add the missing nodes on the way down.
         let mut down = Vec::new();
@@ -182,6 +185,7 @@ impl<'a> TreeBuilder<'a> {
         node
     }
 
+    /// Like [`Self::hang`], for a tree that starts with the innermost frames. Returns the node of the outermost label.
     fn hang_reversed(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         if let Some(placed) = stack.and_then(|stack| self.placed(root, stack)) {
             return placed;
@@ -195,6 +199,7 @@ impl<'a> TreeBuilder<'a> {
         node
     }
 
+    /// Adds the labels of `root` below a node. Returns the node of the last one.
     fn hang_root(&mut self, node: u32, root: u32) -> u32 {
         let labels = &self.roots[root as usize].0;
         let tree = &mut self.tree;
@@ -205,6 +210,8 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
+    /// Returns the child of `node` for a frame, and adds it if it doesn't exist. The frame's label is spelled only
+    /// once.
     fn step(&mut self, node: u32, frame: FrameId, root: u32) -> u32 {
         let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
         let tree = &mut self.tree;

@@ -173,7 +173,7 @@ impl Grouping {
         self.frames.keys.is_empty()
     }
 
-    /// For each frame of the profile, its frame part ID.
+    /// The frame part ID of each frame of the profile, indexed by frame ID.
     pub fn of_frames(&self) -> &[u32] {
         &self.frames.of
     }
@@ -183,7 +183,7 @@ impl Grouping {
         self.frames.count as usize
     }
 
-    /// For each track of the profile, its thread part ID.
+    /// The thread part ID of each track of the profile, indexed by track ID.
     pub(super) fn of_tracks(&self) -> &[u32] {
         &self.tracks.of
     }
@@ -226,6 +226,7 @@ impl Grouping {
     }
 }
 
+/// The value that the samples of a thread have for a key.
 fn track_value(track: &Track, key: Key) -> Value {
     let number = match key {
         Key::Pid => track.pid.map(|pid| pid.0.into()),
@@ -236,6 +237,7 @@ fn track_value(track: &Track, key: Key) -> Value {
     number.map_or(Value::None, Value::Number)
 }
 
+/// The value that samples in a frame have for a key.
 fn frame_value(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed: Unnamed) -> Value {
     let profile = spelled.profile;
     match key {

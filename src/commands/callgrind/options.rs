@@ -25,10 +25,12 @@ pub struct CallgrindOptions {
 }
 
 impl CallgrindOptions {
+    /// The path of the input; `None` for standard input.
     pub(super) fn path(&self) -> Option<&Path> {
         self.input.path()
     }
 
+    /// Where to write the result.
     pub(super) fn output(&self) -> OutPath {
         match (&self.output, self.path()) {
             (Some(output), _) => output.clone(),
@@ -57,6 +59,7 @@ impl CallgrindOptions {
     }
 }
 
+/// Appends a suffix to the file name of a path.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

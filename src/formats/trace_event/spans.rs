@@ -11,7 +11,7 @@ use super::samples::TraceSamples;
 use super::stack::{Open, Stack};
 use crate::analysis::namesakes::{StartPlace, namesake_locations};
 use crate::analysis::quantity::counted;
-use crate::analysis::timeline::{NO_NAME, NameNo, Slice, SliceKind, SliceNames, Timeline, UNFINISHED, UNNAMED};
+use crate::analysis::timeline::{NO_NAME, NameNumber, Slice, SliceKind, SliceNames, Timeline, UNFINISHED, UNNAMED};
 use crate::contract::format::ReadOptions;
 use crate::error::{Result, Skipped};
 use crate::model::stacks::Track;
@@ -160,12 +160,12 @@ struct ThreadSpans {
 struct SpanEvent {
     time: i64,
     duration: i64,
-    /// The name; an end with [`NO_NAME`] closes a span of any name.
-    name: NameNo,
-    cat: NameNo,
+    /// The name; an end with [`NO_NAME`] matches any span.
+    name: NameNumber,
+    cat: NameNumber,
     sub: Sub,
     /// The values of the arguments by which time is summed.
-    args: Vec<NameNo>,
+    args: Vec<NameNumber>,
     /// The index of the function in [`SpanBuilder::functions`], if jitgraft wrote the span.
     function: Option<u32>,
     thread: u32,
@@ -176,7 +176,7 @@ struct SpanEvent {
 /// A function whose start the arguments of its spans state. Only jitgraft writes them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct StatedFunction {
-    name: NameNo,
+    name: NameNumber,
     file: Option<String>,
     line: u32,
     column: u32,
@@ -186,22 +186,22 @@ struct StatedFunction {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sub {
     None,
-    Name(NameNo),
+    Name(NameNumber),
     /// The `detail` argument, which only counts if clang wrote the trace.
-    Detail(NameNo),
+    Detail(NameNumber),
 }
 
 /// Identifies a track by category, scope and ID, within a process or globally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Id {
-    cat: NameNo,
-    scope: NameNo,
+    cat: NameNumber,
+    scope: NameNumber,
     pid: Option<i64>,
     id: i128,
 }
 
 /// An end on an ID-based track that was written before its start: the track, the span's name, and the time.
-type EarlyEnd = (Id, NameNo, i64);
+type EarlyEnd = (Id, NameNumber, i64);
 
 impl<'o> SpanBuilder<'o> {
     fn new(options: &'o ReadOptions) -> Self {
@@ -262,7 +262,7 @@ impl<'o> SpanBuilder<'o> {
 
     /// The index of the event's function; `None` if jitgraft didn't write the event. Only jitgraft writes a number of
     /// samples, and the file of the function if it is known.
-    fn stated_function(&mut self, event: &TraceEvent<'_>, name: NameNo) -> Option<u32> {
+    fn stated_function(&mut self, event: &TraceEvent<'_>, name: NameNumber) -> Option<u32> {
         if self.compat || !event.args.contains("\"samples\":") {
             return None;
         }
@@ -305,7 +305,7 @@ impl<'o> SpanBuilder<'o> {
     }
 
     /// For each argument by which time is summed, its value in the event; [`NO_NAME`] if the event lacks it.
-    fn argument_values(&mut self, event: &TraceEvent<'_>) -> Vec<NameNo> {
+    fn argument_values(&mut self, event: &TraceEvent<'_>) -> Vec<NameNumber> {
         let mut values = Vec::new();
         for key in self.by_args {
             let value = event.argument(key);
@@ -521,7 +521,7 @@ impl<'o> SpanBuilder<'o> {
     }
 
     /// Keeps an end that has no start yet; the start may have been written later.
-    fn add_early_end(&mut self, id: Id, name: NameNo, time: i64) {
+    fn add_early_end(&mut self, id: Id, name: NameNumber, time: i64) {
         self.timeline.oddities.unmatched_ends += 1;
         if self.early_ends.len() < EARLY_ENDS {
             *self.early_ends.entry((id, name, time)).or_default() += 1;
@@ -567,7 +567,7 @@ fn owner_name(number: i64, names: &SliceNames) -> Option<&[u8]> {
     if number >= 0 {
         return None;
     }
-    let name = NameNo::try_from(number.wrapping_sub(i64::MIN)).ok()?;
+    let name = NameNumber::try_from(number.wrapping_sub(i64::MIN)).ok()?;
     Some(names.text(name))
 }
 
@@ -617,7 +617,7 @@ fn set_sub(slice: &mut Slice, end: &SpanEvent) {
 }
 
 /// Stores for a slice the values of the arguments by which time is summed.
-fn add_arguments(by_arg: &mut [Vec<(u32, NameNo)>], slice: usize, event: &SpanEvent) {
+fn add_arguments(by_arg: &mut [Vec<(u32, NameNumber)>], slice: usize, event: &SpanEvent) {
     for (values, &value) in by_arg.iter_mut().zip(&event.args) {
         if value != NO_NAME {
             values.push((slice as u32, value));
@@ -628,9 +628,9 @@ fn add_arguments(by_arg: &mut [Vec<(u32, NameNo)>], slice: usize, event: &SpanEv
 /// The maximum nesting depth in Perfetto.
 const COMPAT_DEPTH: u16 = 512;
 
-/// Removes and returns the earliest end that can belong to a span with this track and name that starts at `from`.
-/// `None` if there is none.
-fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNo, from: i64) -> Option<i64> {
+/// Removes the earliest end that can belong to a span with this track and name that starts at `from`. Returns the time
+/// of the end; `None` if there is none.
+fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNumber, from: i64) -> Option<i64> {
     let (&end, count) = ends.range_mut((id, name, from)..=(id, name, i64::MAX)).next()?;
     *count -= 1;
     if *count == 0 {

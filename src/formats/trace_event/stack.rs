@@ -1,6 +1,6 @@
 //! The stack of spans on one track while events are read.
 
-use crate::analysis::timeline::{NO_NAME, NameNo, Slice, UNFINISHED};
+use crate::analysis::timeline::{NO_NAME, NameNumber, Slice, UNFINISHED};
 
 /// The maximum number of open spans between an end and the span that it closes. Beyond that, the end isn't matched.
 /// Perfetto nests spans no deeper either.
@@ -10,14 +10,14 @@ const FAR: usize = 512;
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Open {
     slice: usize,
-    name: NameNo,
-    cat: NameNo,
+    name: NameNumber,
+    cat: NameNumber,
     start: i64,
     duration: i64,
 }
 
 impl Open {
-    pub(super) fn new(slice: usize, name: NameNo, cat: NameNo, start: i64, duration: i64) -> Self {
+    pub(super) fn new(slice: usize, name: NameNumber, cat: NameNumber, start: i64, duration: i64) -> Self {
         Self { slice, name, cat, start, duration }
     }
 
@@ -32,13 +32,13 @@ impl Open {
     }
 
     /// True if the span is still open, and an end with this name and category may close it.
-    fn is_ended_by(&self, name: NameNo, cat: NameNo) -> bool {
+    fn is_ended_by(&self, name: NameNumber, cat: NameNumber) -> bool {
         self.duration == UNFINISHED && is_match(self.name, name) && is_match(self.cat, cat)
     }
 }
 
 /// True if two names or categories are equal or one is missing.
-fn is_match(one: NameNo, other: NameNo) -> bool {
+fn is_match(one: NameNumber, other: NameNumber) -> bool {
     one == other || one == NO_NAME || other == NO_NAME
 }
 
@@ -115,7 +115,7 @@ impl Stack {
     /// Ends the innermost open span with this name and category; missing ones match any. Returns the slice's index.
     /// `None` if there is no such span, or if too many others are open inside it.
     #[inline]
-    pub(super) fn end(&mut self, time: i64, name: NameNo, cat: NameNo, slices: &mut [Slice]) -> Option<usize> {
+    pub(super) fn end(&mut self, time: i64, name: NameNumber, cat: NameNumber, slices: &mut [Slice]) -> Option<usize> {
         let first_searched = self.open.len().saturating_sub(FAR);
         let distance = self.open[first_searched..].iter().rposition(|span| span.is_ended_by(name, cat))?;
         let index = first_searched + distance;

@@ -184,12 +184,15 @@ fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], ar
     }
 }
 
-/// The legend of a flame graph: the kinds of code, each with its share of the self weight.
-fn legend(own: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
+/// The legend of a flame graph: the kinds of code, each with its share of the self weight. Leaves out kinds whose share
+/// would be shown as zero.
+fn legend(self_weights: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
+    let zero = percent(0.0, 1.0);
     let mut legend = Vec::new();
     for category in Category::ALL {
-        if let Some(own) = own.get(&category) {
-            let share = percent(*own as f64, total as f64);
+        let Some(weight) = self_weights.get(&category) else { continue };
+        let share = percent(*weight as f64, total as f64);
+        if share != zero {
             legend.push((Swatch::Code(category), format!("{} {share}", category.name())));
         }
     }
@@ -411,4 +414,17 @@ fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec
     }
     facts.extend(profile.about.notes.iter().cloned());
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_legend_has_no_kind_with_a_share_of_zero() {
+        let weights = [(Category::Native, 99_999), (Category::Unknown, 1)].into_iter().collect();
+        let texts = |total| legend(&weights, total).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        assert_eq!(texts(100_000), [format!("{} 100.00%", Category::Native.name())]);
+        assert_eq!(texts(2).len(), 2);
+    }
 }

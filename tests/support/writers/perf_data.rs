@@ -202,7 +202,7 @@ impl PerfData {
         self.mmap2_of(stamp, map, (0, 0), inode);
     }
 
-    /// The same of the file with this inode on the device with these numbers.
+    /// Like [`Self::mmap2`], for the file with this inode on the device with these numbers.
     pub(crate) fn mmap2_of(&mut self, stamp: Stamp, map: Mmap, device: (u32, u32), inode: u64) {
         let mut body = Out::new(self.order);
         body.u32(stamp.pid).u32(stamp.tid).u64(map.addr).u64(map.len).u64(map.pgoff);
@@ -260,7 +260,7 @@ impl PerfData {
         self.sample_of(0, USER, stamp, chain[0], &[&[CONTEXT_USER], chain].concat());
     }
 
-    /// `PERF_RECORD_SAMPLE` of any event; `chain` is written as it stands.
+    /// `PERF_RECORD_SAMPLE` of any event; `chain` is written unchanged.
     pub(crate) fn sample_of(&mut self, event: usize, misc: u16, stamp: Stamp, ip: u64, chain: &[u64]) {
         self.sample_with(event, misc, stamp, ip, chain, &More::default());
     }
@@ -330,7 +330,7 @@ impl PerfData {
         field(STACK_USER, &|out| {
             let size = 8 * more.stack.len() as u64;
             out.u64(size).words(more.stack);
-            // The part of it that is real; not there if absent.
+            // How many bytes of the copy are real. Absent if there is no copy.
             (size > 0).then(|| out.u64(size));
         });
         field(WEIGHT | WEIGHT_STRUCT, &|out| {
