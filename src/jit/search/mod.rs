@@ -17,7 +17,7 @@
 //! | `orphans` | files with other process IDs, by their contents | all of the user's, the input's directory, `/tmp` |
 //! | `placed_objects` | ELF objects | `--elf` |
 //!
-//! The places of a file that is named after its process, in order of precedence ([`Scene::places`]):
+//! The places of a file that is named after its process, in order of precedence ([`Scene::possible_paths`]):
 //!
 //! | | jitdump | perf map |
 //! |---|---|---|
@@ -28,7 +28,7 @@
 //! | usual places | `/tmp`, the current directory, `$JITDUMPDIR`, `~/.debug/jit` and `/tmp/.debug/jit` | `/tmp` |
 //!
 //! The table in [`crate::runtimes`] says where each runtime writes its files; the usual places cover all of them. To
-//! search another place, add it to `places`; to search in another way, add a round.
+//! search another place, add it to `possible_paths`; to search in another way, add a round.
 //!
 //! | question | answered by |
 //! |---|---|
@@ -46,7 +46,7 @@ mod given_files;
 mod logs;
 mod markers;
 mod orphans;
-mod places;
+mod possible_paths;
 mod process_ids;
 mod progress;
 mod rounds;

@@ -477,6 +477,7 @@ impl<'a> Finder<'a> {
         self.read_map_through(named.door(self.search.force), path)
     }
 
+    /// Reads a source map. `None` if there is no file at this path.
     fn read_map_through(&self, door: Door<'_>, path: &Path) -> Option<Result<Candidate, Refusal>> {
         let name = path.display().to_string();
         let bytes = match self.read_text(door, path)? {

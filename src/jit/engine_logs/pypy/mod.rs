@@ -59,6 +59,7 @@ fn sniff(head: &[u8]) -> bool {
     lines.any(|line| lines::parse_bracket(line).is_some_and(|bracket| bracket.is_begin))
 }
 
+/// Reads a PyPy log. Fails if the log has no addresses because PyPy was asked for other sections only.
 fn read(bytes: &[u8]) -> Result<CodeLog> {
     let log = reader::read(bytes);
     let contains = |word: &[u8]| memmem::find(bytes, word).is_some();
