@@ -72,6 +72,7 @@ impl ScopesReader {
         Some(())
     }
 
+    /// Reads the start of a scope in an authored file. `None` if the item is invalid.
     fn start_scope(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let flags = item.unsigned()?;
         self.authored = advance(self.authored, item.unsigned()?, item.unsigned()?)?;
@@ -99,6 +100,7 @@ impl ScopesReader {
         Some(())
     }
 
+    /// Reads the start of a range in the script. `None` if the item is invalid.
     fn start_range(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let flags = item.unsigned()?;
         let lines = if flags & HAS_LINE == 0 { 0 } else { item.unsigned()? };
@@ -115,6 +117,7 @@ impl ScopesReader {
         Some(())
     }
 
+    /// Reads the end of a range in the script. `None` if the item is invalid.
     fn end_range(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let first = item.unsigned()?;
         // If there is only one number, it is the columns.

@@ -83,6 +83,7 @@ impl<'m> NewFunctions<'m> {
         Ok(lines)
     }
 
+    /// The index of the call's function in the function table. Adds the function if it is new.
     fn function(&mut self, call: &NamedCall<'_>) -> Result<i32> {
         let (name, file) = (self.string(call.name)?, self.string(call.file)?);
         if let Some(&index) = self.functions.get(&(name, file)) {
