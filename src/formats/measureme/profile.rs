@@ -118,9 +118,8 @@ const PAGES_PER_RELEASE: usize = 16;
 /// The version in the file's header. Fails if the file has another magic number than a measureme profile.
 fn parse_version(bytes: &[u8]) -> Result<u32> {
     let Some([magic @ .., a, b, c, d]) = bytes.first_chunk::<8>() else {
-        return Err(
-            Error::new(format!("it has {} bytes, fewer than the 8 of a measureme header", bytes.len())).at_offset(0)
-        );
+        return Err(Error::new(format!("the file has {} bytes, fewer than the 8 of a measureme header", bytes.len()))
+            .at_offset(0));
     };
     let version = u32::from_le_bytes([*a, *b, *c, *d]);
     match magic {

@@ -372,7 +372,9 @@ fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) 
     let section = FileSection::parse(&mut Cursor::new(&bytes, entry, endian), "section")?;
     if section.end() > len {
         let FileSection { offset, size } = section;
-        return Err(Error::new(format!("at {offset:#x}, of {size} bytes, it ends beyond the file's {len} bytes")));
+        return Err(Error::new(format!(
+            "the section at {offset:#x} of {size} bytes ends beyond the file's {len} bytes"
+        )));
     }
     Ok(FeatureSection { offset: section.offset, bytes: read_at(section.offset, section.size)? })
 }

@@ -197,7 +197,9 @@ impl<'t, 'p> TextReader<'t, 'p> {
                 }
                 match self.sample {
                     Some(_) => self.read_frame_line(frame),
-                    None => self.skipped.add(Error::new("a frame without a sample above it").at_offset(offset)),
+                    None => {
+                        self.skipped.add(Error::new("a line with a frame has no sample above it").at_offset(offset))
+                    }
                 }
             }
             Line::Source(source) => self.read_source_line(source),

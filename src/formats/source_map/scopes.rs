@@ -34,7 +34,7 @@ pub(super) fn read(text: &str, names: usize, start: Place) -> Result<ScriptScope
     let mut reader = ScopesReader { names, generated: start, ..ScopesReader::default() };
     for (index, item) in text.split(',').enumerate() {
         if reader.read_item(item.as_bytes()).is_none() {
-            return Err(Error::new(format!("its scopes are broken at item {index}")));
+            return Err(Error::new(format!("the scopes in the source map are damaged at item {index}")));
         }
     }
     Ok(reader.scopes)

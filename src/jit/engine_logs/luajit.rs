@@ -71,7 +71,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     reader.end_code();
     let mut log = reader.log;
     if !reader.has_code && (verbose || reader.has_traces) {
-        return Err(Error::new("LuaJIT wrote this without addresses; use -jdump=m,FILE"));
+        return Err(Error::new("contains no addresses of machine code; run LuaJIT with -jdump=m,FILE"));
     }
     // A dump that was cut off ends in a trace's machine code, or in the middle of a line.
     log.torn = reader.in_code || bytes.last().is_some_and(|last| *last != b'\n');

@@ -161,7 +161,7 @@ impl SourceMaps {
                 account.is_doubtful = is_given && !loaded.fits();
                 let names = functions.keys().map(|(place, name)| (*name, *place));
                 if !is_given && !loaded.fits() {
-                    account.trouble = Some("it does not fit the script".to_owned());
+                    account.trouble = Some("the map does not fit the script".to_owned());
                 } else if let Some(answers) = loaded.functions(names) {
                     self.rename(functions, answers, &mut account);
                     self.authored.add(script, *loaded);

@@ -72,7 +72,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
         log.skipped.add(damage);
     }
     if list.entries.is_empty() && log.skipped.count() == 0 {
-        return Err(Error::new("nothing was registered in it with GDB's JIT interface"));
+        return Err(Error::new("contains no code that was registered with GDB's JIT interface"));
     }
     // The objects together may not be larger than the file, so that a damaged list can't refer to the same bytes again
     // and again.

@@ -64,7 +64,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     let log = reader::read(bytes);
     let contains = |word: &[u8]| memmem::find(bytes, word).is_some();
     if log.events.is_empty() && !contains(b"{jit-backend") && !contains(b"CODE_DUMP") {
-        let message = "PyPy wrote this log without addresses; use PYPYLOG=jit-backend,jit-log-opt:FILE";
+        let message = "contains no addresses of machine code; run PyPy with PYPYLOG=jit-backend,jit-log-opt:FILE";
         return Err(Error::new(message));
     }
     Ok(log)
