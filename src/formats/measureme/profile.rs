@@ -93,8 +93,8 @@ impl<'data> MeasuremeFile<'data> {
         }
     }
 
-    /// Passes all events to `each`, the last one first. `EVENT` is the length of an event in the file. `done` is told
-    /// which pages aren't needed any more.
+    /// Passes all events to `each`, the last one first. `EVENT` is the length of an event in the file. Ranges of the
+    /// file that aren't needed any more are reported to `done`.
     fn for_each_sized_reversed<const EVENT: usize>(&self, done: &Done, mut each: impl FnMut(RawEvent)) {
         for page in self.pages().rev() {
             let (records, straddling) = self.events.records::<EVENT>(page);

@@ -93,8 +93,8 @@ pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Opens a file from the user and determines its process. `kind` is `None` for a log: which kind of log it is, only its
-/// contents tell.
+/// Opens a file that the user named and determines its process. `kind` is `None` for a log, because only the contents
+/// of a log show which kind of log it is.
 fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> Step<'a> {
     let path = &given.path;
     let opened = scene.open(&NamedPath::new(path, Named::User));

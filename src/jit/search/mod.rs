@@ -8,13 +8,13 @@
 //! | `marked_dumps` | jitdumps whose marker a process mapped | see below |
 //! | `given` | the files that the user named | `--jitdump`, `--perf-map`, `--jit-log` |
 //! | `files_named_by_pid` | jitdumps and perf maps of processes with JIT memory | see below |
-//! | `unexpected_files` | the same of other processes | `--jitdump` and `--perf-map`, the input's directory, `/tmp` |
+//! | `unexpected_files` | jitdumps and perf maps of other processes | `--jitdump` and `--perf-map`, the input's directory, `/tmp` |
 //! | `maps_of_parents` | perf maps of a running ancestor that shares its JIT memory | as perf maps |
 //! | `maps_of_shared_memory` | perf maps of another process with the same JIT memory | – |
 //! | `logs_named_by_pid` | runtimes' logs | `--jit-log`, the input's directory, `.`, `/tmp` |
-//! | `cores` | core dumps | the same, and systemd's directory |
+//! | `cores` | core dumps | `--jit-log`, the input's directory, `.`, `/tmp`, systemd's directory |
 //! | `registered_objects` | code registered with GDB's JIT interface | the memory of running processes |
-//! | `orphans` | files with other process IDs, by their contents | all of the user's, the input's directory, `/tmp` |
+//! | `orphans` | files with other process IDs, by their contents | all files and directories that the user named, the input's directory, `/tmp` |
 //! | `placed_objects` | ELF objects | `--elf` |
 //!
 //! The places of a file that is named after its process, in order of precedence ([`Scene::possible_paths`]):
