@@ -378,6 +378,7 @@ fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Op
     stacks
 }
 
+/// The stack of a node: that of its caller, extended by the node's function.
 fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile) -> StackId {
     let CallFrame { function_name, url, line_number, column_number } = &node.call_frame;
     // Names of V8's own states, such as (garbage collector), are in parentheses.

@@ -61,7 +61,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             _ if line.is_empty() => in_header = false,
             _ if in_header => {}
             Some(_) if frames.is_empty() => {
-                skipped.add(Error::new("a count without a stack before it").at_offset(offset))
+                skipped.add(Error::new("a line with a count has no stack before it").at_offset(offset))
             }
             // The count ends the stack. Its frames were read innermost first.
             Some(weight) => {

@@ -367,6 +367,7 @@ fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
     file.mapping = (1..).zip(&found).map(|(id, piece)| mapping(id, piece, strings)).collect();
 }
 
+/// The pprof mapping for a module, or for one mapped range of a module.
 fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> PprofMapping {
     let range = piece.range;
     PprofMapping {

@@ -203,6 +203,7 @@ impl MapReader<'_> {
         Ok(segments)
     }
 
+    /// Adds the authored files that the map lists, with their texts if the map contains them.
     fn add_sources(&mut self, json: &Json<'_>) -> Result<()> {
         let root = json.source_root.as_ref().map_or("", |Text(root)| root);
         let added = root.len().checked_mul(json.sources.len());

@@ -182,6 +182,7 @@ fn first_sample(profile: &Profile, thread: &ThreadRows<'_>) -> u64 {
     }
 }
 
+/// The name to show for a thread: its name, followed by the process and thread ID if they are known.
 fn thread_name(thread: &ThreadRows<'_>) -> String {
     let mut name = String::from_utf8_lossy(thread.comm).into_owned();
     match (thread.pid, thread.tid) {

@@ -391,6 +391,7 @@ pub fn recognize_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Opt
 }
 
 impl Signature {
+    /// True if an input that starts with `head` may be of the format.
     fn fits(&self, head: &[u8]) -> bool {
         match self {
             Bytes(bytes) => head.starts_with(bytes),

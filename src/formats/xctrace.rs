@@ -133,6 +133,7 @@ fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
 /// The maximum length of an entity without its `&` and `;`, in bytes. Longer texts are not taken for entities.
 const LONGEST_ENTITY: usize = 8;
 
+/// The character that an XML entity stands for, given the text between `&` and `;`. `None` if it is unknown.
 fn entity_character(entity: &[u8]) -> Option<char> {
     match entity {
         b"amp" => Some('&'),
@@ -217,6 +218,7 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
+    /// Ends a row of the table, and adds it to the profile as a sample.
     fn end_row(&mut self, offset: usize) {
         let Some(row) = self.row.take() else { return };
         if row.is_skipped {
@@ -279,6 +281,7 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
+    /// Ends a backtrace: makes it the stack of the row, and remembers it for rows that refer to its ID.
     fn end_backtrace(&mut self, row: &mut RowParts<'_>) {
         self.end_frame(row);
         let Some(OpenBacktrace { id, frames }) = row.backtrace.take() else { return };

@@ -116,8 +116,7 @@ impl DumpTimes {
             return (Conversion::None, Some(problem));
         };
         // Usually, the jitdump's header is written when the marker is mapped. In some runtimes, however, the header's
-        // time
-        // and the records' times are from different clocks.
+        // time and the records' times are from different clocks.
         let header_fits = self.header.abs_diff(first) < PLAUSIBLE;
         let (began, error) = if header_fits { (self.header, 1_000_000) } else { (first, 20_000_000) };
         let problem = format!(

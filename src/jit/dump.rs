@@ -85,6 +85,7 @@ pub(super) fn read<'data>(
     Ok(SourceEvents { list: reader.list, state, machine: Some(header.machine).filter(|machine| *machine != 0) })
 }
 
+/// Warns about flags and versions of the header that this program doesn't know.
 fn warn_about_header(header: &Header, source: &Source, warnings: &mut Warnings) {
     let unknown = header.unknown_flags();
     if unknown != 0 {
@@ -100,6 +101,7 @@ fn warn_about_header(header: &Header, source: &Source, warnings: &mut Warnings) 
     }
 }
 
+/// Chooses how to convert the jitdump's times to the recording's clock. Warns if they can't be converted.
 fn choose_conversion(
     is_timed: bool,
     times: &DumpTimes,
@@ -208,6 +210,7 @@ struct DumpEnd {
 }
 
 impl<'data> DumpReader<'_, 'data> {
+    /// Reads all records of a jitdump. Returns how it ended: the last time, and whether it is cut off.
     fn read_records(
         &mut self,
         dump: &JitDump<'data>,
@@ -237,6 +240,8 @@ impl<'data> DumpReader<'_, 'data> {
         end
     }
 
+    /// Adds a record. Source lines and unwinding information precede the load of the code that they describe, so they
+    /// are kept until then.
     fn add(&mut self, timestamp: u64, body: Body<'data>) {
         let time = self.conversion.apply(timestamp);
         match body {

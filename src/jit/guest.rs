@@ -108,6 +108,8 @@ impl GuestNames {
         Self::from_names(names, files)
     }
 
+    /// Names the guest addresses in these names. Guest programs and libraries are opened only if there are such
+    /// addresses.
     fn from_names<'n>(names: impl Iterator<Item = &'n [u8]> + Clone, files: GuestFiles<'_>) -> Self {
         if !names.clone().take(CHECKED_NAMES).any(|name| parse_address(name).is_some()) {
             return Self::default();
@@ -318,6 +320,7 @@ struct GuestFunctions {
 }
 
 impl GuestFunctions {
+    /// Collects the address ranges of the functions in an ELF file.
     fn from_object(object: &object::File<'_>) -> Self {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         for symbol in object.symbols().chain(object.dynamic_symbols()) {

@@ -227,6 +227,7 @@ pub(super) struct MapsLine<'a> {
 }
 
 impl<'a> MapsLine<'a> {
+    /// Parses a line of `/proc/PID/maps`. `None` if it is malformed.
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.splitn(6, ' ');
         let (start, end) = fields.next()?.split_once('-')?;

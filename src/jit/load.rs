@@ -166,6 +166,7 @@ fn untimed_events<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'da
     SourceEvents { list: events.collect(), state, machine: None }
 }
 
+/// Reads a perf map. Its entries have no times, so they apply to the whole run of the process.
 fn read_perf_map<'data>(
     origin: OriginId,
     source: &'data Source,

@@ -60,6 +60,7 @@ pub(super) fn date_log<'data>(
     }
 }
 
+/// Converts an event of a log to an event of a process's code. `conversion` converts its time.
 fn convert_event<'data>(
     event: &LogEvent,
     origin: OriginId,
@@ -76,6 +77,7 @@ fn convert_event<'data>(
     CodeEvent { pid: source.pid, tid: Tid(0), time, kind }
 }
 
+/// Converts the code of a log's event. Its machine code is in the log's texts, or in the file itself.
 fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, source: &'data Source) -> Code<'data> {
     let bytes = match code.bytes {
         Some(bytes) => Some(log.texts.get(bytes)),

@@ -93,6 +93,8 @@ impl SourceOptions {
 pub(super) struct NamespacePids(OnceLock<FxHashMap<Pid, Pid>>);
 
 impl NamespacePids {
+    /// The recorded ID of the process that has the ID `inner` in its own PID namespace. If several have it, the
+    /// lowest.
     fn find(&self, inner: Pid, processes: &Processes) -> Option<Pid> {
         let pids = self.0.get_or_init(|| {
             let mut pids = FxHashMap::default();

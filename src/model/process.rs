@@ -99,11 +99,11 @@ pub enum MomentKind {
 /// A KSYMBOL record: a BPF program or trampoline appeared in the kernel, or disappeared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelSymbol {
-    /// When it was registered or unregistered, on the recording's clock.
+    /// When the symbol appeared or disappeared, on the recording's clock.
     pub time: Nanos,
-    /// The start address.
+    /// The start address of the symbol.
     pub addr: Addr,
-    /// Length in bytes.
+    /// The symbol's length in bytes.
     pub len: u64,
     /// The symbol, such as `bpf_prog_6deef7357e7b4530_sd_devices`.
     pub name: Vec<u8>,

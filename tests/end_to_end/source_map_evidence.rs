@@ -173,7 +173,7 @@ fn a_map_of_another_build_is_refused_unless_the_user_names_it() {
     let grown: &'static str = Box::leak(SCRIPT.replace("var p", "var added=function(){return 1},p").into_boxed_str());
     let project = Project::new(grown, &map(&segments(SCRIPT), AUTHORED));
     let (names, said) = project.shown(grown, FUNCTIONS, AUTO);
-    assert!(said.contains("was not used: it does not fit the script"), "{said}");
+    assert!(said.contains("was not used: the map does not fit the script"), "{said}");
     assert!(names.iter().all(|name| name.contains("/dist/app.js")), "{names:?}");
     for file in ["dist/app.js.map", "dist/app.js.map=app.js"] {
         let (_, said) = project.shown(grown, FUNCTIONS, &["--source-maps", file]);

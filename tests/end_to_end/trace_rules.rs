@@ -481,10 +481,14 @@ fn events_of_unknown_phases_are_counted() {
 fn one_overlap_is_one_span() {
     let span = |start: u32| format!(r#"{{"name":"f{start}","ph":"X","pid":1,"tid":2,"ts":{start},"dur":10}}"#);
     for (starts, said) in [
-        (vec![0, 5], "1 span overlaps another span of its thread without being nested in it; it starts a new stack"),
+        (
+            vec![0, 5],
+            "1 span overlaps an earlier span of its thread without being nested in that span; the later span starts a new stack",
+        ),
         (
             vec![0, 5, 9],
-            "2 spans overlap another span of their thread without being nested in it; each starts a new stack",
+            "2 spans overlap an earlier span of their thread without being nested in that span; each later span starts a \
+             new stack",
         ),
     ] {
         let (_dir, path) = file(&format!("[{}]", starts.into_iter().map(span).collect::<Vec<_>>().join(",")));

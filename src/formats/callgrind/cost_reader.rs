@@ -148,6 +148,7 @@ impl CostReader {
         self.callee.take()
     }
 
+    /// Reads a call. Its callee is the function that the preceding `cfn=` line named.
     fn read_call<'a>(&mut self, call: CallLine<'a>) -> Result<Record<'a>> {
         let callee = self.take_callee();
         let count = number(call.count).ok_or_else(|| Error::new("calls= has no count"))?;
@@ -160,6 +161,8 @@ impl CostReader {
         })
     }
 
+    /// Reads a line that names a function, object or file, and makes this name the current one. Only a `fn=` line
+    /// yields a record.
     fn read_name<'a>(&mut self, keyword: Keyword, value: &[u8]) -> Result<Option<Record<'a>>> {
         let field = name_field(value);
         match keyword {

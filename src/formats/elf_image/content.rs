@@ -62,6 +62,7 @@ impl HashedContent {
         self.bytes(&value.to_le_bytes());
     }
 
+    /// Adds bytes to the hash. Short pieces are collected first, because hashing many short pieces is slow.
     fn bytes(&mut self, bytes: &[u8]) {
         if self.waiting.len() + bytes.len() > WAITING {
             self.hash.update(&self.waiting);

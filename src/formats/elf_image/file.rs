@@ -132,6 +132,7 @@ fn start_of_file(image: &Image, rest: &Rest, build_id: BuildId) -> Result<Vec<u8
     Ok(out.finish())
 }
 
+/// A program header for bytes that are loaded at addresses equal to their file offsets.
 fn segment(p_type: elf::ProgramType, place: Range<u64>, p_flags: elf::ProgramFlags, p_align: u64) -> ProgramHeader {
     let size = place.end - place.start;
     ProgramHeader {

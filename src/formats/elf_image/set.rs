@@ -48,6 +48,8 @@ impl<'a, 'data> ImageSet<'a, 'data> {
     }
 }
 
+/// Divides the code into images. `slots` is the code to place, and `foreign` are the addresses of other files, which
+/// no image may overlap.
 pub(super) fn build<'a, 'data>(
     target: Target,
     slots: &[Slot<'a, 'data>],

@@ -229,6 +229,7 @@ impl ReadFile {
 }
 
 impl ReadThread {
+    /// The thread or process that the samples belong to.
     fn track(&self) -> Track {
         let process = self.process_name.as_deref().unwrap_or_default();
         let name = if self.name.is_empty() { process } else { &self.name };
@@ -314,6 +315,7 @@ impl<'f> ThreadTables<'f> {
         }
     }
 
+    /// What the tables say about the function in a row of the function table.
     fn function(&self, table: &ReadFunctions, row: usize) -> FunctionRow {
         let lib = index_in(&table.resource, row).and_then(|resource| index_in(&self.resources?.lib, resource));
         let source_file = index_in(&table.source, row).and_then(|source| index_in(&self.sources?.filename, source));

@@ -19,6 +19,7 @@ pub(super) struct Strings {
 }
 
 impl Strings {
+    /// The number of a text in the list. Adds the text if it is new.
     pub(super) fn number(&mut self, text: &str) -> u32 {
         if let Some(&number) = self.numbers.get(text) {
             return number;
@@ -229,6 +230,7 @@ impl<'k> Tables<'k> {
         table.length - 1
     }
 
+    /// The row of a library in the resource table. Adds a row if the library has none.
     fn resource(&mut self, library: usize, name: &str) -> u32 {
         let table = &mut self.own.resources;
         let number = *self.resource_numbers.entry(library).or_insert(table.length);

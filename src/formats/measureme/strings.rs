@@ -237,9 +237,8 @@ impl<'s, 'data> Labels<'s, 'data> {
     /// ID.
     #[inline]
     pub(super) fn number(&mut self, id: u64) -> u32 {
-        // IDs are addresses of texts, which often have the same length, so their low bits would often collide. The high
-        // bits
-        // of a product collide less.
+        // IDs are addresses of texts, which often have the same length, so their low bits would often collide. The
+        // high bits of a product collide less.
         let place = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
         let (recent, label) = self.recent[place];
         if recent == id && label != NONE {
@@ -250,6 +249,7 @@ impl<'s, 'data> Labels<'s, 'data> {
         label
     }
 
+    /// The number of the label of a string ID. Adds the label if it is new.
     fn look_up(&mut self, id: u64) -> u32 {
         let id = self.strings.label_id(id);
         if let Some(&label) = self.by_id.get(&id) {

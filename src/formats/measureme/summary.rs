@@ -148,6 +148,7 @@ impl Sums {
         self.item(label).cache_hits += u64::from(!counted);
     }
 
+    /// Adds an event that is a number instead of a span of time.
     fn add_number(&mut self, kind: SummaryKind, label: u32, value: u64) {
         match kind {
             SummaryKind::CacheHitCount => {
@@ -159,6 +160,7 @@ impl Sums {
         }
     }
 
+    /// Converts the sums to a summary with the texts of labels.
     fn finish(self, texts: &TextList) -> LabelSummary {
         let text = |label: usize| texts.get(label).map_or_else(Vec::new, <[u8]>::to_vec);
         let seen = self.items.iter().enumerate().filter(|(_, item)| **item != LabelTotals::default());

@@ -124,6 +124,7 @@ fn examine_data_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     }
 }
 
+/// What a field of a message shows: whether the message may be a `ResourceProfiles` of OTLP.
 fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(resource)) => examine(resource, |tag, value| examine_attribute(tag == 1, value)),
@@ -134,6 +135,7 @@ fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence 
     }
 }
 
+/// What a field of a message shows: whether the message may be a `ScopeProfiles` of OTLP.
 fn examine_scope_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(scope)) => examine(scope, |tag, value| match (tag, value) {
@@ -256,6 +258,7 @@ impl<'t> Messages<'_, 't> {
         }
     }
 
+    /// Ends reading: warns about skipped messages, or fails if no message could be read.
     fn finish(mut self, warnings: &mut Warnings) -> Result<()> {
         match self.first_error {
             Some(error) if self.taken == 0 => return Err(error),

@@ -20,6 +20,7 @@ pub(super) struct Modules {
 }
 
 impl Modules {
+    /// Adds the modules that a dictionary maps. Each message repeats the mappings, so known ones are ignored.
     pub(super) fn add(&mut self, dictionary: &Dictionary) {
         for mapping in &dictionary.mapping_table {
             let name = dictionary.string(mapping.filename_strindex);

@@ -163,6 +163,7 @@ struct ProfileType {
 }
 
 impl MessageReader<'_> {
+    /// Reads the profiles of one resource, such as a process or container.
     fn read_resource(&mut self, message: &ResourceProfiles) {
         let mut owner = Owner::new(self.reader.apart);
         for attribute in message.resource.iter().flat_map(|resource| &resource.attributes) {
@@ -253,6 +254,8 @@ impl MessageReader<'_> {
         ProfileType { series: index, scale, counts }
     }
 
+    /// Reads a sample and adds its rows to the event's series. `counts` has the sample's counts if another profile in
+    /// the message states these.
     fn read_sample(
         &mut self,
         encoded: &Bytes,

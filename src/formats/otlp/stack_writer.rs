@@ -28,8 +28,7 @@ pub(super) struct StackWriter {
 
 impl StackWriter {
     /// Forgets the indices in the previous message. The table of functions' files is kept: rebuilding it for each
-    /// message
-    /// would visit all frames of the profile again.
+    /// message would visit all frames of the profile again.
     pub(super) fn forget_message(&mut self) {
         *self = Self { files: std::mem::take(&mut self.files), ..Self::default() };
     }

@@ -52,7 +52,7 @@ impl ProfilesData {
 }
 
 fn no_dictionary() -> Error {
-    Error::new("has no dictionary; it is another OpenTelemetry signal, or a profile of a protocol version before 1.7")
+    Error::new("has no dictionary: this is another OpenTelemetry signal, or a profile of a protocol version before 1.7")
 }
 
 /// The encoded messages or strings in the field `tag`.

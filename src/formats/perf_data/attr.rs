@@ -68,6 +68,7 @@ impl EventAttr {
         Ok(attr)
     }
 
+    /// Parses the fields that newer versions of perf added. Older recordings end before some of them.
     fn parse_later_versions(&mut self, mut cursor: Cursor<'_>) -> Result<()> {
         if cursor.left() < 8 + 8 {
             return Ok(());

@@ -35,6 +35,8 @@ impl Recording {
     }
 }
 
+/// Changes an event's description to that of samples with plain call chains: without registers and copies of the
+/// stack.
 fn plain_chains(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     attr.sample_type = attr.sample_type & !REMOVED | abi::PERF_SAMPLE_CALLCHAIN;
     attr.flags &= !abi::ATTR_FLAG_BIT_EXCLUDE_CALLCHAIN_USER;

@@ -44,8 +44,7 @@ impl PidNamespaces {
         }
         self.forks.sort_by_key(|task| task.time);
         // The tasks in each new namespace, in order of creation. A namespace is new if its first task was forked by a
-        // task
-        // in another namespace.
+        // task in another namespace.
         let mut new_namespaces: BTreeMap<Namespace, Vec<Task>> = BTreeMap::new();
         for &task in &self.forks {
             let Some(namespace) = self.by_thread.get(&task.tid) else { continue };

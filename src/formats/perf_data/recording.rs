@@ -90,6 +90,7 @@ impl Recording {
         Ok(recording)
     }
 
+    /// Reads the descriptions of all events, each with the IDs that its samples contain. `len` is the file's length.
     fn read_attrs(&mut self, len: u64, read_at: &mut ReadAt<'_>) -> Result<()> {
         let (FileSection { offset, size }, entry_size) = (self.header.attrs, self.header.attr_entry_size);
         if self.header.attrs.end() > len {
@@ -178,6 +179,8 @@ impl Recording {
         Ok(true)
     }
 
+    /// Adds the event that a HEADER_ATTR record describes. Recordings from a pipe have these records instead of a
+    /// section.
     fn add_piped_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let base = body.offset();
         // The attr states its own length. The IDs of the event fill the rest of the record.
@@ -362,12 +365,16 @@ fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
     end.min(len)
 }
 
+/// Reads a feature section. `entry` is the offset of the entry that says where the section is; `len` is the file's
+/// length.
 fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) -> Result<FeatureSection> {
     let bytes = read_at(entry, 16)?;
     let section = FileSection::parse(&mut Cursor::new(&bytes, entry, endian), "section")?;
     if section.end() > len {
         let FileSection { offset, size } = section;
-        return Err(Error::new(format!("at {offset:#x}, of {size} bytes, it ends beyond the file's {len} bytes")));
+        return Err(Error::new(format!(
+            "the section at {offset:#x} of {size} bytes ends beyond the file's {len} bytes"
+        )));
     }
     Ok(FeatureSection { offset: section.offset, bytes: read_at(section.offset, section.size)? })
 }

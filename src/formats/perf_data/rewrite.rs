@@ -133,6 +133,8 @@ impl Front {
         }
     }
 
+    /// Sets the bits of the header that say which features the file has. They are stored as words of 4 or 8 bytes in
+    /// the recording's byte order.
     fn put_features(&mut self, recording: &Recording, features: &Features) {
         let mut bits = [0u128; 2];
         for feature in features.sections.keys() {

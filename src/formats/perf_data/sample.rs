@@ -351,6 +351,7 @@ pub(super) fn is_mark(word: u64) -> bool {
     context(word).is_some() || word == USER_DEFERRED
 }
 
+/// The CPU mode that a mark in a call chain announces for the addresses after it; `None` if the number isn't a mark.
 #[inline]
 fn context(mark: u64) -> Option<CpuMode> {
     match mark {
@@ -443,6 +444,7 @@ impl<'data> Fields<'data, '_> {
         self.body.bytes(size.into(), "raw data").map(Some)
     }
 
+    /// Reads the field with recorded branches; `None` if the event's samples don't have this field.
     pub(super) fn branches(&mut self) -> Result<Option<Branches<'data>>> {
         if !self.attr.samples(abi::PERF_SAMPLE_BRANCH_STACK) {
             return Ok(None);
@@ -456,6 +458,8 @@ impl<'data> Fields<'data, '_> {
         Ok(Some(Branches { hw_idx, words }))
     }
 
+    /// Reads a field with register values; `None` if the event's samples don't have this field. `bit` selects the
+    /// field, and `mask` says which registers it holds.
     pub(super) fn registers(&mut self, bit: u64, mask: u64) -> Result<Option<Registers<'data>>> {
         if !self.attr.samples(bit) {
             return Ok(None);
@@ -467,6 +471,7 @@ impl<'data> Fields<'data, '_> {
         Ok(Some(Registers { abi, mask, values }))
     }
 
+    /// Reads the field with a copy of the user-space stack; `None` if the event's samples don't have this field.
     pub(super) fn user_stack(&mut self) -> Result<Option<StackCopy<'data>>> {
         if !self.attr.samples(abi::PERF_SAMPLE_STACK_USER) {
             return Ok(None);

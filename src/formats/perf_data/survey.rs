@@ -116,6 +116,7 @@ impl RecordSurvey {
         self.processes.by_pid.entry(pid).or_default()
     }
 
+    /// Adds a KSYMBOL record.
     fn add_symbol(&mut self, symbol: &Ksymbol<'_>, time: Nanos) {
         self.bpf.add_symbol(time, self.processes.kernel_symbols.len());
         self.processes.kernel_symbols.push(KernelSymbol {
@@ -142,6 +143,7 @@ impl RecordSurvey {
         }
     }
 
+    /// Adds a FORK record. A new thread of the same process only gets a name.
     fn add_fork(&mut self, task: Task) {
         self.threads.add_fork(task.time, task.tid, task.parent_tid);
         self.namespaces.add_fork(task);
@@ -158,6 +160,7 @@ impl RecordSurvey {
         process.forked.get_or_insert((task.parent, task.time));
     }
 
+    /// Adds an MMAP record at `offset` of the file. A mapping of a jitdump is also a marker.
     fn add_mapping(&mut self, mmap: &Mmap<'_>, time: Nanos, offset: u64) {
         let executable = mmap.executable();
         if let Some(number) = jitdump_pid(mmap.path) {

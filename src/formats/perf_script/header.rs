@@ -115,8 +115,7 @@ impl<'a> Header<'a> {
             } else if let Some(number) = parse_cpu(word) {
                 cpu = Some(number);
             // Only flags or a date can stand between the thread ID and the time. Any other word shows that the number
-            // before
-            // it belongs to the command name.
+            // before it belongs to the command name.
             } else if ids.is_none() || !is_flags(word) && !is_time_of_day(word) {
                 (ids, cpu) = (None, None);
             }

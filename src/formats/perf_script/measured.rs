@@ -156,6 +156,7 @@ fn operation(bits: u64) -> &'static str {
     NAMES.get(bits.trailing_zeros() as usize).unwrap_or(&"No")
 }
 
+/// The text for the level of memory that an access reached.
 fn level(word: u64) -> String {
     const NOT_AVAILABLE: u64 = 0xf;
     const NUMBERED: [&str; 16] = [
@@ -220,6 +221,7 @@ fn level(word: u64) -> String {
     }
 }
 
+/// The text for how other caches were asked for the data.
 fn snoop(word: u64) -> String {
     let first = alternatives(bits(word, 19, 5), &["N/A", "None", "Hit", "Miss", "HitM"]);
     let second = alternatives(bits(word, 38, 2), &["Fwd", "Peer"]);
@@ -230,6 +232,7 @@ fn snoop(word: u64) -> String {
     }
 }
 
+/// The text for how the address was translated (TLB).
 fn translation(bits: u64) -> String {
     const NAMES: [&str; 7] = ["N/A", "HIT", "MISS", "L1", "L2", "Walker", "Fault"];
     let mut text = alternatives(bits & !6, &NAMES);

@@ -123,6 +123,7 @@ struct UnnamedLocations {
 }
 
 impl UnnamedLocations {
+    /// Finds the locations that are unnamed and may be JIT code, and those that are in the kernel.
     fn find(tables: &Tables<'_>) -> Self {
         let (mut indices, mut in_kernel) = (FxHashMap::default(), FxHashSet::default());
         for (index, location) in (0..).zip(&tables.profile.location) {
@@ -151,8 +152,7 @@ impl UnnamedLocations {
         let mut inner = None;
         sample.location_id.iter().map(move |id| {
             // Code that the kernel interrupted didn't make a call: it can have been at any instruction. So its address
-            // isn't
-            // a return address.
+            // isn't a return address.
             let is_caller = inner.is_some_and(|inner| !self.in_kernel.contains(inner));
             inner = Some(id);
             let location = *self.indices.get(id)?;

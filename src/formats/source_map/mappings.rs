@@ -53,6 +53,9 @@ struct State {
 }
 
 impl State {
+    /// Decodes one segment of the `mappings` field. Each number is relative to that of the previous segment. `first`
+    /// and `counts` are where the section's sources and names start in the lists of the whole map, and how many there
+    /// are. `None` if the segment is invalid.
     #[inline(always)]
     fn decode_segment(&mut self, text: &mut &[u8], first: Numbers, counts: Numbers) -> Option<Segment> {
         let generated = i64::from(self.generated.column) + vlq::signed(text)?;

@@ -97,6 +97,7 @@ pub(super) struct TableInput {
 }
 
 impl TableInput {
+    /// Prepares the tables of an input. They have no rows yet.
     pub(super) fn new(origin: &RowOrigin, profile: &Profile) -> Self {
         let mut texts = TextList::default();
         let recording = recording_cells(&origin.recording, &mut texts);
@@ -213,6 +214,7 @@ impl TableInput {
         }
     }
 
+    /// The values of the columns that describe a thread.
     fn track_cells(&mut self, track: &Track) -> TrackCells {
         let comm = String::from_utf8_lossy(&track.comm);
         TrackCells {
@@ -255,6 +257,7 @@ fn stack_id(caller: i64, function: &str, module: &str) -> i64 {
     hash.first_chunk().map_or(1, |bytes| i64::from_be_bytes(*bytes)).saturating_abs().max(1)
 }
 
+/// The values of the columns that describe the recording.
 fn recording_cells(recording: &Recording, texts: &mut TextList) -> RecordingCells {
     let Recording { input, host, arch, kernel, command, .. } = recording;
     let mut number = |text: &Option<Box<str>>| text.as_ref().map(|text| texts.number(&**text));

@@ -156,9 +156,9 @@ impl TraceSamples {
         }
         warnings.extend(skipped.into_warning());
         for (count, fate) in [
-            (self.rounded, "with a fraction, rounded to whole numbers"),
-            (self.capped, "too large, counted as 9223372036854775807"),
-            (self.invalid, "not a number, counted as 1"),
+            (self.rounded, "with a fraction: rounded to whole numbers"),
+            (self.capped, "too large: counted as 9223372036854775807"),
+            (self.invalid, "not a number: counted as 1"),
         ] {
             if count > 0 {
                 warnings.push(Warning::new(format!("{} {fate}", counted(count, "sample weight"))));
@@ -167,7 +167,9 @@ impl TraceSamples {
         let orphans = self.frames.values().filter(|frame| !self.has_caller_in_file(frame)).count() as u64;
         if orphans > 0 {
             let orphans = counted(orphans, "stack frame");
-            warnings.push(Warning::new(format!("{orphans} with a parent that is not in the file, shown as outermost")));
+            warnings.push(Warning::new(format!(
+                "{orphans} with a parent that is not in the file: shown as outermost frames of their stacks"
+            )));
         }
     }
 

@@ -109,6 +109,7 @@ impl<'o> TraceWriter<'o> {
         }
     }
 
+    /// Starts an event with the fields that all events have. More fields may follow.
     fn begin(&mut self, name: &[u8], cat: Option<&[u8]>, phase: &str) {
         self.separate();
         self.line.extend(b"{\"name\":");

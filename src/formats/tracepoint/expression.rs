@@ -239,6 +239,7 @@ impl<'f> Parser<'f> {
         Some(left)
     }
 
+    /// Parses an operand with the signs before it, such as `!` and `-`. `None` if it isn't supported.
     fn unary(&mut self) -> Option<Argument> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -261,6 +262,8 @@ impl<'f> Parser<'f> {
         Some(argument)
     }
 
+    /// Parses an operand: a number, text, field or call, or an expression in parentheses. `None` if it isn't
+    /// supported.
     fn operand(&mut self) -> Option<Argument> {
         if let Some(Token::Text(_)) = self.tokens.get(self.at) {
             return Some(Argument::Text(self.texts()?));
@@ -451,6 +454,7 @@ pub(super) fn cut(number: u64, bits: u32) -> u64 {
     if bits >= 64 { number } else { number & ((1 << bits) - 1) }
 }
 
+/// Splits the C expressions of a format into tokens. `None` if a byte can't start a token, or a number is too large.
 fn tokens(line: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = line.as_bytes();

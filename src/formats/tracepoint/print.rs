@@ -55,6 +55,7 @@ impl<'a> TracepointRecord<'a> {
         addresses
     }
 
+    /// Appends the text of a record. `None` if the text would become too long, or an argument can't be computed.
     fn print_line(&self, line: &PrintLine, out: &mut Vec<u8>) -> Option<()> {
         for piece in &line.pieces {
             match piece {
@@ -77,6 +78,7 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
+    /// Appends an argument as its conversion (such as `%08lx`) formats it. `None` if it can't be computed.
     fn convert(&self, conversion: &Conversion, argument: &Argument, out: &mut Vec<u8>) -> Option<()> {
         let width = self.size(&conversion.width)?;
         let precision = match &conversion.precision {
@@ -304,8 +306,7 @@ impl<'a> TracepointRecord<'a> {
 
     /// Appends the names of the flags that are set in `value`, and the other bits as a number. The rules are those of
     /// libtraceevent: only flags that are positive as signed numbers are tested, and the first negative one names the
-    /// value 0.
-    /// `between` separates the names.
+    /// value 0. `between` separates the names.
     fn flags(
         &self,
         value: &Argument,
@@ -448,6 +449,7 @@ impl Layout<'_> {
         self.pad(&text[..text.len().min(self.precision.unwrap_or(usize::MAX))], out);
     }
 
+    /// Appends a text, with blanks to the left or right up to the width of the conversion.
     fn pad(&self, text: &[u8], out: &mut Vec<u8>) {
         let blanks = std::iter::repeat_n(b' ', self.width.saturating_sub(text.len()));
         if self.conversion.left {

@@ -45,6 +45,7 @@ impl<'a> GivenFiles<'a> {
 }
 
 impl<'a> GivenList<'a> {
+    /// Divides the files into those for one process and those for any.
     fn new(files: &'a [GivenFile]) -> Self {
         let mut list = Self { files, by_pid: FxHashMap::default(), for_any: Vec::new() };
         for (index, given) in files.iter().enumerate() {

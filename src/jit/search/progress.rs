@@ -35,6 +35,7 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
+    /// Carries out one step of the plan.
     pub(super) fn carry_out(&mut self, step: Step<'a>) {
         match step {
             Step::Look(candidate) => self.look_for(&candidate),
@@ -49,23 +50,24 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Uses the first file that exists at the candidate's places and is acceptable. Reports each unacceptable one.
+    /// Uses the first acceptable file among those that exist at the candidate's possible paths. Reports each
+    /// unacceptable file before it.
     fn look_for(&mut self, candidate: &Candidate<'a>) {
         if !self.is_needed(candidate) {
             return;
         }
-        let places = self.scene.places(candidate);
-        if candidate.excludes_used_files() && places.iter().any(|place| self.used_paths.contains(&place.path)) {
+        let paths = self.scene.possible_paths(candidate);
+        if candidate.excludes_used_files() && paths.iter().any(|named| self.used_paths.contains(&named.path)) {
             return;
         }
         let is_reported = !matches!(candidate.clue, Clue::Unexpected);
-        for place in &places {
-            let opened = match self.scene.open(place) {
+        for named_path in &paths {
+            let opened = match self.scene.open(named_path) {
                 None => continue,
                 Some(Ok(opened)) => opened,
                 Some(Err(error)) => {
                     if is_reported {
-                        self.report_refused(&place.path, candidate.kind, candidate.pid, error);
+                        self.report_refused(&named_path.path, candidate.kind, candidate.pid, error);
                     }
                     continue;
                 }
@@ -74,11 +76,11 @@ impl<'a> Search<'a> {
             if matches!(candidate.clue, Clue::Core(_)) && !logs::has_code(candidate.kind, &opened.bytes) {
                 continue;
             }
-            let source = candidate.to_source(place, opened);
+            let source = candidate.to_source(named_path, opened);
             if let Some(why) = self.scene.explain_if_stale(&source) {
                 if is_reported {
                     let error = Error::new(format!("{NOT_USED}{why}"));
-                    self.report_refused(&place.path, candidate.kind, candidate.pid, error);
+                    self.report_refused(&named_path.path, candidate.kind, candidate.pid, error);
                 }
                 continue;
             }
@@ -88,7 +90,7 @@ impl<'a> Search<'a> {
             return self.add(source);
         }
         if let Clue::Marker(marker) = candidate.clue {
-            self.missing.push((marker, places.into_iter().map(|place| place.path).collect()));
+            self.missing.push((marker, paths.into_iter().map(|named| named.path).collect()));
         }
     }
 
@@ -135,6 +137,8 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Reports that a file isn't used: as an account of the source, and as a warning. If the same was already reported
+    /// for another path of the file, reports nothing.
     fn report_refused(&mut self, path: &Path, kind: Kind, pid: Pid, error: Error) {
         let reason = error.refusal();
         let warning = error.in_file(path).into_warning();
@@ -148,6 +152,8 @@ impl<'a> Search<'a> {
         self.warnings.push(warning);
     }
 
+    /// Reports the jitdumps that processes mapped but that weren't found, unless their absence doesn't matter or was
+    /// reported already.
     pub(super) fn report_missing_dumps(&mut self) {
         let mut reported: BTreeSet<PathBuf> = self.failed.iter().map(|account| account.path.clone()).collect();
         for (marker, looked_at) in std::mem::take(&mut self.missing) {
@@ -162,14 +168,15 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Reports one jitdump that wasn't found. `looked_at` are the paths that were tried.
     fn report_missing_dump(&mut self, marker: &Marker, looked_at: Vec<PathBuf>) {
         // If no recorded process has the ID in the path, the process probably ran in a container and wrote the file
         // there.
         let is_in_container = inner_pid(&marker.path).is_some_and(|inner| self.scene.process(inner).is_none());
         let remedy = if is_in_container { " (from a container: docker cp CONTAINER:PATH .)" } else { "" };
         self.warnings.push(Warning::new(format!(
-            "{}: process {} mapped this jitdump, but it is not there, next to the input, or in the usual places; pass \
-             its path with --jitdump{remedy}",
+            "{}: process {} mapped this jitdump, but no such file is at this path, next to the input, or in the usual \
+             directories; pass the file's path with --jitdump{remedy}",
             marker.path.display(),
             marker.pid
         )));

@@ -3,7 +3,7 @@
 use super::logs::named_logs;
 use super::markers::inner_pid;
 use super::progress::Search;
-use super::steps::{Candidate, Clue, Place, Step, unasked_use_remark};
+use super::steps::{Candidate, Clue, NamedPath, Step, unasked_use_remark};
 use crate::error::Error;
 use crate::jit::account::Kind;
 use crate::jit::engine_logs::LogId;
@@ -141,7 +141,7 @@ pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
         indices.sort_unstable();
         for index in indices {
             let log = &logs[index];
-            let clue = Clue::Log(Place::clone(&log.place));
+            let clue = Clue::Log(NamedPath::clone(&log.named_path));
             steps.push(Step::Look(Candidate { kind: log.kind, pid, inner: Some(log.pid), clue }));
         }
     }

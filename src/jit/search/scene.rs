@@ -3,7 +3,7 @@
 
 use super::given_files::GivenFiles;
 use super::markers::Markers;
-use super::steps::Place;
+use super::steps::NamedPath;
 use crate::error::Result;
 use crate::io;
 use crate::io::door::{Door, Opened, Start};
@@ -38,6 +38,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
+    /// Collects the facts that the rounds of the search need.
     pub(super) fn new(processes: &'a Processes, options: &'a SourceOptions, site: &'a Site<'a>) -> Self {
         let has_jit_memory = processes.by_pid.iter().filter(|(_, process)| process.has_jit_memory);
         let mut scene = Self {
@@ -89,7 +90,7 @@ impl<'a> Scene<'a> {
 
     /// Opens a file that may be a source, if its type, its owner and the links on the way to it permit that. `None` if
     /// it doesn't exist.
-    pub(super) fn open(&self, Place { path, named }: &Place) -> Option<Result<Opened>> {
+    pub(super) fn open(&self, NamedPath { path, named }: &NamedPath) -> Option<Result<Opened>> {
         if self.is_of_another_machine(path, *named) {
             return None;
         }

@@ -477,6 +477,7 @@ impl<'a> Finder<'a> {
         self.read_map_through(named.door(self.search.force), path)
     }
 
+    /// Reads a source map. `None` if there is no file at this path.
     fn read_map_through(&self, door: Door<'_>, path: &Path) -> Option<Result<Candidate, Refusal>> {
         let name = path.display().to_string();
         let bytes = match self.read_text(door, path)? {
@@ -497,7 +498,7 @@ impl<'a> Finder<'a> {
             Some(("data", data)) => {
                 let name = format!("in {}", actual.display());
                 let Some(bytes) = source_map::decode_data_url(data) else {
-                    return Some(Err((name, "cannot decode its data: URL".to_owned())));
+                    return Some(Err((name, "cannot decode the data: URL of the script's source map".to_owned())));
                 };
                 let (file, base) = (FileBytes::new(bytes), recorded_dir.to_owned());
                 return Some(Ok(Candidate { name, path: None, file, base, is_given: false }));
@@ -505,7 +506,7 @@ impl<'a> Finder<'a> {
             Some(("file", _)) => file_from_url(url)?,
             Some(_) => {
                 let remedy = format!(
-                    "jitgraft does not download it; pass a copy with --source-maps FILE={}",
+                    "jitgraft does not download source maps; pass a copy with --source-maps FILE={}",
                     recorded.display()
                 );
                 return self.read_adjacent_map(paths).or(Some(Err((url.to_owned(), remedy))));
@@ -515,7 +516,7 @@ impl<'a> Finder<'a> {
         let map = normalize(&map);
         let Ok(relative) = map.strip_prefix(normalize(recorded_dir)) else {
             let why = format!(
-                "it is outside the script's directory; if you trust it, pass --source-maps {}={}",
+                "the map is outside the script's directory; if you trust the map, pass --source-maps {}={}",
                 map.display(),
                 recorded.display()
             );

@@ -134,6 +134,8 @@ impl SourceMaps {
         self.authored.script(script)?.place(line, column)
     }
 
+    /// Looks for the source map of a script and applies it. `functions` are the script's functions by position and
+    /// name, with all names in the profile that refer to each.
     fn add(
         &mut self,
         script: &str,
@@ -159,7 +161,7 @@ impl SourceMaps {
                 account.is_doubtful = is_given && !loaded.fits();
                 let names = functions.keys().map(|(place, name)| (*name, *place));
                 if !is_given && !loaded.fits() {
-                    account.trouble = Some("it does not fit the script".to_owned());
+                    account.trouble = Some("the map does not fit the script".to_owned());
                 } else if let Some(answers) = loaded.functions(names) {
                     self.rename(functions, answers, &mut account);
                     self.authored.add(script, *loaded);
@@ -172,6 +174,7 @@ impl SourceMaps {
         self.accounts.push(account);
     }
 
+    /// Like [`Self::add`], for a WebAssembly module: its debugging information takes the place of a source map.
     fn add_module(
         &mut self,
         url: &str,
@@ -237,8 +240,7 @@ impl SourceMaps {
     }
 
     /// Stores the authored names of a script's functions. `answers` has what the source map says about each function,
-    /// in the
-    /// order of `functions`.
+    /// in the order of `functions`.
     fn rename(
         &mut self,
         functions: &BTreeMap<(Place, &str), Vec<ScriptName<'_>>>,
@@ -325,6 +327,7 @@ impl MapAccount {
         }
     }
 
+    /// A remark for the user on how many functions got authored names; `None` if there is nothing to say.
     fn remark(&self) -> Option<String> {
         let Self { map: Some(map), functions, renamed, third_party, contradicted, trouble: None, .. } = self else {
             return None;
@@ -347,6 +350,7 @@ impl MapAccount {
         ))
     }
 
+    /// A warning that the map was not used, or may not fit; `None` if there is no trouble.
     fn warning(&self) -> Option<Warning> {
         if let (Some(map), true) = (&self.map, self.is_doubtful) {
             return Some(Warning::new(format!(

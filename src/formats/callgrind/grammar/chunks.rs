@@ -67,6 +67,8 @@ impl<R: Read> ReadChunks<R> {
         Self { input, size, offset: 0, rest: Vec::new(), ended: false }
     }
 
+    /// Reads the next chunk and returns its offset in the file and its bytes; `None` at the end. A chunk that contains
+    /// no place to cut becomes longer until it does, or until the input ends.
     fn next_chunk(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         let mut bytes = std::mem::take(&mut self.rest);
         let mut want = self.size;

@@ -42,6 +42,8 @@ pub(in super::super) fn name_field(value: &[u8]) -> NameField<'_> {
 /// Number of decimal digits of the largest possible ID.
 const MOST_DIGITS: usize = 10;
 
+/// Splits a value such as `(7) main` into its ID and the name, which is empty if the value only refers to the ID.
+/// `None` if the value doesn't start with an ID.
 fn split_id(value: &[u8]) -> Option<(u32, &[u8])> {
     let inner = value.strip_prefix(b"(")?;
     let (mut id, mut len) = (0, 0);

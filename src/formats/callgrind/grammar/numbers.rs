@@ -23,6 +23,7 @@ pub(in super::super) fn costs(text: &[u8]) -> impl Iterator<Item = Option<i64>> 
     text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(cost)
 }
 
+/// Parses a cost. A dot means 0. `None` if the word isn't a number, or doesn't fit into 64 bits.
 fn cost(word: &[u8]) -> Option<i64> {
     if word == b"." {
         return Some(0);

@@ -134,6 +134,8 @@ impl PositionDecoder {
         CostLine { position: is_valid.then_some(position), costs: rest.trim_ascii_start() }
     }
 
+    /// Parses one number of a position. It may be relative to the same column of the previous position: `+3`, `-3`, or
+    /// `*` for the same number.
     fn parse_column(&mut self, column: usize, word: &[u8]) -> Option<u64> {
         let (&first, digits) = word.split_first()?;
         if !matches!(first, b'+' | b'-' | b'*') {
@@ -190,6 +192,7 @@ impl PositionEncoder {
         self.write(position, self.base.filter(|_| !self.disputed), out);
     }
 
+    /// Writes a position. With `base`, columns are written relative to that position if this makes them shorter.
     fn write(&self, position: Position, base: Option<Position>, out: &mut Vec<u8>) {
         for column in 0..self.columns.count {
             if column > 0 {

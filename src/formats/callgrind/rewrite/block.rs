@@ -264,6 +264,7 @@ struct ItemParser<'a> {
 }
 
 impl<'a> ItemParser<'a> {
+    /// Reads one line of the block: a name applies to the items that follow, everything else becomes an item.
     fn read_line(&mut self, line: Line<'a>) -> Result<()> {
         match line {
             Line::Name(keyword, value) => self.read_name(keyword, name_field(value)),
@@ -281,6 +282,7 @@ impl<'a> ItemParser<'a> {
         Ok(())
     }
 
+    /// Remembers a name for the items that follow: a file for all of them, the other names for the next call or jump.
     fn read_name(&mut self, keyword: Keyword, field: NameField<'a>) {
         match keyword {
             Keyword::Fi | Keyword::Fe => self.file = Some(field.into()),
@@ -293,6 +295,7 @@ impl<'a> ItemParser<'a> {
         }
     }
 
+    /// Adds a call to the function that the preceding lines named.
     fn read_call(&mut self, line: CallLine<'a>) -> Result<()> {
         let (object, file, function) = (self.cob.take(), self.cfi.take(), self.cfn.take());
         let function = function.ok_or_else(|| Error::new("calls= without a cfn="))?;

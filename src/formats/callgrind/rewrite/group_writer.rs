@@ -127,6 +127,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         self.output.put(b"\n");
     }
 
+    /// Writes the name of a function, without the `fn=` or `cfn=` before it.
     fn write_function(&mut self, function: &GroupName<'a>) {
         let names = self.groups.names;
         match function {
@@ -183,6 +184,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         (Some(OutputName::New(entry.file)), position)
     }
 
+    /// Writes an `fi=` or `fe=` line if the items that follow are in another file than those before.
     fn switch_file(&mut self, file: Option<OutputName<'a>>) {
         let Some(name) = file else { return };
         if self.writer.context.file == file {
@@ -230,6 +232,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.output.put(b"\n");
     }
 
+    /// Writes the lines before a call that name the callee, with its object and file.
     fn write_callee(&mut self, item: &Item<'a>, call: &Call<'a>) {
         let groups = self.writer.groups;
         let callee = call.callee;
@@ -266,6 +269,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         }
     }
 
+    /// Writes a jump, with the position of its target and its own.
     fn write_jump(&mut self, jump: &Jump<'a>, position: Position) {
         self.write_jump_target(jump);
         let key: &[u8] = if jump.conditional { b"jcnd=" } else { b"jump=" };

@@ -130,6 +130,7 @@ pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
 }
 
 impl<'a> ChunkFacts<'a> {
+    /// Collects the facts about a name: the highest ID, which ID is the unknown object, and unnamed functions.
     fn add_name(&mut self, space: IdSpace, field: NameField<'a>, object: Option<NameRef<'a>>) {
         if let NameField::Define(id, _) | NameField::Refer(id) = field {
             let max = &mut self.max_ids[space as usize];
@@ -172,6 +173,7 @@ impl<'a> FileIndex<'a> {
         self.end.object = facts.object.or(self.end.object);
     }
 
+    /// Keeps what a header line says. Of headers that occur in each part of the file, the first counts.
     fn apply_header(&mut self, word: &[u8], value: &[u8]) {
         let header = &mut self.header;
         match word {

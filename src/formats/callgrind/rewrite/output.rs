@@ -84,6 +84,7 @@ impl Output {
         self.put_statement(key, IdSpace::File, name);
     }
 
+    /// Appends a line that sets an object, file or function, such as `fl=(3)`.
     fn put_statement(&mut self, key: &[u8], space: IdSpace, name: OutputName<'_>) {
         self.put(key);
         match name {
@@ -116,6 +117,7 @@ impl Output {
         }
     }
 
+    /// Gives a name the next free ID.
     fn assign_id(&mut self, space: IdSpace, name: &[u8]) -> u32 {
         let last = &mut self.last_ids[space as usize];
         match last.checked_add(1) {

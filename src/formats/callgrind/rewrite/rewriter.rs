@@ -84,6 +84,7 @@ impl<'a> Rewriter<'a> {
         self.output.put(text);
     }
 
+    /// Writes a block of lines. Only a block in the unknown object is written anew; in all others, only names change.
     fn write_block(&mut self, chunk: &'a [u8], chunk_offset: u64, block: Block<'a>) {
         let context = self.context;
         self.context.open_file = block.open_file().or(context.open_file);
@@ -184,6 +185,8 @@ struct CalleeEditor<'a> {
 }
 
 impl<'a> CalleeEditor<'a> {
+    /// Replaces the name in a statement if it is that of JIT code. The object and file of a callee precede its name,
+    /// so these statements are kept in `pending` until the callee is known.
     fn edit(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut Output) {
         let field = name_field(statement.value);
         match statement.keyword {

@@ -211,8 +211,7 @@ impl PathFinder<'_> {
             }
         }
         // A callee's part is what it has yet to receive from all of its callers so far. This makes up for paths that
-        // earlier
-        // callers gave to it or withheld from it.
+        // earlier callers gave to it or withheld from it.
         let owed: f64 = callees.iter().map(|part| self.owed[part.taker].max(0.0)).sum();
         if owed > 0.0 {
             for part in &mut callees {

@@ -48,6 +48,7 @@ pub(super) struct EventFlow {
 }
 
 impl<'g> ThreadGraph<'g> {
+    /// Numbers the functions of a thread: first those with self costs, then those that only occur in calls.
     pub(super) fn new(thread: &'g Thread) -> Self {
         let mut graph = Self { functions: vec![], calls: vec![], cost_indices: vec![], thread, order: vec![] };
         let mut indices = FxHashMap::default();

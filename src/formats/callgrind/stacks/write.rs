@@ -122,6 +122,7 @@ struct OpenFrame {
 }
 
 impl<'a> CostSums<'a> {
+    /// Prepares one entry for each function. A function's entry position is the lowest of its frames.
     fn new(profile: &'a Profile) -> Self {
         let mut sums = Self {
             profile,
@@ -279,6 +280,8 @@ impl<'a> CostSums<'a> {
 }
 
 impl OpenFrames {
+    /// Closes the innermost open frame. Restores what `last_frames` and `last_calls` said before the frame was
+    /// entered.
     fn leave(&mut self) {
         let Some(frame) = self.list.pop() else { return };
         match frame.previous_frame {
@@ -301,6 +304,7 @@ struct GraphWriter<'a> {
 }
 
 impl GraphWriter<'_> {
+    /// Writes the whole file.
     fn run(mut self, out: &mut dyn Write) -> Result<()> {
         self.write_header(out)?;
         for function in 0..self.sums.functions.len() {
@@ -311,6 +315,7 @@ impl GraphWriter<'_> {
         Ok(writeln!(out, "totals: {}", join_costs(&self.sums.totals()))?)
     }
 
+    /// Writes the header of the file.
     fn write_header(&self, out: &mut dyn Write) -> Result<()> {
         let comms = self.profile.tracks().iter().map(|track| String::from_utf8_lossy(&track.comm));
         let mut comms: Vec<String> =
@@ -334,6 +339,7 @@ impl GraphWriter<'_> {
         if self.sums.has_addrs { Position([addr, line, 0]) } else { Position([line, 0, 0]) }
     }
 
+    /// Writes a function: its self costs, then its calls. Writes nothing for a function without any.
     fn write_function(&mut self, id: FunctionId) {
         let function = &self.sums.functions[id];
         if function.self_costs.is_empty() && function.calls.is_empty() {

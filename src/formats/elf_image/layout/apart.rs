@@ -42,6 +42,7 @@ pub(in super::super) struct Group {
 pub(in super::super) struct Ranges(Vec<Range<u64>>);
 
 impl Ranges {
+    /// Sorts the ranges, and joins those that overlap or touch each other.
     pub(in super::super) fn new(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
         let mut sorted: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
         sorted.sort_unstable_by_key(|range| (range.start, range.end));

@@ -71,8 +71,7 @@ fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
             return runs;
         }
         // If even such a gap isn't enough, code alternates with ranges of which only names are known. Then both kinds
-        // are
-        // joined, and the ranges without code get zeros.
+        // are joined, and the ranges without code get zeros.
         gap = if gap >= 1 << 62 { u64::MAX } else { gap * 4 };
     }
 }

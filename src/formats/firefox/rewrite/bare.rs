@@ -71,6 +71,7 @@ pub(super) fn parse_address(name: &str) -> Option<Addr> {
 const HAS_RESOURCE: u64 = 4;
 
 impl RawFuncs<'_> {
+    /// True if a function has a resource, which is usually the library that contains the function.
     fn has_resource(&self, row: usize) -> bool {
         match &self.flags {
             Some(column) => {

@@ -49,8 +49,8 @@ pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up
 
 /// Appends an element to a table and returns its index. Fails if the index doesn't fit into `int32`.
 fn push<T>(element: T, table: &mut Vec<T>) -> Result<i32> {
-    let index =
-        i32::try_from(table.len()).map_err(|_| Error::new("its dictionary is full, so no name can be added"))?;
+    let index = i32::try_from(table.len())
+        .map_err(|_| Error::new("the dictionary of a message is full, so no names can be added to the message"))?;
     table.push(element);
     Ok(index)
 }
@@ -83,6 +83,7 @@ impl<'m> NewFunctions<'m> {
         Ok(lines)
     }
 
+    /// The index of the call's function in the function table. Adds the function if it is new.
     fn function(&mut self, call: &NamedCall<'_>) -> Result<i32> {
         let (name, file) = (self.string(call.name)?, self.string(call.file)?);
         if let Some(&index) = self.functions.get(&(name, file)) {

@@ -72,6 +72,8 @@ pub(super) struct LocationUses {
 }
 
 impl LocationUses {
+    /// Finds the unnamed locations of a message, and how samples use them. Files of these locations are added to
+    /// `files`.
     pub(super) fn find(message: &ProfilesData, files: &mut Interner<CodeFile, u32>) -> Self {
         let Some(dictionary) = &message.dictionary else { return Self::default() };
         let locations = &dictionary.location_table;

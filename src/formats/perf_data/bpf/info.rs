@@ -113,6 +113,7 @@ impl<'data> RawProgram<'data> {
         InfoArray { bytes, stride: (field.stride as usize).max(1), endian: self.info.endian() }
     }
 
+    /// The bytes of an array that the program's record contains; empty if the array is missing.
     fn array_bytes(&self, field: &ArrayField) -> Result<&'data [u8]> {
         if self.arrays >> field.bit & 1 == 0 || field.count == 0 {
             return Ok(&[]);

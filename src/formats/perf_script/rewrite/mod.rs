@@ -122,6 +122,7 @@ struct Edited<'b, 'o> {
 }
 
 impl Edited<'_, '_> {
+    /// Replaces a range of the block by a text. Ranges must be given in ascending order.
     fn replace(&mut self, range: Range<usize>, text: &[u8]) {
         if self.copied == 0 {
             // Names are longer than `[unknown]`; half as much again is enough for most blocks.
@@ -223,6 +224,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         }
     }
 
+    /// The kind of a frame's object. Consecutive frames often have the same object, so the last answer is kept.
     fn classify_dso(&mut self, dso: Option<&'b [u8]>) -> DsoKind {
         let Some(dso) = dso else { return DsoKind::classify(None) };
         if let Some((last, kind)) = self.last_dso
@@ -333,6 +335,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         }
     }
 
+    /// Ends the block: returns what is still unknown, or how many frames got names.
     fn finish(self) -> Rewritten {
         if !self.needs.is_empty() {
             return Rewritten::Needs(self.needs);

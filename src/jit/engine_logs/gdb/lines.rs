@@ -107,6 +107,7 @@ impl ObjectLines {
         Self::try_read(symfile).unwrap_or_default()
     }
 
+    /// Reads the source lines and inlined calls of all functions in an object. `None` if it has no usable DWARF.
     fn try_read(symfile: &Symfile<'_>) -> Option<Self> {
         let endian = RunTimeEndian::from(symfile.endian());
         let mut sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
@@ -190,6 +191,8 @@ struct DwarfFrame {
 }
 
 impl LineProgramReader<'_> {
+    /// Reads the lines of a function at all addresses where the line or the inlined calls may change. Stops when the
+    /// object has more lines than it can contain.
     fn read_function(&mut self, function: &Function<'_>) -> FunctionLines {
         let mut lines = FunctionLines::default();
         let mut call_indices = FxHashMap::default();

@@ -89,6 +89,8 @@ struct OperationWalk<'a> {
 }
 
 impl<'a> OperationWalk<'a> {
+    /// Reads a line of the operations: a position in the source, an operation's offset in the code, or the head of a
+    /// loop.
     fn read_line(&mut self, line: &'a [u8], code_offset: u64) {
         if let Some(MergePointLine { depth, call, text }) = parse_merge_point(line) {
             self.enter(depth, Some(call), SourceLocation::parse(&line[text]));

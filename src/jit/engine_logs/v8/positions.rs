@@ -35,6 +35,7 @@ pub(super) struct Inlined {
 }
 
 impl<'a> SourceInfo<'a> {
+    /// Parses the fields of a `code-source-info` record. The error says what is wrong with them.
     pub(super) fn parse(mut fields: Fields<'a>) -> Result<Self, &'static str> {
         let addr = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal address")?;
         let script = fields.next().and_then(decimal).ok_or("has no script")?;

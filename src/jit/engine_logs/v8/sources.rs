@@ -195,6 +195,7 @@ struct UnitRun {
     len: usize,
 }
 
+/// Takes the start of an escaped text: one escape sequence, or all characters before the next one.
 fn next_run(text: &[u8]) -> UnitRun {
     if text[0] == b'\\' {
         let (first_unit, len) = unit(text);
@@ -248,6 +249,7 @@ impl<'a> SourceMapDecoder<'a> {
         Some(Self { sources, file, creation, info, script, inlined, functions, scripts })
     }
 
+    /// Decodes the source lines and the inlined calls of a function.
     fn source_map(&self) -> SourceMap<'a> {
         let mut calls = Vec::with_capacity(self.inlined.len());
         for (call, function) in self.inlined.iter().zip(&self.functions) {
@@ -267,6 +269,7 @@ impl<'a> SourceMapDecoder<'a> {
         SourceMap { lines, calls, too_deep: 0 }
     }
 
+    /// The name of an inlined function, spelled like that of the function that contains it.
     fn function_name(&self, function: Option<u32>) -> &'a [u8] {
         let texts = &self.sources.texts;
         if let Some(function) = function
