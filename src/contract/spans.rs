@@ -4,7 +4,7 @@
 //! may implement any of these itself if it can do better, for example with less memory or more details.
 
 use crate::analysis::quantity::counted;
-use crate::analysis::timeline::{LabelSummary, NO_NAME, NameNo, SpanSink, Timeline};
+use crate::analysis::timeline::{LabelSummary, NO_NAME, NameNumber, SpanSink, Timeline};
 use crate::contract::options::ReadOptions;
 use crate::error::{Result, Warning, Warnings};
 use crate::model::stacks::Profile;
@@ -139,14 +139,15 @@ pub fn stacks(
     options: &ReadOptions,
     warnings: &mut Warnings,
 ) -> Result<Profile> {
-    let mut only: Vec<NameNo> = options.only.iter().filter_map(|name| timeline.names.find(name.as_bytes())).collect();
+    let mut only: Vec<NameNumber> =
+        options.only.iter().filter_map(|name| timeline.names.find(name.as_bytes())).collect();
     if only.is_empty() && !options.only.is_empty() {
         // No span has a requested name. An empty list would mean all names, so add one that no span has.
         only.push(NO_NAME);
     }
     let all_show_action = !only.is_empty();
     let by_sub = by_sub.iter().copied().chain(options.by_sub.iter().map(String::as_bytes));
-    let by_sub: Vec<NameNo> = by_sub.filter_map(|name| timeline.names.find(name)).collect();
+    let by_sub: Vec<NameNumber> = by_sub.filter_map(|name| timeline.names.find(name)).collect();
     let (first, last) = timeline.bounds();
     let calls = options.calls_between(u64::try_from(first).unwrap_or(0), u64::try_from(last).unwrap_or(0))?;
     let mut stacked = timeline.stacks(calls, &only, |slice| {

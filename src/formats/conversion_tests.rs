@@ -1,7 +1,7 @@
 //! Conversions between all pairs of formats that jitgraft writes and reads keep what both can hold.
 
 use super::{FORMATS, find_format};
-use crate::analysis::label::By;
+use crate::analysis::label::RootFrame;
 use crate::analysis::namesakes::Namesakes;
 use crate::contract::format::{Format, Read, ReadOptions, WriteOptions};
 use crate::contract::spans::SpanInput;
@@ -191,7 +191,7 @@ fn first_event(profile: &Profile) -> Profile {
 fn write(profile: &Profile, format: &str) -> Vec<u8> {
     let mut out = Vec::new();
     // The thread isn't a function.
-    let options = WriteOptions { by: By::Nothing, ..WriteOptions::default() };
+    let options = WriteOptions { by: RootFrame::Nothing, ..WriteOptions::default() };
     (find_format(format).unwrap().write.unwrap().run)(profile, &options, &mut out).unwrap();
     out
 }
