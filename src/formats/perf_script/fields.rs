@@ -8,7 +8,8 @@
 //! |5        a += b;
 //! ```
 
-use super::frame::{ADDRESS_WIDTH, address, is_page_size};
+use super::frame::{address, is_page_size};
+use super::header::ADDRESS_WIDTH;
 use crate::bytes::digits::decimal;
 
 /// True if a line is the source line of the frame above: `  file.c:12`, `  file.c:12 (inlined)`, `  a.out[1f]`.

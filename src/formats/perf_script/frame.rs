@@ -1,6 +1,6 @@
 //! Parses a frame of a stack in perf script output: address, symbol, offset, object.
 
-use super::header::Header;
+use super::header::{ADDRESS_WIDTH, Header};
 use crate::bytes::digits::{decimal, hex};
 use crate::model::mapping_kind::{MappingKind, base_name};
 
@@ -225,9 +225,6 @@ const MOST_NUMBERS: usize = 16;
 
 /// Last address of the first page. Addresses up to it are never code.
 pub(super) const FIRST_PAGE: u64 = 0xfff;
-
-/// Width to which perf pads an address, in columns.
-pub(super) const ADDRESS_WIDTH: usize = 16;
 
 /// True if a text begins with white space and an address, and the two take at least `columns` bytes.
 pub(super) fn is_padded_address(text: &[u8], columns: usize) -> bool {

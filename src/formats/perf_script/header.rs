@@ -1,9 +1,11 @@
 //! Parses the first line of a sample (the header): thread, time, event.
 
-use super::frame::ADDRESS_WIDTH;
 use crate::bytes::digits::{decimal, number};
 use crate::model::{Nanos, Pid, Tid};
 use std::ops::Range;
+
+/// Width to which perf pads an address, in columns.
+pub(super) const ADDRESS_WIDTH: usize = 16;
 
 /// The fields that were recognized in a header. All borrow from the line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

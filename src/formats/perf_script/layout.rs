@@ -1,10 +1,8 @@
 //! Recognizes perf script's text by its first lines, and detects its layout.
 
 use super::fields::{is_field_line, is_source_line};
-use super::frame::{
-    ADDRESS_WIDTH, FIRST_PAGE, Frame, UNKNOWN, is_padded_address, parse_eventless_sample, parse_one_line_header,
-};
-use super::header::Header;
+use super::frame::{FIRST_PAGE, Frame, UNKNOWN, is_padded_address, parse_eventless_sample, parse_one_line_header};
+use super::header::{ADDRESS_WIDTH, Header};
 use super::record_lines::is_record_line;
 
 /// What all samples of a text have in common.

@@ -6,8 +6,8 @@
 //! `expand`) or not at all, and with line ends of Windows.
 
 use super::fields::{is_field_line, is_source_line, is_source_line_without_indent};
-use super::frame::{ADDRESS_WIDTH, Frame, UNKNOWN, parse_eventless_sample, parse_one_line_header};
-use super::header::Header;
+use super::frame::{Frame, UNKNOWN, parse_eventless_sample, parse_one_line_header};
+use super::header::{ADDRESS_WIDTH, Header};
 use super::layout::{Layout, SampleStart};
 use super::record_lines::is_record_line;
 use crate::bytes::lines::strip_mark;
