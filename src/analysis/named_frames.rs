@@ -30,6 +30,8 @@ pub struct StatedFrame<'a> {
     pub column: u32,
     /// Line and column where the function starts, from 1.
     pub start: (u32, u32),
+    /// True if `file` is that of the executed line, and the function may be in another one.
+    pub is_start_unknown: bool,
     /// The address, like [`Frame::addr`].
     pub addr: Option<u64>,
     /// The kind of code; if `None`, the module determines it.
@@ -75,7 +77,9 @@ impl NamedFrames {
             let (line, column) = stated.start;
             frame.line = stated.line;
             frame.column = stated.column;
-            frame.start = FunctionStart { file: frame.file, line, column };
+            if !stated.is_start_unknown {
+                frame.start = FunctionStart { file: frame.file, line, column };
+            }
         }
         profile.frame(frame)
     }

@@ -328,15 +328,18 @@ proptest! {
         prop_assert_eq!(weights, total as f64);
         prop_assert!(found.iter().eq(functions.keys()), "{:?} {:?}", found, functions);
 
-        let (trace, mut outermost) = (parse("chrome"), 0.0);
+        let trace = parse("chrome");
+        let spans: Vec<&Value> =
+            trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").collect();
+        let end = |span: &Value| span["ts"].as_f64().unwrap() + span["dur"].as_f64().unwrap();
+        let mut outermost = 0.0;
         found.clear();
-        for span in trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X") {
+        for (at, span) in spans.iter().enumerate() {
             let args = &span["args"];
             found.insert(json_key(&span["name"], &args["file"], &args["line"], &args["column"]));
-            let end = |span: &Value| span["ts"].as_f64().unwrap() + span["dur"].as_f64().unwrap();
-            let is_inner = trace["traceEvents"].as_array().unwrap().iter().take_while(|other| *other != span).any(|other| {
-                other["ph"] == "X" && other["tid"] == span["tid"] && other["ts"].as_f64() <= span["ts"].as_f64()
-                    && end(other) >= end(span)
+            // Outer spans come first.
+            let is_inner = spans[..at].iter().any(|other| {
+                other["tid"] == span["tid"] && other["ts"].as_f64() <= span["ts"].as_f64() && end(other) >= end(span)
             });
             outermost += if is_inner { 0.0 } else { span["dur"].as_f64().unwrap() };
         }

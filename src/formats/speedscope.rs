@@ -49,6 +49,9 @@ struct FrameEntry<'a> {
     /// reader uses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     executed_line: Option<u32>,
+    /// True if `file` is that of the executed line, and the function's own file is unknown. For our reader, too.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    start_unknown: bool,
 }
 
 #[derive(Serialize)]
@@ -117,6 +120,7 @@ fn frame_entry<'a>(profile: &'a Profile, frame: &Frame) -> FrameEntry<'a> {
         line: unless_zero(line),
         col: unless_zero(column),
         executed_line: has_start.then_some(frame.line),
+        start_unknown: frame.file.is_some() && frame.start.file.is_none(),
     }
 }
 

@@ -309,6 +309,7 @@ impl<'f> ThreadTables<'f> {
             line: small_number_in(&table.line, row),
             column: if self.keep_columns { small_number_in(&table.column, row) } else { 0 },
             start: function.start,
+            is_start_unknown: false,
             addr: number_in(&table.address, row).filter(|addr| *addr >= 0.0).map(|addr| addr as u64),
             kind: self.kind(table, row, function_row),
             tier: None,

@@ -47,6 +47,8 @@ struct SharedFrame {
     col: Option<f64>,
     /// The executed line, if the position is where the function starts. Only jitgraft writes this field.
     executed_line: Option<f64>,
+    /// True if `file` is that of the executed line, and the function's own file is unknown. Only jitgraft writes it.
+    start_unknown: bool,
 }
 
 #[derive(Deserialize, Default)]
@@ -125,7 +127,8 @@ fn stated_frame(frame: &SharedFrame, columns_are_starts: bool, keep_columns: boo
     let (module, file) = if line == 0 && is_module(file) { (file, &b""[..]) } else { (&b""[..], file) };
     let column = frame.col.unwrap_or(0.0) as u32;
     let function = frame.name.as_bytes();
-    let stated = StatedFrame { function, module, file, ..StatedFrame::default() };
+    let is_start_unknown = frame.start_unknown;
+    let stated = StatedFrame { function, module, file, is_start_unknown, ..StatedFrame::default() };
     if let Some(executed) = frame.executed_line {
         return StatedFrame { line: executed as u32, start: (line, column), ..stated };
     }
