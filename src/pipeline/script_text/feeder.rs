@@ -19,23 +19,14 @@ const LONGEST: usize = 1 << 24;
 /// Decides when the feeder may wait for more input. It must not do so while blocks that it has returned may still need
 /// names: nothing could interrupt the wait, and text that a slow program has written already would be held up.
 pub(super) struct Gate {
-    state: Mutex<GateState>,
+    /// The number of blocks that are being processed, and whether reading should stop.
+    state: Mutex<(usize, bool)>,
     changed: Condvar,
-}
-
-struct GateState {
-    /// The number of blocks that are being processed.
-    under_way: usize,
-    /// Whether finished blocks need names that aren't loaded yet.
-    needs_names: bool,
-    /// Whether reading should stop.
-    halted: bool,
 }
 
 impl Gate {
     pub(super) fn new(under_way: usize) -> Self {
-        let state = GateState { under_way, needs_names: false, halted: false };
-        Self { state: Mutex::new(state), changed: Condvar::new() }
+        Self { state: Mutex::new((under_way, false)), changed: Condvar::new() }
     }
 
     /// Called before a block is read; returns false if reading should stop. `paused` says that the program that writes
@@ -43,19 +34,17 @@ impl Gate {
     pub(super) fn may_read(&self, paused: bool) -> bool {
         // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let Ok(state) = self.state.lock() else { return false };
-        let wait = |state: &mut GateState| paused && state.under_way > 0 && !state.halted && !state.needs_names;
+        let wait = |(under_way, halted): &mut (usize, bool)| paused && *under_way > 0 && !*halted;
         let Ok(mut state) = self.changed.wait_while(state, wait) else { return false };
-        state.under_way += 1;
-        !state.halted && !(paused && state.needs_names)
+        state.0 += 1;
+        !state.1
     }
 
-    /// To be called when a block is finished. `needs_names` says that this block or an earlier one needs more names,
-    /// `halt` that reading should stop.
-    pub(super) fn taken(&self, needs_names: bool, halt: bool) {
+    /// To be called when a block is finished. `halt` says that reading should stop.
+    pub(super) fn taken(&self, halt: bool) {
         if let Ok(mut state) = self.state.lock() {
-            state.under_way = state.under_way.saturating_sub(1);
-            state.needs_names |= needs_names;
-            state.halted |= halt;
+            state.0 = state.0.saturating_sub(1);
+            state.1 |= halt;
         }
         self.changed.notify_all();
     }
