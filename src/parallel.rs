@@ -141,8 +141,9 @@ impl Pool {
     }
 }
 
-/// The items of a stream. With each item a worker takes, it sends a receiver for the result, so receivers arrive in the
-/// order of the items. Workers take items themselves, because the data that was just read is then in their CPU's cache.
+/// The items of a stream. A worker that takes an item sends the consumer a channel on which its result will follow; so
+/// the consumer gets these channels in the order of the items. Workers take items themselves, because the data that was
+/// just read is then in their CPU's cache.
 struct WorkSource<I, O>(Mutex<Option<(I, mpsc::SyncSender<mpsc::Receiver<O>>)>>);
 
 impl<I: Iterator, O> WorkSource<I, O> {

@@ -44,7 +44,7 @@ pub(super) struct PackArgs {
     /// These may reveal more than names.
     #[arg(long, value_parser = one_of(others()), value_delimiter = ',', value_name = "WHAT,…")]
     with: Vec<OptionalPart>,
-    /// Pack this private file if the recording refers to it
+    /// Pack this file if the recording refers to it, even if other users may not read it
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     include: Vec<PathBuf>,
     /// Only list what would be packed and what would be left out

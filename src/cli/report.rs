@@ -116,8 +116,8 @@ struct RowArgs {
     group_by: Vec<Key>,
     /// Compare with this profile [default: perf.data.old]
     ///
-    /// Changes within sampling noise are marked. Measured profiles (callgrind, traces, measureme) are
-    /// compared by amount.
+    /// Changes within sampling noise are marked. Exact measurements (callgrind, traces, measureme) have
+    /// no noise: all their changes count.
     #[arg(long, value_name = "BEFORE", num_args = 0..=1, default_missing_value = "perf.data.old")]
     #[arg(help_heading = "Rows")]
     diff: Option<PathBuf>,
@@ -256,7 +256,7 @@ fn check_selection(chooses: bool, key: Key, keys: &[Key]) -> Result<()> {
         return Ok(());
     }
     let (options, word) = if key == Key::Module { ("--dso", "dso") } else { ("--symbol and --symbols", "sym") };
-    Err(Error::usage(format!("{options} select rows by name; also group by {word}")))
+    Err(Error::usage(format!("{options} can only select rows that are grouped by {word}: add {word} to --by")))
 }
 
 /// How names are spelled unless the user says otherwise. `terminal` is `None` if text doesn't go to a terminal.

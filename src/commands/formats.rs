@@ -37,7 +37,7 @@ pub fn run(out: &mut dyn Write) -> Result<Outcome> {
     for log in JIT_LOGS {
         writeln!(out, "{:<14} {:<12} {}", log.id, "--jit-log", log.about)?;
     }
-    writeln!(out, "\nAnd, by default, from what a recording refers to:")?;
+    writeln!(out, "\nThey also come from files that a recording refers to, without an option:")?;
     for (what, about) in UNASKED {
         writeln!(out, "{what:<27} {about}")?;
     }

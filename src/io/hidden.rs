@@ -29,13 +29,13 @@ pub(super) struct HiddenName {
     what: TemporaryKind,
     /// The directory that contains the file or directory.
     directory: File,
-    /// The name's slot in the table; `None` if the table was full.
+    /// The slot that tells signal handlers the temporary name; `None` if all slots were in use.
     slot: Option<&'static NameSlot>,
     is_there: bool,
 }
 
-/// The size of the table. If more temporary names are in use at once, signal handlers don't remove those that didn't
-/// fit.
+/// The number of slots for temporary names that signal handlers remove. If more names are in use at once, the others
+/// stay after a signal.
 const SLOTS: usize = 128;
 
 /// Marks a free slot, in place of a descriptor.

@@ -48,7 +48,7 @@ struct RunState {
 #[derive(Debug, Default)]
 struct ClaimedPlaces {
     names: FxHashSet<(FileId, OsString)>,
-    /// The files that outputs with a name replace.
+    /// Existing files that will be replaced by outputs of the run.
     replaced: FxHashSet<FileId>,
     open: FxHashSet<FileId>,
 }

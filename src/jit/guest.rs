@@ -37,7 +37,8 @@ const CHECKED_NAMES: usize = 64;
 /// Load addresses are multiples of this.
 const PAGE: u64 = 0x1000;
 
-/// The maximum number of guest addresses, and of functions, to look at in order to find a load address.
+/// The maximum number of addresses of the guest (the program that QEMU runs), and of functions, to look at in order to
+/// find a load address.
 const MAX_COMPARED: usize = 1 << 16;
 
 /// The maximum number of possible load addresses to check in detail.

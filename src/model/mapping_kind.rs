@@ -165,8 +165,8 @@ impl<'a> MappingKind<'a> {
         }
     }
 
-    /// True if a module of this name stands for JIT code: it is memory without a file, an ELF image of JIT code, a
-    /// jitdump, a perf map, or a name that eBPF agents use.
+    /// True if profilers file JIT code under this mapping: memory without a file, an ELF image of JIT code, a jitdump, a
+    /// perf map, or a name that eBPF agents use for JIT code.
     pub fn is_jit_object(self) -> bool {
         let (Self::File(path) | Self::Other(path) | Self::Bracketed(path)) = self else {
             return self != Self::Unnamed && self.may_hold_jit_code();

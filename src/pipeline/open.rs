@@ -204,7 +204,7 @@ impl PeekedFile {
         self.stream.peek(most)
     }
 
-    /// True if the input is an archive that `jitgraft pack` made, packed or not.
+    /// True if the input is an archive that `jitgraft pack` made, whether it is compressed or not.
     pub(crate) fn is_archive(&mut self) -> Result<bool> {
         let head = self.stream.peek(HEAD)?;
         let may_be = wrapping(head).is_some() || archive::is_archive(head);

@@ -266,8 +266,9 @@ impl Runtime {
         })
     }
 
-    /// The best switch that the process can use and that command-line flags or environment variables can turn on. If the
-    /// version isn't known, a switch that older versions have, too, is preferred. `None` if there is no such switch.
+    /// The best way to make the runtime write names of JIT code ([`Switch`]) that the process can use and that options on
+    /// its command line or environment variables select. If the version isn't known, a switch that older versions have,
+    /// too, is preferred. `None` if there is no such switch.
     pub fn best_switch(&'static self, facts: RunFacts<'_>) -> Option<&'static Switch> {
         // Switches are listed best first.
         let mut switches = self.usable_switches(facts).filter(|switch| switch.can_be_set());

@@ -657,7 +657,7 @@ pub const RUNTIMES: &[Runtime] = &[
         switches: &[Switch {
             flags: &[Flag::Word("--profiler=perfmap")],
             since: Some(Version(6, 0)),
-            note: " (enable_perfmap in the compiler's configuration if embedded)",
+            note: " (a program that embeds it: enable_perfmap in the compiler's configuration)",
             leaves: &["/tmp/perf-PID.map"],
             ..SWITCH
         }],

@@ -71,7 +71,7 @@ pub struct KernelSymbol<'a> {
 
 /// Warning about a list in perf's cache that belongs to the kernel running here, although another kernel was recorded.
 const LIST_OF_RUNNING_KERNEL: &str =
-    "not used: it lists the kernel running here, not the recorded one (perf inject puts it there)";
+    "not used: it lists the symbols of the kernel running here (perf inject stored them), not of the recorded one";
 
 /// Warning about a list in perf's cache whose directory is named after the build ID of another kernel.
 const OTHER_DIRECTORY: &str = "not used: the build ID in its path is not that of the recorded kernel";
@@ -182,8 +182,8 @@ impl KernelSymbols {
         }
         if ends.is_empty() {
             return Err(Error::new(format!(
-                "not used: it lacks the symbols _etext and _edata, which would show whether it is the list of the \
-                 recorded kernel (which ends at {recorded:#x}); pass the complete list"
+                "not used: it lacks the symbols _etext and _edata, so it may belong to another kernel than the \
+                 recorded one, whose code ends at {recorded:#x}; pass the complete list"
             )));
         }
         Err(Error::new(format!(

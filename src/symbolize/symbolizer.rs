@@ -109,7 +109,7 @@ impl Symbolizer<'_> {
             return Lasting { answer: self.spaces.lookup(pid, addr, UNTIMED, mode), holds: moment(UNTIMED) };
         };
         match self.spaces.lookup(pid, addr, time, mode) {
-            // The process's own mapping: nothing else is there as long as it lasts.
+            // The process mapped this itself, so the answer holds for as long as the mapping exists.
             Some(place) if mode == CpuMode::User && place.until > time => {
                 Lasting { answer: Some(place), holds: place.mapped..place.until }
             }

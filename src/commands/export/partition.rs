@@ -149,7 +149,9 @@ impl DataSetWriter<'_> {
         let opened = Opened::open(path, job).map_err(WriteFailure::Input)?;
         let hash = input_hash(&opened, path).map_err(WriteFailure::Input)?;
         let Some(hash) = hash else {
-            return Err(WriteFailure::Job(Error::usage("has no file name; --partition only reads files")));
+            return Err(WriteFailure::Job(Error::usage(
+                "has no file name: with --partition, inputs must be files, not a pipe",
+            )));
         };
         let stem = self.stem(&hash);
         if self.written.contains(&stem) {

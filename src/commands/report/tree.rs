@@ -236,7 +236,7 @@ impl<'a> TreeReport<'a> {
         let mut pending = Vec::new();
         self.push_children(None, "", least, &mut pending);
         while let Some(PendingNode { node, branches, branches_below }) = pending.pop() {
-            // The branches are the same if the node is an only child.
+            // An only child adds no branch to those that are drawn below it.
             let is_only_child = branches == branches_below;
             let run = if fold && is_only_child && self.may_fold(node) { self.run(node, least) } else { Vec::new() };
             let last = match run.last() {

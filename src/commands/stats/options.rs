@@ -34,7 +34,7 @@ impl StatsOptions {
             return Ok(());
         }
         let error = Error::usage("--time and --exclude select spans, but the summary by label is of all spans");
-        Err(error.with_remedy(Some("add a question, such as --spans or --all".to_owned())))
+        Err(error.with_remedy(Some("choose what to print, such as --spans or --all".to_owned())))
     }
 }
 

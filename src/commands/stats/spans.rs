@@ -230,7 +230,7 @@ impl<'p> Answers<'p> {
         let others = if self.names_with_action.is_empty() {
             "no span has an argument of its own name (try --by-arg KEY)".to_owned()
         } else {
-            format!("spans that have one: {}", most_frequent(&self.names_with_action))
+            format!("spans that have an argument of their own name: {}", most_frequent(&self.names_with_action))
         };
         format!("no span '{name}' has an argument of that name; {others}")
     }

@@ -198,7 +198,7 @@ fn difference(label: &[u8], old: &LabelTotals, new: &LabelTotals) -> Vec<Cell> {
     ]
 }
 
-/// A label's totals in several runs.
+/// The totals of a measureme label (the kind of an event, such as a query) in several runs.
 #[derive(Default)]
 struct LabelRuns {
     /// The label's self time in each run.

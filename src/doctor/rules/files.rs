@@ -228,7 +228,10 @@ fn report_images(pid: Pid, ids: &[DsoId], share: Share, context: DoctorContext<'
     Finding::new(
         FindingKind::InjectedImagesGone,
         share,
-        format!("names were injected for {PROCESS}, but their images are gone: {}{more}", printable_path(&path)),
+        format!(
+            "names were injected for {PROCESS}, but the images jitted-*.so with the names are gone: {}{more}",
+            printable_path(&path)
+        ),
         "run jitgraft inject again on the original recording, with its dumps: jitgraft inject -i perf.data -o \
          new.data. Or restore the images to that path",
     )

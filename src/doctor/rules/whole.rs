@@ -89,7 +89,8 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
 
 /// Reports a recording without samples.
 fn report_no_samples(share: Share, context: DoctorContext<'_>) -> Finding {
-    // A clock counts whenever code runs, so the recorded processes must have been idle.
+    // A clock takes samples whenever code runs. If a recording with a clock has no samples, the recorded processes were
+    // idle, and another event would not help.
     let counts_time = context.examined.resolution.survey.recording.events.iter().any(|event| is_clock(&event.name));
     let event = if counts_time { "" } else { ", or record another event (-e cpu-clock works everywhere)" };
     Finding::new(

@@ -281,7 +281,7 @@ impl MessageReader<'_> {
             return Err(Error::new("has neither values nor times"));
         }
         if !values.is_empty() && !times.is_empty() && values.len() != times.len() {
-            return Err(Error::new(format!("has {} values and {} times", values.len(), times.len())));
+            return Err(Error::new(format!("has {} values, but {} timestamps", values.len(), times.len())));
         }
         if times.is_empty() && !event.counts && counts.is_none() {
             let series = &mut self.reader.profile.series[event.series];

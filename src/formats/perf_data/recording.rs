@@ -135,7 +135,7 @@ impl Recording {
                     self.features.insert(Feature(number), section);
                 }
                 Err(error) => {
-                    let what = format!("feature section {} and what follows it", Feature(number));
+                    let what = format!("feature section {} and those after it", Feature(number));
                     warnings.push(
                         Error::new(format!("{what} cannot be read")).because(error).at_offset(entry).into_warning(),
                     );

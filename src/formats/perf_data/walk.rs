@@ -21,7 +21,8 @@ pub struct RawRecord<'data> {
     pub kind: u32,
     /// `PERF_RECORD_MISC_*` bits.
     pub misc: u16,
-    /// The whole record with its header, but without the payload.
+    /// The record with its header, as long as its size field says. The data that follows some records (`payload`) is not
+    /// part of it.
     pub bytes: &'data [u8],
     /// Length in bytes of the payload that follows the record.
     pub payload: u64,

@@ -279,7 +279,8 @@ pub fn cut_without_source_lines(buffer: &[u8], layout: &Layout) -> usize {
 
 /// Offset of the last header in the buffer that is a complete line; 0 if there is none near the end.
 fn last_header(buffer: &[u8], layout: &Layout) -> usize {
-    /// Stacks are shorter. The limit bounds the time for texts without samples.
+    /// The number of bytes at the end of the buffer to search. Samples are shorter; the limit bounds the time that is
+    /// spent on texts without samples.
     const NEAR: usize = 1 << 17;
     let mut end = memchr::memrchr(b'\n', buffer).unwrap_or(0);
     let mut below: &[u8] = b"";

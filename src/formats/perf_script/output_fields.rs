@@ -65,7 +65,7 @@ fields! {
     sym: true,
     /// Offset in the function.
     symoff: true,
-    /// Object: the file or mapping of the code.
+    /// The object (DSO): the file or memory that the code is in.
     dso: true,
     /// Source line, printed on a line of its own.
     srcline: false,

@@ -9,7 +9,8 @@ use super::vlq;
 use crate::error::{Error, Result};
 use crate::model::script_map::{NONE, Place, Segment};
 
-/// A pair of numbers for sources and names: how many there are, or the index of the first one.
+/// A number for the sources and one for the names of a source map: either how many there are, or which index in the
+/// whole map the first source and name of a section have.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) sources: usize,

@@ -32,8 +32,9 @@ struct OpenOrClose {
 /// For each stack of the profile, the number of its frames.
 pub(super) struct Depths(Vec<u32>);
 
-/// If the lists have fewer entries than this in total, stacks are written as lists. Differences are then not
-/// considered.
+/// If the stacks of a profile have fewer frames than this in total, each stack is written as the list of its frames.
+/// Otherwise the
+/// frames that open and close between samples are written, if that is shorter.
 const LONG: u64 = 1 << 22;
 
 /// A difference takes about as much JSON text as this many entries of a list.

@@ -48,7 +48,7 @@ pub(super) struct TraceSamples {
     texts: FxHashMap<String, u32>,
     /// How many weights had fractions and were rounded.
     rounded: u64,
-    /// How many weights were too large and became the largest one.
+    /// How many weights were too large for 64 bits and became the largest number of 64 bits.
     capped: u64,
     /// How many weights weren't numbers and count as 1.
     invalid: u64,

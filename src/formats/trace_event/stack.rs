@@ -60,7 +60,7 @@ impl Stack {
         self.open.push(span);
     }
 
-    /// True if the innermost span has ended, before the time `end`.
+    /// True if the end of the innermost span is known and is before the time `end`.
     pub(super) fn top_ends_before(&self, end: i64) -> bool {
         self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
     }

@@ -190,7 +190,7 @@ impl TraceReader {
     /// Ends the code of a trace. Without an instruction, its address is unknown and it is skipped.
     fn end_code(&mut self) {
         if let Some(code) = self.expected.take() {
-            let message = format!("no instruction of trace {} follows", code.trace);
+            let message = format!("trace {} has no instructions", code.trace);
             self.log.skipped.add(Error::new(message).at_offset(code.offset));
         }
     }

@@ -345,7 +345,9 @@ fn find_contradiction(file: &Orphan, process: &PossibleOwner, when: &SampledTime
     if let (Some(in_name), Some(inner)) = (inner_pid(&file.path), process.inner)
         && in_name != inner
     {
-        return Some(format!("the process is still running, and has PID {inner} in its container, not {in_name}"));
+        return Some(format!(
+            "the process is still running and has PID {inner} in its container, but the file is named after PID {in_name}"
+        ));
     }
     let began = wall_time(&when.clock, process.began?)?;
     let is_older = stale::is_written_before(file.written?, began);

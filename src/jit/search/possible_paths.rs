@@ -1,5 +1,5 @@
-//! Decides at which paths sources may be: those of a file that is named after its process, and the directories whose
-//! files are listed.
+//! Decides at which paths sources may be. Some names contain the process ID, so their paths can be tried one by one; for
+//! other names, directories are listed.
 
 use super::markers::inner_pid;
 use super::scene::Scene;

@@ -60,7 +60,7 @@ fn add(archive: &mut Archive, file: &PackedFile, entry: impl Read) -> Result<()>
 fn text_of(entries: &mut PlainFiles<'_, impl Read>, name: &str) -> Result<Vec<u8>> {
     match entries.next()? {
         Some((found, entry)) if found == name => bounded(entry, LONGEST_TEXT),
-        _ => Err(Error::new(format!("has no {name} where it belongs"))),
+        _ => Err(Error::new(format!("{name} is missing at its place in the archive"))),
     }
 }
 

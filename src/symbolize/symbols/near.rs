@@ -154,14 +154,15 @@ impl Tables {
     }
 }
 
-/// The offsets in `.debug_abbrev` at which an abbreviation table mentions line tables. `None` if the table is damaged,
-/// or if it has functions with addresses but no unit that states its address range. If one unit states its range, all
-/// units with this table do, because the same compiler made them.
+/// The offsets in `.debug_abbrev` of the attributes `DW_AT_stmt_list`, which point to the line table of a unit, in the
+/// abbreviation table at offset `table`. `None` if the table is damaged, or if it describes functions with addresses but
+/// no unit with an address range. If one unit states its range, all units with this table do, because the same compiler
+/// made them.
 fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     use constants::{
         DW_AT_high_pc, DW_AT_low_pc, DW_AT_ranges, DW_AT_stmt_list, DW_FORM_implicit_const, DW_TAG_subprogram,
     };
-    let mut places = Vec::new();
+    let mut attributes = Vec::new();
     let (mut says_where, mut has_functions) = (false, false);
     let mut at = table;
     while read_uleb(abbreviations, &mut at)? != 0 {
@@ -191,9 +192,9 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
         }
         says_where |= line_table.is_some() && has_ranges;
         has_functions |= tag == u64::from(DW_TAG_subprogram.0) && (has_low || has_ranges);
-        places.extend(line_table);
+        attributes.extend(line_table);
     }
-    if says_where || !has_functions { Some(places) } else { None }
+    if says_where || !has_functions { Some(attributes) } else { None }
 }
 
 impl Listed {

@@ -523,7 +523,10 @@ fn a_stripped_program_is_named_by_its_build_id_as_addr2line_names_it() {
     assert!(out == wrong_hash && said.contains("by htlhash"), "{said}");
     let unversioned = of_file(dir.join("shop").to_str().unwrap(), ("other", "1"), &addresses, None);
     let (out, said) = inject(&unversioned, &[], ".");
-    assert!(out == unversioned && said.contains("neither a build ID nor an htlhash"), "{said}");
+    assert!(
+        out == unversioned && said.contains("neither a build ID nor the attribute process.executable.build_id.htlhash"),
+        "{said}"
+    );
 }
 
 /// The hashes of files that mappings have as attributes.

@@ -345,7 +345,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         Lasting { answer: StackAnswer { uses, kind }, holds }
     }
 
-    /// Counts frames in known code, and frames without known code in memory that is not backed by a file.
+    /// Counts frames for which JIT code is known, and frames without such code whose memory is not backed by a file.
     fn count_frames(&mut self, user: UsingSample<'_>, frames: FramesInMemory) {
         let UsingSample { pid, time, .. } = user;
         let FramesInMemory { known, unknown, other_time } = frames;

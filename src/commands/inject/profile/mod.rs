@@ -98,7 +98,7 @@ fn summarize(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions
     summary.extend(maps);
     if options.sources.source_maps.is_on() {
         let other = "names already in the input stay unchanged (jitgraft export applies source maps to those, too)";
-        summary.push(format!("source maps were applied only to added names; {other}"));
+        summary.push(format!("source maps were applied only to the names that this command added; {other}"));
     }
     let output = options.output.shown();
     if asked == 0 {

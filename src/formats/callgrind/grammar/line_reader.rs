@@ -123,7 +123,9 @@ impl<'a, 'd> LineReader<'a, 'd> {
     /// Takes the cost line that must follow a call or a jump. If there is another line, it remains the next one.
     fn next_cost_line(&mut self) -> Result<&'a [u8]> {
         let next = self.text.get(self.offset..).and_then(|rest| lines(rest).next());
-        let Some((_, line)) = next else { return Err(Error::new("the file ends before the line of a call or a jump")) };
+        let Some((_, line)) = next else {
+            return Err(Error::new("the file ends after calls= or jump=, before the line with the position"));
+        };
         let Statement::Cost(text) = Statement::parse(line) else {
             return Err(Error::new("a call or a jump has no line with its position"));
         };

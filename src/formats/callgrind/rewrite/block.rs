@@ -90,7 +90,7 @@ pub(super) struct Callee<'a> {
     /// The object of the callee, from the last `cob=`. `None` if there was none: then it is the caller's object, as in
     /// KCachegrind.
     pub(super) object: Option<NameRef<'a>>,
-    /// The source file of the callee, from the last `cfi=`. `None` if there was none: then it is the file of the item.
+    /// The source file of the callee, from the last `cfi=`. `None` if there was none: then it is the caller's current source file.
     pub(super) file: Option<NameRef<'a>>,
     pub(super) function: NameField<'a>,
 }

@@ -34,7 +34,8 @@ pub(super) struct Output {
 #[derive(Debug, Clone, Copy)]
 struct AssignedId {
     id: u32,
-    /// The [`Output::era`] in which the name was last written next to its ID.
+    /// The value of [`Output::era`] when the name was last written next to its ID. In a later era the name must be
+    /// written again.
     era: u32,
 }
 

@@ -18,7 +18,7 @@ pub struct Rewriter<'a> {
     names: InputNames<'a>,
     /// The object and files in effect at the current line of the input.
     context: InputContext<'a>,
-    /// The object and files in effect at the end of the output; `None` if they are the same as in the input.
+    /// The object and files in effect after the last line that was written; `None` if they are those of the input.
     output_context: Option<OutputContext<'a>>,
     output: Output,
     /// Statistics about what was rewritten so far.

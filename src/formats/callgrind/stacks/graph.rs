@@ -291,7 +291,8 @@ impl GraphReader {
                     graph.events = events;
                 } else if graph.events != events {
                     return Err(Error::new(
-                        "the events of this part differ from those of the first; its costs count as those of the first",
+                        "this part has other events than the first part; its costs were counted as the events of the first \
+                         part, in their order",
                     ));
                 }
             }

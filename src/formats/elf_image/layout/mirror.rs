@@ -14,8 +14,8 @@ use crate::formats::elf_image::slot::{Piece, Place, Slot};
 use crate::model::Addr;
 use std::ops::Range;
 
-/// Code ranges with a gap of this many bytes between them belong to different regions. A larger hole would make the
-/// file look large.
+/// Code ranges belong to different regions of the image if the gap between them has at least this many bytes: a hole of
+/// that size would make the file look large.
 pub(super) const FAR: u64 = 1 << 24;
 
 /// The mirrors of all regions together may span this many bytes. Code beyond that is packed.

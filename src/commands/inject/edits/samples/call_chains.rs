@@ -130,7 +130,7 @@ fn convert_samples<'a>(
     all
 }
 
-/// Plans edits to the attr records of a pipe. `recording` already has the converted events.
+/// Plans edits to the attr records of a pipe. `recording` already has events whose samples have call chains instead of stack copies.
 fn edit_attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
     let attrs = survey.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let mut edits = Vec::new();
