@@ -46,9 +46,18 @@ fn elsewhere() -> Option<String> {
     Some("choose another directory with TMPDIR".to_owned())
 }
 
-/// Copies a stream to an unlinked temporary file and maps it. Memory use stays bounded, and the data can be read twice.
-pub fn spool(stream: impl Read) -> Result<Bytes> {
-    temporary()?.filled(stream)?.map()
+/// Streams up to this size are kept in memory.
+const IN_MEMORY: u64 = 1 << 20;
+
+/// Keeps the data of a stream, so that it can be read twice. A long stream is copied to an unlinked temporary file, which
+/// is mapped, so that memory use stays bounded.
+pub fn spool(mut stream: impl Read) -> Result<Bytes> {
+    let mut start = Vec::new();
+    (&mut stream).take(IN_MEMORY).read_to_end(&mut start)?;
+    if (start.len() as u64) < IN_MEMORY {
+        return Ok(Bytes::Owned(start));
+    }
+    temporary()?.filled(start.as_slice().chain(stream))?.map()
 }
 
 impl Spool {
@@ -142,6 +151,8 @@ mod tests {
     #[test]
     fn a_stream_is_spooled_and_mapped() {
         assert_eq!(&spool(&b"stream"[..]).unwrap()[..], b"stream");
+        let long = vec![7; 3 << 20];
+        assert!(spool(&long[..]).unwrap()[..] == long[..]);
         assert!(spool(io::empty()).unwrap().is_empty());
     }
 
