@@ -1,17 +1,24 @@
 //! perf.data: the walk over records, samples parsed, and records passed on with edits between them.
 
+#[path = "../tests/support/generated.rs"]
+#[expect(dead_code, reason = "only the recording is measured, without dumps")]
+mod generated;
+#[path = "../tests/support/random.rs"]
+mod random;
 #[path = "../tests/support/writers/mod.rs"]
 #[expect(dead_code, reason = "the writers can do more than this program needs")]
-mod support;
+mod writers;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use jitgraft::internals::error::{Result, Warnings};
 use jitgraft::internals::formats::perf_data::{Edit, EditSink, Edits, Recording, kind};
 use std::hint::black_box;
 use std::ops::Range;
-use support::bytes::Order;
-use support::generated::{Plan, generate};
-use support::perf_data::Mode;
+
+use bytes::Order;
+use generated::{Plan, generate};
+use perf_data::Mode;
+use writers::{bytes, jitdump, perf_data};
 
 struct Memory<'a> {
     from: &'a [u8],

@@ -8,6 +8,7 @@ use jitgraft::internals::model::{Addr, Nanos, Pid};
 use jitgraft::internals::parallel::Pool;
 use jitgraft::internals::symbolize::address_space::AddressSpaces;
 use jitgraft::internals::symbolize::code_map::CodeMap;
+use jitgraft::internals::symbolize::symbolizer::Symbolizer;
 use jitgraft::internals::symbolize::symbols::files::SearchOptions;
 use jitgraft::internals::symbolize::symbols::images::Images;
 use jitgraft::internals::symbolize::symbols::{self, Base, Request, SymbolOptions};
@@ -68,7 +69,7 @@ fn unwinding(criterion: &mut Criterion) {
     let spaces = AddressSpaces::new(&processes);
     let codes = CodeMap::default();
     let images = Images::new(spaces.dsos().iter(), SearchOptions::default());
-    let unwinder = Unwinder::new(&spaces, &codes, &images, MAX_DEPTH);
+    let unwinder = Unwinder::new(Symbolizer { spaces: &spaces, codes: &codes }, &images, MAX_DEPTH);
     let base = 0x7000_0000;
     let words = (0..100).flat_map(|frame| [base + 16 * (frame + 1), JIT + 8 * frame]);
     let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();

@@ -4,7 +4,7 @@
 mod miri;
 #[path = "../tests/support/names.rs"]
 mod names;
-#[path = "../tests/support/writers/random.rs"]
+#[path = "../tests/support/random.rs"]
 mod random;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};

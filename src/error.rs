@@ -147,7 +147,7 @@ impl Error {
         self
     }
 
-    /// Sets the error that caused this one. Messages of serde_json lose the values that they quote.
+    /// Sets the error that caused this one. If it is an error of serde_json, the values that it quotes are left out.
     #[must_use]
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(match source.into().downcast::<serde_json::Error>() {
@@ -157,7 +157,7 @@ impl Error {
         self
     }
 
-    /// Sets what to do about it, which is printed after the cause. The first remedy set is kept.
+    /// Sets what the user can do about the error, which is printed after the cause. The first remedy set is kept.
     #[must_use]
     pub fn with_remedy(mut self, remedy: Option<String>) -> Self {
         self.remedy = self.remedy.or(remedy);
@@ -183,7 +183,7 @@ impl Error {
         self
     }
 
-    /// What to do about it.
+    /// What the user can do about the error. `None` if nothing is known.
     pub fn remedy(&self) -> Option<&str> {
         self.remedy.as_deref()
     }
@@ -324,6 +324,7 @@ impl fmt::Display for Warning {
     }
 }
 
+/// Writes the file and the offset that a message is about, each followed by a colon.
 fn write_place(f: &mut fmt::Formatter<'_>, file: Option<&Path>, offset: Option<u64>) -> fmt::Result {
     if let Some(file) = file {
         write!(f, "{}: ", file.display())?;
@@ -361,7 +362,7 @@ impl Warnings {
         more.into_iter().for_each(|warning| self.push(warning));
     }
 
-    /// Adds the warnings of a part.
+    /// Adds the warnings of a part of the job.
     pub fn append(&mut self, other: Self) {
         for warning in other.list {
             self.push(warning);
@@ -418,13 +419,13 @@ impl Skipped {
         Self { what, count: 0, first: None }
     }
 
-    /// Counts one. The reason is kept if it is the first.
+    /// Counts one skipped record. `error` says why it was skipped; only the first error is kept.
     pub fn add(&mut self, error: Error) {
         self.count += 1;
         self.first.get_or_insert(error);
     }
 
-    /// The number skipped so far.
+    /// The number of records skipped so far.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -437,7 +438,7 @@ impl Skipped {
         }
     }
 
-    /// Shifts the offset by `by` bytes, for a part that starts there in its file.
+    /// Adds `by` bytes to the offset of the first error. For a part of a file that was read as if it started at 0.
     #[must_use]
     pub fn shifted(mut self, by: u64) -> Self {
         if let Some(offset) = self.first.as_mut().and_then(|first| first.offset.as_mut()) {

@@ -353,6 +353,8 @@ fn widen(pipe: impl AsFd) {
     let _ = rustix::pipe::fcntl_setpipe_size(pipe, GRANTED);
 }
 
+/// Maps standard input if it is a regular file that nothing was read from; otherwise copies the rest of it to a
+/// temporary file.
 fn map_stdin(mut file: File) -> Result<Bytes> {
     use std::io::Seek;
     // A redirected file may already have been read from: map only if it is at its start.
@@ -403,6 +405,7 @@ impl Stream {
         Box::new(head.chain(self.rest))
     }
 
+    /// Reads until `head` has at least `least` bytes or the input ends. Reads at most up to `most` bytes.
     fn fill(&mut self, least: usize, most: usize) -> Result<&[u8]> {
         if self.head.len() < least {
             let mut filled = self.head.len();

@@ -105,20 +105,20 @@
 //! | [`api`] | the public library: what this page describes above, around the rooms below |
 //! | [`cli`](rooms::cli) | parses flags and checks them: from the command line to the options of a command |
 //! | [`commands`] | runs the commands, one file or folder each; commands don't use each other |
-//! | [`annotate`] | listings of hot code with costs, by instruction and source line, for `annotate` and `view` |
-//! | [`doctor`] | what is wrong with a recording and how to fix it, for `doctor` and `view` |
-//! | [`pipeline`] | the way of a profile in every command: open, detect, survey, read or resolve, filter, merge |
-//! | [`jit`] | everything that names JIT code: reads jitdumps, perf maps, engines' logs and core dumps; finds, checks and dates them → one code map |
-//! | [`formats`] | one folder per file format, with all that reads, writes and rewrites it: perf.data, perf script, callgrind, pprof, ELF images …; only the table [`formats::FORMATS`] knows all of them |
-//! | [`symbolize`] | address → frames: code map, address spaces, symbols, kernel, unwinding, authored names; bytes → instructions |
+//! | [`annotate`] | listings of hot code with costs, by instruction and source line, for the commands `annotate` and `view` |
+//! | [`doctor`] | decides what is wrong with a recording and how to fix it (`rules`), for the commands `doctor` and `view` |
+//! | [`pipeline`] | the way of a profile in every command: open, detect its format, survey it, look up its addresses (`recording`), filter, merge |
+//! | [`jit`] | everything that names JIT code: finds the files (`search`), decides which to trust, converts their times to the recording's clock, and reads them (`jitdump`, `perf_map`, `engine_logs`) into one code map |
+//! | [`formats`] | one folder per format of profiles (`perf_data`, `perf_script`, `callgrind`, `pprof` …) and of what is written beside them (`elf_image`), with all that reads, writes and rewrites bytes of that format; only the table [`formats::FORMATS`] knows all of them |
+//! | [`symbolize`] | address → frames: what was at an address at a time, also for return addresses; code map, address spaces, symbols and debug information of files, the kernel, unwinding; bytes → instructions (`disasm`) |
 //! | [`render`] | draws flame graphs and the page of `view` |
 //! | [`contract`] | what each format has to provide, and what it gets: entries of the table, options, rows, spans |
-//! | [`analysis`] | what is computed from a profile: call graphs and trees, groups, categories, timelines |
+//! | [`analysis`] | what is computed from a profile: call graphs and trees, groups, differences, categories, timelines |
 //! | [`runtimes`] | what we know about each runtime: switches, names, tiers, where it leaves its files |
 //! | [`model`] | plain data between readers and writers: stacks, code, processes, units |
 //! | [`bytes`] | cursors, numbers, lines, escapes and protocol buffers, for all formats |
 //! | [`parallel`] | all threads |
-//! | [`io`] | inputs and outputs, all memory maps, the memory limit |
+//! | [`io`] | the only place that opens files and maps memory: checks owner, type and links of each file first (`door`), replaces outputs atomically, limits memory |
 //! | [`error`] | errors, warnings, reports of what was skipped |
 //!
 //! There are two kinds of commands. *Rewriters* (inject, script, callgrind) stream a file, and only change or add
@@ -200,7 +200,6 @@ pub mod internals {
 
 /// Writers of recordings for unit tests and fuzz targets. They share no code with the readers.
 #[cfg(any(test, fuzzing))]
-#[allow(dead_code, reason = "the writers can do more than the unit tests need")]
 #[path = "../tests/support/writers/mod.rs"]
 mod test_writers;
 
@@ -210,7 +209,6 @@ mod test_effort;
 
 /// Second readers of fixtures, to check ours.
 #[cfg(test)]
-#[allow(dead_code, reason = "tests of the program need more of them")]
 #[path = "../tests/support/second_readers/mod.rs"]
 mod second_readers;
 

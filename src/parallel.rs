@@ -56,8 +56,9 @@ impl Pool {
         }
     }
 
-    /// Folds the items in parallel into a few states, no more than there are workers, and returns these. It is not
-    /// determined how the items are distributed, so the combined states must not depend on it.
+    /// Folds the items in parallel into several states, no more than there are workers, and returns these for the
+    /// caller to combine. Which item goes to which state isn't determined, so the combined result must not depend on
+    /// that.
     pub fn fold<T: Send, S: Send>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -88,7 +89,7 @@ impl Pool {
         self.stream_with(items, || (), |(), item| f(item), sink)
     }
 
-    /// Like [`Self::stream`], with a sink that can't fail.
+    /// Like [`Self::stream`], but for a sink that can't fail.
     pub fn each<T: Send, O: Send>(
         &self,
         items: impl Iterator<Item = T> + Send,
@@ -103,8 +104,8 @@ impl Pool {
         let _ = self.stream(items, f, sink);
     }
 
-    /// Like [`Self::stream`], with a state for each worker that it keeps from item to item. All streams are driven by
-    /// this function.
+    /// Like [`Self::stream`], but each worker has a state, created by `state`, that `f` can use for all items of this
+    /// worker. All streams are driven by this function.
     pub fn stream_with<T: Send, O: Send, S>(
         &self,
         items: impl Iterator<Item = T> + Send,

@@ -21,7 +21,7 @@ pub enum Category {
     JitUnnamed,
     /// Unnamed code in memory that no file backs, in other processes.
     Anonymous,
-    /// Neither name nor module is known.
+    /// Code of which neither the name nor the module is known.
     Unknown,
 }
 
@@ -114,7 +114,7 @@ impl Category {
         Self::ALL.into_iter().find(|category| category.name() == name)
     }
 
-    /// The kind of code that the category belongs to.
+    /// The kind of code that frames of this category have.
     pub fn kind(self) -> FrameKind {
         let category = self.without_tier();
         CODE_KINDS.iter().find(|entry| entry.category == category).map_or(FrameKind::Unknown, |entry| entry.kind)

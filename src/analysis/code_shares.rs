@@ -41,8 +41,8 @@ impl CodeShares {
         shares
     }
 
-    /// Adds the weight of samples whose innermost frame is of this kind and has a name (true) or not. `None` stands for
-    /// samples without a stack.
+    /// Counts the weight of a sample by its innermost frame, given by its kind and whether it has a name. `None` stands
+    /// for a sample without a stack.
     pub fn add(&mut self, innermost: Option<(FrameKind, bool)>, weight: u64) {
         add(&mut self.whole, weight);
         let Some((kind, has_name)) = innermost else { return };

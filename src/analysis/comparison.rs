@@ -33,19 +33,19 @@ pub enum Evidence {
 /// How a function or group changed from the earlier to the later profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It only occurs in the later profile.
+    /// The function only occurs in the later profile.
     New,
-    /// It only occurs in the earlier profile.
+    /// The function only occurs in the earlier profile.
     Gone,
-    /// Its share of the total grew by more than chance explains, or its exact amount grew.
+    /// The function's share of the total grew by more than chance explains, or its exact amount grew.
     More,
-    /// Its share of the total shrank by more than chance explains, or its exact amount shrank.
+    /// The function's share of the total shrank by more than chance explains, or its exact amount shrank.
     Less,
     /// The difference may be sampling noise.
     Noise,
-    /// The exact amount is the same.
+    /// The function's exact amount is the same.
     Same,
-    /// Not judged, because there is no evidence ([`Evidence::Nothing`]).
+    /// The change isn't judged, because there is no evidence ([`Evidence::Nothing`]).
     Unjudged,
 }
 

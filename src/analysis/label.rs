@@ -11,6 +11,8 @@
 //!   frames, all but the first marked with `_[i]`.
 //! * `;` separates frames, so that in a name it becomes `:`. Line breaks become spaces.
 //!
+//! If several functions of a profile have the same name, the location where each starts is appended ([`Namesakes`]).
+//!
 //! It differs where inferno mangles names. Names of JIT code are kept whole, because a parenthesis in a regular
 //! expression, a path or a signature doesn't start an argument list ([`Shortening`]). A name that starts with `(` is kept
 //! (blocks in MoarVM, anonymous namespaces in C++). `->` only splits names of Java methods, while inferno splits all
@@ -18,6 +20,7 @@
 //! inferno.
 
 use crate::analysis::named_frames::kind_of_unnamed;
+use crate::analysis::namesakes::Namesakes;
 use crate::model::stacks::{Frame, FrameKind, Profile, TRUNCATED, Track, UNKNOWN};
 use std::borrow::Cow;
 
@@ -34,19 +37,19 @@ pub struct Annotate {
     pub jit: bool,
     /// The mark `_[i]` on inlined calls.
     pub inline: bool,
-    /// The address on functions without a name.
+    /// The address, on functions without a name.
     pub addrs: bool,
 }
 
 /// Which function names are shortened as inferno-collapse-perf does it, for example by dropping argument lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Shortening {
-    /// Names of native functions. For folded stacks.
+    /// Shorten names of native functions only. For folded stacks.
     #[default]
     Native,
-    /// All names. For output that should look exactly like inferno's.
+    /// Shorten all names. For output that should look exactly like inferno's.
     All,
-    /// No names.
+    /// Shorten no names.
     Nothing,
 }
 
@@ -60,9 +63,9 @@ impl Shortening {
     }
 }
 
-/// Which property of the thread is added to stacks as the outermost frame.
+/// The frame to add to stacks as the outermost one: a property of the thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum By {
+pub enum RootFrame {
     /// The name of the process or thread.
     #[default]
     Comm,
@@ -78,9 +81,9 @@ pub enum By {
 
 /// The labels of the frames that identify a thread, outermost first, to be added on the outer side of its stacks. Empty
 /// if the thread has neither name nor ID, or if neither `by` nor `annotate` asks for them.
-pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
+pub fn roots(track: &Track, by: RootFrame, annotate: Annotate) -> Vec<String> {
     let mut roots = Vec::new();
-    if let (By::Cpu, Some(cpu)) = (by, track.cpu) {
+    if let (RootFrame::Cpu, Some(cpu)) = (by, track.cpu) {
         roots.push(format!("cpu {cpu}"));
     }
     let comm = String::from_utf8_lossy(&track.comm);
@@ -88,13 +91,13 @@ pub fn roots(track: &Track, by: By, annotate: Annotate) -> Vec<String> {
     // again.
     let mut root = if tid_of_thread(&track.comm).is_some() { comm.into_owned() } else { comm.replace(' ', "_") };
     let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
-    if by == By::Nothing && !annotate.pid && !annotate.tid {
+    if by == RootFrame::Nothing && !annotate.pid && !annotate.tid {
         return roots;
     }
-    let with_tid = (annotate.tid || by == By::Tid) && tid.is_some();
+    let with_tid = (annotate.tid || by == RootFrame::Tid) && tid.is_some();
     if with_tid {
         root += &format!("-{}/{}", format_id(pid), format_id(tid));
-    } else if (annotate.pid || annotate.tid || by == By::Pid) && pid.is_some() {
+    } else if (annotate.pid || annotate.tid || by == RootFrame::Pid) && pid.is_some() {
         root += &format!("-{}", format_id(pid));
     }
     if !root.is_empty() {
@@ -115,20 +118,38 @@ pub fn is_java(comm: &[u8]) -> bool {
     comm.starts_with(b"java")
 }
 
-/// The label of a frame. `java`: spell names by Java's rules.
-pub fn label(profile: &Profile, frame: &Frame, java: bool, annotate: Annotate, shortening: Shortening) -> String {
+/// How to spell the label of a frame.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct LabelStyle<'n> {
+    /// Spell names by Java's rules.
+    pub java: bool,
+    /// What to append to labels.
+    pub annotate: Annotate,
+    /// Which names to shorten.
+    pub shortening: Shortening,
+    /// The functions that share their name with others. Their location is appended to the name.
+    pub namesakes: Option<&'n Namesakes>,
+}
+
+/// The label of a frame.
+pub fn label(profile: &Profile, frame: &Frame, style: LabelStyle<'_>) -> String {
+    let LabelStyle { java, annotate, shortening, namesakes } = style;
     let name = profile.name_of(frame.name);
     if name == UNKNOWN {
         return annotated(unknown(profile, frame, annotate.addrs), frame, annotate);
     }
     let name = String::from_utf8_lossy(name);
     let cut = profile.perf_names && shortening.cuts(frame.kind);
-    let spelled = if cut { tidy(&name, java) } else { printable(name.into_owned()) };
+    let mut spelled = if cut { tidy(&name, java) } else { printable(name.into_owned()) };
+    if let Some(location) = namesakes.and_then(|namesakes| namesakes.location(frame)) {
+        spelled = printable(format!("{spelled} ({location})"));
+    }
     annotated(spelled, frame, annotate)
 }
 
 const INLINED: &str = "_[i]";
 
+/// Appends to a label the mark for the kind of its frame, if the user asked for such marks.
 fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
     let suffix = match frame.kind {
         _ if frame.joined => INLINED,
@@ -145,6 +166,7 @@ fn unknown(profile: &Profile, frame: &Frame, addrs: bool) -> String {
     unknown_in(frame.module.map(|module| profile.name_of(module)), frame.addr.filter(|_| addrs))
 }
 
+/// The label of a function without a name: its module and, if given, its address.
 fn unknown_in(module: Option<&[u8]>, addr: Option<u64>) -> String {
     let module = module.map(String::from_utf8_lossy);
     let base = module.as_deref().map(|module| module.rsplit('/').next().unwrap_or(module));
@@ -278,7 +300,7 @@ pub fn unnamed(profile: &Profile, frame: &Frame) -> String {
     unknown(profile, frame, false)
 }
 
-/// Like [`unnamed`], with the address if `annotate` asks for it.
+/// Like [`unnamed`], but with the address if `annotate` says so.
 pub fn unnamed_at(profile: &Profile, frame: &Frame, annotate: Annotate) -> String {
     unknown(profile, frame, annotate.addrs)
 }
@@ -308,7 +330,7 @@ mod tests {
         let name = profile.name(name);
         let module = (!module.is_empty()).then(|| profile.name(module));
         let frame = Frame { module, addr: Some(0x1f), ..Frame::new(name, kind) };
-        label(&profile, &frame, java, annotate, Shortening::Native)
+        label(&profile, &frame, LabelStyle { java, annotate, ..LabelStyle::default() })
     }
 
     fn plain(name: &str) -> String {
@@ -333,8 +355,9 @@ mod tests {
         profile.perf_names = true;
         let regex = "RegExp:(a+)+b";
         let name = profile.name(regex.as_bytes());
-        let spelled =
-            |kind, shortening| label(&profile, &Frame::new(name, kind), false, Annotate::default(), shortening);
+        let spelled = |kind, shortening| {
+            label(&profile, &Frame::new(name, kind), LabelStyle { shortening, ..LabelStyle::default() })
+        };
         for (shortening, of_jit, of_native) in [
             (Shortening::Native, regex, "RegExp:"),
             (Shortening::All, "RegExp:", "RegExp:"),
@@ -416,8 +439,9 @@ mod tests {
             let name = profile.name(name.as_bytes());
             let frame = Frame { joined: true, ..Frame::new(name, FrameKind::Jit) };
             let annotate = Annotate { jit: true, ..Annotate::default() };
-            assert_eq!(label(&profile, &frame, true, annotate, Shortening::Native), "La/C:::g_[i]");
-            assert_eq!(label(&profile, &frame, true, annotate, Shortening::All), "a/C:::g_[i]");
+            let style = |shortening| LabelStyle { java: true, annotate, shortening, namesakes: None };
+            assert_eq!(label(&profile, &frame, style(Shortening::Native)), "La/C:::g_[i]");
+            assert_eq!(label(&profile, &frame, style(Shortening::All)), "a/C:::g_[i]");
         }
     }
 
@@ -431,11 +455,11 @@ mod tests {
             ..Track::default()
         };
         let tid = Annotate { tid: true, ..Annotate::default() };
-        assert_eq!(roots(&track, By::Comm, Annotate::default()), ["V8_Worker"]);
-        assert_eq!(roots(&track, By::Comm, tid), ["V8_Worker-7/9"]);
-        assert_eq!(roots(&track, By::Pid, Annotate::default()), ["V8_Worker-7"]);
-        assert_eq!(roots(&track, By::Cpu, Annotate::default()), ["cpu 1", "V8_Worker"]);
-        assert!(roots(&Track::default(), By::Tid, tid).is_empty());
-        assert!(roots(&track, By::Nothing, Annotate::default()).is_empty());
+        assert_eq!(roots(&track, RootFrame::Comm, Annotate::default()), ["V8_Worker"]);
+        assert_eq!(roots(&track, RootFrame::Comm, tid), ["V8_Worker-7/9"]);
+        assert_eq!(roots(&track, RootFrame::Pid, Annotate::default()), ["V8_Worker-7"]);
+        assert_eq!(roots(&track, RootFrame::Cpu, Annotate::default()), ["cpu 1", "V8_Worker"]);
+        assert!(roots(&Track::default(), RootFrame::Tid, tid).is_empty());
+        assert!(roots(&track, RootFrame::Nothing, Annotate::default()).is_empty());
     }
 }

@@ -23,7 +23,7 @@ pub struct Place {
 /// A mapping as pprof and OTLP list it.
 #[derive(Debug, Clone)]
 pub struct Piece<'p> {
-    /// The file's path, or the name of what was mapped instead of a file.
+    /// The path of the mapped file, or a name such as `[vdso]` if no file was mapped.
     pub name: &'p [u8],
     /// The module, if known.
     pub module: Option<&'p Module>,
@@ -78,7 +78,7 @@ impl MappedPieces {
         }
     }
 
-    /// Forgets all IDs.
+    /// Forgets which mappings were used, so that their IDs start at 1 again.
     pub fn clear(&mut self) {
         self.numbers.clear();
         self.shown.clear();
@@ -93,6 +93,7 @@ impl MappedPieces {
         Some((at, *ranges.get(at)?))
     }
 
+    /// The number of a mapped piece of a module, counted from 1. Calls `add` with the piece when it gets its number.
     fn number<'p>(
         &mut self,
         profile: &'p Profile,

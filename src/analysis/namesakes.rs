@@ -1,6 +1,7 @@
 //! Tells apart functions that have the same name but start at different source locations.
 
 use crate::model::mapping_kind::base_name;
+use crate::model::stacks::{Frame, FunctionStart, NameId, Profile, UNKNOWN};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The source location where a function starts.
@@ -22,7 +23,14 @@ enum LocationDetail {
     Path,
 }
 
-impl StartPlace<'_> {
+impl<'a> StartPlace<'a> {
+    /// The location of a function of this profile; `None` if its file is unknown.
+    pub fn new(profile: &'a Profile, start: FunctionStart) -> Option<Self> {
+        let FunctionStart { file, line, column } = start;
+        Some(Self { file: profile.name_of(file?), line, column })
+    }
+
+    /// The location as text, with as much detail as is needed to tell it from others.
     fn text(&self, shown: LocationDetail) -> String {
         let file = if matches!(shown, LocationDetail::Path) { self.file } else { base_name(self.file) };
         let mut text = String::from_utf8_lossy(file).into_owned();
@@ -33,6 +41,42 @@ impl StartPlace<'_> {
             text += &format!(":{}", self.column);
         }
         text
+    }
+}
+
+/// The functions of a profile that share their name with others, and the location that distinguishes each. Formats that
+/// only have names (folded stacks, tables) append it, so that all of them spell a function alike: `__init__ (db.py:10)`.
+#[derive(Debug, Default)]
+pub struct Namesakes {
+    locations: FxHashMap<(NameId, FunctionStart), String>,
+}
+
+impl Namesakes {
+    /// Finds the functions of a profile that have the same name but start at different locations.
+    pub fn new(profile: &Profile) -> Self {
+        let mut starts: FxHashMap<NameId, FxHashSet<FunctionStart>> = FxHashMap::default();
+        for (_, frame) in profile.frames() {
+            starts.entry(frame.name).or_default().insert(frame.start);
+        }
+        let mut locations = FxHashMap::default();
+        for (name, starts) in starts {
+            if starts.len() < 2 || profile.name_of(name) == UNKNOWN {
+                continue;
+            }
+            let starts: Vec<FunctionStart> = starts.into_iter().collect();
+            let texts = namesake_locations(starts.iter().map(|start| ("", StartPlace::new(profile, *start))));
+            for (start, text) in starts.into_iter().zip(texts) {
+                if let Some(text) = text {
+                    locations.insert((name, start), text);
+                }
+            }
+        }
+        Self { locations }
+    }
+
+    /// The location to append to the name of a frame's function; `None` if its name is unique or its start is unknown.
+    pub fn location(&self, frame: &Frame) -> Option<&str> {
+        self.locations.get(&(frame.name, frame.start)).map(String::as_str)
     }
 }
 
@@ -68,12 +112,43 @@ pub fn is_anonymous(name: &str) -> bool {
     name.is_empty() || name.starts_with("(anonymous") || name.starts_with("<anonymous")
 }
 
-/// The system name for an anonymous function: name, line and column. It is for formats that have the line where a
-/// function starts but not the column, since several functions may start on the same line. `None` for functions with a
-/// name or an unknown start.
-/// [`column_in_system_name`] reverses it.
+/// The system name for a function of which line and column of the start are known: name, line and column. It is for
+/// formats that have the line where a function starts but not the column, since several functions may start on the same
+/// line. `None` if the column is unknown. [`column_in_system_name`] reverses it.
 pub fn system_name(name: &str, line: u32, column: u32) -> Option<String> {
-    (line > 0 && column > 0 && is_anonymous(name)).then(|| format!("{name}:{line}:{column}"))
+    if line > 0 && column > 0 { Some(format!("{name}:{line}:{column}")) } else { None }
+}
+
+/// A line and a column of a function, as formats with lines and columns per frame state them. 0 if unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LineAndColumn {
+    /// The line.
+    pub line: u32,
+    /// The column.
+    pub column: u32,
+}
+
+/// The executed position and the start of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ReadPosition {
+    /// The executed position.
+    pub executed: LineAndColumn,
+    /// Where the function starts.
+    pub start: LineAndColumn,
+}
+
+/// Tells the executed position from the function's start, given a frame's position in the file, the function's start
+/// line (0 if the file has none), its name and its system name.
+///
+/// The position of an anonymous function of which the file states no start, but a column, counts as its start: nothing
+/// else distinguishes it from others (pprof-nodejs).
+pub fn read_position(stated: LineAndColumn, start_line: u32, name: &[u8], system_name: &[u8]) -> ReadPosition {
+    let is_nameless = !name.is_empty() && std::str::from_utf8(name).is_ok_and(is_anonymous);
+    if start_line == 0 && is_nameless && stated.line > 0 && stated.column > 0 {
+        return ReadPosition { executed: LineAndColumn::default(), start: stated };
+    }
+    let column = column_in_system_name(system_name, name, start_line);
+    ReadPosition { executed: stated, start: LineAndColumn { line: start_line, column } }
 }
 
 /// The column in a name written by [`system_name`]; 0 for other names.
@@ -85,13 +160,45 @@ pub fn column_in_system_name(system_name: &[u8], name: &[u8], line: u32) -> u32 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::stacks::FrameKind;
 
     #[test]
-    fn a_system_name_keeps_the_column_of_functions_without_a_name() {
-        let name = system_name("(anonymous)", 5, 31).unwrap();
-        assert_eq!((name.as_str(), system_name("get", 5, 31)), ("(anonymous):5:31", None));
-        assert_eq!(column_in_system_name(name.as_bytes(), b"(anonymous)", 5), 31);
+    fn a_system_name_keeps_the_column_where_a_function_starts() {
+        for function in ["(anonymous)", "get"] {
+            let name = system_name(function, 5, 31).unwrap();
+            assert_eq!(column_in_system_name(name.as_bytes(), function.as_bytes(), 5), 31);
+            assert_eq!(system_name(function, 5, 0), None);
+        }
         assert_eq!(column_in_system_name(b"_ZN1fEv", b"f", 5), 0);
+    }
+
+    #[test]
+    fn a_position_of_a_frame_is_its_line_or_the_start_of_its_function() {
+        let at = |line, column| LineAndColumn { line, column };
+        let named = read_position(at(5, 0), 5, b"get", b"get:5:31");
+        assert_eq!(named, ReadPosition { executed: at(5, 0), start: at(5, 31) });
+        let nameless = read_position(at(7, 3), 0, b"(anonymous)", b"");
+        assert_eq!(nameless, ReadPosition { executed: at(0, 0), start: at(7, 3) });
+        let elsewhere = read_position(at(7, 3), 2, b"f", b"f");
+        assert_eq!(elsewhere, ReadPosition { executed: at(7, 3), start: at(2, 0) });
+    }
+
+    #[test]
+    fn only_functions_that_share_their_name_get_a_location() {
+        let mut profile = Profile::new();
+        let mut locations = Vec::new();
+        for (name, file) in
+            [("init", Some("/a/db.py")), ("init", Some("/a/cache.py")), ("init", None), ("run", Some("x.py"))]
+        {
+            let name = profile.name(name.as_bytes());
+            let file = file.map(|file| profile.name(file.as_bytes()));
+            let start = FunctionStart { file, line: 3, column: 0 };
+            let frame = profile.frame(Frame { start, ..Frame::new(name, FrameKind::User) });
+            locations.push(frame);
+        }
+        let namesakes = Namesakes::new(&profile);
+        let locations = locations.into_iter().map(|frame| namesakes.location(profile.frame_of(frame)));
+        assert_eq!(locations.collect::<Vec<_>>(), [Some("db.py:3"), Some("cache.py:3"), None, None]);
     }
 
     #[test]

@@ -346,6 +346,7 @@ fn total_weight(neighbors: &Neighbors, side: Side) -> f64 {
 }
 
 impl<'p> Function<'p> {
+    /// Splits the function's name into the parts by which functions of two profiles are paired.
     fn new(profile: &'p Profile, key: FunctionKey) -> Self {
         let name = profile.name_of(key.name);
         let text = std::str::from_utf8(name).unwrap_or_default();
@@ -435,6 +436,7 @@ impl<'p> Functions<'p> {
         indexes.iter().all(|index| self.list[*index].line > 0)
     }
 
+    /// Collects the functions of a profile, and assigns each frame to its function.
     fn collect(profile: &'p Profile) -> Self {
         let mut list = Vec::new();
         let mut numbers = FxHashMap::default();

@@ -3,7 +3,8 @@
 use crate::model::printable::readable;
 use crate::model::stacks::{Profile, Unit, Weight};
 
-/// Formats a weight with its unit. If `of` selects samples, `weight` is a number of samples.
+/// Formats a weight with its unit. If `of` is [`Weight::Samples`], `weight` is a number of samples, whatever the unit
+/// is.
 pub fn quantity(weight: u64, unit: &Unit, of: Weight) -> String {
     match unit {
         _ if of == Weight::Samples => counted(weight, "sample"),

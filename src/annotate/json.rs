@@ -45,6 +45,7 @@ impl Serialize for AnnotationJson<'_> {
     }
 }
 
+/// The object for an event: its name, unit and total.
 fn event(event: &EventTotal) -> Value {
     let mut object = json!({
         "name": event.name,
@@ -147,6 +148,7 @@ impl AnnotationJson<'_> {
         json!({ "name": text(&inclusive.name), "file": file, "costs": self.costs(&inclusive.costs) })
     }
 
+    /// The object for the calls from a line to one function.
     fn calls(&self, calls: &Calls) -> Value {
         json!({
             "function": text(&calls.callee.name),
@@ -157,6 +159,7 @@ impl AnnotationJson<'_> {
         })
     }
 
+    /// The object for a compiled version of a function.
     fn version(&self, version: &Version) -> Value {
         let mut object = json!({
             "number": version.number,
@@ -216,6 +219,7 @@ fn instruction_object(instruction: &Instruction, listing: &Listing) -> Map<Strin
     object
 }
 
+/// The object for the target of a branch, call or memory access.
 fn target_value(target: &Target, listing: &Listing) -> Value {
     let kind = match target.kind {
         TargetKind::Jump => "jump",

@@ -14,10 +14,10 @@ use crate::symbolize::disasm::{self, Disassembler, Syntax, TargetKind};
 use crate::symbolize::dso::DsoKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names the addresses outside of a function to which its instructions refer. How depends on the input: a recording
-/// knows what was where at a time, a callgrind file only knows files.
+/// Names the addresses outside of a function to which its instructions refer. Recordings and callgrind files do this
+/// differently: a recording states what was at an address at which time, a callgrind file only which files were mapped.
 pub(super) trait TargetNames {
-    /// Sets the owners of the targets, as far as they are known.
+    /// Sets the owner of each target, if it can be found out.
     fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings);
 }
 
@@ -91,9 +91,9 @@ impl Lister<'_> {
         }
     }
 
-    /// The listing of one version of a function. Its call targets have no names yet, and its instructions no source
-    /// lines. `number` is the version's rank by cost among the `all_versions` versions of the function. The extent is
-    /// that of the disassembled code; if that is missing, JIT code still has the extent that its source states.
+    /// The listing of one version of a function, without names of call targets and without source lines, which are
+    /// added later. `number` is the version's rank by cost among the `all_versions` versions of the function. The
+    /// extent is that of the disassembled code or, if the code is missing, the one that the source of JIT code states.
     fn listing(&self, function: &Function, number: usize, all_versions: usize) -> Listing {
         let (code, rows) = match self.disassemble(function) {
             Ok((code, rows)) => (code, rows),

@@ -162,7 +162,7 @@ pub struct Calls {
 pub struct Callee {
     /// The function's name.
     pub name: Vec<u8>,
-    /// Its source file, if known.
+    /// The callee's source file, if known.
     pub file: Option<Vec<u8>>,
     /// The file with its machine code, if known.
     pub module: Option<Vec<u8>>,
@@ -211,7 +211,7 @@ impl Listing {
     }
 
     /// Finds the row of the instruction that contains this offset, in bytes from the start of the function. `None` if
-    /// the rows aren't instructions, or if the offset is behind the last one.
+    /// the rows aren't instructions, or if the offset is after the last instruction.
     pub fn find_row(&self, offset: u64) -> Option<usize> {
         let row = self.rows.partition_point(|row| match &row.instruction {
             Some(instruction) => instruction.offset + instruction.len <= offset,
@@ -270,7 +270,7 @@ impl Version {
 }
 
 impl BpfSource {
-    /// The program and the function in words: `BPF program 7 NAME, function F`.
+    /// The BPF program and the function in words: `BPF program 7 NAME, function F`.
     fn text(&self) -> String {
         let mut text = format!("BPF program {}", self.program);
         if !self.program_name.is_empty() {
@@ -291,7 +291,7 @@ impl Inclusive {
 }
 
 impl Calls {
-    /// Adds calls made elsewhere to `all`. Calls to the same function are added up.
+    /// Adds the calls in `others` to those in `all`. Calls to the same function are added up.
     pub(super) fn join(all: &mut Vec<Self>, others: &[Self]) {
         let mut indexes: FxHashMap<Callee, usize> = FxHashMap::default();
         indexes.extend(all.iter().enumerate().map(|(index, calls)| (calls.callee.clone(), index)));

@@ -39,7 +39,7 @@ pub(super) struct MachineCode<'a> {
     pub(super) decoder: Decoder<'a>,
 }
 
-/// What says how to decode machine code: a machine type (`e_machine`), or the ELF file that contains the code.
+/// What determines how machine code is decoded: a machine type (`e_machine`), or the ELF file that contains the code.
 pub(super) enum Decoder<'a> {
     Machine(u16),
     File(&'a Image),

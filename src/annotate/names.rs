@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 /// A function name: the indexes of its code ranges in the list of functions, hottest first, and their total cost.
 #[derive(Debug, Default)]
 struct Name {
+    /// The indexes of the name's code ranges in the list of functions, hottest first.
     codes: Vec<usize>,
     costs: Costs,
 }

@@ -20,7 +20,7 @@ pub struct AnnotateOptions {
     pub recording: RecordingOptions,
     /// Whether to merge versions of a function, or instructions of a line.
     pub grouping: CodeGrouping,
-    /// Text or JSON.
+    /// The output format: text or JSON.
     pub format: AnnotateFormat,
 }
 

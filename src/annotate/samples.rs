@@ -157,7 +157,7 @@ impl Sampled<'_> {
         functions.get(id.0 as usize).filter(|function| !function.bytes.is_empty()).map(|_| id)
     }
 
-    /// Whether the recording's addresses in this file are file offsets or linked addresses.
+    /// Finds out whether the recording's addresses in this file are file offsets or addresses as linked.
     fn base(&self, dso: DsoId) -> Base {
         let Resolution { spaces, images, .. } = self.examined.resolution;
         match self.kind(dso) {
@@ -223,7 +223,7 @@ impl Function {
 }
 
 impl SampledFunctions {
-    /// Sorts the functions, hottest first.
+    /// Returns the functions sorted by cost, hottest first.
     fn sorted(mut self, weight: Weight) -> Self {
         let mut order: Vec<usize> = (0..self.list.len()).collect();
         order.sort_by_cached_key(|&index| Reverse(self.list[index].costs.heat(weight)));

@@ -226,7 +226,8 @@ impl Texts {
         self.known.entry(name.to_vec()).or_insert(text).clone()
     }
 
-    /// The lines of a file that a source map names, as the source map contains them; `None` if it doesn't.
+    /// Adds the lines of a file that a source map names, as far as the source map contains the file's text. `None` if
+    /// it doesn't.
     fn add_authored(&mut self, name: &[u8], text: Option<&str>) -> Option<Arc<[String]>> {
         let known = self.known.entry(name.to_vec());
         known.or_insert_with(|| text.map(|text| text.lines().map(str::to_owned).collect())).clone()

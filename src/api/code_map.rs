@@ -7,13 +7,15 @@ use crate::io::{self, InPath};
 use crate::jit::jitdump::{self, JitDump};
 use crate::jit::{self, GivenFile, Kind, SourceOptions, SourceState};
 use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId};
-use crate::model::process::{Process, Processes, TscConversion};
+use crate::model::process::{CpuMode, Process, Processes, TscConversion};
 use crate::model::stacks::FrameKind;
 use crate::model::tier::Tier;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
 use crate::parallel::Pool;
 use crate::runtimes::{RuntimeSet, tier};
+use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::code_map::{self, CodeId, CodeList, Hit};
+use crate::symbolize::symbolizer::Symbolizer;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +63,7 @@ pub struct CodeMap {
     warnings: Vec<Warning>,
 }
 
-/// The end of names that the search depends on; see [`code_map::CodeMap::lookup_address`].
+/// The end of names that the search depends on; see [`Symbolizer::locate`].
 const SPECIAL: &[u8] = b"-CodeInfoPrologue";
 
 impl CodeMap {
@@ -123,9 +125,10 @@ impl CodeMap {
     }
 
     fn look_up_frame(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>) -> Option<CodeHit<'_>> {
-        let address = self.index.lookup_address(pid, frame, time);
-        let hit = self.index.lookup(pid, address, time)?;
-        let back = frame.raw().0 - address.0;
+        let symbolizer = Symbolizer { spaces: &AddressSpaces::default(), codes: &self.index };
+        let located = symbolizer.locate(pid, frame, time, CpuMode::User).answer;
+        let hit = located.code?;
+        let back = frame.raw().0 - located.addr.0;
         Some(CodeHit { map: self, hit, back })
     }
 

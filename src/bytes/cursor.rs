@@ -57,7 +57,7 @@ impl From<Endian> for gimli::RunTimeEndian {
     }
 }
 
-/// A reading position in part of a file.
+/// Reads part of a file from start to end, and keeps the position of the next byte to read.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor<'data> {
     bytes: &'data [u8],
@@ -125,18 +125,21 @@ impl<'data> Cursor<'data> {
     /// error messages.
     pub fn cstr(&mut self, field: &str) -> Result<&'data [u8]> {
         let Some(len) = memchr::memchr(0, self.rest()) else {
-            return Err(self.error(format!("{field} has no terminating NUL in the {} bytes left", self.left())));
+            return Err(
+                self.error(format!("{field} has no terminating NUL byte in the {} remaining bytes", self.left()))
+            );
         };
         let bytes = &self.bytes[self.at..self.at + len];
         self.at += len + 1;
         Ok(bytes)
     }
 
-    /// An error at the current offset.
+    /// Creates an error that states the offset of the next byte.
     pub fn error(&self, message: impl Into<String>) -> Error {
         Error::new(message).at_offset(self.offset())
     }
 
+    /// Reads `N` bytes; `field` names them in error messages.
     #[inline]
     fn array<const N: usize>(&mut self, field: &str) -> Result<[u8; N]> {
         match self.bytes[self.at..].first_chunk::<N>() {

@@ -9,8 +9,8 @@ pub(crate) fn lines(text: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     })
 }
 
-/// Removes a UTF-8 byte order mark from the start of a line. A mark can be in the middle of a text, because `cat`
-/// leaves it there when it joins files.
+/// Removes a UTF-8 byte order mark from the start of a line. Marks don't only occur at the start of a text: `cat`
+/// doesn't remove them from the files that it joins.
 pub(crate) fn strip_mark(line: &[u8]) -> &[u8] {
     line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line)
 }

@@ -81,7 +81,7 @@ fn key(bytes: &mut &[u8]) -> Result<(u32, WireType), DecodeError> {
     varint(bytes).map(|key| ((key >> 3) as u32, wire))
 }
 
-/// Iterates over the fields of a message. After an error it ends.
+/// Iterates over the fields of a message. Ends after the first error.
 #[derive(Debug, Clone)]
 pub struct Fields<'d> {
     message: &'d [u8],
@@ -99,8 +99,8 @@ impl<'d> Fields<'d> {
         self.message.len() - self.rest.len()
     }
 
-    /// The number and the available bytes of the next field, if it is length-delimited and the message ends before the
-    /// field does. `None` otherwise.
+    /// If the message ends in the middle of a length-delimited field, the number of this field and the bytes of it that
+    /// exist. `None` if the next field is complete, or isn't length-delimited.
     pub fn cut(&self) -> Option<(u32, &'d [u8])> {
         let mut rest = self.rest;
         let (tag, wire) = key(&mut rest).ok()?;
@@ -108,8 +108,9 @@ impl<'d> Fields<'d> {
         (len > rest.len() as u64).then_some((tag, rest))
     }
 
+    /// Reads the next field: its number and value.
     fn field(&mut self) -> Result<(u32, FieldValue<'d>)> {
-        let wrong = |error| Error::new("is not a protocol buffer").because(error);
+        let wrong = |error| Error::new("is not a Protocol Buffers message").because(error);
         let (tag, wire) = key(&mut self.rest).map_err(wrong)?;
         let value = match wire {
             WireType::Varint => FieldValue::Number(varint(&mut self.rest).map_err(wrong)?),
@@ -120,7 +121,7 @@ impl<'d> Fields<'d> {
             WireType::SixtyFourBit => FieldValue::Number(self.fixed::<8>().map(u64::from_le_bytes)?),
             WireType::ThirtyTwoBit => FieldValue::Number(self.fixed::<4>().map(u32::from_le_bytes)?.into()),
             WireType::StartGroup | WireType::EndGroup => {
-                return Err(Error::new(format!("field {tag} is a group, which profiles do not use")));
+                return Err(Error::new(format!("field {tag} is a Protocol Buffers group, which profiles do not use")));
             }
         };
         Ok((tag, value))
@@ -191,6 +192,7 @@ impl MessageSchema {
         self.find_unknown_within(message, DEEPEST, unknown);
     }
 
+    /// Like [`Self::find_unknown`], but searches only `depth` levels of nested messages.
     fn find_unknown_within(&self, message: &[u8], depth: usize, unknown: &mut Skipped) {
         for (tag, value) in inner(message) {
             if tag > self.last_field {

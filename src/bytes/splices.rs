@@ -4,7 +4,7 @@ use crate::error::Result;
 use std::io::Write;
 use std::ops::Range;
 
-/// The replacements to make. They may be added in any order.
+/// Replacements of byte ranges of a file. They may be added in any order.
 #[derive(Debug, Default)]
 pub struct Splices {
     list: Vec<(Range<usize>, Vec<u8>)>,
@@ -16,8 +16,8 @@ impl Splices {
         self.list.push((range, bytes));
     }
 
-    /// Writes the file with its replacements. If two overlap, the one that starts later is dropped. Insertions at the
-    /// same offset keep the order in which they were added.
+    /// Copies the file to `out` with all replacements. Of two replacements that overlap, the one that starts later is
+    /// dropped. Insertions at the same offset keep the order in which they were added.
     pub fn write(mut self, file: &[u8], out: &mut dyn Write) -> Result<()> {
         self.list.sort_by_key(|(range, _)| range.start);
         let mut done = 0;

@@ -49,6 +49,7 @@ impl Utf16Decoder {
         }
     }
 
+    /// Decodes one 16-bit unit. A high surrogate is kept until the low surrogate that belongs to it arrives.
     fn add(&mut self, unit: u16, out: &mut Vec<u8>) {
         if let Some(high) = self.high.take() {
             if let Some(Ok(character)) = char::decode_utf16([high, unit]).next() {

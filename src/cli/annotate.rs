@@ -113,6 +113,7 @@ impl FormatName {
 }
 
 impl AnnotateArgs {
+    /// Checks the flags, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let (given, mut load) = self.inputs.into_options(Detail::Names, false);
         load.sources.source_maps.usual = true;

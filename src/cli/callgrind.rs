@@ -50,7 +50,7 @@ pub(super) struct CallgrindArgs {
 
 /// The input if the user names none: standard input if data is piped in. Otherwise there is no default. Fails with a
 /// hint at the callgrind profiles in the current directory, because jitgraft doesn't choose one of them itself.
-fn default_profile() -> Result<InPath> {
+fn piped_input() -> Result<InPath> {
     if default_input() == InPath::Stdin {
         return Ok(InPath::Stdin);
     }
@@ -71,6 +71,7 @@ fn default_profile() -> Result<InPath> {
 }
 
 impl CallgrindArgs {
+    /// Checks the flags, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = self.output.map(OutPath::from);
         if let Some(output) = &output {
@@ -83,7 +84,7 @@ impl CallgrindArgs {
         let options = CallgrindOptions {
             input: match self.profile.or(self.input) {
                 Some(path) => path.into(),
-                None => default_profile()?,
+                None => piped_input()?,
             },
             output,
             object: self.object,

@@ -19,6 +19,7 @@ pub(super) struct CollapseArgs {
 }
 
 impl CollapseArgs {
+    /// Runs the command, or `export` if the output's name implies another format.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         self.convert.check_name("collapse")?;
         if let Some(format) = self.convert.format_instead_of("folded") {

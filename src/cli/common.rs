@@ -228,10 +228,12 @@ impl FileArgs {
 enum SourceMapArg {
     Auto,
     Off,
+    /// A source map, a WebAssembly module, or a directory of these, that the user named.
     Given(GivenMap),
 }
 
 impl SourceMapArg {
+    /// Parses a value of `--source-maps`.
     fn parse(text: &str) -> Result<Self, String> {
         match text {
             "auto" => return Ok(Self::Auto),
@@ -304,6 +306,7 @@ fn existing_directory() -> impl TypedValueParser<Value = PathBuf> {
     PathBufValueParser::new().try_map(check_directory)
 }
 
+/// Fails if the path isn't a directory.
 fn check_directory(path: PathBuf) -> Result<PathBuf, &'static str> {
     if io::is_directory(&path) {
         Ok(path)
@@ -324,6 +327,7 @@ fn existing_given() -> impl TypedValueParser<Value = OsString> {
 
 const NOT_THERE: &str = "it does not exist";
 
+/// Parses `FILE@ADDR`. The address is hexadecimal.
 fn placed_elf(text: &str) -> Result<(PathBuf, Addr), String> {
     let (file, addr) = text.rsplit_once('@').ok_or("expected FILE@ADDR, such as libjit.so@7f0012340000")?;
     let digits = addr.strip_prefix("0x").unwrap_or(addr);
@@ -331,6 +335,7 @@ fn placed_elf(text: &str) -> Result<(PathBuf, Addr), String> {
     if io::is_there(Path::new(file)) { Ok((file.into(), Addr(addr))) } else { Err(format!("{file} does not exist")) }
 }
 
+/// Parses `INNER=OUTER`, two process IDs.
 fn pid_pair(text: &str) -> Result<(Pid, Pid), String> {
     let expected = "expected INNER=OUTER, the PID in the container and the PID in the recording, such as 1=4711";
     let (inner, outer) = text.split_once('=').ok_or(expected)?;

@@ -4,7 +4,7 @@ use super::common::one_of;
 use super::input::{InputArgs, OutputArgs, WeightArgs};
 use super::output::check_name;
 use super::removed;
-use crate::analysis::label::{Annotate, By};
+use crate::analysis::label::{Annotate, RootFrame};
 use crate::commands::export::{ExportOptions, TableOptions};
 use crate::contract::format::{Detail, Format, WriteOptions};
 use crate::error::Result;
@@ -92,16 +92,16 @@ impl ConvertArgs {
     }
 
     pub(super) fn into_options(self) -> Convert {
-        self.into_options_with(Naming::default(), By::Comm)
+        self.into_options_with(Naming::default(), RootFrame::Comm)
     }
 
     /// Checks the flags. `usual` is how JIT names are spelled by default, and `usual_by` is the default outermost
     /// frame.
-    pub(super) fn into_options_with(self, usual: Naming, usual_by: By) -> Convert {
+    pub(super) fn into_options_with(self, usual: Naming, usual_by: RootFrame) -> Convert {
         let jit_names = self.input.naming(usual);
         let (by, annotate) = (self.spelling.by.unwrap_or(usual_by), self.spelling.annotate());
         let detail = if annotate.addrs { Detail::Addresses } else { Detail::Names };
-        let (inputs, load) = self.input.into_options(detail, by == By::Cpu);
+        let (inputs, load) = self.input.into_options(detail, by == RootFrame::Cpu);
         let load = LoadOptions { jit_names, ..load };
         let write = WriteOptions { weight: self.weight.weight, by, annotate, ..WriteOptions::default() };
         Convert { inputs, output: self.output.into(), load, write }
@@ -115,10 +115,10 @@ struct SpellingArgs {
     ///
     /// By default, flame graphs add none, like the page of `view`.
     #[arg(long, value_name = "WHAT", value_parser = one_of(
-        [("comm".into(), By::Comm), ("pid".into(), By::Pid), ("tid".into(), By::Tid), ("cpu".into(), By::Cpu)]
+        [("comm".into(), RootFrame::Comm), ("pid".into(), RootFrame::Pid), ("tid".into(), RootFrame::Tid), ("cpu".into(), RootFrame::Cpu)]
     ))]
     #[arg(hide_short_help = true)]
-    by: Option<By>,
+    by: Option<RootFrame>,
     /// Append to names: pid, tid, kernel (`_[k]`), jit (`_[j]`), inline (`_[i]`), addrs
     ///
     /// pid and tid are appended to the root; addrs appends the address to unknown functions.
@@ -137,6 +137,7 @@ enum AnnotatedWith {
 }
 
 impl SpellingArgs {
+    /// The marks to append to names.
     fn annotate(&self) -> Annotate {
         let has = |annotation| self.annotate.contains(&annotation);
         Annotate {

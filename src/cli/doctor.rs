@@ -31,6 +31,7 @@ pub(super) struct DoctorArgs {
 }
 
 impl DoctorArgs {
+    /// Checks the flags, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let (inputs, mut load) = self.input.into_options(Detail::Names, false);
         load.sources.source_maps.usual = true;

@@ -114,6 +114,7 @@ fn after_help() -> String {
 }
 
 impl ExportArgs {
+    /// Finds the output format, by the flag or the output's name, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let convert = self.convert.into_options();
         let left_out = match &self.to {

@@ -4,7 +4,7 @@ use super::common::one_of;
 use super::convert::{Convert, ConvertArgs};
 use super::input::CompareArgs;
 use super::output::check_name;
-use crate::analysis::label::{By, Shortening};
+use crate::analysis::label::{RootFrame, Shortening};
 use crate::commands::export;
 use crate::commands::flamegraph::{self, FlamegraphOptions};
 use crate::contract::format::WriteOptions;
@@ -166,6 +166,7 @@ impl LookArgs {
         given.into_iter().find(|(_, given)| *given).map(|(flag, _)| flag)
     }
 
+    /// The style of the picture: the one that the user chose or, failing that, inferno's if a flag only works with it.
     fn style(&self) -> Result<Style> {
         match (self.style, self.infernos()) {
             (Some(Style::Page), Some(flag)) => {
@@ -195,6 +196,7 @@ fn percentage(text: &str) -> Result<f64, String> {
 }
 
 impl FlamegraphArgs {
+    /// Runs the command, or `export` if the output's name implies another format.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         match &self.diff {
             Some(_) => check_name(&self.convert.path().into(), "flamegraph --diff", &["svg"])?,
@@ -238,9 +240,9 @@ impl FlamegraphArgs {
     /// The outermost frames if the user chooses none. By default there is none, as on the page of `view`. There are two
     /// exceptions: the rows of a flame chart are named after threads; and when comparing, the earlier profile may be
     /// folded stacks, which start with a process or thread.
-    fn roots(&self, style: Style) -> By {
+    fn roots(&self, style: Style) -> RootFrame {
         let is_page = style == Style::Page && !self.look.flamechart && self.diff.is_none();
-        if is_page { By::Nothing } else { By::Comm }
+        if is_page { RootFrame::Nothing } else { RootFrame::Comm }
     }
 }
 
@@ -255,6 +257,7 @@ fn picture_file() -> Result<OutPath> {
 }
 
 impl From<LookArgs> for Look {
+    /// Copies the flags to the options of the picture.
     fn from(args: LookArgs) -> Self {
         Self {
             style: Style::default(),

@@ -93,6 +93,7 @@ struct BuildIdArgs {
 }
 
 impl BuildIdArgs {
+    /// Which build IDs to add, and where.
     fn mode(&self) -> BuildIdMode {
         match (self.build_ids, self.buildid_all, self.mmap2_buildids, self.mmap2_buildid_all) {
             (true, ..) => BuildIdMode::Hit,
@@ -137,6 +138,7 @@ struct ForeignArgs {
 }
 
 impl ForeignArgs {
+    /// Fails if the user passed an option of perf inject that jitgraft doesn't support.
     fn refuse(&self) -> Result<()> {
         let given = [
             ("--itrace", self.itrace.is_some()),
@@ -157,6 +159,7 @@ impl ForeignArgs {
 }
 
 impl InjectArgs {
+    /// Checks the flags, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         self.foreign.refuse()?;
         let build_ids = self.build_ids.mode();

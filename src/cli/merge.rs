@@ -27,6 +27,7 @@ pub(super) struct MergeArgs {
 }
 
 impl MergeArgs {
+    /// Finds the output format, by the flag or the output's name, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         if self.to.is_none() {
             self.convert.check_name("merge")?;

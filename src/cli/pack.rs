@@ -56,6 +56,7 @@ pub(super) struct PackArgs {
     files: FileArgs,
 }
 
+/// The values of `--with`.
 fn others() -> [(PossibleValue, OptionalPart); 5] {
     let [kallsyms, scripts, sources, cores, private] =
         ["kallsyms", "scripts", "sources", "cores", "private"].map(PossibleValue::new);
@@ -69,6 +70,7 @@ fn others() -> [(PossibleValue, OptionalPart); 5] {
 }
 
 impl PackArgs {
+    /// Checks the flags, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = self.output.map(OutPath::from);
         if let Some(output) = &output {

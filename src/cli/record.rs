@@ -44,6 +44,7 @@ pub(super) struct RecordArgs {
 }
 
 impl RecordArgs {
+    /// Separates the flags of `jitgraft record` from those of perf, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let Self { mut runtime, mut output, mut freq, mut pid, mut dry_run, words } = self;
         let words: Vec<Vec<u8>> = words.into_iter().map(OsString::into_vec).collect();

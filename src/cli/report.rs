@@ -152,6 +152,7 @@ enum SortKey {
     Group(Key),
 }
 
+/// The values of `--sort`.
 fn sort_keys() -> Vec<(PossibleValue, SortKey)> {
     let orders = [
         (PossibleValue::new("self").alias("overhead"), Order::Own),
@@ -197,12 +198,14 @@ pub(super) fn layout_of(command: &str, asked: Option<Layout>, output: &OutPath) 
     })
 }
 
+/// Parses a number from 0 to 100, with or without `%`.
 fn percentage(text: &str) -> Result<f64, String> {
     let percent: f64 = text.trim_end_matches('%').parse().map_err(|error| format!("{error}"))?;
     if (0.0..=100.0).contains(&percent) { Ok(percent) } else { Err("expected 0 to 100".to_owned()) }
 }
 
 impl RowArgs {
+    /// The order of the rows: the last one that the user chose.
     fn order(&self) -> Order {
         let mut orders = self.sort.iter().filter_map(|name| match name {
             SortKey::Order(order) => Some(*order),
@@ -226,6 +229,7 @@ impl RowArgs {
         keys
     }
 
+    /// What the rows of the table are.
     fn rows(self, keys: Vec<Key>) -> Result<Rows> {
         let Self { diff, tree: TreeArgs { tree, callers, callees, cycles }, .. } = self;
         let rows = match (diff, callers, callees) {
@@ -281,6 +285,7 @@ fn choose_style(layout: Layout, terminal: Option<Terminal>, width: Option<u16>, 
 }
 
 impl ReportArgs {
+    /// Checks the flags, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = OutPath::from(self.output);
         let layout = layout_of("report", self.to, &output)?;

@@ -56,6 +56,7 @@ fn fields(list: &str) -> Result<Fields, Error> {
 }
 
 impl ScriptArgs {
+    /// Checks the flags, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let fields = Fields { ns: self.ns, srcline: self.srcline || self.fields.srcline, ..self.fields };
         let detail = if fields.srcline { Detail::Lines } else { Detail::Names };

@@ -3,7 +3,7 @@
 use crate::formats;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// Words that users mistake for a command, each with a hint.
+/// Words that users type as a command, although there is no such command. Each has a hint.
 const COMMANDS: &[(&str, &str)] = &[
     ("diff", "compare two profiles with jitgraft report --diff BEFORE AFTER (flamegraph and view have --diff, too)"),
     ("compare", "compare two profiles with jitgraft report --diff BEFORE AFTER"),
@@ -15,7 +15,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("serve", "jitgraft view writes a page that needs no server"),
 ];
 
-/// Words that users mistake for a format, each with a hint.
+/// Words that users type as a format (`--to`), although there is no such format. Each has a hint.
 const FORMATS: &[(&str, &str)] = &[
     ("perfetto", "--to chrome writes a file that Perfetto opens"),
     ("trace", "--to chrome writes a file that trace viewers open"),
@@ -29,10 +29,10 @@ const FORMATS: &[(&str, &str)] = &[
     ("hotspot", "hotspot opens the perf.data that jitgraft inject --relocate writes"),
 ];
 
-/// Flags of other commands or tools that users pass to a command which lacks them, each with a hint.
+/// Flags that users pass to a command that lacks them, because other commands or tools have them. Each has a hint.
 const FLAGS: &[(&str, &str)] = &[
-    ("--to", "this command's output is chosen by its name (-o); jitgraft export --to FORMAT converts profiles"),
-    ("--format", "this command's output is chosen by its name (-o); jitgraft export --to FORMAT converts profiles"),
+    ("--to", "the output's name (-o FILE) determines its format; jitgraft export --to FORMAT converts profiles"),
+    ("--format", "the output's name (-o FILE) determines its format; jitgraft export --to FORMAT converts profiles"),
     (
         "-F",
         "the columns of tables cannot be chosen (--to csv has all); -F chooses fields in script, and the rate in record",
@@ -56,7 +56,8 @@ const DUCKDB: &str = if cfg!(feature = "tables") {
     "DuckDB reads what --to csv writes; --to parquet needs a build with --features tables"
 };
 
-/// A hint for an error of the command line. `words` is the whole command line. `None` if there is no hint.
+/// A hint that says what the user probably meant, for an error of the command line. `words` is the whole command line.
+/// `None` if there is no hint.
 pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
@@ -97,7 +98,24 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
     }
 }
 
-/// A text that clap stored in an error, by its kind. `None` if the error has no text of this kind.
+/// Removes tips of clap that would mislead the user from an error about an unknown flag or command. clap proposes to pass
+/// such a word as a value after `--`, but nobody means an input file of that name. clap also proposes the flag or command
+/// with the most similar spelling; if jitgraft has a hint of its own (`has_hint`), that proposal would contradict it.
+pub(super) fn remove_misleading_tips(error: &mut clap::Error, has_hint: bool) {
+    if !matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand) {
+        return;
+    }
+    if let Some(ContextValue::StyledStrs(mut tips)) = error.remove(ContextKind::Suggested) {
+        tips.retain(|tip| !has_hint && !tip.to_string().contains("as a value"));
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    }
+    if has_hint {
+        error.remove(ContextKind::SuggestedArg);
+    }
+}
+
+/// A text that clap stored in an error, such as the word that it doesn't know. `None` if the error has no text of this
+/// kind.
 pub(super) fn find_text(error: &clap::Error, kind: ContextKind) -> Option<&str> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text),
@@ -105,13 +123,14 @@ pub(super) fn find_text(error: &clap::Error, kind: ContextKind) -> Option<&str> 
     }
 }
 
-/// Finds the hint for a word that the user typed. `None` if there is none.
+/// Finds the hint for a word that the user typed, in upper or lower case. `None` if there is none.
 fn find_hint<'h>(hints: &[(&str, &'h str)], word: &str) -> Option<&'h str> {
     let (_, hint) = hints.iter().find(|(typed, _)| typed.eq_ignore_ascii_case(word))?;
     Some(*hint)
 }
 
-/// An error message about an invalid number, phrased better than the number parser does. `None` for other errors.
+/// The message of an error about an invalid number, in plainer words than those of Rust's number parsers, which clap
+/// prints. `None` for other errors.
 pub(super) fn about_number(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::ValueValidation {
         return None;
@@ -128,7 +147,7 @@ pub(super) fn about_number(error: &clap::Error) -> Option<String> {
         };
         return Some(format!("{before}: {bounds}\n{behind}"));
     }
-    let said = [
+    let phrases = [
         ("number would be zero for non-zero type", "must be at least 1"),
         ("invalid digit found in string", if is_negative { "must not be negative" } else { "must be a whole number" }),
         ("cannot parse integer from empty string", "must be a whole number"),
@@ -136,8 +155,8 @@ pub(super) fn about_number(error: &clap::Error) -> Option<String> {
         ("number too small to fit in target type", "is too small"),
         ("invalid float literal", "must be a number"),
     ];
-    let (parser, people) = said.into_iter().find(|(parser, _)| text.contains(parser))?;
-    Some(text.replace(parser, people))
+    let (of_parser, plain) = phrases.into_iter().find(|(of_parser, _)| text.contains(of_parser))?;
+    Some(text.replace(of_parser, plain))
 }
 
 #[cfg(test)]
@@ -161,8 +180,8 @@ mod tests {
             ("export --to Arrow x", None),
             ("export --to PARQUET x", Some("--to parquet")),
             ("inject in out", Some("-o out")),
-            ("flamegraph --to svg in", Some("chosen by its name (-o)")),
-            ("view --format=html in", Some("chosen by its name (-o)")),
+            ("flamegraph --to svg in", Some("(-o FILE) determines its format")),
+            ("view --format=html in", Some("(-o FILE) determines its format")),
             ("report -F overhead,sym in", Some("--to csv has all")),
             ("inject --pid 7 in", Some("export --pid")),
             ("collapse --group-by pid in", Some("use --by")),
@@ -175,6 +194,21 @@ mod tests {
             let said = said.unwrap_or_default();
             assert!(said.contains(hint.unwrap_or_default()), "{line}");
             assert!(!cfg!(feature = "tables") || !said.contains("--features"), "{line}: {said}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_flag_gets_no_misleading_tip() {
+        for line in
+            ["inject --pid 7 in", "report --no-such-flag in", "report --percentlimit 2 in", "collapse --from 1 in"]
+        {
+            let words: Vec<String> = ["jitgraft"].into_iter().chain(line.split(' ')).map(str::to_owned).collect();
+            let mut error = Cli::from_words(words.iter().map(Into::into)).unwrap_err();
+            let has_hint = super::hint(&error, &words).is_some();
+            super::remove_misleading_tips(&mut error, has_hint);
+            let text = error.to_string();
+            assert!(!text.contains("as a value"), "{line}: {text}");
+            assert_eq!(text.contains("a similar argument exists"), line.contains("percentlimit"), "{line}: {text}");
         }
     }
 

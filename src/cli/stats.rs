@@ -128,6 +128,7 @@ fn piped_input(compare: Compare) -> Result<InPath> {
 }
 
 impl StatsArgs {
+    /// Checks the flags, prints hints about flags with a former meaning, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let compare = match (&self.diff, self.runs) {
             (Some(_), _) => Compare::Diff,

@@ -1,7 +1,8 @@
 //! Prints messages to stderr, line by line.
 //!
-//! Failures to write are ignored: the reader of stderr may be gone, or the disk full, but the job must go on. Names and
-//! paths in messages may contain any bytes, so control characters are made visible before they reach a terminal.
+//! If stderr can't be written, for example because its reader has exited, messages are lost but the command goes on.
+//! Names and paths in messages may contain any bytes, so control characters are made visible before they reach a
+//! terminal.
 
 use super::slips;
 use crate::error::Error;
@@ -19,7 +20,7 @@ pub fn say(line: impl Display) {
     let _ = writeln!(std::io::stderr(), "{}", readable(line.as_bytes()));
 }
 
-/// Prints an error. A second line says what to do about it, if that is known.
+/// Prints an error and, on a second line, its remedy if it has one.
 pub fn say_error(error: &Error) {
     say(format_args!("error: {}", error.without_remedy()));
     if let Some(remedy) = error.remedy() {
@@ -27,12 +28,15 @@ pub fn say_error(error: &Error) {
     }
 }
 
-/// Prints help, or an error of the command line. Returns clap's exit code, or 1 if help couldn't be written.
-pub fn say_usage(usage: &clap::Error) -> ExitCode {
+/// Prints an error of the command line, or the help or version that the user requested; clap returns these as an error,
+/// too. Returns clap's exit code, or 1 if help couldn't be written.
+pub fn say_usage(mut usage: clap::Error) -> ExitCode {
+    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
+    let hint = slips::hint(&usage, &words);
+    slips::remove_misleading_tips(&mut usage, hint.is_some());
     // clap doesn't escape control characters in words that it quotes from the command line.
     let is_printable = std::env::args_os().all(|word| matches!(printable(word.as_encoded_bytes()), Cow::Borrowed(_)));
-    let about_number = slips::about_number(usage);
-    let written = if let Some(text) = about_number {
+    let written = if let Some(text) = slips::about_number(&usage) {
         text.lines().for_each(say);
         Ok(())
     } else if is_printable {
@@ -41,15 +45,14 @@ pub fn say_usage(usage: &clap::Error) -> ExitCode {
         usage.render().to_string().lines().for_each(say);
         Ok(())
     };
-    let words: Vec<String> = std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect();
-    if let Some(hint) = slips::hint(usage, &words) {
+    if let Some(hint) = hint {
         say(format_args!("hint: {hint}"));
     }
-    let asked_for = matches!(usage.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+    let is_help = matches!(usage.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
     let written = written.and_then(|()| std::io::stdout().flush());
     match written {
-        Ok(()) if asked_for && guard::stdout_was_closed() => ExitCode::FAILURE,
-        Err(error) if asked_for && error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
+        Ok(()) if is_help && guard::stdout_was_closed() => ExitCode::FAILURE,
+        Err(error) if is_help && error.kind() != std::io::ErrorKind::BrokenPipe => ExitCode::FAILURE,
         _ => ExitCode::from(u8::try_from(usage.exit_code()).unwrap_or(2)),
     }
 }

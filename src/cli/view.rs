@@ -55,6 +55,7 @@ pub(super) struct ViewArgs {
 }
 
 impl ViewArgs {
+    /// Checks the flags, and runs the command.
     pub(super) fn run(self, job: &Job) -> Result<Outcome> {
         let output = self.output.map(OutPath::from);
         if let Some(output) = &output {

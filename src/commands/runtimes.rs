@@ -30,12 +30,14 @@ pub fn find_runtime(name: &str) -> Result<&'static Runtime> {
     })
 }
 
+/// Writes the name of a runtime and its best switch.
 fn write_line(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
     let first = runtime.switches.first();
     let how = first.map_or_else(|| "nothing to switch on".to_owned(), |switch| switch.how(runtime.called, true));
     Ok(writeln!(out, "{:<15} {how}", runtime.name)?)
 }
 
+/// Writes everything that is known about a runtime, as a list of labels and texts.
 fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{}", runtime.name)?;
     let mut row = |what: &str, said: &str| match said {

@@ -123,7 +123,7 @@ fn no_text(head: &[u8]) -> Error {
 const HEAD: usize = 1 << 12;
 
 impl ScriptOptions {
-    /// Fails if samples are to be selected: from text, all lines are copied.
+    /// Fails if the user selected samples by a filter, because the lines of a text are copied without being selected.
     fn check_text(&self) -> Result<()> {
         let RecordingOptions { filter, event, .. } = &self.recording;
         if *filter == Filter::default() && event.is_empty() {
@@ -133,6 +133,7 @@ impl ScriptOptions {
         Err(error.with_remedy(Some("select them with perf script, or pass the recording itself".to_owned())))
     }
 
+    /// The options for naming the frames of a text.
     fn filter(&self) -> FilterOptions {
         let srcline = self.text.fields.srcline;
         let style = Style { rename: self.rename, srcline, native: self.native, ..Style::default() };

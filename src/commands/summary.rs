@@ -24,7 +24,8 @@ pub struct SummaryOptions {
     pub load: LoadOptions,
 }
 
-/// Prints the summary.
+/// Prints five lines about the profile: its format, the number of samples, the shares of kinds of code, doctor's first
+/// finding, and the next command to run.
 pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let path = shown(&options.input);
@@ -74,6 +75,7 @@ fn main_event(profile: &Profile) -> Option<&Series> {
     profile.series.iter().max_by_key(|series| count(series))
 }
 
+/// The number of samples of an event.
 fn count(series: &Series) -> u64 {
     series.rows.iter().fold(0, |sum, row| sum.saturating_add(row.count))
 }

@@ -55,21 +55,21 @@ pub enum Read {
         /// be understood alone.
         is_plain: fn(head: &[u8]) -> bool,
     },
-    /// The input holds spans of time, such as recorded calls. They can be summed to stacks or stay spans.
+    /// The input holds spans of time, such as recorded calls. They can be summed to stacks, or kept as spans.
     Spans(Spans),
     /// The text of `perf script`. `pipeline` first adds the names of JIT frames; this function then reads the result.
     Script(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
     /// The input holds addresses without names. `pipeline` looks up their names, with the help of `jit` and
     /// `symbolize`.
     Addresses,
-    /// The format is only written, or isn't a profile.
+    /// Inputs of this format can't be read as profiles: the format is only written, or isn't a profile format.
     No,
 }
 
 /// Starts reading an input line by line. `head` is the start of the input.
 pub type OpenLines = fn(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines>;
 
-/// Reads lines into one profile. Lines that were seen before are recognized, which makes them cheap.
+/// Reads lines into one profile. Lines that were seen before are recognized, so reading them again costs little.
 pub trait ReadLines: Send {
     /// Reads some whole lines and adds them to the profile. Lines that aren't of the format are counted in `skipped`.
     fn read(&mut self, lines: &[u8], skipped: &mut Skipped);
@@ -104,16 +104,16 @@ pub struct Writer {
     pub run: WriteFn,
     /// How many events one output can hold.
     pub events: Events,
-    /// Whether the output lists every sample in time order, or only sums.
+    /// Which rows the output lists: every sample in order of time, or only the sum of each stack.
     pub rows: Keep,
     /// How much detail of each frame the format holds. With less detail, more stacks become equal and are summed.
     pub detail: Detail,
     /// How names of JIT code are spelled if the user doesn't choose a spelling. Some viewers shorten names by the rules
     /// of a language, or cut them at some length.
     pub jit_names: JitNames,
-    /// True if the output states on which CPU each sample was taken, so that rows of different CPUs stay apart.
+    /// True if the output states on which CPU each sample was taken. Rows of different CPUs are then not summed.
     pub by_cpu: bool,
-    /// True if the output can hold labels of samples, so that rows with different labels stay apart.
+    /// True if the output can hold labels of samples. Rows with different labels are then not summed.
     pub labels: bool,
     /// True if the output can hold negative numbers.
     pub signed: bool,

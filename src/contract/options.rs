@@ -1,7 +1,7 @@
 //! Options for reading and writing that come from the command line.
 
 use crate::analysis::filter::TimeRange;
-use crate::analysis::label::{Annotate, By, Shortening};
+use crate::analysis::label::{Annotate, RootFrame, Shortening};
 use crate::analysis::timeline::{CallOptions, Span};
 use crate::error::{Error, Result};
 use crate::model::Nanos;
@@ -26,7 +26,8 @@ pub struct ReadOptions {
     pub calls: CallOptions,
     /// For formats with spans: only spans with these names become stacks. If empty, all do.
     pub only: Vec<String>,
-    /// For formats with spans: spans with these names are shown under the name of their action, if they state one.
+    /// For formats with spans: the names of spans that are shown under the name of their action
+    /// ([`Slice::sub`](crate::analysis::timeline::slices::Slice)), if they state one.
     pub by_sub: Vec<String>,
     /// For traces: sum the time of spans separately for each value of the arguments with these names.
     pub by_args: Vec<String>,
@@ -36,10 +37,10 @@ pub struct ReadOptions {
     pub keep: Keep,
     /// How much of each frame the caller needs; `None` means everything. Readers may return more if it costs nothing.
     pub detail: Option<Detail>,
-    /// Whether to keep rows of different recordings, or rows with different labels, apart. Only some formats have
-    /// these.
+    /// Whether to keep rows of different recordings, or rows with different labels, apart. Only some formats state
+    /// recordings or labels.
     pub apart: bool,
-    /// Whether to keep the labels of samples, and with them rows with different labels apart. `apart` includes this.
+    /// Whether to keep the labels of samples, so that rows with different labels aren't summed. `apart` implies this.
     pub labels: bool,
     /// Whether the caller needs columns of source positions, for looking them up in source maps.
     pub columns: bool,
@@ -71,7 +72,7 @@ pub struct WriteOptions {
     /// Which number of each row to sum: its weight or its sample count.
     pub weight: Weight,
     /// The key whose value becomes an extra outermost frame of each stack, for instance the thread.
-    pub by: By,
+    pub by: RootFrame,
     /// Which suffixes to append to frame names, such as `_[k]` for kernel code.
     pub annotate: Annotate,
     /// Which names are shortened as inferno-collapse-perf does it. Only for formats in which a frame is a single
@@ -81,7 +82,8 @@ pub struct WriteOptions {
     pub bucket: Option<u64>,
     /// True if rows needn't contain host and day, because the names of the output's directories do (`--partition`).
     pub partitioned: bool,
-    /// The times of the profile's samples, if they were already determined. Otherwise a writer that needs them does
-    /// that, which takes a pass over all events: many outputs, each for one event, would need many passes.
+    /// When the profile's samples were taken, if the caller knows. If `None`, a writer that needs this determines it
+    /// in a pass over all events. Callers that write many outputs, each for one event, determine it once, so that not
+    /// every output needs such a pass.
     pub timing: Option<Timing>,
 }

@@ -56,7 +56,7 @@ pub trait RowWriter {
     /// Starts a new input. `profile` may already hold some of its rows.
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()>;
 
-    /// Writes the rows that `profile` contains now. Rows that were passed before are no longer in it.
+    /// Writes the rows that `profile` contains now. Rows that an earlier call wrote are no longer in the profile.
     fn rows(&mut self, profile: &Profile) -> Result<()>;
 
     /// Ends the current input.
@@ -88,15 +88,15 @@ pub fn clamp(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// The time of the first sample, in nanoseconds since 1970; `None` if unknown. If the input doesn't state it, it is the
-/// earliest time of the rows read so far.
+/// The wall-clock time of the first sample, in nanoseconds since 1970; `None` if unknown. If the input doesn't state
+/// when the first sample was taken, the earliest time of the rows read so far is used.
 pub fn start(profile: &Profile) -> Option<i128> {
     let times = profile.series.iter().flat_map(|series| &series.rows).filter_map(|row| row.time);
     let first = profile.about.sampled.map(|sampled| sampled.first).or_else(|| times.min())?;
     Some(profile.about.epoch? + i128::from(first.0))
 }
 
-/// What is known about the recording at this point of reading it.
+/// What is known about a recording that may still be being read: facts in the parts that were read so far.
 pub fn recording_of(profile: &Profile) -> Recording {
     let About { host, arch, os_release, command, epoch, .. } = &profile.about;
     let text = |bytes: &Option<Vec<u8>>| bytes.as_ref().map(|bytes| String::from_utf8_lossy(bytes).into());

@@ -4,7 +4,7 @@
 //! may implement any of these itself if it can do better, for example with less memory or more details.
 
 use crate::analysis::quantity::counted;
-use crate::analysis::timeline::{LabelSummary, NO_NAME, SpanSink, Timeline};
+use crate::analysis::timeline::{LabelSummary, NO_NAME, NameNumber, SpanSink, Timeline};
 use crate::contract::options::ReadOptions;
 use crate::error::{Result, Warning, Warnings};
 use crate::model::stacks::Profile;
@@ -89,8 +89,8 @@ impl Debug for SpanInput<'_> {
     }
 }
 
-/// A callback for a reader: it is told which bytes the reader won't need again, so that the pages of a mapped file can
-/// be released. Does nothing by default.
+/// A callback with which a reader reports ranges of bytes that it won't need again, so that the pages of a mapped file
+/// can be released. Does nothing by default.
 #[derive(Clone, Default)]
 pub struct Done(Option<Arc<dyn Fn(Range<usize>) + Send + Sync>>);
 
@@ -114,7 +114,7 @@ impl fmt::Debug for Done {
     }
 }
 
-/// Reads bytes once, in order, and reports what has been read as no longer needed.
+/// Reads bytes once, in order, and reports the bytes that were read as no longer needed.
 struct ReleasingReader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -130,42 +130,49 @@ impl Read for ReleasingReader<'_> {
     }
 }
 
-/// Nests the spans of each thread by their times, and sums them to stacks. A span that states an action is shown under
-/// its action's name if the user requested spans by name ([`ReadOptions::only`]), or if its own name is in `by_sub` or
-/// [`ReadOptions::by_sub`].
+/// Nests the spans of each thread by their times, and sums them to stacks. Some spans state an action. Such a span is
+/// shown under the action's name instead of its own if the user requested spans by name ([`ReadOptions::only`]), or if
+/// the span's name is in `by_sub` (the format's list) or in [`ReadOptions::by_sub`] (the user's list).
 pub fn stacks(
     timeline: &Timeline,
     by_sub: &[&[u8]],
     options: &ReadOptions,
     warnings: &mut Warnings,
 ) -> Result<Profile> {
-    let number = |name: &[u8]| timeline.names.find(name);
-    let mut only: Vec<_> = options.only.iter().filter_map(|name| number(name.as_bytes())).collect();
+    let mut only: Vec<NameNumber> =
+        options.only.iter().filter_map(|name| timeline.names.find(name.as_bytes())).collect();
     if only.is_empty() && !options.only.is_empty() {
         // No span has a requested name. An empty list would mean all names, so add one that no span has.
         only.push(NO_NAME);
     }
+    let all_show_action = !only.is_empty();
     let by_sub = by_sub.iter().copied().chain(options.by_sub.iter().map(String::as_bytes));
-    let by_sub: Vec<_> = by_sub.filter_map(number).collect();
-    let by_name = !only.is_empty();
+    let by_sub: Vec<NameNumber> = by_sub.filter_map(|name| timeline.names.find(name)).collect();
     let (first, last) = timeline.bounds();
-    let time = |time: i64| u64::try_from(time).unwrap_or(0);
-    let calls = options.calls_between(time(first), time(last))?;
+    let calls = options.calls_between(u64::try_from(first).unwrap_or(0), u64::try_from(last).unwrap_or(0))?;
     let mut stacked = timeline.stacks(calls, &only, |slice| {
-        let shows_action = slice.sub != NO_NAME && (by_name || by_sub.contains(&slice.name));
+        let shows_action = slice.sub != NO_NAME && (all_show_action || by_sub.contains(&slice.name));
         if shows_action { slice.sub } else { slice.name }
     });
-    if stacked.overlaps > 0 {
-        let message = match stacked.overlaps {
-            1 => "1 span overlaps another span of its thread without being nested in it; it starts a new stack"
-                .to_owned(),
-            overlaps => format!(
-                "{} overlap another span of their thread without being nested in it; each starts a new stack",
-                counted(overlaps, "span")
-            ),
-        };
-        warnings.push(Warning::new(message));
-    }
+    warn_of_overlaps(stacked.overlaps, warnings);
     stacked.profile.cut_to_time = true;
     Ok(stacked.profile)
+}
+
+/// Warns if spans overlap another span of their thread without being nested in it. `count` is the number of such spans.
+fn warn_of_overlaps(count: u64, warnings: &mut Warnings) {
+    let message = match count {
+        0 => return,
+        1 => {
+            "1 span overlaps an earlier span of its thread without being nested in that span; the later span starts a \
+              new stack"
+                .to_owned()
+        }
+        count => format!(
+            "{} overlap an earlier span of their thread without being nested in that span; each later span starts a \
+             new stack",
+            counted(count, "span")
+        ),
+    };
+    warnings.push(Warning::new(message));
 }

@@ -90,9 +90,10 @@ pub struct LocationUse {
 pub struct LocationNames<'a> {
     /// Locations with their functions, the innermost inlined call first. Locations that stay unnamed are not listed.
     pub named: Vec<(u32, Vec<NamedCall<'a>>)>,
-    /// For each copy, the location and the functions of the copy, which may be none.
+    /// Copies of locations to make: for each, the original location and the functions of the copy. A copy may have no
+    /// functions.
     pub copies: Vec<(u32, Vec<NamedCall<'a>>)>,
-    /// The uses that get a copy instead of the location itself, with the index in `copies`.
+    /// The uses that get a copy instead of the original location, each with the index of its copy in `copies`.
     moved: FxHashMap<LocationUse, usize>,
 }
 
@@ -126,12 +127,12 @@ impl<'a> LocationNames<'a> {
         names
     }
 
-    /// True if the profile stays as it is.
+    /// True if the profile's locations get neither names nor copies.
     pub fn is_empty(&self) -> bool {
         self.named.is_empty() && self.copies.is_empty()
     }
 
-    /// The index in `copies` of the copy that a use gets; `None` if it keeps the location.
+    /// The index in `copies` of the copy that a use gets; `None` if the use keeps the original location.
     pub fn copy_of(&self, location_use: &LocationUse) -> Option<usize> {
         // Most profiles have no copies, so most look-ups are avoided.
         if self.moved.is_empty() { None } else { self.moved.get(location_use).copied() }

@@ -1,5 +1,5 @@
-//! Counts frames in BPF programs. All of them have names. Their machine code and source lines are in the recording only
-//! if perf asked the kernel for them.
+//! Counts frames in BPF programs. These frames always have names, but the recording contains the programs' machine code
+//! and source lines only if perf requested them from the kernel.
 
 use crate::analysis::quantity::counted;
 use crate::pipeline::recording::Examined;
@@ -10,14 +10,14 @@ use crate::symbolize::dso::DsoKind;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct BpfFrames {
     pub(super) all: u64,
-    /// Frames of programs whose machine code is in the recording.
+    /// The number of frames in programs whose machine code is in the recording.
     pub(super) with_code: u64,
-    /// Frames whose source line is in the recording.
+    /// The number of frames whose source line is in the recording.
     pub(super) with_lines: u64,
 }
 
-/// The prefix that the kernel gives to the symbols of BPF programs. Trampolines have other prefixes, and never have
-/// code or lines.
+/// The prefix that the kernel gives to the symbols of BPF programs. The symbols of BPF trampolines have other prefixes;
+/// their code and lines are never recorded.
 const PROGRAM: &[u8] = b"bpf_prog_";
 
 impl BpfFrames {
@@ -39,19 +39,20 @@ impl BpfFrames {
     /// A sentence with the counts, and with a remedy if machine code is missing.
     pub(super) fn sentence(self) -> String {
         let Self { all, with_code, with_lines } = self;
-        let known = match (with_code, with_lines) {
-            (0, _) => "recorded without code and source lines".to_owned(),
-            (code, lines) if code == all && lines == all => "recorded with code and source lines".to_owned(),
-            (code, lines) => format!("recorded with the code of {code} and the source lines of {lines}"),
+        let extent = if with_code == 0 {
+            "without code and source lines".to_owned()
+        } else if with_code == all && with_lines == all {
+            "with code and source lines".to_owned()
+        } else {
+            format!("with the code of {with_code} and the source lines of {with_lines}")
         };
-        let remedy = match with_code == all {
-            true => "",
-            false => {
-                ". perf record saves them for the programs it finds if it runs as root, without --no-bpf-event, \
-                      and writes to a file"
-            }
+        let remedy = if with_code < all {
+            ". perf record saves code and source lines of BPF programs if it runs as root, without --no-bpf-event, \
+             and writes to a file"
+        } else {
+            ""
         };
-        format!("BPF programs: {}, {known}{remedy}", counted(all, "frame"))
+        format!("BPF programs: {}, recorded {extent}{remedy}", counted(all, "frame"))
     }
 
     /// The counts for a single frame at this location.

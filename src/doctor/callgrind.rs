@@ -27,15 +27,19 @@ use std::path::{Path, PathBuf};
 pub(crate) struct CountedDiagnosis {
     pub(super) file: PathBuf,
     pub(super) process: ExaminedProcess,
-    /// The name of the first event, and its total cost.
+    /// The name of the first event, such as `Ir`.
     pub(super) event: String,
+    /// The total cost of the first event.
     pub(super) cost: u64,
-    /// The cost of unnamed JIT code in two parts: `nameable` is what the sources that were found can name, `unnameable`
-    /// is the rest.
+    /// The cost of unnamed JIT code that the sources name, so that `jitgraft callgrind` can name it.
     pub(super) nameable: u64,
+    /// The cost of unnamed JIT code that no source names.
     pub(super) unnameable: u64,
+    /// The sources, with how each was used.
     pub(super) accounts: Vec<Account>,
+    /// The problems that affect at least as much of the cost as their kind's threshold.
     pub(super) findings: Vec<Finding>,
+    /// The other problems.
     pub(super) minor: Vec<Finding>,
 }
 
@@ -44,7 +48,8 @@ impl CountedDiagnosis {
     pub(super) fn examine(path: &InPath, sources: &SourceOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
         let coverage = Coverage::find(path, sources, job, &mut outcome.warnings)?;
         let profile = load(std::slice::from_ref(path), Keep::Sums, &LoadOptions::default(), job, outcome)?;
-        let (cost, unnamed) = costs(&profile);
+        let costs = Costs::new(&profile);
+        let cost = costs.total;
         let comm = String::from_utf8_lossy(&coverage.program).into_owned();
         let runtime = RuntimeSet::from_program(&coverage.program).first();
         let process = ExaminedProcess {
@@ -56,7 +61,7 @@ impl CountedDiagnosis {
             too_old: None,
         };
         let mut found: Vec<Finding> = find_unnamed_jit(&coverage, &process, &shown(path), cost);
-        found.extend(find_unnamed_files(unnamed, cost));
+        found.extend(find_unnamed_files(costs));
         found.sort_by(|one, other| other.share.percent.total_cmp(&one.share.percent));
         let (findings, minor) = found.into_iter().partition(Finding::is_significant);
         Ok(Self {
@@ -73,24 +78,35 @@ impl CountedDiagnosis {
     }
 }
 
-/// The total cost of the first event, and for each file, the cost of its functions without a name.
-fn costs(profile: &Profile) -> (u64, BTreeMap<Vec<u8>, u64>) {
-    let mut whole = 0u64;
-    let mut unnamed = BTreeMap::new();
-    for row in profile.series.first().into_iter().flat_map(|series| &series.rows) {
-        whole = whole.saturating_add(row.weight);
-        let Some(leaf) = profile.frames_up(row.stack).next() else { continue };
-        let leaf = profile.frame_of(leaf);
-        let name = profile.name_of(leaf.name);
-        let is_unnamed = name.starts_with(b"0x") || name.starts_with(b"[");
-        if is_unnamed && let Some(module) = leaf.module {
-            *unnamed.entry(profile.name_of(module).to_vec()).or_default() += row.weight;
-        }
-    }
-    (whole, unnamed)
+/// Costs of the first event in a callgrind file.
+#[derive(Default)]
+struct Costs {
+    total: u64,
+    /// For each file, the cost of its functions without a name.
+    unnamed: BTreeMap<Vec<u8>, u64>,
 }
 
-/// Findings about JIT code without names. `path` is the callgrind file, and `cost` the total cost of its first event.
+impl Costs {
+    fn new(profile: &Profile) -> Self {
+        let mut costs = Self::default();
+        let Some(series) = profile.series.first() else { return costs };
+        for row in &series.rows {
+            costs.total = costs.total.saturating_add(row.weight);
+            let Some(leaf) = profile.frames_up(row.stack).next() else { continue };
+            let leaf = profile.frame_of(leaf);
+            let name = profile.name_of(leaf.name);
+            // Callgrind writes an address instead of a missing name, and readers write a word in brackets.
+            let is_unnamed = name.starts_with(b"0x") || name.starts_with(b"[");
+            if is_unnamed && let Some(module) = leaf.module {
+                *costs.unnamed.entry(profile.name_of(module).to_vec()).or_default() += row.weight;
+            }
+        }
+        costs
+    }
+}
+
+/// Finds problems with the names of JIT code. `path` is the callgrind file, and `cost` the total cost of its first
+/// event.
 fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path, cost: u64) -> Vec<Finding> {
     let share = |part: u64| Share::from_percent(percent(part as f64, cost));
     let Coverage { nameable, unnameable, .. } = *coverage;
@@ -128,7 +144,10 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
             FindingKind::NoInstructionAddresses,
             // Count only half: even without instruction addresses, most functions get the right name.
             share((nameable + unnameable) / 2),
-            format!("it has no instruction addresses, so only the entry points of JIT code of {PROCESS} are known"),
+            format!(
+                "the callgrind file has no instruction addresses, so only the entry points of JIT code of {PROCESS} are \
+                 known"
+            ),
             "run it again with valgrind --tool=callgrind --dump-instr=yes",
         );
         found.push(finding.with_process(process));
@@ -148,10 +167,9 @@ fn report_silence(process: &ExaminedProcess, share: Share, path: &Path) -> Findi
     no_dump_or_map(process, share, &why, remedy)
 }
 
-/// Findings about files whose functions have no names. `unnamed` has the cost of these functions by file, and `cost` is
-/// the total.
-fn find_unnamed_files(unnamed: BTreeMap<Vec<u8>, u64>, cost: u64) -> Vec<Finding> {
-    let mut files: Vec<(Vec<u8>, u64)> = unnamed.into_iter().collect();
+/// Reports files whose functions have no names: those from packages and the user's own builds.
+fn find_unnamed_files(costs: Costs) -> Vec<Finding> {
+    let mut files: Vec<(Vec<u8>, u64)> = costs.unnamed.into_iter().collect();
     files.sort_by_key(|(_, cost)| Reverse(*cost));
     let (mut packaged, mut packaged_cost) = (Vec::new(), 0);
     let (mut own, mut own_cost) = (Vec::new(), 0);
@@ -165,7 +183,7 @@ fn find_unnamed_files(unnamed: BTreeMap<Vec<u8>, u64>, cost: u64) -> Vec<Finding
             own_cost += file_cost;
         }
     }
-    let share = |part: u64| Share::from_percent(percent(part as f64, cost));
+    let share = |part: u64| Share::from_percent(percent(part as f64, costs.total));
     let mut found = Vec::new();
     if packaged_cost > 0 {
         found.push(stripped_packages(&packaged, share(packaged_cost)));

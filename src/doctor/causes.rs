@@ -36,60 +36,65 @@ pub(super) enum Cause {
     Guest,
 }
 
-/// Whether a location has a name.
+/// Whether the code at a location has a name, and if not, why.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Status {
     /// The frame has a name. `jit` tells whether it is JIT code.
     Named { jit: bool },
     /// The frame has no name, for this reason.
     Unnamed(Cause),
-    /// The location is not a frame but a marker: the copy of the stack ended here, although the stack went on.
+    /// There is no frame. The entry of the call chain only marks that the copy of the stack ended here, although the
+    /// stack went on.
     Truncated,
 }
 
-/// Finds out why locations have no name, and remembers the answer for each file.
+/// Finds out why the code at locations has no name. The cause is the same for all locations in a file, so it is
+/// determined only once per file.
 #[derive(Debug)]
 pub(super) struct Examiner<'a> {
     examined: &'a Examined<'a>,
     search: &'a SearchOptions,
-    files: FxHashMap<DsoId, Cause>,
+    cause_by_file: FxHashMap<DsoId, Cause>,
 }
 
 impl<'a> Examiner<'a> {
     pub(super) fn new(examined: &'a Examined<'a>, search: &'a SearchOptions) -> Self {
-        Self { examined, search, files: FxHashMap::default() }
+        Self { examined, search, cause_by_file: FxHashMap::default() }
     }
 
-    /// Determines whether a location has a name, and if not, why.
-    pub(super) fn status(&mut self, id: PlaceId, spot: &FrameLocation) -> Status {
-        if spot.is_mark() {
+    /// Determines whether the code at a location has a name, and if not, why. `id` is the number of `place`.
+    pub(super) fn status(&mut self, id: PlaceId, place: &FrameLocation) -> Status {
+        if place.is_mark() {
             return Status::Truncated;
         }
         if let Some(jit) = is_named_jit(self.examined.named, id) {
             return Status::Named { jit };
         }
-        Status::Unnamed(match spot.location {
-            Location::Nothing(_) if spot.mode == CpuMode::Kernel => Cause::Kernel,
+        Status::Unnamed(match place.location {
+            Location::Nothing(_) if place.mode == CpuMode::Kernel => Cause::Kernel,
             // Processes may share the location, so this process ID is preliminary; `Cause::with_process` replaces it
             // for each sample.
-            Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(spot.pid),
+            Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(place.pid),
             Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
-                DsoKind::Anonymous => Cause::Memory(spot.pid),
+                DsoKind::Anonymous => Cause::Memory(place.pid),
                 DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => Cause::Kernel,
                 DsoKind::Guest => Cause::Guest,
-                DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => {
-                    if let Some(&known) = self.files.get(&dso) {
-                        return Status::Unnamed(known);
-                    }
-                    let cause = self.find_file_cause(dso);
-                    self.files.insert(dso, cause);
-                    cause
-                }
+                DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => self.file_cause(dso),
             },
         })
     }
 
-    /// Why a file's code has no name.
+    /// Why code in a file has no name, from the cache if the file was examined before.
+    fn file_cause(&mut self, dso: DsoId) -> Cause {
+        if let Some(&known) = self.cause_by_file.get(&dso) {
+            return known;
+        }
+        let cause = self.find_file_cause(dso);
+        self.cause_by_file.insert(dso, cause);
+        cause
+    }
+
+    /// Finds out why code in a file has no name.
     fn find_file_cause(&self, id: DsoId) -> Cause {
         if let Some(image) = self.examined.resolution.images.get(id) {
             let has_symbols = image.has_symtab() || self.search.find_debugging(image, &mut Warnings::new()).is_some();
@@ -107,7 +112,8 @@ impl<'a> Examiner<'a> {
     }
 }
 
-/// True if the name at a location is that of JIT code. `None` if the location has no name.
+/// True if the code at a location is JIT code with a name; false if it is other code with a name. `None` if it has no
+/// name.
 fn is_named_jit(names: &Named, place: PlaceId) -> Option<bool> {
     let mut found = None;
     names.each(place, |frame| {

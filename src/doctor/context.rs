@@ -1,4 +1,4 @@
-//! What the rules of `doctor` look at: a recording, its counts, and questions about its processes.
+//! What the rules of `doctor` look at: a recording, its counts, and what can be found out about its processes.
 
 use super::finding::Share;
 use super::origin::Origin;
@@ -35,16 +35,16 @@ pub(super) struct DoctorContext<'a> {
     pub(super) tally: &'a Tally,
     /// The programs and mappings of the recorded processes.
     pub(super) programs: &'a Programs<'a>,
-    /// The runtimes found in each process. They are determined when first asked for.
+    /// The runtimes of each process. They are determined when a rule needs them for the first time.
     pub(super) runtimes: &'a RefCell<ProcessRuntimes<'a>>,
     /// How stacks were recorded.
     pub(super) stacks: RecordedStacks,
     /// The machine on which the recording was made.
     pub(super) origin: &'a Origin,
-    /// The directory that contains the recording, where dumps and maps may be found, too. `None` if the recording is
-    /// not a file.
+    /// The directory that contains the recording. Dumps and maps that the user copied may be there, too. `None` if the
+    /// recording is not a file.
     pub(super) directory: Option<&'a Path>,
-    /// A cache for [`Self::runtime`].
+    /// A cache for the results of [`Self::runtime`].
     pub(super) runtime_cache: &'a RefCell<FxHashMap<Pid, Option<&'static Runtime>>>,
 }
 
@@ -64,7 +64,7 @@ impl<'a> DoctorContext<'a> {
         self.examined.resolution.spaces.dsos().get(id)
     }
 
-    /// The command that recorded, if it was perf. `None` if it is unknown or another program.
+    /// The `perf` command that made the recording. `None` if it is unknown, or if another program made the recording.
     pub(super) fn command(&self) -> Option<PerfCommand<'a>> {
         PerfCommand::parse(&self.examined.resolution.survey.processes.command)
     }
@@ -74,6 +74,7 @@ impl<'a> DoctorContext<'a> {
         runtime.find_version(self.programs.mappings(pid).map(|mapping| &mapping.path[..]))
     }
 
+    /// Describes a process and the runtime that owns its JIT code.
     pub(super) fn process(&self, pid: Pid) -> ExaminedProcess {
         self.describe_process(pid, self.runtime(pid))
     }
@@ -82,7 +83,7 @@ impl<'a> DoctorContext<'a> {
     pub(super) fn describe_process(&self, pid: Pid, runtime: Option<&'static Runtime>) -> ExaminedProcess {
         let comm = self.programs.name(pid).into_owned();
         let memory = self.memory(pid);
-        let advice = runtime.and_then(|runtime| runtime.advice_for(self.facts(pid, runtime, &memory)));
+        let advice = runtime.and_then(|runtime| runtime.advice_for(self.run_facts(pid, runtime, &memory)));
         let too_old = runtime.and_then(|runtime| runtime.too_old(self.version(pid, runtime)));
         ExaminedProcess { pid, comm, runtime, others: 0, advice, too_old }
     }
@@ -93,22 +94,22 @@ impl<'a> DoctorContext<'a> {
         self.examined.resolution.survey.processes.markers.iter().any(|marker| lineage.contains(&marker.pid))
     }
 
-    /// The switch for this runtime in the recorded command, even if only another process received it. `None` if there
-    /// is none.
+    /// The switch of this runtime that the recorded command contains, no matter which process received it. `None` if the
+    /// command contains none of its switches.
     pub(super) fn given_elsewhere(&self, runtime: Option<&'static Runtime>) -> Option<&'static Switch> {
         let perf = self.command().filter(|perf| !perf.records_others)?;
         let runtime = runtime?;
         runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command_line(perf.program)))
     }
 
-    /// The share of the recording that `affected` counts.
+    /// Converts counts of affected frames and samples to a share of the recording.
     pub(super) fn share(&self, affected: AffectedCounts) -> Share {
         let percent = affected.percent(self.tally.samples);
         Share { percent, samples: affected.samples, frames: affected.frames }
     }
 
-    /// The share of the recording that these samples are. `weight` says how much of each sample is affected, from 0 to
-    /// 1.
+    /// Converts a number of affected samples to a share of the recording. `weight` says how much of each sample is
+    /// affected, from 0 to 1.
     pub(super) fn share_of_samples(&self, samples: u64, weight: f64) -> Share {
         Share { percent: percent(samples as f64 * weight, self.tally.samples), samples, frames: 0 }
     }
@@ -118,7 +119,7 @@ impl<'a> DoctorContext<'a> {
         self.runtimes.borrow_mut().find(pid).iter()
     }
 
-    /// The runtime that owns the JIT code of a process. If the process has no JIT code, the runtime that it runs.
+    /// The runtime that owns the JIT code of a process or, if the process has no JIT code, the runtime that it runs.
     fn runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         if let Some(known) = self.runtime_cache.borrow().get(&pid) {
             return *known;
@@ -128,22 +129,20 @@ impl<'a> DoctorContext<'a> {
         found
     }
 
+    /// Finds the runtime that owns the JIT code of a process. The surest signs come first.
     fn find_runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         let has_jit = self.tally.processes.get(&pid).is_some_and(|tally| tally.named + tally.unnamed > 0);
-        let processes = &self.examined.resolution.survey.processes.by_pid;
-        // Recordings list memory only for the process that mapped it, not for those that were forked from it.
-        let has_shared = self
-            .lineage(pid)
-            .iter()
-            .any(|pid| processes.get(pid).is_some_and(|process| process.shared_jit_memory().is_some()));
         // A runtime's unnamed code is recognized by its trampolines or by the name of the memory that it is in.
         if let Some(runtime) = self.tally.owner_of_unnamed(pid, self.runtimes_of(pid)).or(self.owner_of_memory(pid)) {
             return Some(runtime);
         }
+        let has_shared_memory = self.has_shared_jit_memory(pid);
         for runtime in self.runtimes_of(pid) {
-            let fits = match has_jit {
-                true => runtime.memory.is_empty() && (has_shared || !runtime.shares_memory),
-                false => !runtime.is_library,
+            let fits = if has_jit {
+                // A runtime that names its memory would have been recognized above.
+                runtime.memory.is_empty() && (has_shared_memory || !runtime.shares_memory)
+            } else {
+                !runtime.is_library
             };
             if fits {
                 return Some(runtime);
@@ -159,12 +158,21 @@ impl<'a> DoctorContext<'a> {
         self.runtimes_of(pid).next().or_else(|| self.find_embedded_runtime(pid))
     }
 
-    /// The runtime to which the memory with most of the process's JIT code belongs, judged by the memory's name. `None`
-    /// if no runtime gives memory such a name.
+    /// True if the process has JIT code in memory that it shares with its forked children.
+    fn has_shared_jit_memory(&self, pid: Pid) -> bool {
+        let processes = &self.examined.resolution.survey.processes.by_pid;
+        // Recordings list memory only for the process that mapped it, not for those that were forked from it.
+        self.lineage(pid)
+            .iter()
+            .any(|pid| processes.get(pid).is_some_and(|process| process.shared_jit_memory().is_some()))
+    }
+
+    /// The runtime that owns the memory with most of the process's JIT code, judged by the name that runtimes give to
+    /// their memory. `None` if most of this memory has no such name.
     fn owner_of_memory(&self, pid: Pid) -> Option<&'static Runtime> {
         let mut counts: Vec<(&'static Runtime, u64)> = Vec::new();
         let mut ownerless = 0;
-        for path in self.jit_memory(pid) {
+        for path in self.names_of_jit_memory(pid) {
             let Some(runtime) = self.runtimes_of(pid).find(|runtime| runtime.owns_memory(path)) else {
                 ownerless += 1;
                 continue;
@@ -178,8 +186,8 @@ impl<'a> DoctorContext<'a> {
         (count >= ownerless).then_some(runtime)
     }
 
-    /// For each sampled location in the process's JIT code, the name of the memory that it is in.
-    fn jit_memory(&self, pid: Pid) -> impl Iterator<Item = &'a [u8]> {
+    /// For each sampled location in the process's JIT code, the name of the memory mapping that contains the location.
+    fn names_of_jit_memory(&self, pid: Pid) -> impl Iterator<Item = &'a [u8]> {
         let context = *self;
         let Examined { resolution, samples, .. } = *self.examined;
         let time = self.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
@@ -197,15 +205,15 @@ impl<'a> DoctorContext<'a> {
         paths.filter(|dso| dso.kind == DsoKind::Anonymous).map(|dso| &dso.path[..])
     }
 
-    /// The runtime embedded in an application of another name. It is recognized by the names of threads, by functions
-    /// or by executable files.
+    /// Finds a runtime that is embedded in an application. It is recognized by the names of its threads, by the names of
+    /// its functions, or by symbols in the executable files.
     fn find_embedded_runtime(&self, pid: Pid) -> Option<&'static Runtime> {
         let tally = self.tally.processes.get(&pid)?;
         let threads = self.thread_names(pid);
         if let Some(by_thread) = RUNTIMES.iter().find(|runtime| threads.iter().any(|name| runtime.is_thread(name))) {
             return Some(by_thread);
         }
-        if let Some(by_function) = tally.shown.first().and_then(|number| RUNTIMES.get(*number)) {
+        if let Some(by_function) = tally.runtimes_by_name.first().and_then(|number| RUNTIMES.get(*number)) {
             return Some(by_function);
         }
         let images = &self.examined.resolution.images;
@@ -234,9 +242,9 @@ impl<'a> DoctorContext<'a> {
         names
     }
 
-    /// The facts that decide which switches can make a runtime write names: its version, the command, and the process's
-    /// memory.
-    pub(super) fn facts<'f>(&self, pid: Pid, runtime: &Runtime, memory: &'f [&'f [u8]]) -> RunFacts<'f>
+    /// Collects the facts that decide which switches of a runtime the process can use: the runtime's version, the
+    /// process's command line, and `memory`, the names of its mappings.
+    pub(super) fn run_facts<'f>(&self, pid: Pid, runtime: &Runtime, memory: &'f [&'f [u8]]) -> RunFacts<'f>
     where
         'a: 'f,
     {
@@ -249,16 +257,16 @@ impl<'a> DoctorContext<'a> {
         self.programs.mappings(pid).map(|mapping| &mapping.path[..]).collect()
     }
 
-    /// The arguments that the process was started with, if they are known from the recorded command: perf started the
-    /// process, or it was forked from one that perf started. `None` if it executed another program since then, because
-    /// it then has other arguments.
+    /// The command line with which the process was started. It is only known if it is the command given to `perf record`:
+    /// perf started this process, or an ancestor from which it was forked without executing another program. `None` in
+    /// all other cases.
     pub(super) fn command_of(&self, pid: Pid) -> Option<&'a [Vec<u8>]> {
         let command = self.command().filter(|perf| !perf.records_others && !perf.program.is_empty())?;
         self.is_started(self.executed_by(pid), command).then_some(command.program)
     }
 
-    /// The process and those of its ancestors whose memory and arguments it inherited, up to the one that executed the
-    /// program. Empty if the process isn't in the recording.
+    /// The process, followed by the ancestors whose memory and command line it inherited, from its parent up to the
+    /// process that executed the program. Empty if the process isn't in the recording.
     fn lineage(&self, pid: Pid) -> Vec<Pid> {
         /// A longer chain of parents can only come from a damaged recording.
         const GENERATIONS: usize = 1000;
@@ -283,7 +291,8 @@ impl<'a> DoctorContext<'a> {
         lineage
     }
 
-    /// True if perf started the process, directly or through a wrapper that runs a command as it is, such as `timeout`.
+    /// True if perf started the process, directly or through a wrapper such as `timeout`, which runs the rest of its
+    /// command line unchanged.
     fn is_started(&self, pid: Pid, command: PerfCommand<'_>) -> bool {
         let Some(first) = self.started_by_perf() else { return false };
         let is_program = |name: &[u8]| RUNTIMES.iter().any(|runtime| runtime.is_program(name));
@@ -293,11 +302,11 @@ impl<'a> DoctorContext<'a> {
         pid == first || is_wrapped && parent == Some(first)
     }
 
-    /// The process that perf started.
+    /// The process that perf started. `None` if it can't be told apart from others.
     fn started_by_perf(&self) -> Option<Pid> {
         let processes = &self.examined.resolution.survey.processes.by_pid;
         for (pid, process) in processes {
-            // Until this process executes the program, it has perf's name for it.
+            // perf gives its child process this name until it executes the program.
             if process.comms.first().is_some_and(|(_, name)| &name[..] == b"perf-exec") {
                 return Some(*pid);
             }
@@ -333,7 +342,7 @@ impl<'a> DoctorContext<'a> {
         runtime: &'static Runtime,
     ) -> impl Iterator<Item = &'static Switch> + use<> {
         let memory = self.memory(pid);
-        let usable: Vec<&'static Switch> = runtime.usable_switches(self.facts(pid, runtime, &memory)).collect();
+        let usable: Vec<&'static Switch> = runtime.usable_switches(self.run_facts(pid, runtime, &memory)).collect();
         usable.into_iter()
     }
 
@@ -352,8 +361,9 @@ impl<'a> DoctorContext<'a> {
         process.inner_pid.filter(|inner| *inner != pid)
     }
 
-    /// The dumps and maps of a process. If it has none, those of the nearest ancestor with any whose code the process
-    /// inherited. Each has its index among all accounts, and an account of how it was used.
+    /// The files that may name JIT code of a process, with their indexes in [`Examined::accounts`]. If none belongs to
+    /// the process, these are the files of its nearest ancestor that has any, because a forked process inherits the
+    /// ancestor's code.
     pub(super) fn accounts(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
         let accounts = self.examined.accounts();
         let mut owners = vec![pid];
@@ -362,22 +372,24 @@ impl<'a> DoctorContext<'a> {
         accounts.iter().enumerate().filter(move |(_, account)| owner == Some(account.pid))
     }
 
-    /// The process that executed the program that this process runs: the process itself, or the one from which it was
-    /// forked, perhaps in several generations.
+    /// The process that executed the program that this process runs: the process itself, or the ancestor from which it
+    /// was forked.
     pub(super) fn executed_by(&self, pid: Pid) -> Pid {
         self.lineage(pid).last().copied().unwrap_or(pid)
     }
 
-    /// Like [`Self::accounts`], but only the dumps and maps that were loaded.
+    /// Like [`Self::accounts`], but only the files that were loaded.
     pub(super) fn loaded_accounts(&self, pid: Pid) -> impl Iterator<Item = (usize, &'a Account)> {
         self.accounts(pid).filter(|(_, account)| matches!(account.state, SourceState::Loaded { .. }))
     }
 
-    /// The number of frames that a dump or map names. `number` is the index of the file among all accounts.
+    /// The number of frames that a file names. `number` is the file's index in [`Examined::accounts`].
     pub(super) fn covered_frames(&self, number: usize) -> u64 {
-        self.tally.covered.get(number).map_or(0, |(frames, _)| *frames)
+        self.tally.coverage.get(number).map_or(0, |coverage| coverage.frames)
     }
 
+    /// Combines the account of a file with the counts of the frames that it names. `number` is its index in
+    /// [`Examined::accounts`].
     pub(super) fn source_file(&self, number: usize, account: &Account) -> SourceFile {
         let process = self.tally.processes.get(&account.pid);
         SourceFile {

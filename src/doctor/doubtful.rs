@@ -8,9 +8,10 @@ use crate::pipeline::recording::{Examined, FrameLocation};
 use crate::symbolize::Location;
 use crate::symbolize::code_map::CodeMap;
 
-/// A location where code of several names was, one after the other, so that an inexact time may pick the wrong name.
+/// A location that held code of several names, one after the other, so that an inexact time may select the wrong name.
 #[derive(Clone, Copy)]
 struct DoubtfulPlace<'a> {
+    /// The source of the name.
     origin: OriginId,
     pid: Pid,
     addr: Addr,
@@ -19,7 +20,7 @@ struct DoubtfulPlace<'a> {
     error: u64,
 }
 
-/// The number of doubtful frames for each source of JIT code, in the order of [`Examined::accounts`].
+/// Counts the frames that may have the wrong name, for each source of JIT code in the order of [`Examined::accounts`].
 pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
     let accounts = examined.accounts();
     let map = &examined.resolution.sources.map;
@@ -34,6 +35,7 @@ pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
         for place in examined.samples.chains.places_up(row.chain) {
             let Some(place) = doubtful_places[place.0 as usize] else { continue };
             let DoubtfulPlace { origin, pid, addr, name, error } = place;
+            // The source's clock may have shown any of these times when the sample was taken.
             let times = Nanos(time.0.saturating_sub(error))..Nanos(time.0.saturating_add(error));
             if map.may_be_other(pid, addr, name, times) {
                 counts[origin.0 as usize] += 1;
@@ -44,8 +46,8 @@ pub(super) fn count_frames(examined: &Examined<'_>) -> Vec<u64> {
 }
 
 impl<'a> DoubtfulPlace<'a> {
-    /// Checks a location. `None` if its name is certain: its source has exact times, or the address only held code of
-    /// one name.
+    /// Checks whether the name at a location may be wrong. `None` if it is certain, because its source has exact times or
+    /// the address only held code of this name.
     fn find(place: &FrameLocation, accounts: &[Account], map: &CodeMap<'a>) -> Option<Self> {
         let Location::Code(id, offset) = place.location else { return None };
         let code = map.code(id);

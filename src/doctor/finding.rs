@@ -4,8 +4,8 @@ use super::kind::FindingKind;
 use super::process::ExaminedProcess;
 use crate::runtimes::Switch;
 
-/// A placeholder for the finding's process in the text of a cause. Names in causes are escaped, so none of them can
-/// contain it.
+/// A placeholder for the finding's process in the text of a cause. It is a control character: names in causes are
+/// escaped, so none of them can contain it.
 pub(super) const PROCESS: char = '\u{1}';
 
 /// How much of a recording a finding affects.
@@ -38,8 +38,8 @@ pub(super) enum Change {
     CopySize,
     /// The options or environment variables of the recorded program.
     Program,
-    /// The options or environment variables of the recorded program that make it write a jitdump with unwinding
-    /// information for JIT code.
+    /// The options or environment variables that make the recorded program write a jitdump with unwinding information,
+    /// so that the callers of JIT code can be found.
     Callers,
 }
 
@@ -78,19 +78,20 @@ pub enum Highlight {
 pub struct Finding {
     /// The kind of problem.
     pub kind: FindingKind,
-    /// How much of the recording it affects.
+    /// How much of the recording the problem affects.
     pub share: Share,
-    /// The process with the problem; of several processes, the one that is affected most. `None` if the problem isn't
-    /// one of a process.
+    /// The process with the problem. If several processes have it, the one that is affected most. `None` if the problem
+    /// doesn't belong to a process.
     pub process: Option<ExaminedProcess>,
-    /// What happened in this recording, with [`PROCESS`] for the process.
+    /// What happened in this recording, with the placeholder [`PROCESS`] for the process.
     cause: String,
     /// What the user can do, apart from running the corrected command.
     pub remedy: String,
     /// The part of the recorded command to change for a new recording without this problem. `None` if a new recording
     /// would have the same problem, or if changing the command isn't enough.
     pub(super) change: Option<Change>,
-    /// The recorded command with the missing options added, for a shell, if that would solve the problem.
+    /// The recorded command with the missing options added, quoted for a shell. `None` if running it would not solve the
+    /// problem.
     pub command: Option<String>,
     /// The frames that the finding concerns.
     pub highlight: Highlight,
@@ -120,7 +121,7 @@ impl Finding {
         Self { process: Some(process.clone()), ..self }
     }
 
-    /// Sets the part of the command to change, or that no change helps.
+    /// Sets the part of the recorded command to change; `None` if no change helps.
     #[must_use]
     pub(super) fn with_change(self, change: Option<Change>) -> Self {
         Self { change, ..self }
@@ -138,7 +139,7 @@ impl Finding {
         Self { lost_switch, ..self }
     }
 
-    /// What happened in this recording.
+    /// What happened in this recording, with the process in words.
     pub fn cause(&self) -> String {
         match &self.process {
             Some(process) => self.cause.replace(PROCESS, &process.describe()),
@@ -151,7 +152,8 @@ impl Finding {
         self.share.percent >= self.kind.threshold()
     }
 
-    /// Adds another finding of the same kind. The sum is about the process that is affected more.
+    /// Merges another finding of the same kind into this one. The texts of the finding with the larger share are kept,
+    /// and the processes of the other one are only counted.
     pub(super) fn merge(&mut self, mut other: Self) {
         let share = Share {
             percent: (self.share.percent + other.share.percent).min(100.0),

@@ -48,7 +48,7 @@ fn origin(Origin { machine, os_release, host, is_here }: &Origin) -> Value {
     json!({"machine": machine.map(machine_name), "os_release": os_release, "host": host, "is_this_machine": is_here})
 }
 
-/// The share of each kind of code in an event's samples, judged by the innermost frame.
+/// Converts the shares of an event's samples by the kind of code that their innermost frame is in.
 fn innermost(shares: &CodeShares) -> Value {
     let CodeShares { event, whole, named, jit, jit_named, no_file } = shares;
     json!({
@@ -104,6 +104,7 @@ pub(crate) fn running(diagnosis: &LiveDiagnosis) -> Value {
     })
 }
 
+/// Converts a jitdump or perf map of a running process.
 fn live_source(source: &LiveSource) -> Value {
     json!({
         "kind": source.kind.id(),
@@ -119,6 +120,7 @@ pub(super) fn findings(findings: &[Finding]) -> Vec<Value> {
     findings.iter().map(finding).collect()
 }
 
+/// Converts a finding.
 fn finding(finding: &Finding) -> Value {
     let process = finding.process.as_ref();
     json!({
@@ -135,6 +137,7 @@ fn finding(finding: &Finding) -> Value {
     })
 }
 
+/// Converts a process of a recording, with its sources of names.
 fn process(process: &ProcessDiagnosis) -> Value {
     let mut sources = Vec::new();
     for (account, SourceFile { covered, doubtful, .. }) in &process.sources {
@@ -150,6 +153,7 @@ fn process(process: &ProcessDiagnosis) -> Value {
     })
 }
 
+/// Converts a source of names, with the number of frames that it names and of those whose name may be wrong.
 fn source(account: &Account, named: u64, doubtful: u64) -> Value {
     let mut value = json!({
         "kind": account.kind.id(),
@@ -185,6 +189,7 @@ fn source(account: &Account, named: u64, doubtful: u64) -> Value {
     value
 }
 
+/// The word for how a source's clock was used.
 fn clock_used(clock: Option<ClockUse>) -> &'static str {
     match clock {
         None => "none",

@@ -1,6 +1,6 @@
 //! The kinds of findings. Each has a key, a line in `docs/doctor.md`, and a threshold.
 
-/// What a finding is about, apart from the recording in which it was found.
+/// The kind of problem that a finding reports. `docs/doctor.md` lists all kinds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum FindingKind {
     CallChainsCut,
@@ -47,22 +47,22 @@ pub enum FindingKind {
     Vdso,
 }
 
-/// Below this percentage of unnamed frames, the unnamed code is probably code that runtimes never report, such as stubs
-/// and trampolines.
+/// Threshold in percent for unnamed code in JIT code that otherwise has names. Up to this share, it is probably code
+/// that runtimes never report, such as stubs and trampolines.
 const STUBS: f64 = 5.0;
 
 /// Threshold in percent for problems with code that normally has only few frames, such as a library.
 const SOME: f64 = 8.0;
 
-/// Threshold in percent for problems with code that is only one part of a program.
+/// Threshold in percent for problems that concern only one part of a program, such as its minified scripts.
 const PART: f64 = 10.0;
 
-/// Threshold in percent for problems that some recordings always have, such as with leaf functions, libraries without
-/// frame pointers, and threads that begin in assembly code.
+/// Threshold in percent for stacks that end early. Some always do: in leaf functions, in libraries without frame
+/// pointers, and in threads that begin in assembly code.
 const ORDINARY: f64 = 15.0;
 
-/// Threshold in percent for problems that nobody can fix, or that a runtime always has. They are findings only if they
-/// affect a lot.
+/// Threshold in percent for problems that nobody can fix, or that a runtime always has. They are worth reporting only if
+/// they affect much of the recording.
 const MUCH: f64 = 25.0;
 
 /// The properties of a kind of finding.
@@ -73,7 +73,7 @@ struct Entry {
 }
 
 impl Entry {
-    /// A kind that is worth reporting even if it affects only 1% of the recording.
+    /// A kind of problem that is worth reporting if it affects at least 1% of the recording.
     const fn new(key: &'static str, about: &'static str) -> Self {
         Self { key, about, threshold: 1.0 }
     }
@@ -95,12 +95,13 @@ impl FindingKind {
         self.entry().about
     }
 
-    /// The percentage of the recording that a problem must affect. A problem that affects less is a minor one.
+    /// A problem of this kind is reported as a finding if it affects at least this percentage of the recording.
+    /// Otherwise it is listed as minor.
     pub fn threshold(self) -> f64 {
         self.entry().threshold
     }
 
-    /// True if JIT code has no names because no file names it, or because the file can't be used.
+    /// True for the kinds that explain why JIT code has no names: no file names it, or the file can't be used.
     pub(super) fn is_about_names(self) -> bool {
         matches!(
             self,
@@ -117,16 +118,17 @@ impl FindingKind {
         )
     }
 
-    /// True if stacks end too early.
+    /// True for the kinds that explain why stacks end too early.
     pub(super) fn is_about_stacks(self) -> bool {
         matches!(self, Self::JvmFramePointers | Self::FramePointers | Self::NotUnwound)
     }
 
-    /// True if files have no symbols, which the user usually can't change.
+    /// True for the kinds that report files without symbols, which the user usually can't change.
     pub(super) fn is_about_symbols(self) -> bool {
         matches!(self, Self::Stripped | Self::StrippedPackages | Self::NoSymbolThere)
     }
 
+    /// The table of all kinds. A test compares it with `docs/doctor.md`.
     fn entry(self) -> Entry {
         match self {
             Self::CallChainsCut => Entry::new(

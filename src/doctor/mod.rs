@@ -51,19 +51,23 @@ pub(crate) use recording::Diagnosis;
 use running::LiveDiagnosis;
 use std::path::Path;
 
-/// Callgrind's name in the table of formats.
+/// The name of the callgrind format in the table [`FORMATS`](crate::formats::FORMATS).
 const CALLGRIND: &str = "callgrind";
 
-/// The input that `doctor` examined, with its diagnosis.
+/// The diagnosis of an input, by the kind of input that `doctor` was given.
 #[derive(Debug)]
 pub(crate) enum Subject {
+    /// A recording made by `perf record`.
     Recording(Diagnosis),
+    /// A running process.
     Running(LiveDiagnosis),
+    /// A callgrind file. It has counted costs, not samples.
     Counted(CountedDiagnosis),
 }
 
 impl Subject {
-    /// Examines a recording, a running process (the path is a process ID) or a callgrind file.
+    /// Examines a recording, a running process or a callgrind file. `path` is the path of the file, or the ID of the
+    /// process.
     pub(crate) fn examine(path: &InPath, options: &RecordingOptions, job: &Job, outcome: &mut Outcome) -> Result<Self> {
         if let Some(pid) = parse_pid(path) {
             let force = options.sources.force;
@@ -79,7 +83,8 @@ impl Subject {
         Err(unsupported(input.format))
     }
 
-    /// True if `doctor` diagnoses an input of this format as a callgrind file. Standard input is not supported.
+    /// True if the input is a callgrind file that `doctor` can diagnose. It can't diagnose one on standard input,
+    /// because it has to read the file twice.
     pub(crate) fn is_counted(format: &Format, path: &InPath) -> bool {
         format.name == CALLGRIND && *path != InPath::Stdin
     }
@@ -101,8 +106,8 @@ fn parse_pid(path: &InPath) -> Option<Pid> {
     if io::is_there(path) { None } else { digits.parse().ok().map(Pid) }
 }
 
-/// The error for formats that `doctor` can't diagnose. Text formats don't list mapped files, so they show how many
-/// names are missing but not why.
+/// The error for inputs of a format that `doctor` can't diagnose. Such formats don't list the mapped files of processes,
+/// so they show how many names are missing but not why.
 fn unsupported(format: &Format) -> Error {
     let instead = match format.rewriter {
         Some(rewriter) => format!("; for this file, `jitgraft {}` counts what it cannot name", rewriter.command),
@@ -114,7 +119,8 @@ fn unsupported(format: &Format) -> Error {
     ))
 }
 
-/// Diagnoses a recording that was already read. Its samples must have been kept one by one, not summed.
+/// Diagnoses a recording that was already read. Its samples must have been kept one by one, not summed, because the
+/// rules look at the times of samples.
 pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
     let survey = examined.resolution.survey;
     let damage = missing_end(survey.recording, examined.input_len)
@@ -125,15 +131,20 @@ pub(crate) fn diagnose(examined: &Examined<'_>) -> Diagnosis {
 /// Describes what is missing at the end of a recording, given that its file has `input_len` bytes. `None` if the
 /// recording is complete.
 fn missing_end(recording: &Recording, input_len: u64) -> Option<String> {
+    // Only a file's header states how many bytes of records follow. A recording from a pipe doesn't.
     let Header { form: Form::File, data, .. } = recording.header else { return None };
-    let missing = data.end().saturating_sub(input_len);
-    match (data.size, missing) {
-        (0, _) => Some("perf record was killed before it finished".to_owned()),
-        (_, 0) => None,
-        (_, missing) => Some(format!("{missing} bytes of records are missing at the end")),
+    // perf record writes this size last, when it finishes.
+    if data.size == 0 {
+        return Some("perf record was killed before it finished".to_owned());
     }
+    let missing = data.end().saturating_sub(input_len);
+    if missing == 0 {
+        return None;
+    }
+    Some(format!("{missing} bytes of records are missing at the end"))
 }
 
+/// Reads a recording, names its samples, and diagnoses it.
 fn examine_recording(
     input: &Input,
     path: &InPath,

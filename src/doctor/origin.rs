@@ -20,6 +20,7 @@ pub(super) struct Origin {
 }
 
 impl Origin {
+    /// Reads the description of the machine from a recording's headers.
     pub(super) fn from_survey(survey: &Survey<'_>) -> Self {
         let machine = survey.processes.machine;
         let host = host(survey.recording);

@@ -13,20 +13,21 @@ use crate::symbolize::Location;
 use crate::symbolize::dso::{DsoId, DsoKind};
 use crate::symbolize::symbols::files::SearchOptions;
 
-/// Facts about a location.
+/// What the rules need to know about the code at a location.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct PlaceFacts {
     pub(super) status: Status,
     pub(super) owner: Owner,
-    /// True if the address is a return address, so that the frame is a caller's.
+    /// True if the address is a return address: the frame then called another function. False for the address at which
+    /// a sample was taken.
     pub(super) is_return: bool,
     /// True if the function at the location is one that threads begin in, such as `_start`.
     pub(super) begins_thread: bool,
     /// The role that the function at the location has for the profiled program.
     pub(super) role: FunctionRole,
-    /// The runtime that has a function of this name, as an index in [`RUNTIMES`]. `None` if the name doesn't show which
-    /// runtime it is.
-    pub(super) shows: Option<usize>,
+    /// The runtime to which the native function at the location belongs, judged by the function's name, as an index in
+    /// [`RUNTIMES`]. `None` if the name isn't that of a known runtime's function.
+    pub(super) runtime_by_name: Option<usize>,
 }
 
 /// The role of a function for the program that a runtime runs.
@@ -54,8 +55,8 @@ pub(super) enum Owner {
     Nowhere,
 }
 
-/// The facts about every location, indexed by [`PlaceId`].
-pub(super) fn facts(examined: &Examined<'_>, search: &SearchOptions) -> Vec<PlaceFacts> {
+/// Collects the facts about every location. The result is indexed by [`PlaceId`].
+pub(super) fn collect_facts(examined: &Examined<'_>, search: &SearchOptions) -> Vec<PlaceFacts> {
     let mut examiner = Examiner::new(examined, search);
     let mut facts = Vec::new();
     for (id, place) in (0..).map(PlaceId).zip(examined.samples.chains.places()) {
@@ -64,9 +65,10 @@ pub(super) fn facts(examined: &Examined<'_>, search: &SearchOptions) -> Vec<Plac
     facts
 }
 
+/// Collects the facts about one location. Several functions that were inlined into each other may be there.
 fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, status: Status) -> PlaceFacts {
     let mut role = FunctionRole::Other;
-    let mut shows = None;
+    let mut runtime_by_name = None;
     examined.named.each(id, |frame| {
         let Some(name) = frame.name else { return };
         if let Some(interpreter) = RUNTIMES.iter().position(|runtime| runtime.is_interpreter(name)) {
@@ -75,7 +77,7 @@ fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, stat
             role = FunctionRole::Function;
         }
         if frame.kind != FrameKind::Jit {
-            shows = shows.or_else(|| RUNTIMES.iter().position(|runtime| runtime.is_function(name)));
+            runtime_by_name = runtime_by_name.or_else(|| RUNTIMES.iter().position(|runtime| runtime.is_function(name)));
         }
     });
     PlaceFacts {
@@ -84,7 +86,7 @@ fn place_facts(id: PlaceId, place: &FrameLocation, examined: &Examined<'_>, stat
         is_return: place.is_return,
         begins_thread: examined.named.starts_thread(id),
         role,
-        shows,
+        runtime_by_name,
     }
 }
 
@@ -94,6 +96,7 @@ fn is_function(name: &[u8], runtimes: RuntimeSet) -> bool {
     !is_helper && !name.starts_with(b"BytecodeHandler:")
 }
 
+/// Finds out what the code at a location belongs to.
 fn owner(place: &FrameLocation, status: Status, examined: &Examined<'_>) -> Owner {
     if matches!(place.mode, CpuMode::Kernel | CpuMode::Hypervisor | CpuMode::GuestKernel) || status == KERNEL {
         return Owner::Kernel;

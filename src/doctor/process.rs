@@ -1,4 +1,4 @@
-//! A process that a finding is about, and what its runtime can be told to do.
+//! A process that a finding is about, and advice on how to make its runtime write names.
 
 use super::wording::{printable, printable_pid};
 use crate::model::Pid;
@@ -15,8 +15,8 @@ pub struct ExaminedProcess {
     pub runtime: Option<&'static Runtime>,
     /// The number of other processes of the same runtime for which the same problem is reported.
     pub others: u64,
-    /// Instructions for making the runtime write names, without those that this process can't use. `None` if there are
-    /// none.
+    /// How to make the runtime write names, with only those of the runtime's switches that this process can use. `None`
+    /// if it can use none of them.
     pub advice: Option<String>,
     /// A message that the runtime's version is too old to write names; `None` if the version is new enough or unknown.
     pub too_old: Option<String>,
@@ -53,8 +53,8 @@ impl ExaminedProcess {
         }
     }
 
-    /// Advice to use an environment variable for the switch: it also reaches processes that are started by other
-    /// processes. `None` if the switch has no variable.
+    /// Advice to set the switch by an environment variable instead of an option, because child processes inherit
+    /// variables but not options. `None` if no variable can set it.
     pub(super) fn variable_advice(&self, switch: &Switch) -> Option<String> {
         let name = switch.name();
         let variable = match switch.variables {
@@ -70,7 +70,8 @@ impl ExaminedProcess {
         ))
     }
 
-    /// Advice for the case that the process could not map its jitdump. perf only finds jitdumps that are mapped.
+    /// Advice for a process that apparently could not map its jitdump. perf only finds jitdumps that are mapped. `given`
+    /// is the switch that the process received.
     pub(super) fn mapping_advice(&self, given: Option<&Switch>) -> String {
         let name = given.map_or_else(String::new, |switch| format!(" ({})", switch.leaves.join(", ")));
         let writes_only_maps = |switch: &Switch| switch.leaves.iter().all(|file| file.ends_with(".map"));
@@ -87,7 +88,7 @@ impl ExaminedProcess {
         )
     }
 
-    /// True if the process's runtime can write a jitdump.
+    /// True if the process's runtime can write a jitdump, or if the runtime is unknown.
     pub(super) fn can_write_dump(&self) -> bool {
         self.runtime.is_none_or(|runtime| runtime.switches.iter().any(Switch::writes_dump))
     }
@@ -101,7 +102,7 @@ impl ExaminedProcess {
     }
 }
 
-/// Why a switch in the recorded command line did not reach a process.
+/// A clause that says why a switch in the recorded command line did not reach a process.
 pub(super) fn not_reached(switch: &Switch) -> String {
     format!(
         "{} only reached the process that perf started; this one was started by another process, without it",

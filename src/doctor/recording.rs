@@ -29,35 +29,43 @@ use std::path::{Path, PathBuf};
 pub(crate) struct Diagnosis {
     pub(super) file: PathBuf,
     pub(super) origin: Origin,
+    /// The names of the recorded events.
     pub(super) events: Vec<String>,
     pub(super) stacks: RecordedStacks,
+    /// The number of samples.
     pub(super) samples: u64,
+    /// The number of frames in the stacks of all samples.
     pub(super) frames: u64,
+    /// The number of these frames that have a name.
     pub(super) named: u64,
-    /// For each event, the share of each kind of code in its samples, judged by the innermost frame.
+    /// For each event, the shares of its samples whose innermost frame is in JIT code, named JIT code and so on.
     pub(super) shares: Vec<CodeShares>,
     pub(super) processes: Vec<ProcessDiagnosis>,
     pub(super) bpf: BpfFrames,
-    /// The problems that matter. Those with the largest effect come first.
+    /// The problems that affect at least as much of the recording as their kind's threshold. Those with the largest
+    /// effect come first.
     pub(crate) findings: Vec<Finding>,
-    /// Problems that are normal, or whose effect is too small to matter.
+    /// The other problems: they affect so little that they hardly matter, or that they are to be expected.
     pub(crate) minor: Vec<Finding>,
 }
 
-/// A process that has JIT code, a dump or a map, with its counts.
+/// A process that has JIT code, or a file that names its JIT code, with counts of its frames.
 #[derive(Debug)]
 pub(super) struct ProcessDiagnosis {
     pub(super) process: ExaminedProcess,
-    /// Frames of JIT code with a name.
+    /// The number of JIT frames with a name.
     pub(super) named: u64,
-    /// Frames without a name in memory for JIT code.
+    /// The number of frames without a name in memory for JIT code.
     pub(super) unnamed: u64,
+    /// The files that name JIT code of the process, with how each was used and how many frames it names.
     pub(super) sources: Vec<(Account, SourceFile)>,
 }
 
 impl Diagnosis {
+    /// Makes the diagnosis. `file` is the path of the recording, `search` says where ELF files are, and `damage`
+    /// describes what could not be read.
     pub(super) fn new(file: &Path, examined: &Examined<'_>, search: &SearchOptions, damage: Option<String>) -> Self {
-        let tally = &Tally::new(examined, &places::facts(examined, search));
+        let tally = &Tally::new(examined, &places::collect_facts(examined, search));
         let recorded = &examined.resolution.survey.processes;
         let stacks = recorded_stacks(examined);
         let origin = Origin::from_survey(examined.resolution.survey);
@@ -73,12 +81,13 @@ impl Diagnosis {
         };
         let (mut findings, mut minor): (Vec<Finding>, Vec<Finding>) =
             rules::findings(context, damage).into_iter().partition(Finding::is_significant);
-        // The summaries of other commands send users here when names are missing. So always give at least one reason.
+        // The summaries of other commands tell users to run `doctor` when names are missing. So always report at least
+        // one cause.
         if findings.is_empty() && examined.frame_counts().lacks_names() && !minor.is_empty() {
             findings.push(minor.remove(0));
         }
         let FrameCounts { frames, unnamed, .. } = examined.frame_counts();
-        let processes = processes(context);
+        let processes = describe_processes(context);
         Self {
             file: file.to_owned(),
             origin,
@@ -96,6 +105,7 @@ impl Diagnosis {
     }
 }
 
+/// How stacks were recorded, judged by the attributes of the events.
 fn recorded_stacks(examined: &Examined<'_>) -> RecordedStacks {
     let events = &examined.resolution.survey.recording.events;
     if events.iter().any(|event| event.attr.samples(abi::PERF_SAMPLE_STACK_USER)) {
@@ -108,8 +118,9 @@ fn recorded_stacks(examined: &Examined<'_>) -> RecordedStacks {
     }
 }
 
-fn processes(context: DoctorContext<'_>) -> Vec<ProcessDiagnosis> {
-    // Processes with a source, with named JIT code, or with unnamed code that may be JIT code.
+/// Describes all processes with JIT code: those to which a source belongs, those with named JIT code, and those with
+/// unnamed code that may be JIT code.
+fn describe_processes(context: DoctorContext<'_>) -> Vec<ProcessDiagnosis> {
     let mut pids: BTreeSet<Pid> = context.examined.accounts().iter().map(|account| account.pid).collect();
     for (pid, process) in &context.tally.processes {
         if process.named > 0 {
@@ -124,6 +135,7 @@ fn processes(context: DoctorContext<'_>) -> Vec<ProcessDiagnosis> {
     pids.into_iter().map(|pid| describe_process(pid, context)).collect()
 }
 
+/// Describes a process with its JIT frames and sources.
 fn describe_process(pid: Pid, context: DoctorContext<'_>) -> ProcessDiagnosis {
     let tally = context.tally.processes.get(&pid);
     let accounts = context.accounts(pid);

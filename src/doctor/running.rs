@@ -1,4 +1,4 @@
-//! Diagnoses a running process before anything is recorded: which files it writes for perf, and where.
+//! Diagnoses a running process before anything is recorded: whether it writes a file that names its JIT code, and where.
 
 use super::finding::{Change, Finding, PROCESS, Share};
 use super::kind::FindingKind;
@@ -50,7 +50,8 @@ pub(super) struct LiveSource {
 }
 
 impl LiveDiagnosis {
-    /// Diagnoses a process. `pid` is its ID in the namespace of `proc`, a mounted `/proc`.
+    /// Diagnoses a process. `pid` is its ID in the namespace of `proc`, a mounted `/proc`. With `force`, also reads files
+    /// that belong to other users.
     pub(super) fn examine(pid: Pid, proc: &Path, force: bool, warnings: &mut Warnings) -> Result<Self> {
         let running = RunningProcess::read(pid, &proc.join(pid.to_string()))?;
         let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
@@ -100,19 +101,19 @@ impl LiveDiagnosis {
     }
 }
 
-/// Finds the runtime after which some of the process's memory is named. If there is none, takes the first runtime that
-/// doesn't name its memory; a runtime that is only a library must also have memory for JIT code. `memory` contains the
-/// names of all mappings.
+/// Chooses the main runtime among those that the process has loaded. Preferred is a runtime that named its memory for JIT
+/// code, which shows that it is in use. `memory` contains the names of all mappings.
 fn find_runtime(running: &RunningProcess, memory: &[&[u8]]) -> Option<&'static Runtime> {
     let runtimes = running.runtimes();
     if let Some(owner) = runtimes.iter().find(|runtime| memory.iter().any(|name| runtime.owns_memory(name))) {
         return Some(owner);
     }
+    // The other runtimes that name their memory aren't in use. Of a library, we can't tell without JIT code.
     let has_jit = running.jit_memory().next().is_some();
     runtimes.iter().find(|runtime| runtime.memory.is_empty() && (has_jit || !runtime.is_library))
 }
 
-/// The share of all findings, because a running process has no samples.
+/// The share that all findings have, because a running process has no samples from which a share could be counted.
 const WHOLE: Share = Share { percent: 100.0, samples: 0, frames: 0 };
 
 /// The command that started the process, with the missing options added. `None` if no option is missing.
@@ -127,14 +128,16 @@ fn correct_command(runtime: &'static Runtime, facts: RunFacts<'_>, running: &Run
     Some(variables + &shell::line(words.iter().map(|word| &word[..])))
 }
 
-/// The switch for writing names that a process's command has, and the file that the runtime then writes.
+/// A switch for writing names that a process was started with.
 #[derive(Debug, Clone, Copy)]
 struct GivenSwitch {
     switch: &'static Switch,
+    /// The file that the runtime writes because of the switch.
     leaves: &'static str,
 }
 
 impl GivenSwitch {
+    /// Finds the switch in the process's command line and environment.
     fn find(runtime: Option<&'static Runtime>, running: &RunningProcess) -> Option<Self> {
         let runtime = runtime?;
         let switch = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()))?;
@@ -142,7 +145,8 @@ impl GivenSwitch {
     }
 }
 
-/// The problem with the process's jitdumps and perf maps. `None` if they are fine or will be written at exit.
+/// Finds out why the process's jitdumps and perf maps don't name its JIT code. `None` if they do, or if they will be
+/// written when the process exits.
 fn find_missing_names(
     process: &ExaminedProcess,
     sources: &[LiveSource],
@@ -173,7 +177,7 @@ fn find_missing_names(
     Some(interpreted(process, WHOLE, &Attempt::default()))
 }
 
-/// Reports that the process was configured to write a jitdump or perf map, but didn't.
+/// Reports that the process was started with a switch to write a jitdump or perf map, but didn't write it.
 fn report_not_written(process: &ExaminedProcess, given: GivenSwitch) -> Finding {
     Finding::new(
         FindingKind::NotWritten,
@@ -184,8 +188,8 @@ fn report_not_written(process: &ExaminedProcess, given: GivenSwitch) -> Finding 
     .with_process(process)
 }
 
-/// Reports a process whose runtime only keeps frame pointers with a certain flag, if it was started without that flag.
-/// Reports nothing if the environment can't be read, because the flag may be there.
+/// Reports a process that was started without the flag with which its runtime keeps frame pointers. Reports nothing if
+/// the process's environment can't be read, because the flag may be set there.
 fn find_missing_frame_pointers(process: &ExaminedProcess, running: &RunningProcess) -> Option<Finding> {
     let runtime = process.runtime?;
     let flag = runtime.frame_pointers?;
@@ -236,8 +240,9 @@ mod tests {
     use super::*;
     use std::fs;
 
-    /// Diagnoses an invented process of a temporary `/proc`. `words` is its command line, `jit` gives it memory for JIT
-    /// code, `files` are written to its /tmp, and `more` is added to its memory maps.
+    /// Diagnoses an invented process in a temporary `/proc`. `program` is the path of its executable, and `words` its
+    /// command line. With `jit`, it has memory for JIT code. `files` are written to its `/tmp`, and `more` is added to its
+    /// memory maps.
     fn diagnosed(program: &str, words: &str, jit: bool, files: &[(&str, &str)], more: &str) -> LiveDiagnosis {
         let proc = tempfile::tempdir().unwrap();
         let dir = proc.path().join("4711");

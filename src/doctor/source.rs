@@ -1,4 +1,4 @@
-//! Files with names of JIT code: what they contribute, and how they were used.
+//! Files with names of JIT code: how they were used, and how many frames they name.
 
 use super::tally::percent;
 use super::wording::{printable, printable_path};
@@ -26,15 +26,16 @@ impl SourceFile {
         printable_path(&self.path)
     }
 
-    /// A sentence with the share of the process's JIT frames that the file names.
+    /// A clause with the share of the process's JIT frames that the file names, such as
+    /// `it names 90 of 120 frames (75.0%)`.
     pub(super) fn coverage(&self) -> String {
         let share = percent(self.covered as f64, self.frames);
         format!("it names {} of {} frames ({share:.1}%)", self.covered, self.frames)
     }
 }
 
-/// Describes a dump or map, and how it was used. `covered` adds the number of frames that the file names.
-pub(super) fn describe_source(account: &Account, covered: Option<&SourceFile>) -> String {
+/// Describes a file with names of JIT code, and how it was used. With `coverage`, also says how many frames it names.
+pub(super) fn describe_source(account: &Account, coverage: Option<&SourceFile>) -> String {
     let state = match &account.state {
         SourceState::Missing { looked_at } => {
             let places: Vec<_> = looked_at.iter().map(|path| printable_path(path)).collect();
@@ -50,7 +51,7 @@ pub(super) fn describe_source(account: &Account, covered: Option<&SourceFile>) -
                 state += ", truncated";
             }
             state += &describe_clock(*clock);
-            if let Some(source) = covered {
+            if let Some(source) = coverage {
                 state += &format!(", names {} frames", source.covered);
                 if source.doubtful > 0 {
                     state += &format!(" ({} of them perhaps wrong)", source.doubtful);
@@ -65,6 +66,7 @@ pub(super) fn describe_source(account: &Account, covered: Option<&SourceFile>) -
     format!("{} {}: {state}", account.kind.name(), printable_path(&account.path))
 }
 
+/// How a file's times relate to those of the recording, as an appendix to a sentence. Empty if both use the same clock.
 fn describe_clock(clock: Option<ClockUse>) -> String {
     match clock {
         Some(ClockUse::Same) => String::new(),

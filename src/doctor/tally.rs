@@ -10,7 +10,7 @@ use crate::runtimes::{RUNTIMES, Runtime};
 use crate::symbolize::dso::DsoId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Counts of the frames and samples that one cause affects.
+/// Counts of the frames and samples that one problem affects.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct AffectedCounts {
     /// The number of affected frames.
@@ -19,7 +19,7 @@ pub(super) struct AffectedCounts {
     pub(super) samples: u64,
     /// The number of samples whose innermost frame is affected.
     pub(super) leaves: u64,
-    /// For each sample, the share of its frames that are affected (0 to 1), summed over all samples.
+    /// The sum over all samples of the share of the sample's frames that are affected (0 to 1 per sample).
     parts: f64,
 }
 
@@ -28,26 +28,28 @@ pub(super) struct AffectedCounts {
 pub(super) struct ProcessTally {
     /// The number of the process's samples.
     pub(super) samples: u64,
-    /// Frames in JIT code with a name.
+    /// The number of JIT frames with a name.
     pub(super) named: u64,
-    /// Frames without a name in memory for JIT code.
+    /// The number of frames without a name in memory for JIT code.
     pub(super) unnamed: u64,
-    /// Samples in which a runtime interpreted code, by the runtime's index in [`RUNTIMES`].
+    /// Counts of samples in which a runtime interpreted code. The key is the runtime's index in [`RUNTIMES`].
     pub(super) interpreted: BTreeMap<usize, Interpreted>,
     /// The files whose code the process ran.
     pub(super) files: BTreeSet<DsoId>,
-    /// Runtimes that were recognized by the names of their own functions, by index in [`RUNTIMES`].
-    pub(super) shown: BTreeSet<usize>,
-    /// Unnamed JIT frames that directly called a runtime's interpreter function, by the runtime's index in
-    /// [`RUNTIMES`]. These frames are trampolines of the runtime.
+    /// The runtimes whose native functions the process ran, judged by the functions' names. They are given as indexes in
+    /// [`RUNTIMES`].
+    pub(super) runtimes_by_name: BTreeSet<usize>,
+    /// The number of unnamed JIT frames that directly called a runtime's interpreter function, because such frames are
+    /// trampolines of the runtime. The key is the runtime's index in [`RUNTIMES`].
     pub(super) trampolines: BTreeMap<usize, u64>,
     /// The number of samples with at least one unnamed frame in memory for JIT code.
     pub(super) with_unnamed: u64,
     /// The time of the process's last sample.
     pub(super) last: Nanos,
-    /// Incomplete call chains, by the owner of the outermost known frame.
+    /// The number of call chains that end before the start of their thread, by the owner of the code in which they end.
     pub(super) broken: BTreeMap<Owner, u64>,
-    /// Copied stacks that could not be unwound to the end, by the owner of the outermost known frame.
+    /// The number of copied stacks that could not be unwound to the end, by the owner of the code in which unwinding
+    /// stopped.
     pub(super) not_unwound: BTreeMap<Owner, u64>,
     /// The times of samples with unnamed frames in memory for JIT code.
     pub(super) unnamed_at: Vec<Nanos>,
@@ -56,41 +58,65 @@ pub(super) struct ProcessTally {
 /// Counts of samples in which an interpreter was running.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Interpreted {
+    /// The interpreter's frames, and the samples with such a frame anywhere in the stack.
     pub(super) all: AffectedCounts,
     /// The number of samples in which the innermost function of the profiled program is interpreted, not compiled.
     pub(super) innermost: u64,
 }
 
+/// How much of a recording a source of JIT code names.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct SourceCoverage {
+    /// The number of frames that the source names.
+    pub(super) frames: u64,
+    /// The number of samples with at least one such frame.
+    pub(super) samples: u64,
+}
+
+/// Call chains that have as many frames as the kernel was set to record, so that their outermost frames are missing.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct CutChains {
+    /// The number of such call chains.
+    pub(super) count: u64,
+    /// The kernel's limit, in frames per call chain. If events have different limits, the largest.
+    pub(super) limit: u16,
+}
+
 /// The counts of the whole recording.
 #[derive(Debug, Default)]
 pub(super) struct Tally {
+    /// The number of samples.
     pub(super) samples: u64,
+    /// The number of frames in all samples.
     pub(super) frames: u64,
+    /// The number of these frames that have a name.
     pub(super) named: u64,
+    /// The frames without a name, by the cause of it.
     pub(super) causes: BTreeMap<Cause, AffectedCounts>,
     pub(super) processes: BTreeMap<Pid, ProcessTally>,
-    /// For each source of JIT code: the number of frames that it names, and the number of samples with at least one
-    /// such frame.
-    pub(super) covered: Vec<(u64, u64)>,
-    /// For each source of JIT code: the number of frames that may have the wrong name (see [`doubtful`]).
+    /// What each source of JIT code names, in the order of [`Examined::accounts`].
+    pub(super) coverage: Vec<SourceCoverage>,
+    /// For each source of JIT code, in the same order: the number of frames that may have the wrong name (see
+    /// [`doubtful`]).
     pub(super) doubtful: Vec<u64>,
-    /// The number of call chains that were cut at the kernel's limit, and the limit in frames per stack.
-    pub(super) cut: (u64, u16),
+    pub(super) cut_chains: CutChains,
+    /// The number of copied stacks that are larger than their copy.
     pub(super) copies_ended: u64,
+    /// The number of copied stacks with more frames than jitgraft unwinds.
     pub(super) too_deep: u64,
 }
 
 impl AffectedCounts {
-    /// Adds one sample. It has `whole` frames, of which `frames` are affected. `leaf` says whether the innermost frame
-    /// is affected.
-    fn add(&mut self, frames: u64, whole: u64, leaf: bool) {
-        self.frames += frames;
+    /// Counts one sample with at least one affected frame. `affected` of its `all` frames are affected. `is_leaf_affected`
+    /// is true if the innermost frame is among them.
+    fn add(&mut self, affected: u64, all: u64, is_leaf_affected: bool) {
+        self.frames += affected;
         self.samples += 1;
-        self.leaves += u64::from(leaf);
-        self.parts += frames as f64 / whole.max(1) as f64;
+        self.leaves += u64::from(is_leaf_affected);
+        self.parts += affected as f64 / all.max(1) as f64;
     }
 
-    /// Adds the counts of another cause.
+    /// Adds the counts of another problem.
     pub(super) fn merge(&mut self, other: Self) {
         self.frames += other.frames;
         self.samples += other.samples;
@@ -98,21 +124,21 @@ impl AffectedCounts {
         self.parts += other.parts;
     }
 
-    /// The affected part of `samples` samples, in percent. The larger of two measures counts: the sum of each sample's
-    /// share of affected frames, or the number of samples whose innermost frame is affected. The second one matters
+    /// The percentage of a recording with `samples` samples that is affected. Each sample counts by the share of its
+    /// frames that are affected. But if more samples have an affected innermost frame, these samples count instead,
     /// because profiles are mostly read for innermost frames.
     pub(super) fn percent(&self, samples: u64) -> f64 {
         percent(self.parts.max(self.leaves as f64), samples)
     }
 }
 
-/// `part` as a percentage of `samples`; 0 if `samples` is 0.
-pub(super) fn percent(part: f64, samples: u64) -> f64 {
-    if samples == 0 { 0.0 } else { 100.0 * part / samples as f64 }
+/// `part` as a percentage of `whole`; 0 if `whole` is 0.
+pub(super) fn percent(part: f64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { 100.0 * part / whole as f64 }
 }
 
-/// True if the frame might be the function in which its thread began. It is a caller without a name, so we can't tell.
-fn may_begin(frame: &PlaceFacts) -> bool {
+/// True if the frame might be the function in which its thread began. Only its name would tell, and it has none.
+fn may_begin_thread(frame: &PlaceFacts) -> bool {
     frame.is_return && matches!((frame.owner, frame.status), (Owner::File(_) | Owner::Memory, Status::Unnamed(_)))
 }
 
@@ -125,22 +151,23 @@ struct TalliedStack<'a> {
 }
 
 impl TalliedStack<'_> {
-    /// True if the stack is only long because the kernel followed a register that is not a frame pointer. In code that
-    /// uses this register for other things, the chain runs in a circle or from one object to the next.
+    /// True if the outer frames are garbage, because the kernel followed a register that is not a frame pointer. In code
+    /// that uses this register for other things, the chain runs in a circle or from one object to the next, until it has
+    /// as many frames as the kernel may record.
     fn goes_astray(&self) -> bool {
         /// The number of outermost frames to check. The circles are shorter than this.
         const END: usize = 16;
-        // No code was mapped at the frame's address, so it can't be a return address, and its callers are not real
-        // either.
+        // An address where nothing was mapped can't be a return address, so the frames beyond it are not real either.
         self.frames.iter().rev().take(END).any(|frame| frame.owner == Owner::Nowhere)
     }
 }
 
 impl Tally {
+    /// Counts all samples of a recording. `facts` has the facts about each location.
     pub(super) fn new(examined: &Examined<'_>, facts: &[PlaceFacts]) -> Self {
         let samples = examined.samples;
-        let covered = vec![(0, 0); examined.accounts().len()];
-        let mut tally = Self { covered, doubtful: doubtful::count_frames(examined), ..Self::default() };
+        let coverage = vec![SourceCoverage::default(); examined.accounts().len()];
+        let mut tally = Self { coverage, doubtful: doubtful::count_frames(examined), ..Self::default() };
         let mut frames = Vec::new();
         for row in &samples.rows {
             let pid = samples.tracks.items()[row.track as usize].pid.unwrap_or_default();
@@ -153,42 +180,27 @@ impl Tally {
         tally
     }
 
+    /// Counts the stack of one sample.
     fn add(&mut self, stack: &TalliedStack<'_>) {
         self.samples += 1;
         self.frames += stack.frames.len() as u64;
         self.count_names(stack);
-        self.count_covered(stack);
+        self.count_coverage(stack);
         self.count_end(stack);
         let process = self.processes.entry(stack.pid).or_default();
         process.samples += 1;
         process.last = process.last.max(stack.time.unwrap_or_default());
-        let mut interpreted = BTreeMap::<usize, u64>::new();
         for frame in stack.frames {
-            if let FunctionRole::Interpreter(runtime) = frame.role {
-                *interpreted.entry(runtime).or_default() += 1;
-            }
             if let Owner::File(dso) = frame.owner {
                 process.files.insert(dso);
             }
-            process.shown.extend(frame.shows);
+            process.runtimes_by_name.extend(frame.runtime_by_name);
         }
-        let innermost = stack.frames.iter().map(|frame| frame.role).find(|role| *role != FunctionRole::Other);
-        for (runtime, frames) in interpreted {
-            let sum = process.interpreted.entry(runtime).or_default();
-            sum.all.add(frames, stack.frames.len() as u64, false);
-            sum.innermost += u64::from(innermost == Some(FunctionRole::Interpreter(runtime)));
-        }
-        for pair in stack.frames.windows(2) {
-            if let (FunctionRole::Interpreter(runtime), Status::Unnamed(Cause::Memory(_))) =
-                (pair[0].role, pair[1].status)
-            {
-                *process.trampolines.entry(runtime).or_default() += 1;
-            }
-        }
+        process.count_interpreters(stack.frames);
     }
 
-    /// The runtime that owns the unnamed JIT code of a process: more than half of this code are trampolines of the
-    /// runtime. `None` if no runtime fits.
+    /// The runtime that owns the unnamed JIT code of a process: more than half of the unnamed frames are trampolines of
+    /// this runtime. `None` if this isn't true of any of `runtimes`.
     pub(super) fn owner_of_unnamed(
         &self,
         pid: Pid,
@@ -233,17 +245,20 @@ impl Tally {
     }
 
     /// Counts the frames that each source of JIT code names.
-    fn count_covered(&mut self, stack: &TalliedStack<'_>) {
-        let mut seen = BTreeSet::new();
+    fn count_coverage(&mut self, stack: &TalliedStack<'_>) {
+        let mut sources_in_stack = BTreeSet::new();
         for frame in stack.frames {
             let Owner::Code(origin) = frame.owner else { continue };
-            let Some((frames, samples)) = self.covered.get_mut(origin.0 as usize) else { continue };
-            *frames += 1;
-            *samples += u64::from(seen.insert(origin));
+            let Some(coverage) = self.coverage.get_mut(origin.0 as usize) else { continue };
+            coverage.frames += 1;
+            if sources_in_stack.insert(origin) {
+                coverage.samples += 1;
+            }
         }
     }
 
-    /// Counts stacks that are not complete, by the code in which they break off.
+    /// If the stack is incomplete, counts it by the reason why it ends and, for some reasons, by the owner of the code in
+    /// which it ends.
     fn count_end(&mut self, stack: &TalliedStack<'_>) {
         let process = self.processes.entry(stack.pid).or_default();
         let outermost = stack.frames.iter().rev().find(|frame| frame.owner != Owner::Nowhere);
@@ -251,7 +266,10 @@ impl Tally {
         match stack.end {
             StackEnd::Whole => {}
             StackEnd::Limit(_) if stack.frames.last().is_some_and(|frame| frame.begins_thread) => {}
-            StackEnd::Limit(limit) if !stack.goes_astray() => self.cut = (self.cut.0 + 1, self.cut.1.max(limit)),
+            StackEnd::Limit(limit) if !stack.goes_astray() => {
+                self.cut_chains.count += 1;
+                self.cut_chains.limit = self.cut_chains.limit.max(limit);
+            }
             StackEnd::CopyEnd => self.copies_ended += 1,
             StackEnd::TooDeep => self.too_deep += 1,
             StackEnd::NoWayOn => {
@@ -260,11 +278,40 @@ impl Tally {
             // A chain is broken if it ends neither at the start of a thread nor in the kernel. If perf recorded no call
             // chains, all stacks are counted here, but the rules then ignore this count.
             StackEnd::Recorded | StackEnd::Limit(_) => {
-                let may_begin = stack.end == StackEnd::Recorded && outermost.is_some_and(may_begin);
-                let begins = stack.frames.iter().any(|frame| frame.begins_thread) || may_begin;
-                if !begins && !matches!(owner, Owner::Kernel | Owner::Nowhere) {
+                let may_be_whole = stack.end == StackEnd::Recorded && outermost.is_some_and(may_begin_thread);
+                let is_whole = may_be_whole || stack.frames.iter().any(|frame| frame.begins_thread);
+                if !is_whole && !matches!(owner, Owner::Kernel | Owner::Nowhere) {
                     *process.broken.entry(owner).or_default() += 1;
                 }
+            }
+        }
+    }
+}
+
+impl ProcessTally {
+    /// Counts the interpreter functions in a stack, and the trampolines that called them. `frames` starts with the
+    /// innermost frame.
+    fn count_interpreters(&mut self, frames: &[PlaceFacts]) {
+        let mut frames_by_runtime = BTreeMap::<usize, u64>::new();
+        for frame in frames {
+            if let FunctionRole::Interpreter(runtime) = frame.role {
+                *frames_by_runtime.entry(runtime).or_default() += 1;
+            }
+        }
+        let innermost_role = frames.iter().map(|frame| frame.role).find(|role| *role != FunctionRole::Other);
+        for (runtime, count) in frames_by_runtime {
+            let interpreted = self.interpreted.entry(runtime).or_default();
+            interpreted.all.add(count, frames.len() as u64, false);
+            if innermost_role == Some(FunctionRole::Interpreter(runtime)) {
+                interpreted.innermost += 1;
+            }
+        }
+        for pair in frames.windows(2) {
+            let (callee, caller) = (&pair[0], &pair[1]);
+            if let FunctionRole::Interpreter(runtime) = callee.role
+                && matches!(caller.status, Status::Unnamed(Cause::Memory(_)))
+            {
+                *self.trampolines.entry(runtime).or_default() += 1;
             }
         }
     }

@@ -19,12 +19,13 @@ use std::os::unix::ffi::OsStrExt;
 pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
     let file = readable(diagnosis.file.as_os_str().as_bytes());
     let Diagnosis { samples, frames, named, .. } = diagnosis;
-    let (events, stacks) = (diagnosis.events.join(", "), stacks(diagnosis.stacks));
-    let part = percent(*named as f64, *frames);
+    let events = diagnosis.events.join(", ");
     writeln!(
         out,
-        "{file}: {samples} samples of {}, {stacks}; {named} of {frames} frames have a name ({part:.2}%)",
-        readable(events.as_bytes())
+        "{file}: {samples} samples of {}, {}; {named} of {frames} frames have a name ({:.2}%)",
+        readable(events.as_bytes()),
+        describe_stacks(diagnosis.stacks),
+        percent(*named as f64, *frames)
     )?;
     if let Some(origin) = diagnosis.origin.sentence() {
         writeln!(out, "{origin}")?;
@@ -32,7 +33,7 @@ pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
     for shares in diagnosis.shares.iter().filter(|shares| shares.whole > 0) {
         writeln!(out, "{}: {shares}", readable(shares.event.as_bytes()))?;
     }
-    write_count(&diagnosis.findings, ", with the share of samples affected", out)?;
+    write_count(&diagnosis.findings, "the share of samples affected", out)?;
     write_list(&diagnosis.findings, out)?;
     write_processes(&diagnosis.processes, out)?;
     if diagnosis.bpf.all > 0 {
@@ -42,6 +43,7 @@ pub(crate) fn write(diagnosis: &Diagnosis, out: &mut dyn Write) -> Result<()> {
     write_minor(&diagnosis.minor, out)
 }
 
+/// Prints the minor problems, without remedies.
 fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
     if !minor.is_empty() {
         writeln!(out, "\nMinor or expected:")?;
@@ -52,36 +54,43 @@ fn write_minor(minor: &[Finding], out: &mut dyn Write) -> Result<()> {
     Ok(())
 }
 
-/// Prints the number of findings. `with` describes the figure that is printed beside each finding.
-fn write_count(findings: &[Finding], with: &str, out: &mut dyn Write) -> Result<()> {
-    match findings.len() {
-        0 => writeln!(out, "No problems found.")?,
-        1 => writeln!(out, "One finding{with}:")?,
-        several => writeln!(out, "{several} findings{}:", with.replace("with", "each with"))?,
+/// Prints the number of findings, as the heading of their list. `figure` describes the percentage that is printed beside
+/// each finding; it is empty if there is none.
+fn write_count(findings: &[Finding], figure: &str, out: &mut dyn Write) -> Result<()> {
+    match (findings.len(), figure) {
+        (0, _) => writeln!(out, "No problems found.")?,
+        (1, "") => writeln!(out, "One finding:")?,
+        (1, figure) => writeln!(out, "One finding, with {figure}:")?,
+        (count, "") => writeln!(out, "{count} findings:")?,
+        (count, figure) => writeln!(out, "{count} findings, each with {figure}:")?,
     }
     Ok(())
 }
 
 /// Prints the findings with their remedies, in the given order.
 fn write_list(findings: &[Finding], out: &mut dyn Write) -> Result<()> {
-    let mut shown: Vec<&str> = Vec::new();
+    let mut printed_commands: Vec<&str> = Vec::new();
     for finding in findings {
         writeln!(out)?;
         write_wrapped(&format!("{:>6.1}%  {}", finding.share.percent, finding.cause()), 9, out)?;
         match finding.command.as_deref() {
-            Some(command) if shown.contains(&command) => writeln!(out, "         → record again as above")?,
+            Some(command) if printed_commands.contains(&command) => {
+                writeln!(out, "         → record again as above")?;
+            }
             // Print the command on a single line, so that it can be copied.
-            Some(command) => writeln!(out, "         → record again:\n           {command}")?,
+            Some(command) => {
+                writeln!(out, "         → record again:\n           {command}")?;
+                printed_commands.push(command);
+            }
             None => {}
         }
-        shown.extend(finding.command.as_deref());
         let arrow = if finding.command.is_some() { " " } else { "→" };
         write_wrapped(&format!("         {arrow} {}", finding.remedy), 11, out)?;
     }
     Ok(())
 }
 
-/// Wraps a text at spaces. All lines except the first are indented by `indent` spaces.
+/// Prints a text, wrapped at spaces. All lines except the first are indented by `indent` spaces.
 fn write_wrapped(text: &str, indent: usize, out: &mut dyn Write) -> Result<()> {
     /// Maximum length of a line in columns. Longer lines are hard to read.
     const WIDTH: usize = 100;
@@ -115,7 +124,7 @@ fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Resul
     let mut by_size: Vec<&ProcessDiagnosis> = processes.iter().collect();
     by_size.sort_by_key(|process| Reverse(process.named + process.unnamed));
     let (listed, others) = by_size.split_at(by_size.len().min(LISTED));
-    // Keep the original order of the processes, not that by size.
+    // Print them in the order of the diagnosis, not by size.
     for process in processes {
         if listed.iter().any(|other| std::ptr::eq(*other, process)) {
             write_process(process, out)?;
@@ -135,6 +144,7 @@ fn write_processes(processes: &[ProcessDiagnosis], out: &mut dyn Write) -> Resul
     Ok(())
 }
 
+/// Prints a process with its sources of names.
 fn write_process(process: &ProcessDiagnosis, out: &mut dyn Write) -> Result<()> {
     let runtime = process.process.runtime.map_or("no known runtime", |runtime| runtime.name);
     let runs_jit = process.named > 0 || process.process.runtime.is_some() || !process.sources.is_empty();
@@ -187,7 +197,7 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     let (event, jit) = (readable(diagnosis.event.as_bytes()), percent((nameable + unnameable) as f64, *cost));
     let who = diagnosis.process.describe();
     writeln!(out, "{file}: {} {event} of {who}, {jit:.2}% of it in JIT code without a name", grouped(*cost))?;
-    write_count(&diagnosis.findings, ", with the share of cost affected", out)?;
+    write_count(&diagnosis.findings, "the share of cost affected", out)?;
     write_list(&diagnosis.findings, out)?;
     for account in &diagnosis.accounts {
         writeln!(out, "\n  {}", describe_source(account, None))?;
@@ -196,7 +206,7 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
 }
 
 /// How stacks were recorded, in words.
-pub(super) fn stacks(stacks: RecordedStacks) -> String {
+fn describe_stacks(stacks: RecordedStacks) -> String {
     match stacks {
         RecordedStacks::Copies(bytes) => format!("stack copies of {bytes} bytes (--call-graph dwarf)"),
         RecordedStacks::Chains => "call chains by frame pointer".to_owned(),

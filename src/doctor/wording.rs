@@ -1,4 +1,4 @@
-//! Phrases for causes and remedies. Names are escaped so that they are printable.
+//! Phrases for the causes and remedies of findings. Names from the recording are escaped so that they are printable.
 
 use crate::model::Pid;
 use crate::model::printable::readable;
@@ -19,12 +19,12 @@ pub(super) fn printable_path(path: &Path) -> String {
     readable(path.as_os_str().as_bytes()).into_owned()
 }
 
-/// The process ID as shown in a message. Negative IDs stand for no process.
+/// The process ID as shown in a message: `none` for negative IDs, because they stand for no process.
 pub(super) fn printable_pid(pid: Pid) -> String {
     if pid.0 < 0 { "none".to_owned() } else { pid.to_string() }
 }
 
-/// Lists names, such as `a, b and c`. Long lists are shortened.
+/// Lists names for use in a sentence, such as `a, b and c`. Long lists are shortened. An empty list becomes `code`.
 pub(super) fn list(names: &[String]) -> String {
     /// Maximum number of names in the list. Further names are only counted.
     const SHOWN: usize = 4;
@@ -37,7 +37,7 @@ pub(super) fn list(names: &[String]) -> String {
     }
 }
 
-/// Lists names, followed by a verb: `one` is its singular, `several` its plural.
-pub(super) fn list_with_verb(names: &[String], one: &str, several: &str) -> String {
-    format!("{} {}", list(names), if names.len() == 1 { one } else { several })
+/// Lists names, followed by a verb that agrees with their number, such as `a and b are`.
+pub(super) fn list_with_verb(names: &[String], singular: &str, plural: &str) -> String {
+    format!("{} {}", list(names), if names.len() == 1 { singular } else { plural })
 }

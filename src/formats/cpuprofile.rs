@@ -80,8 +80,8 @@ impl ProfileChunks {
         self.0.push((time, args.to_vec()));
     }
 
-    /// Adds all samples to `profile`, as samples of the thread `track`. Pieces that can't be parsed are skipped with a
-    /// warning.
+    /// Adds all samples to `profile`, as samples of the thread `track`. Events whose arguments can't be parsed are
+    /// skipped with a warning.
     pub(super) fn push_to(mut self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
         self.0.sort_by_key(|(time, _)| *time);
         let (mut parts, mut skipped) = (ProfileMembers::default(), Skipped::new("ProfileChunk"));
@@ -158,7 +158,7 @@ struct ProfileMembers<'a> {
 }
 
 impl<'a> ProfileMembers<'a> {
-    /// Appends a piece of a profile. Pieces must be appended in the order of their times.
+    /// Appends the part of a profile that one event holds. Events must be appended in the order of their times.
     fn append(&mut self, ProfileChunk { start_time, end_time, cpu_profile, time_deltas, lines }: ProfileChunk<'a>) {
         self.start = start_time.or(cpu_profile.start_time).unwrap_or(self.start);
         self.end = end_time.or(cpu_profile.end_time).unwrap_or(self.end);
@@ -378,6 +378,7 @@ fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Op
     stacks
 }
 
+/// The stack of a node: that of its caller, extended by the node's function.
 fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile) -> StackId {
     let CallFrame { function_name, url, line_number, column_number } = &node.call_frame;
     // Names of V8's own states, such as (garbage collector), are in parentheses.

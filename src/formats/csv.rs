@@ -7,7 +7,7 @@
 //! | `comm`, `pid`, `tid`, `cpu` | the thread and CPU of the sample |
 //! | `time_ns` | the time in nanoseconds on the recording's clock |
 //! | `weight`, `count` | the weight in the unit above, and the number of samples |
-//! | `function`, `module`, `kind`, `tier` | the innermost frame; `function` is the name that `report` shows |
+//! | `function`, `module`, `kind`, `tier` | the innermost frame; `function` is the name that `report` shows, with the location where it starts if several functions have the name |
 //! | `stack` | all functions, outermost first, joined by `;`, spelled as in folded stacks |
 //!
 //! Unknown values are empty. Cells are quoted as in RFC 4180, but lines end with LF. Spreadsheets can't mistake a cell
@@ -19,12 +19,14 @@
 
 use crate::analysis::category::Category;
 use crate::analysis::label;
-use crate::analysis::label::{Annotate, Shortening};
+use crate::analysis::label::{Annotate, LabelStyle};
+use crate::analysis::namesakes::Namesakes;
 use crate::contract::format::WriteOptions;
 use crate::error::Result;
 use crate::model::printable::csv_cell;
 use crate::model::stacks::{Frame, FrameId, Profile, Row, Series, TrackId, UNKNOWN, Weight};
 use rustc_hash::FxHashMap;
+use std::borrow::Cow;
 use std::fmt::{self, Display};
 use std::io::Write;
 
@@ -33,8 +35,13 @@ const COLUMNS: &str = "event,unit,comm,pid,tid,cpu,time_ns,weight,count,function
 /// Writes all events of a profile.
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     writeln!(out, "{COLUMNS}")?;
-    let mut cells =
-        Cells { profile, annotate: options.annotate, labels: FxHashMap::default(), threads: FxHashMap::default() };
+    let mut cells = Cells {
+        profile,
+        annotate: options.annotate,
+        namesakes: Namesakes::new(profile),
+        labels: FxHashMap::default(),
+        threads: FxHashMap::default(),
+    };
     for series in &profile.series {
         let event = event_columns(series);
         for (row, weight) in series.signed_rows(Weight::Period) {
@@ -53,7 +60,8 @@ fn event_columns(series: &Series) -> String {
 struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
-    /// The label of each frame. The flag says whether the rules for Java names apply.
+    namesakes: Namesakes,
+    /// The label of each frame. The flag says whether the rules for Java names apply to the frame's thread.
     labels: FxHashMap<(FrameId, bool), String>,
     threads: FxHashMap<TrackId, ThreadColumns>,
 }
@@ -91,10 +99,9 @@ impl Cells<'_> {
     }
 
     fn label(&mut self, frame: FrameId, is_java: bool) -> &str {
-        let (profile, annotate) = (self.profile, self.annotate);
-        self.labels
-            .entry((frame, is_java))
-            .or_insert_with(|| label::label(profile, profile.frame_of(frame), is_java, annotate, Shortening::Native))
+        let (profile, annotate, namesakes) = (self.profile, self.annotate, Some(&self.namesakes));
+        let style = LabelStyle { java: is_java, annotate, namesakes, ..LabelStyle::default() };
+        self.labels.entry((frame, is_java)).or_insert_with(|| label::label(profile, profile.frame_of(frame), style))
     }
 
     /// The columns of the innermost function: `function`, `module`, `kind` and `tier`.
@@ -104,15 +111,12 @@ impl Cells<'_> {
         let tier = frame.tier.map_or("", |tier| tier.name());
         // Leave out the tier, which has its own column.
         let kind = csv_cell(Category::from_frame(frame).without_tier().name().as_bytes());
-        let unnamed;
-        let function = match self.profile.name_of(frame.name) {
-            UNKNOWN => {
-                unnamed = label::unnamed_at(self.profile, frame, self.annotate);
-                unnamed.as_bytes()
-            }
-            name => name,
+        let function = match (self.profile.name_of(frame.name), self.namesakes.location(frame)) {
+            (UNKNOWN, _) => Cow::Owned(label::unnamed_at(self.profile, frame, self.annotate).into_bytes()),
+            (name, Some(location)) => Cow::Owned([name, b" (", location.as_bytes(), b")"].concat()),
+            (name, None) => Cow::Borrowed(name),
         };
-        let function = csv_cell(function);
+        let function = csv_cell(&function);
         format!("{function},{},{kind},{tier}", csv_cell(module))
     }
 }

@@ -32,6 +32,7 @@ pub fn sniff(head: &[u8]) -> bool {
         match line {
             _ if is_frame(line) => frames += 1,
             _ if decimal(line).is_some() => return frames > 0,
+            // Other keys of the aggregation may precede the frames. Text with more lines than that is another format.
             _ if frames == 0 && keys < 4 => keys += 1,
             _ => return false,
         }
@@ -60,8 +61,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
             _ if line.is_empty() => in_header = false,
             _ if in_header => {}
             Some(_) if frames.is_empty() => {
-                skipped.add(Error::new("a count without a stack before it").at_offset(offset))
+                skipped.add(Error::new("a line with a count has no stack before it").at_offset(offset))
             }
+            // The count ends the stack. Its frames were read innermost first.
             Some(weight) => {
                 let stack = frames.drain(..).rev().fold(None, |stack, frame| Some(profile.stack(stack, frame)));
                 let track = profile.track(std::mem::take(&mut track));

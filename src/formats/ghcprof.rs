@@ -56,7 +56,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 /// Turns the lines of the tree into rows.
 struct TreeReader {
     profile: Profile,
-    /// The series of the time, as an index in the profile; `alloc` is the series of the allocated bytes.
+    /// Indices of the two series in the profile: `time` for the time, `alloc` for the allocated bytes.
     time: usize,
     alloc: usize,
     track: TrackId,
@@ -137,7 +137,7 @@ struct CenterLine<'d> {
     depth: usize,
     name: &'d [u8],
     module: &'d [u8],
-    /// Share of the total time in percent, without callees. `alloc` is the same for the allocated bytes.
+    /// Share of the total in percent, without callees: `time` of the time, `alloc` of the allocated bytes.
     time: f64,
     alloc: f64,
     ticks: Option<f64>,
@@ -152,7 +152,7 @@ impl<'d> CenterLine<'d> {
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
         let [name, module, .., last] = words[..] else { return None };
         let numbers: Vec<f64> = words.iter().rev().map_while(|word| parse_number(word)).collect();
-        // Shares have a decimal point; ticks and bytes don't.
+        // A line without ticks and bytes ends with a share. Only shares have a decimal point.
         let ends_with_share = last.contains(&b'.');
         match numbers[..] {
             [bytes, ticks, _, _, alloc, time, ..] if !ends_with_share => {

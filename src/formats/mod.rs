@@ -338,7 +338,8 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 /// Detects the format of an input from its first bytes: at least 4 KiB, or the whole input if it is shorter. `None` if
 /// jitgraft has no reader for it.
 pub fn detect(head: &[u8]) -> Option<&'static Format> {
-    // A JSON object whose start is inconclusive is taken for a trace, unless it is another known format.
+    // A JSON object whose start is inconclusive would be taken for a trace, so formats that jitgraft can't read are
+    // ruled out first.
     let is_other_json = head.trim_ascii_start().starts_with(b"{") && unread::recognize(head).is_some();
     if is_other_json || unread::looks_like_another(head) {
         return None;

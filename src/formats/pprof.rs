@@ -1,7 +1,8 @@
 //! pprof's gzipped protocol buffer, which `go tool pprof`, Grafana, Parca and speedscope read. All events are value
 //! types of one profile; threads are labels.
 //!
-//! Samples with the same thread and stack are merged, since the format has no times. Viewers take the first mapping for
+//! Samples with the same thread and stack are merged, since the format has no field for times. Some producers write times
+//! as labels; if they were read, they are written again. Viewers take the first mapping for
 //! the profiled program, so the program's own file comes first.
 //!
 //! The messages: <https://github.com/google/pprof/blob/main/proto/profile.proto>.
@@ -24,6 +25,7 @@ use crate::bytes::protobuf::put_field;
 use crate::contract::format::WriteOptions;
 use crate::contract::rows::{clamp, command_line};
 use crate::error::{Error, Result};
+use crate::model::Nanos;
 use crate::model::about::{TimeExtent, ValueTypes};
 use crate::model::stacks::{FrameId, Profile, Row, Series, StackId, Track, TrackId, Weight};
 use flate2::{Compression, write::GzEncoder};
@@ -39,7 +41,7 @@ use std::io::Write;
 
 /// Writes all events of a profile.
 pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
-    let PprofDraft { file, sums, labels } = build(profile);
+    let PprofDraft { file, sums, labels, time_label } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
     let values = file.sample_type.len();
     if values > MANY_TYPES && values.saturating_mul(sums.len()) > MOST_VALUES {
@@ -52,7 +54,11 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
         );
     }
     let samples = sums.iter().map(|sum| {
-        let labels = labels.get(&sum.owner).map_or(&[][..], Vec::as_slice);
+        let mut labels = labels.get(&sum.owner).cloned().unwrap_or_default();
+        if let (Some(label), Some(time)) = (&time_label, sum.time) {
+            let num = clamp(time.0 / label.scale.max(1));
+            labels.push(LabelMessage { key: label.key, str: 0, num, num_unit: label.unit });
+        }
         sum.encode(profile, labels, values).into()
     });
     write_file(&file, samples, &mut gzip)?;
@@ -75,13 +81,24 @@ struct PprofDraft {
     sums: Vec<SampleSum>,
     /// The labels of samples, by event and thread.
     labels: FxHashMap<(usize, TrackId), Vec<LabelMessage>>,
+    /// The label for the times of samples; `None` if times are not written.
+    time_label: Option<WrittenTimeLabel>,
 }
 
-/// A sample to be written: the sums for one thread and stack.
+/// The label for the times of samples. Key and unit are indices of strings.
+struct WrittenTimeLabel {
+    key: i64,
+    unit: i64,
+    /// The number of nanoseconds in one unit of the label.
+    scale: u64,
+}
+
+/// A sample to be written: the sums for one thread and stack, at one time if times are written.
 struct SampleSum {
     /// The event and thread, which determine the labels.
     owner: (usize, TrackId),
     stack: Option<StackId>,
+    time: Option<Nanos>,
     /// The values that are not 0, each with the index of its type. Those of the event that is being added come last.
     values: Vec<(usize, i64)>,
 }
@@ -89,7 +106,7 @@ struct SampleSum {
 impl SampleSum {
     /// Encodes the sample as a [`PprofSample`]. `types` is the number of values that it must have. With thousands of
     /// events, nearly all of them are 0, so they are not encoded one by one.
-    fn encode(&self, profile: &Profile, labels: &[LabelMessage], types: usize) -> Vec<u8> {
+    fn encode(&self, profile: &Profile, labels: Vec<LabelMessage>, types: usize) -> Vec<u8> {
         let mut values: BTreeMap<usize, i64> = BTreeMap::new();
         for &(index, number) in &self.values {
             let value = values.entry(index).or_default();
@@ -106,7 +123,7 @@ impl SampleSum {
         let locations: Vec<u64> = profile.frames_up(self.stack).map(location_id).collect();
         let mut sample = PprofSample { location_id: locations, ..PprofSample::default() }.encode_to_vec();
         put_field(PprofSample::VALUE, &[&encoded_values], &mut sample);
-        PprofSample { label: labels.to_vec(), ..PprofSample::default() }.encode_raw(&mut sample);
+        PprofSample { label: labels, ..PprofSample::default() }.encode_raw(&mut sample);
         sample
     }
 
@@ -125,26 +142,31 @@ fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
     let names = profile.series.iter().map(|series| &*series.name);
     let stated = profile.about.values.as_ref().filter(|values| values.cover(names));
-    let places = match stated {
+    let value_indices = match stated {
         Some(stated) => add_stated_types(profile, stated, &mut strings, &mut file),
         None => add_own_types(profile, &mut strings, &mut file),
     };
     add_locations(profile, &mut strings, &mut file);
-    let mut draft = PprofDraft { file, sums: Vec::new(), labels: FxHashMap::default() };
-    draft.add_samples(profile, &places, stated.is_some(), &mut strings);
+    let time_label = stated.and_then(|stated| stated.time_label.as_ref()).map(|label| WrittenTimeLabel {
+        key: strings.id(&label.key),
+        unit: strings.id(&label.unit),
+        scale: label.scale,
+    });
+    let mut draft = PprofDraft { file, sums: Vec::new(), labels: FxHashMap::default(), time_label };
+    draft.add_samples(profile, &value_indices, stated.is_some(), &mut strings);
     add_facts(profile, stated, &mut strings, &mut draft.file);
     draft.file.string_table = strings.into_list();
     draft
 }
 
-/// Adds value types to a file whose profile wasn't read from pprof. Each event gets a sample count and a weight, or
-/// only the weight if that is a sample count itself. Returns for each event where its values are in a sample.
-fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValuePlaces> {
+/// Adds value types for a profile that wasn't read from pprof. Each event gets a sample count and a weight, or only the
+/// weight if that is a sample count itself. Returns the indices of each event's values in a sample.
+fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValueIndices> {
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
     // An event may itself be called "samples".
     let is_taken = profile.series.iter().any(|series| series.name == "samples");
-    let mut places = Vec::new();
+    let mut value_indices = Vec::new();
     for series in &profile.series {
         let mut counts = None;
         if series.is_counted() {
@@ -153,27 +175,27 @@ fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
             file.sample_type.push(ValueType { r#type: strings.id(&name), unit: count });
         }
         file.sample_type.push(value_type(series, strings));
-        places.push(ValuePlaces { counts, weights: file.sample_type.len() - 1, scale: 1 });
+        value_indices.push(ValueIndices { counts, weights: file.sample_type.len() - 1, scale: 1 });
     }
-    places
+    value_indices
 }
 
-/// Adds the value types of the pprof profile that was read, except those of events that were filtered out. Returns for
-/// each event where its values are in a sample.
+/// Adds the value types of the pprof profile that was read, except those of events that were filtered out. Returns the
+/// indices of each event's values in a sample.
 fn add_stated_types(
     profile: &Profile,
     stated: &ValueTypes,
     strings: &mut StringTable,
     file: &mut PprofProfile,
-) -> Vec<ValuePlaces> {
-    let mut places = vec![ValuePlaces { counts: None, weights: 0, scale: 1 }; profile.series.len()];
+) -> Vec<ValueIndices> {
+    let mut value_indices = vec![ValueIndices { counts: None, weights: 0, scale: 1 }; profile.series.len()];
     let mut by_name = FxHashMap::default();
     for (number, series) in profile.series.iter().enumerate() {
         by_name.entry(&*series.name).or_insert(number);
     }
     for value in &stated.types {
         let Some(&event) = value.event.as_deref().and_then(|event| by_name.get(event)) else { continue };
-        let place = &mut places[event];
+        let place = &mut value_indices[event];
         if value.is_count {
             place.counts = Some(file.sample_type.len());
         } else {
@@ -181,16 +203,16 @@ fn add_stated_types(
         }
         file.sample_type.push(ValueType { r#type: strings.id(&value.name), unit: strings.id(&value.unit) });
     }
-    places
+    value_indices
 }
 
 /// The indices of an event's values in the list of values of each sample.
 #[derive(Clone, Copy)]
-struct ValuePlaces {
+struct ValueIndices {
     /// The index of the sample count, if it is separate from the weight.
     counts: Option<usize>,
     weights: usize,
-    /// The number of the event's units in one unit of the file, such as 1000 nanoseconds in a microsecond.
+    /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
 }
 
@@ -242,9 +264,15 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
 impl PprofDraft {
     /// Adds the samples of all events. If `joined`, an event's values go into the same sample as other events' values
     /// for the same thread and stack. Otherwise each event has its own samples, with its name as a label.
-    fn add_samples(&mut self, profile: &Profile, places: &[ValuePlaces], joined: bool, strings: &mut StringTable) {
-        let mut numbers: FxHashMap<(TrackId, Option<StackId>), usize> = FxHashMap::default();
-        for (index, (series, places)) in profile.series.iter().zip(places).enumerate() {
+    fn add_samples(
+        &mut self,
+        profile: &Profile,
+        value_indices: &[ValueIndices],
+        joined: bool,
+        strings: &mut StringTable,
+    ) {
+        let mut numbers: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>), usize> = FxHashMap::default();
+        for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             let owner = if joined { 0 } else { index };
             if !joined {
                 numbers.clear();
@@ -252,18 +280,19 @@ impl PprofDraft {
             let event = (!joined && profile.series.len() > 1).then_some(&*series.name);
             for (row, weight) in series.signed_rows(Weight::Period) {
                 let &Row { track, stack, .. } = row;
-                let number = *numbers.entry((track, stack)).or_insert(self.sums.len());
+                let time = row.time.filter(|_| self.time_label.is_some());
+                let number = *numbers.entry((track, stack, time)).or_insert(self.sums.len());
                 if number == self.sums.len() {
                     self.labels
                         .entry((owner, track))
                         .or_insert_with(|| labels(profile, profile.track_of(track), event, strings));
-                    self.sums.push(SampleSum { owner: (owner, track), stack, values: Vec::new() });
+                    self.sums.push(SampleSum { owner: (owner, track), stack, time, values: Vec::new() });
                 }
                 let sum = &mut self.sums[number];
-                if let Some(counts) = places.counts {
+                if let Some(counts) = value_indices.counts {
                     sum.add(counts, if weight < 0 { -clamp(row.count) } else { clamp(row.count) });
                 }
-                sum.add(places.weights, weight / clamp(places.scale.max(1)));
+                sum.add(value_indices.weights, weight / clamp(value_indices.scale.max(1)));
             }
         }
     }
@@ -338,6 +367,7 @@ fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
     file.mapping = (1..).zip(&found).map(|(id, piece)| mapping(id, piece, strings)).collect();
 }
 
+/// The pprof mapping for a module, or for one mapped range of a module.
 fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> PprofMapping {
     let range = piece.range;
     PprofMapping {

@@ -155,7 +155,7 @@ impl<'a> Json<'a> {
     }
 }
 
-/// The map as read so far.
+/// Collects the parts of a map while it is read.
 struct MapReader<'f> {
     file: &'f FileBytes,
     map: ScriptMap,
@@ -203,6 +203,7 @@ impl MapReader<'_> {
         Ok(segments)
     }
 
+    /// Adds the authored files that the map lists, with their texts if the map contains them.
     fn add_sources(&mut self, json: &Json<'_>) -> Result<()> {
         let root = json.source_root.as_ref().map_or("", |Text(root)| root);
         let added = root.len().checked_mul(json.sources.len());

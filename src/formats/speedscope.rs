@@ -36,6 +36,7 @@ struct SharedFrames<'a> {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct FrameEntry<'a> {
     name: std::borrow::Cow<'a, str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,6 +45,10 @@ struct FrameEntry<'a> {
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     col: Option<u32>,
+    /// The executed line if `line` is where the function starts; 0 if it is unknown. speedscope ignores this field; our
+    /// reader uses it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    executed_line: Option<u32>,
 }
 
 #[derive(Serialize)]
@@ -94,11 +99,12 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 }
 
 /// Converts a frame. speedscope's frames have a single position, and the viewer takes frames with different positions
-/// for different functions. So the position is the function's start, if the column of the start is known, and else the
-/// sampled line. Only a start gets a column.
+/// for different functions. So the position is the function's start, if it is known, and else the sampled line. Only a
+/// start gets a column.
 fn frame_entry<'a>(profile: &'a Profile, frame: &Frame) -> FrameEntry<'a> {
     let name = label::function(profile, frame);
-    let (file, line, column) = if frame.start.column > 0 {
+    let has_start = frame.start.file.is_some() && frame.start.line > 0;
+    let (file, line, column) = if has_start {
         (frame.start.file, frame.start.line, frame.start.column)
     } else if let Some((file, line)) = profile.place_of(frame) {
         (Some(file), line, 0)
@@ -110,6 +116,7 @@ fn frame_entry<'a>(profile: &'a Profile, frame: &Frame) -> FrameEntry<'a> {
         file: file.map(|file| String::from_utf8_lossy(profile.name_of(file))),
         line: unless_zero(line),
         col: unless_zero(column),
+        executed_line: has_start.then_some(frame.line),
     }
 }
 
@@ -175,6 +182,7 @@ fn first_sample(profile: &Profile, thread: &ThreadRows<'_>) -> u64 {
     }
 }
 
+/// The name to show for a thread: its name, followed by the process and thread ID if they are known.
 fn thread_name(thread: &ThreadRows<'_>) -> String {
     let mut name = String::from_utf8_lossy(thread.comm).into_owned();
     match (thread.pid, thread.tid) {

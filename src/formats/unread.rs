@@ -38,7 +38,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "an OpenTelemetry file with traces, metrics or logs (OTLP)",
-        remedy: "it reads OpenTelemetry profiles only",
+        remedy: "jitgraft only reads OpenTelemetry profiles, not traces, metrics or logs",
         signature: Is(is_other_otlp),
     },
     UnreadFormat {
@@ -59,7 +59,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a V8 heap snapshot",
-        remedy: "it has objects but no stacks; record a .cpuprofile with node --cpu-prof",
+        remedy: "a heap snapshot has objects but no stacks; record a .cpuprofile with node --cpu-prof",
         signature: Words(&["{\"snapshot\"", "\"node_fields\""]),
     },
     UnreadFormat {
@@ -140,7 +140,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "Python cProfile statistics",
-        remedy: "they have no stacks; record a profile with py-spy record -f speedscope, pyinstrument -r speedscope, \
+        remedy: "cProfile statistics have no stacks; record a profile with py-spy record -f speedscope, pyinstrument -r speedscope, \
                  or perf record with python -X perf",
         signature: Is(is_pstats),
     },
@@ -178,12 +178,12 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "the text output of ftrace or trace-cmd",
-        remedy: "it has events but no samples; record stacks of the same events with perf record -g -e EVENT",
+        remedy: "this text has events but no samples; record stacks of the same events with perf record -g -e EVENT",
         signature: Is(|head| head.starts_with(b"# tracer: ") || is_trace_cmd(head)),
     },
     UnreadFormat {
         name: "a gprof report",
-        remedy: "it has totals but no stacks; record them with perf record -g -- PROGRAM",
+        remedy: "a gprof report has totals but no stacks; record stacks with perf record -g -- PROGRAM",
         signature: Is(is_gprof),
     },
     UnreadFormat {
@@ -221,7 +221,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a trace of Google Cloud Trace",
-        remedy: "it has spans of a distributed system, not of a program; jitgraft reads trace events, pprof profiles \
+        remedy: "a Cloud Trace has spans of a distributed system, not of a program; jitgraft reads trace events, pprof profiles \
                  and OpenTelemetry profiles",
         signature: Words(&["{\"projectId\":", "\"traceId\":", "\"spans\":["]),
     },
@@ -247,13 +247,13 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "a JVM thread dump",
-        remedy: "it shows a single moment; sample stacks with async-profiler -o collapsed, or perf record and \
+        remedy: "a thread dump shows a single moment; sample stacks with async-profiler -o collapsed, or perf record and \
                  -XX:+PreserveFramePointer",
         signature: Is(|head| has(head, "Full thread dump ")),
     },
     UnreadFormat {
         name: "a gdb or pstack backtrace",
-        remedy: "it shows a single moment; sample stacks with perf record -g -p PID",
+        remedy: "a backtrace shows a single moment; sample stacks with perf record -g -p PID",
         signature: Is(is_backtrace),
     },
     UnreadFormat {
@@ -317,7 +317,7 @@ const UNREAD: &[UnreadFormat] = &[
     },
     UnreadFormat {
         name: "an XHProf or Tideways profile",
-        remedy: "it has pairs of functions but no stacks; record a callgrind profile with xdebug.mode=profile",
+        remedy: "this profile has pairs of functions but no stacks; record a callgrind profile with xdebug.mode=profile",
         signature: Is(|head| begins(head, b"{") && has(head, "==>") && has(head, "\"ct\":")),
     },
     UnreadFormat {
@@ -364,7 +364,7 @@ const UNREAD: &[UnreadFormat] = &[
 
 const TABLE_REMEDY: &str = "query it with DuckDB or Spark, which can also write folded stacks (see docs/sql.md)";
 
-/// The format of a file that begins with `head`, if it is one of the recognized formats.
+/// Finds the format of a file that begins with `head`. `None` if it isn't one of the recognized formats.
 pub fn recognize(head: &[u8]) -> Option<&'static UnreadFormat> {
     UNREAD.iter().find(|format| format.signature.fits(head))
 }
@@ -391,6 +391,7 @@ pub fn recognize_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Opt
 }
 
 impl Signature {
+    /// True if an input that starts with `head` may be of the format.
     fn fits(&self, head: &[u8]) -> bool {
         match self {
             Bytes(bytes) => head.starts_with(bytes),

@@ -9,9 +9,9 @@
 //! | text | `==PID==    by 0x10401083: ???` | `==PID==` |
 //! | XML | `<ip>0x10401083</ip>` without `<obj>` and `<fn>` | `<pid>` |
 //!
-//! A stripped object shows up as `??? (in FILE)`; such frames are not renamed. A caller's address is inside or just
-//! after the call instruction, so the byte before it is looked up; only the address of the innermost frame (`at`) is
-//! exact.
+//! A stripped object shows up as `??? (in FILE)`; such frames are not renamed. The address of the innermost frame
+//! (`at`) is exact. A caller's address is inside or just after the call instruction, so the byte before it is looked
+//! up.
 //!
 //! Files of cachegrind contain no addresses.
 //!
@@ -149,6 +149,7 @@ impl<'a> Grafter<'a, '_> {
         found
     }
 
+    /// Copies a report that is text or JSON, and inserts the names of JIT functions after their addresses.
     fn copy_lines(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
         while self.next_line(input)? {
             let line = std::mem::take(&mut self.line);
@@ -173,6 +174,7 @@ impl<'a> Grafter<'a, '_> {
         Ok(())
     }
 
+    /// Writes a function with its source line. Characters that would break the report are replaced or escaped.
     fn write_function(&self, function: ReportFunction<'_>, out: &mut dyn Write) -> Result<()> {
         let mut text = function.name.to_vec();
         if let Some((file, line)) = function.place {
@@ -191,6 +193,7 @@ impl<'a> Grafter<'a, '_> {
         Ok(())
     }
 
+    /// Copies an XML report, and inserts elements with the names of JIT functions into unnamed frames.
     fn copy_xml(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
         // True if the next frame is the first of a stack.
         let mut is_next_innermost = false;
@@ -226,6 +229,7 @@ fn parse_ip(line: &[u8]) -> Option<u64> {
     hex(line.trim_ascii().strip_prefix(b"<ip>0x")?.strip_suffix(b"</ip>")?)
 }
 
+/// Writes the elements that describe a frame's function, in the order in which Valgrind writes them.
 fn write_xml(function: ReportFunction<'_>, indent: &[u8], out: &mut dyn Write) -> Result<()> {
     write_element("fn", function.name, indent, out)?;
     let Some((path, line)) = function.place else { return Ok(()) };

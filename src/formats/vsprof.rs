@@ -146,14 +146,15 @@ impl VsprofColumns {
         })
     }
 
-    /// The total time in milliseconds, computed from the line with the smallest rounding error: there, calls × average
-    /// is a known share of the total. `None` if no line allows that.
+    /// The total time in milliseconds. Each line allows to compute it: calls × average is the line's time, whose share
+    /// of the total is in the file. The line with the smallest rounding error is used. `None` if no line allows that.
     fn total_millis(&self, text: &[u8]) -> Option<f64> {
         let (inclusive, exclusive) = self.shares?;
         let (mut total, mut least_error) = (None, f64::INFINITY);
         for (_, line) in lines(text) {
             let fields = fields(line);
             let Some(calls) = fields.get(self.calls).and_then(|field| parse_integer(field)) else { continue };
+            // The inclusive and the exclusive time each have an average and a share.
             let pairs = [self.time.map(|time| (time, inclusive)), Some((self.self_time, exclusive))];
             for (time, share) in pairs.into_iter().flatten() {
                 let (Some(time), Some(share)) = (fields.get(time), fields.get(share)) else { continue };

@@ -19,7 +19,7 @@ use std::ops::Range;
 /// How every module begins: magic number and version 1, the only one.
 pub const MAGIC: &[u8] = b"\0asm\x01\0\0\0";
 
-/// Numbers of kinds of sections.
+/// Section numbers of the module format.
 const CUSTOM: u8 = 0;
 const IMPORT: u8 = 2;
 const CODE: u8 = 10;
@@ -49,6 +49,7 @@ pub fn parse(file: &FileBytes) -> Result<WasmModule> {
     parse_module(file).ok_or_else(|| Error::new("is not a complete WebAssembly module"))
 }
 
+/// Parses a WebAssembly module. `None` if the file isn't one, or is damaged.
 fn parse_module(file: &FileBytes) -> Option<WasmModule> {
     let bytes = file.bytes();
     let sections = sections(bytes)?;
@@ -79,6 +80,7 @@ fn parse_module(file: &FileBytes) -> Option<WasmModule> {
     Some(module)
 }
 
+/// Finds the sections of a module. `None` if the file isn't a WebAssembly module, or is damaged.
 fn sections(bytes: &[u8]) -> Option<Vec<Section>> {
     let mut rest = Bytes::new(bytes.strip_prefix(MAGIC)?, LittleEndian);
     let mut sections = Vec::new();
@@ -140,6 +142,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
     Some(functions)
 }
 
+/// Finds the function bodies in the code section. `None` if the section is damaged.
 fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
     let mut rest = Bytes::new(&bytes[contents.clone()], LittleEndian);
     let count = number(&mut rest).filter(|count| *count <= MOST_FUNCTIONS)?;

@@ -133,6 +133,7 @@ fn unescape(text: &[u8]) -> Cow<'_, [u8]> {
 /// The maximum length of an entity without its `&` and `;`, in bytes. Longer texts are not taken for entities.
 const LONGEST_ENTITY: usize = 8;
 
+/// The character that an XML entity stands for, given the text between `&` and `;`. `None` if it is unknown.
 fn entity_character(entity: &[u8]) -> Option<char> {
     match entity {
         b"amp" => Some('&'),
@@ -146,7 +147,7 @@ fn entity_character(entity: &[u8]) -> Option<char> {
     }
 }
 
-/// The elements defined so far, by `id`.
+/// The elements defined so far, by their `id`. Later elements refer to them by `ref`.
 #[derive(Default)]
 struct ById {
     frames: FxHashMap<u64, FrameId>,
@@ -167,11 +168,11 @@ struct RowParts<'d> {
     backtrace: Option<OpenBacktrace>,
     /// The last frame, until its binary is known.
     open_frame: Option<Tag<'d>>,
-    /// The ID of the `tagged-backtrace` around the backtrace.
+    /// The ID of the `tagged-backtrace` element around the backtrace, if there is one.
     tagged_id: Option<u64>,
     /// The stack, once the backtrace was read; the inner `None` is the empty stack.
     stack: Option<Option<StackId>>,
-    /// True if the row's backtrace can't be read, which has already been counted for a warning.
+    /// True if the row refers to a backtrace that wasn't defined. The row has then been counted as skipped.
     is_skipped: bool,
 }
 
@@ -217,6 +218,7 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
+    /// Ends a row of the table, and adds it to the profile as a sample.
     fn end_row(&mut self, offset: usize) {
         let Some(row) = self.row.take() else { return };
         if row.is_skipped {
@@ -279,6 +281,7 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
+    /// Ends a backtrace: makes it the stack of the row, and remembers it for rows that refer to its ID.
     fn end_backtrace(&mut self, row: &mut RowParts<'_>) {
         self.end_frame(row);
         let Some(OpenBacktrace { id, frames }) = row.backtrace.take() else { return };
@@ -292,7 +295,7 @@ impl<'d> XctraceReader<'d> {
         row.stack = Some(stack);
     }
 
-    /// Reads the binary of the last frame, which completes that frame.
+    /// Reads the binary (the module) of the frame that is open, which completes that frame.
     fn read_binary(&mut self, tag: &Tag<'_>, row: &mut RowParts<'_>) {
         let Some(frame) = row.open_frame.take() else { return };
         let binary = match tag.number("ref") {
@@ -328,7 +331,8 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
-    /// Adds the last frame, if it has no binary.
+    /// Adds the frame that is still open, without a module. Frames without a binary are only completed by what follows
+    /// them.
     fn end_frame(&mut self, row: &mut RowParts<'_>) {
         if let Some(frame) = row.open_frame.take() {
             self.push_frame(row, &frame, b"");

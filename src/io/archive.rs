@@ -51,8 +51,8 @@ impl Archive {
         Self { path: path.to_owned(), absolute, owner, members: BTreeMap::new() }
     }
 
-    /// Extracts a member called `name` from a stream. `modified` is its modification time since 1970, in seconds and
-    /// nanoseconds.
+    /// Extracts a file from a stream into the archive, under this name. `modified` is its modification time since 1970,
+    /// in seconds and nanoseconds.
     pub fn add(&mut self, name: &Path, modified: (i64, i64), stream: impl Read) -> Result<()> {
         let spool = temporary()?.filled(stream)?;
         let time = Timespec { tv_sec: modified.0, tv_nsec: modified.1 };

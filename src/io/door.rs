@@ -140,7 +140,7 @@ impl Named {
 }
 
 impl Door<'_> {
-    /// Opens a file. `None` if absent.
+    /// Opens a file, after checking its type and owner. `None` if there is no such file.
     pub fn open(&self, path: &Path, kind: Kind) -> Option<Result<Opened>> {
         if let Some(Member { bytes, about, owner }) = archive::member(path) {
             let mode = about.mode();
@@ -231,7 +231,7 @@ impl Door<'_> {
         }
     }
 
-    /// Adds the path to an error. Not for paths inside a process's root directory: the caller knows those files by
+    /// Adds the path to an error, except for a path inside a process's root directory: the caller knows that file by
     /// another path.
     fn located(&self, error: Error, path: &Path) -> Error {
         if matches!(self.start, Start::Inside(_)) { error } else { error.in_file(path) }
@@ -248,6 +248,7 @@ impl Door<'_> {
         self.check_owner(about.uid())
     }
 
+    /// Fails if the rules don't permit files of this user.
     fn check_owner(&self, owner: u32) -> Result<()> {
         let is_anybodys = self.force || matches!(self.named, Named::Marker | Named::Part);
         let is_its_own = matches!(self.start, Start::Inside(root) if root.uid == owner);
@@ -267,6 +268,7 @@ impl Door<'_> {
         self.named == Named::Part || is_trusted(about.uid()) && !is_inside
     }
 
+    /// Maps a file that only trusted users can change. Fails if it has holes that are too large for its kind.
     fn map(&self, file: &File, kind: Kind) -> Result<Bytes> {
         let holes = (kind.holes)(&head(file)?).unwrap_or(Holes::Small);
         let len = file.metadata()?.len();

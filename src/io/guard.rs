@@ -41,23 +41,23 @@ impl FromStr for MemoryLimit {
 
     /// Parses `4G`, `512M`, `64K`, a number of bytes, or a percentage such as `50%`. Units are powers of 1,024.
     fn from_str(text: &str) -> Result<Self> {
-        let wrong = || Error::new("must be a size such as 4G or 512M, or a percentage such as 50%");
+        let invalid = || Error::new("must be a size such as 4G or 512M, or a percentage such as 50%");
         if let Some(digits) = text.strip_suffix('%') {
             let share = digits.parse().ok().filter(|share| (1..=100).contains(share));
-            return share.map(Self::Share).ok_or_else(wrong);
+            return share.map(Self::Share).ok_or_else(invalid);
         }
-        let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
-        let (digits, unit) = text.split_at(end);
-        let shift = match unit.to_ascii_uppercase().as_str() {
-            "" | "B" => 0,
-            "K" | "KB" | "KIB" => 10,
-            "M" | "MB" | "MIB" => 20,
-            "G" | "GB" | "GIB" => 30,
-            "T" | "TB" | "TIB" => 40,
-            _ => return Err(wrong()),
+        let digit_count = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+        let (digits, unit) = text.split_at(digit_count);
+        let unit_bytes: u64 = match unit.to_ascii_uppercase().as_str() {
+            "" | "B" => 1,
+            "K" | "KB" | "KIB" => 1 << 10,
+            "M" | "MB" | "MIB" => 1 << 20,
+            "G" | "GB" | "GIB" => 1 << 30,
+            "T" | "TB" | "TIB" => 1 << 40,
+            _ => return Err(invalid()),
         };
-        let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(1 << shift));
-        bytes.filter(|bytes| *bytes > 0).map(Self::Bytes).ok_or_else(wrong)
+        let bytes = digits.parse::<u64>().ok().and_then(|number| number.checked_mul(unit_bytes));
+        bytes.filter(|bytes| *bytes > 0).map(Self::Bytes).ok_or_else(invalid)
     }
 }
 
@@ -84,8 +84,8 @@ pub fn limit_memory(limit: MemoryLimit) -> Result<()> {
 /// The memory limit that this program was started with. Unset as long as [`limit_memory`] hasn't changed it.
 static OLD_LIMIT: OnceLock<Rlimit> = OnceLock::new();
 
-/// Calls `start`, which starts another program, without letting that program inherit our settings: meanwhile, the
-/// memory limit is the one that we were started with, and SIGXFSZ has its default action instead of being ignored.
+/// Calls `start`, which starts another program, with the settings that this program was started with: its memory limit,
+/// and the default action for SIGXFSZ. The other program inherits these. Afterwards, our own settings apply again.
 #[expect(unsafe_code, reason = "a signal's action is set")]
 pub(crate) fn as_started<T>(start: impl FnOnce() -> T) -> T {
     let own = getrlimit(Resource::Data);
@@ -100,16 +100,16 @@ pub(crate) fn as_started<T>(start: impl FnOnce() -> T) -> T {
     started
 }
 
-/// The process ID of the child that signals are passed on to; 0 before it has been started.
+/// The process ID of the child to which signals are passed on; 0 before the child has been started.
 static PASSED_TO: AtomicI32 = AtomicI32::new(0);
 
-/// The last signal that arrived before the child was started; 0 if there was none.
+/// The last signal that arrived before the child was started, to be passed on later; 0 if there was none.
 static CAME_EARLY: AtomicI32 = AtomicI32::new(0);
 
 /// The signals to pass on: those that end a program, and SIGUSR2, which makes perf write a part of its recording.
 const PASSED: [c_int; 5] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGUSR2];
 
-/// While this value exists, signals don't end this program but are passed on to the child that it waits for.
+/// While this value exists, signals don't end this program but are passed on to the child process that it waits for.
 #[derive(Debug)]
 pub struct PassedSignals(());
 
@@ -121,8 +121,8 @@ impl PassedSignals {
         Self(())
     }
 
-    /// Passes signals on to this child, given its process ID. If a signal has arrived since [`begin`](Self::begin), the
-    /// child gets the last one now.
+    /// From now on, passes signals on to the child with this process ID. If signals have arrived since
+    /// [`begin`](Self::begin), passes on the last of them now.
     #[expect(unsafe_code, reason = "a signal is sent")]
     pub fn pass_to(&self, child: u32) {
         let child = child.cast_signed();
@@ -162,6 +162,7 @@ fn set_actions(signals: &[c_int], replaced: impl Fn(usize) -> bool, handler: usi
     }
 }
 
+/// Signal handler: passes the signal on to the child, or remembers it until the child has been started.
 #[expect(unsafe_code, reason = "a signal is sent, and its details are behind a pointer")]
 extern "C" fn on_passed(signal: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // The terminal sends its signals (such as Ctrl-C) to the child, too. SAFETY: with SA_SIGINFO, the kernel passes a
@@ -213,11 +214,12 @@ fn group_memory_limit(line: &str) -> Option<u64> {
         "memory" => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
         _ => return None,
     };
-    let limit = |group: &Path| {
+    // A group without a limit has no number in its file.
+    let read_limit = |group: &Path| {
         let path = Path::new(root).join(group.strip_prefix("/").unwrap_or(group)).join(file);
         read_system_text(&path).ok()?.trim().parse::<u64>().ok()
     };
-    Path::new(group).ancestors().filter_map(limit).min()
+    Path::new(group).ancestors().filter_map(read_limit).min()
 }
 
 /// The system's allocator. If an allocation fails, it prints an error and exits.
@@ -249,12 +251,14 @@ unsafe impl GlobalAlloc for GuardedAllocator {
     }
 }
 
+/// Returns the memory that the system's allocator has allocated. If it is null, prints an error and ends the process.
 fn given(memory: *mut u8, size: usize) -> *mut u8 {
     if memory.is_null() {
         // Must not allocate, because no memory is left.
         let mut digits = itoa::Buffer::new();
         let size = digits.format(size).as_bytes();
-        let (start, end) = (&b"error: out of memory: "[..], &b" bytes more cannot be had (--max-memory)\n"[..]);
+        let start = &b"error: out of memory: cannot allocate "[..];
+        let end = &b" more bytes (--max-memory sets the limit)\n"[..];
         leave(&[start, size, end]);
     }
     memory
@@ -294,8 +298,8 @@ static LOOK_AT_STDOUT: extern "C" fn() = {
     look
 };
 
-/// Removes temporary names, prints the parts of an error message, and ends the process with status 1. Doesn't allocate
-/// or lock.
+/// Removes unfinished files with temporary names, prints the parts of an error message, and ends the process with
+/// status 1. Doesn't allocate or lock.
 #[expect(unsafe_code, reason = "the standard library's ways to write and to exit may allocate and lock")]
 fn leave(parts: &[&[u8]]) -> ! {
     remove_hidden();
@@ -319,6 +323,7 @@ pub fn watch_mapped_files() {
     set_actions(&[libc::SIGBUS], |_| true, handler, libc::SA_SIGINFO);
 }
 
+/// Signal handler for a failed access to a mapped file: ends the process with a message that names the file.
 #[expect(unsafe_code, reason = "the details of a signal are behind a pointer")]
 extern "C" fn on_bus_error(_: c_int, info: *mut siginfo_t, _: *mut c_void) {
     // SAFETY: with SA_SIGINFO, the kernel passes a valid pointer. For SIGBUS, it contains an address.
@@ -350,7 +355,7 @@ extern "C" fn on_end(signal: c_int) {
     unsafe { libc::raise(signal) };
 }
 
-/// Removes all temporary names. Doesn't allocate or lock.
+/// Removes all unfinished files with temporary names. Doesn't allocate or lock.
 #[expect(unsafe_code, reason = "a descriptor is known by its number only")]
 fn remove_hidden() {
     hidden::each(|directory, name, what| {

@@ -96,7 +96,7 @@ impl HiddenName {
         name(&self.text)
     }
 
-    /// Gives up the name without removing anything, because the file or directory was renamed or never created.
+    /// Gives up the temporary name without removing the file or directory, because it was renamed or never created.
     pub(super) fn forget(mut self) {
         self.is_there = false;
     }
@@ -115,8 +115,8 @@ impl Drop for HiddenName {
 }
 
 impl NameSlot {
-    /// Takes the slot if it is free; returns whether it was. The number is stored before the directory, because signal
-    /// handlers ignore slots without a directory.
+    /// Reserves the slot if it is free. Returns false if it isn't. The number is stored before the directory, because
+    /// signal handlers ignore slots without a directory.
     fn take(&self, number: u64, directory: i32) -> bool {
         const BEING_TAKEN: i32 = FREE - 1;
         let taken = self.directory.compare_exchange(FREE, BEING_TAKEN, Ordering::AcqRel, Ordering::Relaxed).is_ok();

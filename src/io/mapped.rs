@@ -53,6 +53,7 @@ impl Bytes {
 /// A multiple of the page size on all systems (4 to 64 KiB).
 const PAGES: usize = 1 << 16;
 
+/// Removes the whole pages in this range of a mapped file from the process's memory.
 #[expect(unsafe_code, reason = "the kernel is advised to drop pages of a map")]
 fn release(map: &Mmap, range: Range<usize>) {
     let (start, end) = (range.start.next_multiple_of(PAGES), range.end.min(map.len()) / PAGES * PAGES);

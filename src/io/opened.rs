@@ -54,7 +54,7 @@ struct Log {
     now: u64,
     /// Regular files, and directories whose contents are inputs.
     opened: FxHashMap<FileId, OpenedFile>,
-    /// When a pipe or device was last opened; 0 for never.
+    /// When a pipe or device was last opened as an input; 0 if none was.
     streamed: u64,
 }
 
@@ -95,8 +95,8 @@ impl Since {
         log().opened.get(&file).is_some_and(|opened| opened.at >= self.0)
     }
 
-    /// The permissions that all inputs opened since the run began have in common; only the owner's if a pipe or device
-    /// was read.
+    /// The permissions that all inputs opened since the run began have in common. If one of them is a pipe or device,
+    /// only the owner's permissions.
     pub(super) fn mode_of_inputs(&self) -> u32 {
         let log = log();
         let modes = log.opened.values().filter(|opened| opened.at >= self.0).map(|opened| opened.mode);
@@ -132,6 +132,7 @@ pub(super) fn remember_directory(directory: FileId) {
     add(directory, ANYBODY);
 }
 
+/// Adds a file to the log of inputs, if any run is going on.
 fn add(file: FileId, mode: u32) {
     let mut log = log();
     if !log.runs.is_empty() {

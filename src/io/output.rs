@@ -34,8 +34,9 @@ struct Destination {
 enum DestinationKind {
     /// A new file, and the name it will get.
     New(NewAt),
-    /// A file that is already open and is written to directly, such as standard output. `None` if it isn't a regular
-    /// file. What was written to it can't be undone, so writing fails as soon as the same file is opened as an input.
+    /// A file that is already open and is written to directly, such as standard output. The place is `None` if the file
+    /// isn't a regular one. What was written can't be undone, so writing fails as soon as the same file is opened as an
+    /// input.
     Open(File, Option<OutputPlace>),
 }
 
@@ -45,7 +46,7 @@ struct NewAt {
     file: NewFile,
     name: OsString,
     content: Content,
-    /// True if the file has taken over the attributes of the file that it replaces.
+    /// True if the new file replaces another one, whose attributes it has taken over.
     replaces: bool,
 }
 
@@ -74,6 +75,7 @@ fn slices_of_first_write<'s, 'data>(slices: &'s [IoSlice<'data>]) -> &'s [IoSlic
 }
 
 impl Destination {
+    /// The file to write to. Fails if it was opened as an input in the meantime.
     fn file(&mut self) -> io::Result<&mut File> {
         match &mut self.kind {
             DestinationKind::New(new) => Ok(new.file.file_mut()),
@@ -146,6 +148,7 @@ impl Output {
 }
 
 impl DestinationKind {
+    /// Opens the destination of an output: a new file, or a stream. Fails if the run forbids it.
     fn new(path: &OutPath, content: Content, run: &Run) -> Result<Self> {
         let file = match path {
             OutPath::Stdout => {
@@ -164,6 +167,7 @@ impl DestinationKind {
         Ok(Self::Open(file, place))
     }
 
+    /// Creates the new file that will replace the one at `path`, if there is one, and takes over its attributes.
     fn file(path: &Path, place: OutputName, content: Content, run: &Run) -> Result<Self> {
         let OutputName { directory, name, there } = place;
         run.claim(&OutputPlace::Name(NamedPlace::look_up(&directory, &name)?))?;

@@ -15,7 +15,7 @@ const GROUP: u32 = 0o070;
 const STICKY: u32 = 0o1000;
 const WRITABLE_BY_ALL: u32 = 0o002;
 
-/// The attributes that an output gets from the file that it will replace.
+/// The attributes that an output takes over from the file that it will replace.
 #[derive(Debug)]
 pub(super) struct Inherited {
     mode: u32,

@@ -43,6 +43,7 @@ struct ClaimedPlaces {
 }
 
 impl ClaimedPlaces {
+    /// True if an output of the run already goes to this place.
     fn contains(&self, place: &OutputPlace) -> bool {
         match place {
             OutputPlace::Name(place) => {
@@ -53,6 +54,7 @@ impl ClaimedPlaces {
         }
     }
 
+    /// Reserves a place.
     fn insert(&mut self, place: OutputPlace) {
         match place {
             OutputPlace::Name(place) => {
@@ -105,7 +107,7 @@ impl Run {
         }
     }
 
-    /// Fails if `path` is where an output of this run goes. For other files that are created next to the outputs.
+    /// Fails if an output of this run goes to `path`. Call it before creating another file there, next to the outputs.
     pub fn leave_outputs(&self, path: &Path) -> Result<()> {
         let place = OutputPlace::named(path).map_err(|error| error.in_file(path))?;
         if self.outputs(|outputs| outputs.contains(&place)) {

@@ -3,6 +3,7 @@
 //!
 //! A file that decompresses to an unexpected size must not fill the file system, so some space is left free.
 
+use super::guard::are_maps_watched;
 use super::mapped::{Bytes, map_regular};
 use crate::error::{Error, Result};
 use std::fs::File;
@@ -46,12 +47,15 @@ fn elsewhere() -> Option<String> {
     Some("choose another directory with TMPDIR".to_owned())
 }
 
-/// Streams up to this size are kept in memory.
+/// In programs that only use the library, streams up to this size are kept in memory.
 const IN_MEMORY: u64 = 1 << 20;
 
-/// Keeps the data of a stream, so that it can be read twice. A long stream is copied to an unlinked temporary file, which
-/// is mapped, so that memory use stays bounded.
+/// Copies a stream to an unlinked temporary file and maps it. Memory use stays bounded, and the data can be read twice.
+/// In programs that only use the library, short streams are kept in memory, because all files are copied there (`whole`).
 pub fn spool(mut stream: impl Read) -> Result<Bytes> {
+    if are_maps_watched() {
+        return temporary()?.filled(stream)?.map();
+    }
     let mut start = Vec::new();
     (&mut stream).take(IN_MEMORY).read_to_end(&mut start)?;
     if (start.len() as u64) < IN_MEMORY {
@@ -109,6 +113,7 @@ impl Spool {
     }
 }
 
+/// The error if too little space is free for a temporary file. Both numbers are in bytes.
 fn full(free: u64, reserve: u64) -> Error {
     let (free, reserve) = (free >> 20, reserve >> 20);
     let place = std::env::temp_dir();

@@ -1,4 +1,4 @@
-//! What became of each source of names: loaded, missing, refused, or only offered to the user.
+//! What became of each source of names: it was loaded, is missing, was refused, or was only offered to the user.
 
 use crate::error::RefusalReason;
 use crate::jit::engine_logs::LogId;
@@ -15,7 +15,7 @@ pub(super) struct SourceEvents<'data> {
     pub(super) machine: Option<u16>,
 }
 
-/// The kind of file that names JIT code.
+/// The kind of a source, a file that names JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A jitdump.
@@ -67,8 +67,8 @@ pub struct Account {
     pub pid: Pid,
     /// Whether the source was used, and if not, why.
     pub state: SourceState,
-    /// A one-line remark that users always see: the file was used although neither its name nor the user says which
-    /// process it belongs to, or it couldn't be matched to a process.
+    /// A one-line remark that users always see. There is one if the file was used although neither its name nor the
+    /// user says which process it belongs to, or if it couldn't be matched to a process.
     pub remark: Option<String>,
 }
 
@@ -95,7 +95,7 @@ pub enum SourceState {
         /// The times of the source's first and last record, on the recording's clock; `None` if they couldn't be
         /// converted.
         times: Option<(Nanos, Nanos)>,
-        /// For a log: how many of the jitdump's functions got their source lines and inlined calls from this log.
+        /// For a log: how many of the jitdump's functions got source lines and inlined calls from this log.
         lent: u64,
     },
     /// The recording mentions the source, but no such file was found.
@@ -110,8 +110,8 @@ pub enum SourceState {
         /// The reason, as far as it matters for what the user can do.
         reason: RefusalReason,
     },
-    /// The file seems to belong to this process, but not with certainty, for this reason. It isn't used unless the user
-    /// passes it with an option.
+    /// The file seems to belong to this process, but not with certainty. It isn't used unless the user passes it with
+    /// an option. Holds the reason.
     Offered(String),
 }
 
@@ -127,7 +127,7 @@ pub enum ClockUse {
         /// The maximum error in nanoseconds; `None` if unknown.
         error: Option<u64>,
     },
-    /// The times couldn't be used, so each address has the last code that was there.
+    /// The times couldn't be used, so each address got the last code that was there.
     Dropped,
 }
 

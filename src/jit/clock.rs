@@ -14,8 +14,8 @@ use crate::model::{Nanos, Pid};
 /// The value of CLOCK_MONOTONIC (linux/time.h).
 pub(super) const MONOTONIC: i32 = 1;
 
-/// One hour, in nanoseconds. Two times that should be nearly the same moment are on the same clock only if they differ
-/// by less than this.
+/// One hour, in nanoseconds. If two times that should be nearly the same moment differ by more, they are from different
+/// clocks.
 const PLAUSIBLE: u64 = 3_600_000_000_000;
 
 /// What is known about a jitdump's times.
@@ -27,7 +27,8 @@ pub(super) struct DumpTimes {
     pub(super) header: u64,
     /// The time of the first record; `None` if there is none.
     pub(super) first: Option<u64>,
-    /// When the marker was mapped, on the recording's clock; `None` if before the recording began.
+    /// When the process mapped the jitdump as its marker, on the recording's clock; `None` if that was before the
+    /// recording began.
     pub(super) marker: Option<Nanos>,
 }
 
@@ -45,8 +46,8 @@ pub(super) enum Conversion {
 }
 
 impl Conversion {
-    /// Chooses a conversion. If there is a problem, also returns a warning: the rest of a sentence whose subject is the
-    /// file.
+    /// Chooses a conversion. If there is a problem, also returns a warning whose subject is the file, such as "has
+    /// processor time stamps, but …".
     pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
         let same = is_monotonic(clock);
         if times.arch {
@@ -98,6 +99,8 @@ impl Conversion {
 }
 
 impl DumpTimes {
+    /// Estimates the offset between the two clocks, or gives up. `why` says why a better conversion isn't possible; it
+    /// becomes the start of the warning.
     fn estimate(&self, clock: &Clock, why: &str) -> (Conversion, Option<String>) {
         let Some(first) = self.first else { return (Conversion::None, None) };
         // Wall-clock times can be recognized by their magnitude, and the recording may contain a reference time for
@@ -112,8 +115,8 @@ impl DumpTimes {
                 format!("{why}; the jitdump's times were ignored, and each address got the last code that was there");
             return (Conversion::None, Some(problem));
         };
-        // The header is written when the marker is mapped. In some runtimes, however, the header's time and the
-        // records' times are from different clocks.
+        // Usually, the jitdump's header is written when the marker is mapped. In some runtimes, however, the header's
+        // time and the records' times are from different clocks.
         let header_fits = self.header.abs_diff(first) < PLAUSIBLE;
         let (began, error) = if header_fits { (self.header, 1_000_000) } else { (first, 20_000_000) };
         let problem = format!(
@@ -156,8 +159,9 @@ pub(super) fn is_monotonic(clock: &Clock) -> bool {
     clock.clockid == Some(MONOTONIC)
 }
 
-/// Explains why a jitdump with records from `first` to `last` can't belong to the process that it was found for; `None`
-/// if it can. Process IDs are reused, and a directory may contain the jitdumps of many runs.
+/// Explains why a jitdump with records from `first` to `last` can't belong to the process for which it was found;
+/// `None` if it can. Process IDs are reused, and a directory may contain the jitdumps of many runs. `marker` is when
+/// the process mapped the jitdump, if known.
 pub(super) fn explain_other_process(
     pid: Pid,
     marker: Option<Nanos>,

@@ -85,6 +85,7 @@ pub(super) fn read<'data>(
     Ok(SourceEvents { list: reader.list, state, machine: Some(header.machine).filter(|machine| *machine != 0) })
 }
 
+/// Warns about flags and versions of the header that this program doesn't know.
 fn warn_about_header(header: &Header, source: &Source, warnings: &mut Warnings) {
     let unknown = header.unknown_flags();
     if unknown != 0 {
@@ -100,6 +101,7 @@ fn warn_about_header(header: &Header, source: &Source, warnings: &mut Warnings) 
     }
 }
 
+/// Chooses how to convert the jitdump's times to the recording's clock. Warns if they can't be converted.
 fn choose_conversion(
     is_timed: bool,
     times: &DumpTimes,
@@ -115,7 +117,7 @@ fn choose_conversion(
     conversion
 }
 
-/// True if the times of the records order them: not all are equal.
+/// True if the times of the records are of use: unless there is only one, they must not all be equal.
 fn has_times(dump: &JitDump<'_>) -> bool {
     let code = dump.records().flatten().filter(|record| matches!(record.body, Body::Load(_) | Body::Move(_)));
     let mut times = code.map(|record| record.timestamp);
@@ -126,7 +128,8 @@ fn has_times(dump: &JitDump<'_>) -> bool {
     }
 }
 
-/// Translates the process IDs in a jitdump, which are those in the process's own PID namespace, to recorded ones.
+/// Translates the process IDs in a jitdump to recorded ones. The IDs in a jitdump are those in the process's own PID
+/// namespace.
 struct Pids<'a> {
     source: &'a Source,
     /// The process ID in the jitdump's header.
@@ -137,9 +140,9 @@ struct Pids<'a> {
 }
 
 impl Pids<'_> {
-    /// The recorded ID of the process that a record calls `inner`. The ID in the jitdump's header or name means the
-    /// process that the jitdump was found for. Other IDs are those of forked children that keep writing to their
-    /// parent's jitdump.
+    /// The recorded ID of the process that a record calls `inner`. The ID in the jitdump's header or name stands for
+    /// the process for which the jitdump was found. Other IDs belong to forked children that keep writing to their
+    /// parent's jitdump; if no such process is known, the ID is taken for that of the parent.
     fn outer(&self, inner: Pid) -> Pid {
         if inner == self.header || Some(inner) == self.source.inner {
             return self.source.pid;
@@ -187,7 +190,7 @@ struct DumpReader<'a, 'data> {
     pending_lines: FxHashMap<u64, DebugInfo<'data>>,
     /// Unwinding information that precedes its LOAD record. It belongs to the next LOAD record, whichever that is.
     pending_unwind: Option<Unwind<'data>>,
-    /// For each code_index, the index of its latest load in `list`; MOVE records refer to it.
+    /// For each `code_index`, the index in `list` of the latest load with it, to which MOVE records refer.
     loads: FxHashMap<u64, u32>,
     /// The number of loads that have line entries.
     with_lines: u64,
@@ -207,6 +210,7 @@ struct DumpEnd {
 }
 
 impl<'data> DumpReader<'_, 'data> {
+    /// Reads all records of a jitdump. Returns how it ended: the last time, and whether it is cut off.
     fn read_records(
         &mut self,
         dump: &JitDump<'data>,
@@ -236,6 +240,8 @@ impl<'data> DumpReader<'_, 'data> {
         end
     }
 
+    /// Adds a record. Source lines and unwinding information precede the load of the code that they describe, so they
+    /// are kept until then.
     fn add(&mut self, timestamp: u64, body: Body<'data>) {
         let time = self.conversion.apply(timestamp);
         match body {

@@ -40,7 +40,7 @@ impl Sign {
     }
 }
 
-/// How well a file fits a process.
+/// How well a file fits a process. There is one for each file and process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fit {
     /// The file's index.
@@ -49,7 +49,7 @@ pub(super) struct Fit {
     pub(super) pid: Pid,
     /// JIT memory that the process may share with others.
     pub(super) memory: Option<SharedMemory>,
-    /// True if no source has been found for the process yet.
+    /// True if the process still needs a source, because none has been found for it yet.
     pub(super) is_wanted: bool,
     /// How many of the process's samples in JIT memory are at addresses of the file's code.
     pub(super) covered: u64,
@@ -87,11 +87,13 @@ pub(super) enum Verdict<'a> {
     Unmatched,
 }
 
-/// Decides what to do with a file, given by its index. `all` contains every file combined with every process, including
-/// processes that already have a source: a file that may be theirs can't be assigned to another process with certainty.
+/// Decides what to do with a file, given by its index. `all` contains every file combined with every process. This
+/// includes processes that already have a source, because a file that may be theirs can't be assigned to another
+/// process with certainty.
 pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let possible: Vec<&Fit> = all.iter().filter(|fit| fit.file == file && fit.is_possible()).collect();
     let wanted = possible.iter().copied().filter(|fit| fit.is_wanted);
+    // No process needs the file.
     let Some(best) = wanted.max_by_key(|fit| (fit.sign, fit.covered, fit.pid)) else {
         let mut fits = all.iter().filter(|fit| fit.file == file);
         return match fits.find(|fit| fit.is_wanted && fit.has_addresses()) {
@@ -99,9 +101,9 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
             _ => Verdict::Unmatched,
         };
     };
-    // A process certainly owns the file that it mapped, whatever else fits.
+    // A process certainly owns the file that it mapped, whatever other files or processes fit.
     let is_sure = best.sign == Some(Sign::Inode);
-    // A rival is another file of the same kind that may just as well be this process's.
+    // A rival is another file of the same kind that may just as well belong to this process.
     let others = all.iter().filter(|fit| fit.file != file && (fit.pid, fit.kind) == (best.pid, best.kind));
     let mut rivals = others.filter(|fit| fit.is_possible() && fit.sign.is_some());
     let has_rival = rivals.any(|rival| !is_sure || rival.sign == best.sign);

@@ -32,7 +32,7 @@ pub struct Found {
     pub(super) maps: OnceLock<SourceMaps>,
 }
 
-/// A jitdump, perf map or log that was found.
+/// A file with names of JIT code that was found for a recording.
 #[derive(Debug, Clone)]
 pub struct FoundFile<'a> {
     /// The path.
@@ -56,8 +56,8 @@ pub(super) struct Source {
     pub(super) kind: Kind,
     /// The recorded ID of the process.
     pub(super) pid: Pid,
-    /// The process ID in the file's name or contents, which is that in the process's own PID namespace; `None` if there
-    /// is none.
+    /// The process ID in the file's name or contents. It is the ID in the process's own PID namespace. `None` if the
+    /// file states none.
     pub(super) inner: Option<Pid>,
     pub(super) bytes: Arc<Bytes>,
     /// The file's metadata when it was opened; `None` for a copy of a process's memory.
@@ -73,8 +73,8 @@ pub(super) struct Source {
     pub(super) remark: Option<String>,
     /// For logs: the parsed log. Set when the sources are loaded.
     pub(super) log: OnceLock<CodeLog>,
-    /// For logs: when each address of the process first occurred in a sample or its call chain; empty if that isn't
-    /// needed.
+    /// For logs: when each address of the process first occurred in a sample or its call chain. Empty if the log's
+    /// times don't have to be estimated.
     pub(super) seen: FirstSeen,
     /// For programs in an emulator: names of the guest program's functions. Set when the sources are loaded.
     pub(super) guest: OnceLock<GuestNames>,
@@ -168,7 +168,8 @@ impl Found {
         })
     }
 
-    /// The permissions for a file that contains data from all sources: only users who may read all sources may read it.
+    /// The permission bits for a file that contains data from all sources: only users who may read all sources may read
+    /// it.
     pub fn mode(&self) -> u32 {
         io::common_mode(self.files.iter().map(|source| source.mode))
     }

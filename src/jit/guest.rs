@@ -27,7 +27,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// How QEMU's names begin; the guest address follows in hexadecimal digits.
+/// How the names begin that QEMU writes; the guest address follows in hexadecimal digits.
 const PREFIX: &[u8] = b"guest-0x";
 
 /// How many names are searched for QEMU's prefix. If none of them has it, the other names in the jitdump or perf map
@@ -49,7 +49,8 @@ const MAX_CANDIDATES_INCOMPLETE: usize = 1 << 10;
 /// The usual size of an instruction in bytes.
 const INSTRUCTION: u64 = 4;
 
-/// How many functions must have run at a possible load address, if the file doesn't list all of its functions.
+/// The minimum number of functions that must have run at a possible load address, if the file doesn't list all of its
+/// functions.
 const MIN_RAN_INCOMPLETE: u64 = 6;
 
 /// Functions of a guest program, by guest address.
@@ -98,7 +99,7 @@ impl GuestNames {
         Self::from_names(entries.iter().map(|entry| entry.name), files)
     }
 
-    /// Resolves the guest addresses in the names of a jitdump's functions.
+    /// Names the guest addresses in a jitdump.
     pub(super) fn from_jitdump(dump: &JitDump<'_>, files: GuestFiles<'_>) -> Self {
         let names = dump.records().flatten().filter_map(|record| match record.body {
             Body::Load(load) => Some(load.name),
@@ -107,6 +108,8 @@ impl GuestNames {
         Self::from_names(names, files)
     }
 
+    /// Names the guest addresses in these names. Guest programs and libraries are opened only if there are such
+    /// addresses.
     fn from_names<'n>(names: impl Iterator<Item = &'n [u8]> + Clone, files: GuestFiles<'_>) -> Self {
         if !names.clone().take(CHECKED_NAMES).any(|name| parse_address(name).is_some()) {
             return Self::default();
@@ -206,7 +209,7 @@ impl GuestNames {
     }
 }
 
-/// True if a path leads to a regular file, whether or not it may be opened.
+/// True if the path is that of a regular file, whether or not it may be opened.
 fn is_file(path: &Path, named_by: Named) -> bool {
     named_by.door(true).look(path).is_some_and(|about| about.is_file())
 }
@@ -317,6 +320,7 @@ struct GuestFunctions {
 }
 
 impl GuestFunctions {
+    /// Collects the address ranges of the functions in an ELF file.
     fn from_object(object: &object::File<'_>) -> Self {
         let mut ranges: Vec<(u64, u64)> = Vec::new();
         for symbol in object.symbols().chain(object.dynamic_symbols()) {
@@ -350,6 +354,7 @@ impl GuestFunctions {
     /// All load addresses for which at least one function starts at an address that ran; those with most such functions
     /// come first. `addresses` are all guest addresses, sorted.
     fn vote_for_bases(&self, addresses: &[u64]) -> Vec<u64> {
+        // Pages are mapped as a whole, so the offset in the page is the same in the file and in memory.
         let mut starts_by_page_offset: FxHashMap<u64, Vec<u64>> = FxHashMap::default();
         for (start, _) in self.ranges.iter().take(MAX_COMPARED) {
             starts_by_page_offset.entry(start % PAGE).or_default().push(*start);

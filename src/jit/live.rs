@@ -21,7 +21,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// second; its own resolution is 10 ms.
 const SLACK: Duration = Duration::from_secs(2);
 
-/// Stop comparing mappings once this many more of them agree with the recorded ones than are missing.
+/// The comparison of mappings ends once those that agree with the recorded ones outnumber the missing ones by this
+/// much.
 const ENOUGH: u32 = 16;
 
 /// The maximum number of ancestors to search. Workers are children or grandchildren of their server.
@@ -35,14 +36,14 @@ pub(super) struct LiveProcess {
     files: Root,
     /// The process ID in the process's innermost PID namespace.
     pub(super) inner: Option<Pid>,
-    /// True if the process sees other files than we do, as in a container.
+    /// True if the process sees other files than we do under the same paths, as in a container.
     pub(super) has_own_files: bool,
 }
 
 impl LiveProcess {
-    /// Finds out whether a recorded process is still running. `None` if it isn't. The error says why the process that
-    /// has its ID now isn't the recorded one (only if that process is in a container), or why its files can't be
-    /// accessed.
+    /// Finds out whether a recorded process is still running. `None` if it isn't. There are two errors: its files can't
+    /// be accessed, or its ID now belongs to another process, in a container. The error says why that process isn't the
+    /// recorded one.
     pub(super) fn find(pid: Pid, processes: &Processes, site: &Site<'_>) -> Option<Result<Self, String>> {
         let proc = site.proc?;
         if pid.0 <= 0 || !processes.is_recording {
@@ -120,7 +121,7 @@ pub(crate) fn open_inside(
 }
 
 /// Finds running ancestors of process `pid` that map the same shared memory at the same address, nearest first. Returns
-/// their process IDs in their own PID namespaces.
+/// the process IDs that the ancestors have in their own PID namespaces.
 pub(super) fn find_parents_sharing(proc: &Path, pid: Pid, memory: SharedMemory) -> Vec<Pid> {
     let mut parents = Vec::new();
     let mut status = read_system_text(&proc.join(pid.to_string()).join("status"));
@@ -179,6 +180,7 @@ fn check_start_time(
 ) -> Result<(), String> {
     let began = read_start_time(process_dir, proc).ok_or("its start time is unknown")?;
     const REUSED: &str = "another process has its PID by now";
+    // If the fork was recorded, the start time must be that of the fork.
     if let Some((_, time)) = process.forked
         && let Some(forked) = wall_time(&processes.clock, time)
     {
@@ -225,6 +227,7 @@ pub(super) struct MapsLine<'a> {
 }
 
 impl<'a> MapsLine<'a> {
+    /// Parses a line of `/proc/PID/maps`. `None` if it is malformed.
     pub(super) fn parse(line: &'a str) -> Option<Self> {
         let mut fields = line.splitn(6, ' ');
         let (start, end) = fields.next()?.split_once('-')?;
@@ -282,7 +285,7 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
     if same > gone { Ok(()) } else { Err("too many of the recorded mappings are gone".to_owned()) }
 }
 
-/// The last executable file mapping at each address, since the process's last exec.
+/// For each address, the executable file that was last mapped there, since the process's last exec.
 pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
     let last_exec = process.execs.last().copied().unwrap_or_default();
     let mut files = BTreeMap::new();

@@ -114,8 +114,8 @@ impl Found {
         read
     }
 
-    /// Calls `each` with every load and move of code, source by source in the order of its records. For outputs that
-    /// list compilations: the code map only says which code was where. Reads the sources again, but doesn't repeat
+    /// Calls `each` with every load and move of code, source by source in the order of its records. This is for outputs
+    /// that list compilations; the code map only says which code was where. Reads the sources again, but doesn't repeat
     /// warnings.
     pub fn each_code(&self, processes: &Processes, pool: &Pool, mut each: impl FnMut(&ListedCode<'_>)) {
         for source in self.read(processes, pool) {
@@ -178,6 +178,7 @@ fn untimed_events<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'da
     SourceEvents { list: events.collect(), state, machine: None }
 }
 
+/// Reads a perf map. Its entries have no times, so they apply to the whole run of the process.
 fn read_perf_map<'data>(
     origin: OriginId,
     source: &'data Source,

@@ -1,4 +1,4 @@
-//! Relates a log to the recording's clock if the log's times count from the start of the runtime.
+//! Relates a log's times to the recording's clock, if the log's times count from the start of the runtime.
 //!
 //! No recording says when the runtime started. But code is compiled after its memory is mapped, and runs after it is
 //! compiled:
@@ -46,7 +46,7 @@ pub(super) struct LogStart {
     pub(super) error: Option<u64>,
 }
 
-/// A piece of code in the log.
+/// A code range in the log that has a time: when it was logged, and its addresses.
 #[derive(Debug, Clone, Copy)]
 struct LoggedCode {
     time: i64,
@@ -78,7 +78,7 @@ pub(super) fn estimate_start(
     Some(LogStart { at: latest.or(earliest)?, error })
 }
 
-/// The middle between both bounds of the log's start, if they are close to each other.
+/// The middle between both bounds of the log's start; `None` unless they are close to each other.
 fn start_from_bounds(earliest: Option<i64>, latest: Option<i64>) -> Option<LogStart> {
     let (earliest, latest) = earliest.zip(latest)?;
     let distance = latest.abs_diff(earliest);
@@ -110,8 +110,8 @@ fn logged_code(log: &CodeLog) -> Vec<LoggedCode> {
     codes
 }
 
-/// Memory for JIT code that the process's last program mapped, with the time of the first mapping of each address; 0 if
-/// that was before the recording began.
+/// Memory for JIT code that the process's last program mapped, with the time at which each address was first mapped; 0
+/// if that was before the recording began.
 fn jit_memory(process: &Process) -> RangeMap<Nanos> {
     let last_exec = process.execs.last().copied().unwrap_or_default();
     let mut memory = RangeMap::default();
@@ -139,8 +139,8 @@ fn start_if_same(recorded: Nanos, logged: i64) -> Option<i64> {
     recorded.checked_sub(logged)
 }
 
-/// The latest start of the log for which all code was compiled before it was first sampled. Ignores samples that
-/// contradict `earliest`: the log's lines about their code were written late.
+/// The latest start of the log for which all code was compiled before it was first sampled. `jit` is the memory for JIT
+/// code. Samples that contradict `earliest` are ignored: the log's lines about their code were written late.
 fn latest_start(codes: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
     let mut unmatched = seen.clone();
     let mut latest: Option<i64> = None;

@@ -28,7 +28,7 @@ use crate::symbolize::code_map::{CodeList, ListedCode};
 use rustc_hash::FxHashMap;
 use std::collections::HashMap;
 
-/// A source that has been read, and the code in it.
+/// A source that has been read: the code in it, and what became of it.
 pub(super) struct ReadSource<'data> {
     pub(super) list: CodeList<'data>,
     pub(super) account: Account,
@@ -37,7 +37,7 @@ pub(super) struct ReadSource<'data> {
 }
 
 impl<'data> ReadSource<'data> {
-    /// Stores the log's code once its times are converted. `lent_lines` is how many of the jitdump's functions get
+    /// Stores the log's code after its times were converted. `lent_lines` is how many of the jitdump's functions got
     /// their lines from the log.
     fn set_dated_log(&mut self, dated: DatedLog<'data>, lent_lines: u64) {
         self.warnings.extend(dated.warning);
@@ -92,11 +92,11 @@ pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<
     }
 }
 
-/// The address and size of a piece of code, in bytes.
+/// The address of a code range, and its size in bytes.
 type AddressAndSize = (u64, u64);
 
 /// For each address and size: the times at which such code was loaded, in the order of the file.
-type TimesByPlace = HashMap<AddressAndSize, Vec<i64>>;
+type LoadTimes = HashMap<AddressAndSize, Vec<i64>>;
 
 fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
     log.events.iter().filter_map(|event| match &event.kind {
@@ -108,12 +108,12 @@ fn loads(log: &CodeLog) -> impl Iterator<Item = (i64, &LogCode)> {
 /// Determines when a log started by comparing its times with those in a jitdump of the same process. `None` if they
 /// don't match.
 fn find_log_start(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogStart> {
-    let mut dump_times = TimesByPlace::new();
+    let mut dump_times = LoadTimes::new();
     for listed in dump.iter().filter(|listed| listed.pid == pid && !listed.is_move) {
         let place = (listed.code.addr.0, listed.code.size);
         dump_times.entry(place).or_default().extend(listed.time.and_then(|time| i64::try_from(time.0).ok()));
     }
-    let mut log_times = TimesByPlace::new();
+    let mut log_times = LoadTimes::new();
     for (time, code) in loads(log) {
         log_times.entry((code.addr, code.size)).or_default().push(time);
     }
@@ -130,7 +130,7 @@ fn find_log_start(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogSta
     find_common_start(starts)
 }
 
-/// The start time that most estimates agree on; `None` if there is no such time.
+/// The start time on which most estimates agree; `None` if there is no such time.
 fn find_common_start(mut starts: Vec<i64>) -> Option<LogStart> {
     starts.sort_unstable();
     let median = *starts.get(starts.len() / 2)?;
@@ -141,7 +141,7 @@ fn find_common_start(mut starts: Vec<i64>) -> Option<LogStart> {
     Some(LogStart { at: median, error: errors.max() })
 }
 
-/// The code in a log, to look up code of the same process's jitdump.
+/// The code in a log, for finding the same code that a jitdump of the same process lists.
 struct LogCodeIndex<'data> {
     log: &'data CodeLog,
     source: &'data Source,

@@ -15,7 +15,7 @@ use crate::symbolize::code_map::CodeList;
 /// The maximum error, in nanoseconds, of a start time that a log states itself.
 const STATED: u64 = 1_000_000;
 
-/// Parses a log. Its events are added by [`date_log`] once the other sources of the process are known.
+/// Parses a log. The result has no events yet: [`date_log`] adds them once the other sources of the process are known.
 pub(super) fn read<'data>(id: LogId, source: &'data Source, warnings: &mut Warnings) -> Result<SourceEvents<'data>> {
     let mut log = (id.log().read)(&source.bytes)?;
     let skipped = std::mem::replace(&mut log.skipped, Skipped::new("line"));
@@ -60,6 +60,7 @@ pub(super) fn date_log<'data>(
     }
 }
 
+/// Converts an event of a log to an event of a process's code. `conversion` converts its time.
 fn convert_event<'data>(
     event: &LogEvent,
     origin: OriginId,
@@ -76,6 +77,7 @@ fn convert_event<'data>(
     CodeEvent { pid: source.pid, tid: Tid(0), time, kind }
 }
 
+/// Converts the code of a log's event. Its machine code is in the log's texts, or in the file itself.
 fn convert_code<'data>(code: &LogCode, origin: OriginId, log: &'data CodeLog, source: &'data Source) -> Code<'data> {
     let bytes = match code.bytes {
         Some(bytes) => Some(log.texts.get(bytes)),
@@ -119,8 +121,8 @@ impl Positions for Source {
     }
 }
 
-/// Determines how to convert the log's times. The text is a warning, as the rest of a sentence whose subject is the
-/// file; `None` if there is no problem.
+/// Determines how to convert the log's times. If there is a problem, also returns the text of a warning whose subject
+/// is the file.
 fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (Conversion, Option<String>) {
     let first = log.events.iter().find_map(|event| event.time);
     let clock = &processes.clock;
@@ -154,7 +156,8 @@ fn conversion_from_wall(clock: &Clock, began: u64, error: u64) -> Option<Convers
     Some(Conversion::Offset { offset: i64::try_from(offset).ok()?, error: Some(error) })
 }
 
-/// Estimates when a log started from what the recording says about its process, for a log that doesn't state it.
+/// Estimates when a log started, for a log that doesn't state it. The estimate is based on what the recording says
+/// about the log's process.
 fn estimate_start(log: &CodeLog, source: &Source, processes: &Processes) -> Option<LogStart> {
     let process = processes.by_pid.get(&source.pid)?;
     log_clock::estimate_start(log, process, &source.seen, creation_time(source, &processes.clock))

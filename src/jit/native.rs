@@ -25,8 +25,8 @@ use crate::symbolize::symbols::{SymbolOptions, functions};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Finds the parts of untimed entries that overlap files and must not name the code there. Returns these address ranges
-/// as ranges to hide.
+/// Finds the parts of untimed entries that overlap files and must not name the code there. Returns them as a list of
+/// address ranges to hide.
 pub(super) fn find_ranges_to_hide(
     lists: &[CodeList<'_>],
     processes: &Processes,
@@ -89,7 +89,7 @@ impl Overlap {
 }
 
 /// What is mapped at an address at the end of the recording, if it is a file. `None` if something else was ever mapped
-/// over that file: the symbols of such mappings are looked up for each sample at its time instead.
+/// over that file; the symbols at such addresses are looked up for each sample at its time instead.
 fn place_at_end(pid: Pid, addr: Addr, spaces: &AddressSpaces) -> Option<Place> {
     let place = spaces.lookup(pid, addr, END, CpuMode::User)?;
     let is_file = spaces.dsos().get(place.dso).kind == DsoKind::File;
@@ -147,11 +147,13 @@ fn mapped_files(pid: Pid, ancestry: &Ancestry, processes: &Processes) -> Interva
     IntervalTree::new(ranges)
 }
 
-/// Which part of an untimed entry must be left to the symbols of the file that it overlaps.
+/// The part of an untimed entry that must be left to the symbols of the file that the entry overlaps.
 enum Claim {
+    /// Nothing: the entry may name all of its code.
     Nothing,
     /// The addresses that the file's symbols cover.
     Symbols,
+    /// The whole entry.
     All,
 }
 
@@ -170,8 +172,8 @@ impl<'a> Symbols<'a> {
         Self { spaces, images, options, by_file: FxHashMap::default() }
     }
 
-    /// Determines which part of an entry must be left to the file's symbols. `place` is where in the file the two begin
-    /// to overlap.
+    /// Determines which part of an entry must be left to the file's symbols. `place` is the position in the file where
+    /// entry and file begin to overlap.
     fn claim(&self, overlap: &Overlap, place: Place) -> Claim {
         let Some(image) = self.images.get(place.dso) else {
             let path = &self.spaces.dsos().get(place.dso).path;
@@ -195,7 +197,8 @@ impl<'a> Symbols<'a> {
         kinds.any(|kind| matches!(kind, NoElf::Other | NoElf::SbclCore | NoElf::JitDump))
     }
 
-    /// The parts of an address range that the file's symbols cover. `place` is where in the file the range begins.
+    /// The parts of an address range that the file's symbols cover. `place` is the position in the file that the range
+    /// begins at.
     fn ranges_with_symbols(&mut self, range: &Range<Addr>, place: Place) -> Vec<Range<Addr>> {
         let Self { images, options, by_file, .. } = self;
         let symbols = by_file.entry(place.dso).or_insert_with(|| {

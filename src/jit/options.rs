@@ -93,6 +93,8 @@ impl SourceOptions {
 pub(super) struct NamespacePids(OnceLock<FxHashMap<Pid, Pid>>);
 
 impl NamespacePids {
+    /// The recorded ID of the process that has the ID `inner` in its own PID namespace. If several have it, the
+    /// lowest.
     fn find(&self, inner: Pid, processes: &Processes) -> Option<Pid> {
         let pids = self.0.get_or_init(|| {
             let mut pids = FxHashMap::default();
@@ -107,9 +109,9 @@ impl NamespacePids {
     }
 }
 
-/// The recorded ID of the process that a jitdump or perf map calls `inner`. In this order: the ID that the user stated
-/// (`--map-pid`), `inner` itself if the recorded process with this ID has JIT memory, the process that has this ID in
-/// its own PID namespace, or `inner`. `in_namespaces` must have been used for the same processes only.
+/// The recorded ID of the process that a jitdump or perf map calls `inner`. It is the first of these that exists: the
+/// ID that the user stated (`--map-pid`); `inner` itself, if the recorded process with this ID has JIT memory; the
+/// process that has this ID in its own PID namespace; or `inner`. `in_namespaces` is a cache for these processes.
 pub(super) fn outer_pid(
     inner: Pid,
     processes: &Processes,

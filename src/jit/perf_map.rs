@@ -48,6 +48,7 @@ pub fn read<'data>(bytes: &'data [u8]) -> (Vec<Entry<'data>>, Skipped) {
     (entries, skipped)
 }
 
+/// Parses a line of a perf map: start, size and name. The error says what is wrong with the line.
 fn parse(line: &[u8]) -> Result<Entry<'_>, &'static str> {
     let (start, rest) = number(line).ok_or("does not start with a hexadecimal address")?;
     let (size, rest) = number(rest).ok_or("has no hexadecimal size")?;

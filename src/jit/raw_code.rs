@@ -22,7 +22,7 @@ pub(crate) struct RawCode {
     files: Vec<(FileLabel, Opened)>,
 }
 
-/// Which code a file contains, according to its name.
+/// Which code a file contains, according to the file's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileLabel {
     /// The number in a name like `NAME-NUMBER.bin`. Because the numbers have gaps, only their order counts.
@@ -79,7 +79,7 @@ impl RawCode {
         Ok(Some(Self { directory: directory.to_owned(), files }))
     }
 
-    /// The machine code of the functions in the first perf map that was loaded.
+    /// Finds the machine code of the functions in the first perf map that was loaded.
     pub(crate) fn match_first_map(&self, loaded: &Loaded<'_>, warnings: &mut Warnings) -> FxHashMap<CodeId, &[u8]> {
         let mut by_code = FxHashMap::default();
         let Some(map) = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap) else {

@@ -38,8 +38,8 @@ pub(super) struct CopiedObjects {
     pub(super) core: Vec<u8>,
 }
 
-/// Copies the ELF objects that a running process has registered with GDB's JIT interface. Returns `None` if there are
-/// none, or if the process has exited. Fails if the user may not trace the process.
+/// Copies the ELF objects that a running process has registered with GDB's JIT interface. `None` if there are none, or
+/// if the process has exited. Fails if the user may not trace the process.
 pub(super) fn copy_registered_objects(live: &LiveProcess, pid: Pid) -> Option<Result<CopiedObjects>> {
     let process_dir = live.root.parent()?;
     let maps = read_system_file(&process_dir.join("maps")).ok()?;

@@ -7,7 +7,7 @@ use crate::jit::jitdump;
 use crate::model::Pid;
 pub(crate) use crate::symbolize::symbols::files::file_id;
 
-/// Who named a path.
+/// Who named the path of a file, which decides how the file may be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Named {
     /// The user named the file. Symbolic links are followed.

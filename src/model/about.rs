@@ -34,7 +34,7 @@ pub struct About {
     pub sampled: Option<TimeExtent>,
     /// How many samples were lost, according to the recorder.
     pub lost: u64,
-    /// Lost samples per host, for profiles of several machines that record it.
+    /// The number of lost samples per host, for profiles of several machines that state these numbers.
     pub lost_on: BTreeMap<Box<str>, u64>,
     /// The number of samples whose labels were not read, because the caller doesn't need them.
     pub samples_without_labels: u64,
@@ -76,6 +76,19 @@ pub struct ValueTypes {
     pub doc_url: String,
     /// The unit of each sample label whose values are numbers; empty if it has none. All other labels are text.
     pub number_labels: BTreeMap<Box<str>, Box<str>>,
+    /// The label that holds the time of each sample; `None` if the file has no such label.
+    pub time_label: Option<TimeLabel>,
+}
+
+/// The label of a pprof profile's samples that holds their time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TimeLabel {
+    /// The label's key, such as `end_timestamp_ns`.
+    pub key: String,
+    /// The unit as the file spells it; empty if it doesn't state one.
+    pub unit: String,
+    /// The number of nanoseconds in one unit of the file.
+    pub scale: u64,
 }
 
 /// One value type of a pprof profile.
@@ -103,8 +116,8 @@ impl ValueTypes {
     }
 
     /// Merges the value types of a profile that was read after this one. If both have the same period type, keeps the
-    /// longer period. Number labels with different units have no unit. Comments of both are kept. Of everything else,
-    /// what this one states stays as it is.
+    /// longer period. Number labels that have different units in the two profiles get no unit. Comments of both are
+    /// kept. All other fields keep their values.
     fn merge(&mut self, other: &Self) {
         let known: FxHashSet<&String> = self.comments.iter().collect();
         let new: Vec<String> = other.comments.iter().filter(|comment| !known.contains(comment)).cloned().collect();
@@ -117,6 +130,9 @@ impl ValueTypes {
         }
         if self.period_type == other.period_type {
             self.period = self.period.max(other.period);
+        }
+        if self.time_label.is_none() {
+            self.time_label.clone_from(&other.time_label);
         }
     }
 }
@@ -143,12 +159,12 @@ pub enum Agreed<T> {
 }
 
 impl<T: PartialEq> Agreed<T> {
-    /// Adds what a source states; `None` if it states nothing.
+    /// Adds one source, which states this value; `None` if the source doesn't state the fact.
     pub fn add(&mut self, stated: Option<T>) {
         self.merge(stated.map_or(Self::Unstated, Self::Same));
     }
 
-    /// Combines what two groups of sources state.
+    /// Adds a group of sources, given what these sources agree on.
     pub fn merge(&mut self, other: Self) {
         match (&*self, &other) {
             (Self::Same(one), Self::Same(another)) if one != another => *self = Self::Several,
@@ -185,24 +201,24 @@ pub struct Module {
 pub struct MappedRange {
     /// The process; -1 for the kernel.
     pub pid: Pid,
-    /// When it was mapped, on the profile's clock; 0 if before the recording began.
+    /// When the code was mapped, on the profile's clock; 0 if before the recording began.
     pub time: Nanos,
-    /// First address.
+    /// The first address of the mapping.
     pub addr: Addr,
-    /// Length in bytes.
+    /// The mapping's length in bytes.
     pub len: u64,
-    /// File offset of the mapping's first byte.
+    /// The file offset of the mapping's first byte.
     pub file_offset: u64,
 }
 
 /// A process's parent, start and end.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessLife {
-    /// The parent, if the recording contains the fork.
+    /// The parent process, if the recording contains the fork.
     pub parent: Option<Pid>,
-    /// When it was forked, if the recording contains the fork.
+    /// When the process was forked, if the recording contains the fork.
     pub started: Option<Nanos>,
-    /// When it exited, if the recording contains the exit.
+    /// When the process exited, if the recording contains the exit.
     pub ended: Option<Nanos>,
 }
 
@@ -225,7 +241,7 @@ impl TimeExtent {
         Self { first: time, last: time }
     }
 
-    /// The smallest extent that contains both.
+    /// The smallest extent that contains both `self` and `other`.
     pub fn join(self, other: Self) -> Self {
         Self { first: self.first.min(other.first), last: self.last.max(other.last) }
     }
@@ -236,7 +252,7 @@ impl TimeExtent {
     }
 }
 
-/// The smallest extent that contains both. If one is `None`, the other; `None` if both are.
+/// The smallest extent that contains the given extents; `None` if neither is given.
 pub fn join_extents(one: Option<TimeExtent>, other: Option<TimeExtent>) -> Option<TimeExtent> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.join(other)),
@@ -270,7 +286,7 @@ impl About {
         self.first_mapped(|_, _| true)
     }
 
-    /// The process, its parent, its grandparent and so on, as far as the recording contains the forks.
+    /// Returns the process, its parent, its grandparent and so on, as far as the recording contains the forks.
     pub fn lineage(&self, pid: Pid) -> impl Iterator<Item = Pid> {
         // In damaged recordings, a process may be its own ancestor.
         let most = self.processes.len().max(1);
@@ -278,9 +294,10 @@ impl About {
             .take(most)
     }
 
-    /// The module of the program that a process runs: the one after which its first thread (`comm`) is named, or else
-    /// the first one mapped. If the process itself mapped nothing, the mappings of its ancestors decide. `None` if
-    /// there are none.
+    /// The module of the program that a process runs. `comm` is the name of the process's first thread: the kernel
+    /// names this thread after the program's file. If the process mapped no file of that name, the first module that
+    /// it mapped is taken. If it mapped nothing, the mappings of its ancestors decide, the nearest first. `None` if
+    /// none of them mapped a module.
     pub fn executable(&self, pid: Pid, comm: &[u8]) -> Option<&[u8]> {
         /// The kernel truncates thread names to this many bytes (`TASK_COMM_LEN`).
         const LONGEST_COMM: usize = 15;
@@ -301,7 +318,8 @@ impl About {
         None
     }
 
-    /// Of the mappings that `counts` accepts, the module of the earliest. The kernel is ignored.
+    /// The module of the first mapping that `counts` accepts. Ignores the kernel. Mappings are ordered by process ID,
+    /// then by time, then by address.
     fn first_mapped(&self, counts: impl Fn(&[u8], &MappedRange) -> bool) -> Option<&[u8]> {
         let modules = self.modules.iter().filter(|(_, module)| !module.is_kernel);
         let ranges = modules.flat_map(|(path, module)| module.mapped.iter().map(move |range| (path, range)));
@@ -311,7 +329,7 @@ impl About {
         Some(path)
     }
 
-    /// Adds a number of lost samples, to the total and to that of their host if it is known.
+    /// Adds lost samples to the total and, if their host is known, to the number of this host.
     pub fn add_lost(&mut self, lost: u64, host: Option<&str>) {
         add(&mut self.lost, lost);
         if let Some(host) = host {

@@ -1,4 +1,4 @@
-//! Forks: answers which ancestor a process inherited code and mappings from, and as of when.
+//! Answers from which ancestors a process inherited its code and mappings when it was forked, and as of which time.
 //!
 //! ```text
 //! 7 ──┬─────────────────▶ time      asked about 9 at time d, the ancestors are 8 as of c and 7 as of a:
@@ -32,11 +32,13 @@ struct Fork {
     at: Nanos,
     /// When the process first called exec after the fork, which discards what it inherited.
     exec: Option<Nanos>,
-    /// The number of ancestors.
+    /// The number of the process's ancestors.
     generation: u32,
-    /// The step to the nearest ancestor to ask about inherited code or mappings. `None` if there is none.
+    /// The step to the nearest ancestor from which the process inherited code and mappings. `None` if there is none.
+    /// Ancestors that [`Ancestry::limited_to`] rejected are skipped.
     nearest: Option<Step>,
-    /// Like `nearest`, but doesn't end at an ancestor's exec: for asking about all times at once.
+    /// Like `nearest`, but ignores that ancestors called exec. For questions about all times together
+    /// ([`Ancestry::ancestors`]), because the process may have inherited code before such an exec.
     nearest_ever: Option<Step>,
 }
 
@@ -63,12 +65,13 @@ impl Fork {
     }
 }
 
-/// An ancestor of a process, or the process itself, and the time as of which to ask about it.
+/// A process in a line of ancestors (the first is the process in question), and the last time that counts: what the
+/// process did later wasn't inherited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ancestor {
     /// The process.
     pub pid: Pid,
-    /// The time as of which to ask; `None` means the end of the recording.
+    /// The last time that counts; `None` means the end of the recording.
     pub time: Option<Nanos>,
 }
 
@@ -76,12 +79,12 @@ pub struct Ancestor {
 #[derive(Debug, Clone, Copy)]
 struct Step {
     ancestor: Ancestor,
-    /// The time of the fork by which the line of descent left the ancestor.
+    /// When this ancestor forked the next process in the line of descent.
     forked: Nanos,
 }
 
 impl Step {
-    /// The step to an ancestor about which to ask as of the fork.
+    /// The step to an ancestor whose code and mappings were inherited as they were at the time of the fork.
     fn as_of_fork(pid: Pid, forked: Nanos) -> Self {
         Self { ancestor: Ancestor { pid, time: Some(forked) }, forked }
     }
@@ -105,7 +108,8 @@ impl Ancestry {
         ancestry
     }
 
-    /// Skips ancestors that `can_answer` rejects. Lookups then go straight to the next ancestor that it accepts.
+    /// Leaves out ancestors that `can_answer` rejects. Lookups then go straight to the next ancestor that `can_answer`
+    /// accepts.
     pub fn limited_to(mut self, can_answer: impl Fn(Pid) -> bool) -> Self {
         for ForkEvent { child, parent, at } in self.forks() {
             if can_answer(parent) {

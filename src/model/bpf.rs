@@ -19,9 +19,9 @@ pub struct BpfFunction {
     /// Where the function's name in the source is stored; `None` without BTF. The kernel's own symbol may contain only
     /// a hash.
     pub name: Option<BpfText>,
-    /// The address of its machine code.
+    /// The address of the function's machine code.
     pub addr: Addr,
-    /// Its machine code.
+    /// The function's machine code.
     pub bytes: Vec<u8>,
     /// Source lines, sorted by offset; empty if unknown.
     pub lines: Vec<BpfLine>,
@@ -34,7 +34,7 @@ pub struct BpfProgram {
     pub id: u32,
     /// The program's name, at most 15 bytes; often the name of its first function.
     pub name: Vec<u8>,
-    /// The strings of its BTF: function and file names, source lines.
+    /// The strings of the program's BTF: function and file names, source lines.
     pub strings: Arc<BpfStrings>,
 }
 

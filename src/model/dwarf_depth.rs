@@ -159,7 +159,7 @@ fn abbreviation_field(header: &UnitHeader<Reader<'_>>) -> usize {
 
 /// A copy of an abbreviation table, with abbreviations for blocks of bytes.
 struct TableWithBlocks {
-    /// The table's offset in `.debug_abbrev`.
+    /// The offset of the copy in `.debug_abbrev`.
     place: usize,
     blocks: Blocks,
 }
@@ -295,6 +295,7 @@ pub(crate) fn read_uleb(bytes: &[u8], at: &mut usize) -> Option<u64> {
     }
 }
 
+/// Encodes a number as ULEB128.
 fn uleb(mut value: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while value >= 0x80 {

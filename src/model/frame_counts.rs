@@ -19,12 +19,12 @@ pub struct FrameCounts {
     pub other_time: u64,
 }
 
-/// At this percentage of unnamed frames among those in JIT memory, names are considered to be missing. A runtime's own
-/// trampolines are fewer.
+/// From this percentage of unnamed frames among all frames in JIT memory on, names are considered to be missing. Fewer
+/// unnamed frames are normal: they are a runtime's own trampolines.
 const JIT_PERCENT: u64 = 1;
 
-/// At this percentage of unnamed frames among all frames, names are considered to be missing. Stripped libraries
-/// account for a few percent everywhere.
+/// From this percentage of unnamed frames among all frames on, names are considered to be missing. A few percent are
+/// normal: they are in stripped libraries.
 const PERCENT: u64 = 10;
 
 impl FrameCounts {

@@ -60,8 +60,8 @@ struct Numbered {
 }
 
 impl InternedNumbers {
-    /// The ID that was inserted with this hash and whose value is the wanted one. `is_wanted` gets an ID and compares
-    /// the values. `None` if there is none.
+    /// The ID that was inserted with this hash and has the wanted value; `None` if there is none. `is_wanted` gets an
+    /// ID and compares the value of this ID with the wanted value.
     pub fn find(&self, hash: u32, is_wanted: impl Fn(u32) -> bool) -> Option<u32> {
         let found = self.0.find(expand_hash(hash), |known| known.hash == hash && is_wanted(known.number));
         found.map(|known| known.number)
@@ -70,6 +70,11 @@ impl InternedNumbers {
     /// Inserts an ID with the hash of its value. The table must not contain an equal value.
     pub fn insert(&mut self, hash: u32, number: u32) {
         self.0.insert_unique(expand_hash(hash), Numbered { hash, number }, |known| expand_hash(known.hash));
+    }
+
+    /// Removes all IDs.
+    pub fn clear(&mut self) {
+        self.0.clear();
     }
 }
 

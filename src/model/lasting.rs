@@ -1,7 +1,9 @@
-//! Answers that come with the time range in which they hold, so that callers needn't ask again for other times in that
-//! range.
+//! Answers that come with the time range in which they hold, and a cache of them, so that callers needn't ask again for
+//! other times in that range.
 
 use super::Nanos;
+use super::interner::{InternedNumbers, hash_of};
+use std::hash::Hash;
 use std::ops::Range;
 
 /// The answer to a question about a certain time, and the range around that time in which the answer is the same.
@@ -16,9 +18,17 @@ pub struct Lasting<T> {
 /// The whole time axis.
 pub const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 
+/// An empty time range, for answers that must not be reused.
+pub const NEVER: Range<Nanos> = Nanos(0)..Nanos(0);
+
 /// The time to use for questions about entries that have no time. The answer may differ from the answers for all real
 /// times.
 pub const UNTIMED: Nanos = Nanos(u64::MAX - 1);
+
+/// The time range that contains only `time`.
+pub fn moment(time: Nanos) -> Range<Nanos> {
+    time..Nanos(time.0.saturating_add(1))
+}
 
 /// The intersection of two time ranges.
 pub fn intersect(a: Range<Nanos>, b: Range<Nanos>) -> Range<Nanos> {
@@ -54,5 +64,133 @@ impl QuietPeriod {
                 self.range.end = self.range.end.min(edge);
             }
         }
+    }
+}
+
+/// A cache that has the latest answer for each key, with the time range in which that answer holds. Each key has a number,
+/// which it keeps when its answer is replaced. The cache grows until its owner [drains](Self::drain) it.
+#[derive(Debug)]
+pub struct LastingCache<K, V> {
+    answers: Vec<(K, Lasting<V>)>,
+    numbers: InternedNumbers,
+}
+
+impl<K, V> Default for LastingCache<K, V> {
+    fn default() -> Self {
+        Self { answers: Vec::new(), numbers: InternedNumbers::default() }
+    }
+}
+
+impl<K: Eq + Hash, V> LastingCache<K, V> {
+    /// The number of keys.
+    pub fn len(&self) -> usize {
+        self.answers.len()
+    }
+
+    /// True if there are no keys.
+    pub fn is_empty(&self) -> bool {
+        self.answers.is_empty()
+    }
+
+    /// The answer for a key that holds at `time`; `None` if there is none.
+    #[inline]
+    pub fn get(&self, key: &K, time: Nanos) -> Option<&Lasting<V>> {
+        let number = self.find(hash_of(key), key)?;
+        let (_, answer) = &self.answers[number as usize];
+        answer.holds.contains(&time).then_some(answer)
+    }
+
+    /// Like [`Self::get`], for changing the answer.
+    #[inline]
+    pub fn get_mut(&mut self, key: &K, time: Nanos) -> Option<&mut Lasting<V>> {
+        let number = self.find(hash_of(key), key)?;
+        let (_, answer) = &mut self.answers[number as usize];
+        answer.holds.contains(&time).then_some(answer)
+    }
+
+    /// Stores the answer for a key. Returns the answer that it replaces.
+    pub fn insert(&mut self, key: K, answer: Lasting<V>) -> Option<V> {
+        let hash = hash_of(&key);
+        match self.find(hash, &key) {
+            Some(number) => Some(std::mem::replace(&mut self.answers[number as usize].1, answer).answer),
+            None => {
+                self.push(hash, key, answer);
+                None
+            }
+        }
+    }
+
+    /// The number of a key whose answer holds at `time`. If the cached answer doesn't, or if there is none, `find`
+    /// computes it.
+    #[inline]
+    pub fn number(&mut self, key: K, time: Nanos, find: impl FnOnce() -> Lasting<V>) -> u32 {
+        let hash = hash_of(&key);
+        match self.find(hash, &key) {
+            Some(number) => {
+                if !self.answers[number as usize].1.holds.contains(&time) {
+                    self.answers[number as usize].1 = find();
+                }
+                number
+            }
+            None => self.push(hash, key, find()),
+        }
+    }
+
+    /// The key with this number, and its latest answer.
+    #[inline]
+    pub fn entry(&self, number: u32) -> &(K, Lasting<V>) {
+        &self.answers[number as usize]
+    }
+
+    /// Removes all keys, and returns their answers.
+    pub fn drain(&mut self) -> impl Iterator<Item = V> {
+        self.numbers.clear();
+        self.answers.drain(..).map(|(_, answer)| answer.answer)
+    }
+
+    #[inline]
+    fn find(&self, hash: u32, key: &K) -> Option<u32> {
+        self.numbers.find(hash, |number| self.answers[number as usize].0 == *key)
+    }
+
+    fn push(&mut self, hash: u32, key: K, answer: Lasting<V>) -> u32 {
+        let number = self.answers.len() as u32;
+        self.answers.push((key, answer));
+        self.numbers.insert(hash, number);
+        number
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_found_anew_when_it_no_longer_holds() {
+        let mut answers = LastingCache::default();
+        let mut asked = Vec::new();
+        let mut number = |key: u64, time: u64| {
+            let number = answers.number(key, Nanos(time), || {
+                asked.push((key, time));
+                Lasting { answer: time, holds: Nanos(time)..Nanos(time + 10) }
+            });
+            (number, answers.entry(number).1.answer)
+        };
+        assert_eq!([number(7, 5), number(7, 14), number(8, 14)], [(0, 5), (0, 5), (1, 14)]);
+        assert_eq!([number(7, 15), number(7, 14), number(8, 23)], [(0, 15), (0, 14), (1, 14)]);
+        assert_eq!(asked, [(7, 5), (8, 14), (7, 15), (7, 14)]);
+    }
+
+    #[test]
+    fn an_answer_is_replaced_and_is_given_while_it_holds() {
+        let mut answers = LastingCache::default();
+        let until = |end: u64, answer: &'static str| Lasting { answer, holds: Nanos(5)..Nanos(end) };
+        assert_eq!(answers.insert(7, until(9, "first")), None);
+        assert_eq!(answers.insert(7, until(8, "second")), Some("first"));
+        assert_eq!([4, 5, 7, 8].map(|time| answers.get(&7, Nanos(time)).is_some()), [false, true, true, false]);
+        assert!(answers.get(&8, Nanos(5)).is_none());
+        answers.get_mut(&7, Nanos(5)).unwrap().answer = "third";
+        assert_eq!(answers.drain().collect::<Vec<_>>(), ["third"]);
+        assert!(answers.is_empty() && answers.get(&7, Nanos(5)).is_none());
     }
 }

@@ -6,6 +6,7 @@ pub mod ancestry;
 pub mod bpf;
 pub mod chains;
 pub mod code;
+pub mod code_file;
 pub(crate) mod dwarf_depth;
 pub mod file_bytes;
 pub mod frame_counts;

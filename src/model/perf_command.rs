@@ -30,7 +30,7 @@ pub struct PerfOption<'a> {
 }
 
 impl<'a> PerfCommand<'a> {
-    /// `None` if the command line isn't one of `perf record`.
+    /// Parses a command line. `None` if it isn't one of `perf record`.
     pub fn parse(words: &'a [Vec<u8>]) -> Option<Self> {
         if is_simpleperf(words) {
             return None;
@@ -39,7 +39,7 @@ impl<'a> PerfCommand<'a> {
         Some(Self::parse_options(&words[..=record], &words[record + 1..]))
     }
 
-    /// Parses the words that follow `perf record`. `called` are the words up to there.
+    /// Parses the words after `perf record`. `called` are the words up to and including `record`.
     pub fn parse_options(called: &'a [Vec<u8>], words: &'a [Vec<u8>]) -> Self {
         let (mut end, mut records_others) = (0, false);
         while let Some(word) = words.get(end)
@@ -76,8 +76,8 @@ impl<'a> PerfCommand<'a> {
     }
 }
 
-/// The recorded program and its arguments, from a command line of Android's `simpleperf record`. Empty if it recorded
-/// processes that were running already. `None` if it isn't such a command line.
+/// The recorded program and its arguments, from a command line of Android's `simpleperf record`. Empty if simpleperf
+/// recorded processes that were running already. `None` if the command line isn't one of `simpleperf record`.
 pub fn simpleperf_program(words: &[Vec<u8>]) -> Option<&[Vec<u8>]> {
     /// Options without a value; all others consume the next word (simpleperf/cmd_record.cpp).
     const ALONE: &[&str] = &[
@@ -109,6 +109,7 @@ pub fn simpleperf_program(words: &[Vec<u8>]) -> Option<&[Vec<u8>]> {
         "--record-timestamp",
         "--trace-offcpu",
     ];
+    /// Options that select what is recorded instead of the program on the command line.
     const OTHERS: &[&str] = &["-a", "-p", "-t", "--app", "--system-wide"];
     if !is_simpleperf(words) || words.get(1).is_none_or(|word| word != b"record") {
         return None;
@@ -186,6 +187,7 @@ fn split_options<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'
 /// True if a word is an option that selects processes, threads, users or CPUs, so that perf doesn't record the program
 /// that it starts.
 fn names_others(word: &[u8]) -> bool {
+    /// Options that select what is recorded instead of the program that perf starts.
     const OTHERS: &[&str] = &["a", "p", "t", "u", "C", "all-cpus", "pid", "tid", "uid", "cpu"];
     split_options(word, None).iter().any(|option| option.is(OTHERS))
 }
@@ -195,6 +197,7 @@ const SHORT_WITH_VALUE: &[u8] = b"eFcptuoCmkDjGrW";
 
 /// True if the last option in a word takes the following word as its value.
 fn takes_next_word(word: &[u8]) -> bool {
+    /// Long options whose value may be the next word.
     const LONG: &[&str] = &[
         "event",
         "freq",

@@ -79,7 +79,8 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         })
     }
 
-    /// The newest child; [`NONE`] if there is none.
+    /// The newest child of a node; [`NONE`] if it has none. For the parent [`NONE`], the newest sequence with a single
+    /// key.
     fn first_child(&self, parent: u32) -> u32 {
         if parent == NONE { self.first } else { self.nodes[parent as usize].first }
     }
@@ -109,7 +110,7 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         new
     }
 
-    /// From now on, the children of `parent` are found by hash.
+    /// Adds the children of `parent` to `by_key`, so that they are found by hash from now on.
     fn make_wide(&mut self, parent: u32) {
         let mut child = self.first_child(parent);
         while let Some(node) = self.nodes.get(child as usize) {

@@ -90,6 +90,7 @@ fn is_invisible(c: char) -> bool {
         || matches!(c, '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// Escapes all active characters, and all bytes that aren't UTF-8.
 fn escape(name: &[u8]) -> String {
     let mut text = String::with_capacity(name.len() + 16);
     for chunk in name.utf8_chunks() {

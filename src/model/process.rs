@@ -6,7 +6,7 @@ use super::mapping_kind::MappingKind;
 use super::recorded::Labels;
 use super::recorded_symbols::RecordedSymbols;
 use super::units::{Addr, Nanos, Pid, Tid};
-use crate::model::mapping_kind::base_name;
+use crate::model::code_file::image_process;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -99,11 +99,11 @@ pub enum MomentKind {
 /// A KSYMBOL record: a BPF program or trampoline appeared in the kernel, or disappeared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KernelSymbol {
-    /// When it was registered or unregistered, on the recording's clock.
+    /// When the symbol appeared or disappeared, on the recording's clock.
     pub time: Nanos,
-    /// The start address.
+    /// The start address of the symbol.
     pub addr: Addr,
-    /// Length in bytes.
+    /// The symbol's length in bytes.
     pub len: u64,
     /// The symbol, such as `bpf_prog_6deef7357e7b4530_sd_devices`.
     pub name: Vec<u8>,
@@ -139,7 +139,7 @@ impl Process {
     /// True if the recording already contains injected JIT code: the process mapped an ELF image from perf
     /// (`jitted-PID-INDEX.so`) or from jitgraft (`jitted-PID.so`, `jitted-PID.2.so`).
     pub fn is_injected(&self) -> bool {
-        self.mappings.iter().any(|map| is_jit_image(&map.path))
+        self.mappings.iter().any(|map| matches!(image_process(&map.path), Some(Some(_))))
     }
 
     /// Memory for JIT code that the process's current program shares with its children: the first mapping of such
@@ -160,12 +160,6 @@ impl Process {
         }
         None
     }
-}
-
-/// True for the file names of ELF images of JIT code: `jitted-PID.so`, `jitted-PID.2.so` and `jitted-PID-INDEX.so`.
-fn is_jit_image(path: &[u8]) -> bool {
-    let middle = base_name(path).strip_prefix(b"jitted-").and_then(|name| name.strip_suffix(b".so"));
-    middle.is_some_and(|middle| middle.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'-' | b'.')))
 }
 
 /// Memory that several processes may share.

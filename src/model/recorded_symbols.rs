@@ -69,7 +69,7 @@ impl RecordedSymbols {
         all
     }
 
-    /// True if there are none.
+    /// True if the recording contains no symbols of files.
     pub fn is_empty(&self) -> bool {
         self.files.is_empty()
     }

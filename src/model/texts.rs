@@ -42,7 +42,7 @@ impl TextList {
         self.ends.len()
     }
 
-    /// True if it is empty.
+    /// True if the list has no strings.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -135,7 +135,7 @@ impl<Id> Texts<Id> {
         self.list.len()
     }
 
-    /// True if it is empty.
+    /// True if the table has no strings.
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }

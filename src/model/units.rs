@@ -11,9 +11,9 @@ pub struct Addr(pub u64);
 pub struct Nanos(pub u64);
 
 impl Nanos {
-    /// False for times that only serve for sorting: `perf record --off-cpu` writes its samples at the end, with times
-    /// that are later than all others. They start at 0xffffffff00000000 (`OFF_CPU_TIMESTAMP`,
-    /// tools/perf/util/off_cpu.h); perf script's text truncates them to microseconds.
+    /// False for times that only serve for sorting. `perf record --off-cpu` writes its samples at the end, with times
+    /// that are later than all real ones: they start at 0xffffffff00000000 (`OFF_CPU_TIMESTAMP`,
+    /// tools/perf/util/off_cpu.h). perf script's text truncates these times to microseconds.
     pub fn is_valid(self) -> bool {
         const FIRST: u64 = 0xffff_ffff_0000_0000;
         self.0 < FIRST - FIRST % 1000

@@ -43,15 +43,15 @@ pub struct LoadOptions {
     pub detail: Detail,
     /// Keep the mappings of modules even if the frames have neither addresses nor lines.
     pub keep_modules: bool,
-    /// How to write names of JIT code.
+    /// How names of JIT code are spelled.
     pub jit_names: Naming,
     /// True if the user chose `jit_names`. If false, a writer may use its own default instead.
     pub asks_for_names: bool,
-    /// Keep samples of different CPUs apart.
+    /// Keep samples of different CPUs in separate rows.
     pub by_cpu: bool,
-    /// Keep rows of several inputs apart ([`Track::input`](crate::model::stacks::Track::input)).
+    /// Keep samples of different inputs in separate rows ([`Track::input`](crate::model::stacks::Track::input)).
     pub by_input: bool,
-    /// Add the branches that the CPU recorded last to the stacks, on top of the callers.
+    /// Add the branches that the CPU recorded before a sample to its stack, as frames inside of the recorded ones.
     pub branch_stack: bool,
     /// The maximum number of frames per stack when reading perf.data; `None` for no limit.
     pub max_stack: Option<usize>,
@@ -119,8 +119,8 @@ pub(crate) fn report_no_samples(
     Ok(())
 }
 
-/// Explains why the inputs have no samples. If a filter may be the reason, reads them again to list what the filter
-/// could select instead.
+/// Explains why the inputs have no samples. If a filter may be the reason, reads the inputs again without it, to list
+/// what the filter could select. With `by_event`, the user chose events.
 pub(crate) fn explain_no_samples(inputs: &[InPath], filter: &Filter, by_event: bool, job: &Job) -> String {
     nothing_left::explain(filter, by_event, || {
         let can_be_read_again = inputs.iter().all(|input| input.is_file() || input.is_directory());
@@ -266,6 +266,7 @@ fn warn_of_large_sums(profile: &Profile) -> Warnings {
     warnings
 }
 
+/// Reads an opened input of any format except recordings into a profile.
 fn read_stacks(
     opened: Opened,
     path: &InPath,

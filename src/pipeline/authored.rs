@@ -22,8 +22,8 @@ pub(super) fn apply(profile: &mut Profile, options: &SourceOptions, input_dir: O
 }
 
 /// Like [`apply`], but WebAssembly functions in native code keep their names. For inputs whose native code was named
-/// from a code map: there, source maps have been applied already, with more knowledge. Two functions of the same name
-/// may belong to different modules, and only the code map shows that there are two.
+/// from a code map, to which source maps were applied already. There, two modules may have functions of the same name,
+/// and only the code map could tell them apart.
 pub(super) fn apply_to_scripts(
     profile: &mut Profile,
     options: &SourceOptions,
@@ -41,6 +41,7 @@ enum Functions {
     All,
 }
 
+/// Applies source maps to the functions that `which` selects.
 fn apply_to(
     which: Functions,
     profile: &mut Profile,
@@ -101,6 +102,7 @@ fn start(profile: &Profile, frame: &Frame) -> Option<(u32, u32)> {
 
 /// The frame with function, file and line of the authored source. `None` if no source map has them.
 fn translate_frame(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Option<ChangedFrame> {
+    // Native code of WebAssembly functions is translated by name.
     if let Some((name, place)) = maps.native(profile.name_of(frame.name)) {
         let (file, line) = place.map_or((None, frame.line), |place| (Some(place.file.into()), place.line));
         return Some(ChangedFrame { name: name.into_bytes(), file, line, start: None });
@@ -109,9 +111,11 @@ fn translate_frame(profile: &Profile, frame: &Frame, maps: &SourceMaps) -> Optio
     let (place, function) = maps.function(&generated)?;
     let executed = if frame.column > 0 { maps.place(generated.script, frame.line, frame.column) } else { None };
     let name = match start(profile, frame) {
+        // The location is a part of the name, in V8's notation.
         None => {
             generated.spell(function.as_deref().unwrap_or(generated.function), place.file, place.line, place.column)
         }
+        // The location is in other fields of the frame.
         Some(_) => function.unwrap_or_else(|| String::from_utf8_lossy(profile.name_of(frame.name)).into_owned()),
     };
     let states_start = frame.start.line > 0;

@@ -106,6 +106,7 @@ impl Iterator for LineBlocks {
 }
 
 impl LineBlocks {
+    /// Reads up to a block from the input, and appends it to `bytes`. Errors are kept for the caller to report.
     fn fill(&mut self, bytes: &mut Vec<u8>) {
         bytes.reserve_exact(BLOCK);
         match (&mut self.input).take(BLOCK as u64).read_to_end(bytes) {

@@ -46,6 +46,7 @@ pub(crate) fn expand(inputs: &[InPath]) -> Result<Expanded> {
 }
 
 impl Expanded {
+    /// Adds the inputs that a file lists.
     fn add_list(&mut self, list: &Path) -> Result<()> {
         let list = InPath::from(list.to_owned());
         let text = io::open(&list).map_err(|error| error.in_file(&shown(&list)))?;

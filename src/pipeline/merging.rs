@@ -11,7 +11,7 @@ use super::open::{Opened, shown};
 use super::sink::Whole;
 use super::texts::{self, InputSums, read_texts};
 use crate::analysis::filter::Filter;
-use crate::analysis::label::By;
+use crate::analysis::label::RootFrame;
 use crate::analysis::quantity::{counted, grouped, quantity};
 use crate::contract::format::Format;
 use crate::error::{Error, Result, Warning};
@@ -46,22 +46,24 @@ impl FirstInput {
     }
 }
 
-/// Reads all inputs, skipping those that can't be read, and adds them up in one profile. Rows are kept apart by a
-/// property of their thread (`by`), and other properties are dropped, because IDs from one machine mean nothing on
-/// another.
+/// Reads all inputs and adds them up in one profile. Skips inputs that can't be read. Samples are kept in separate rows
+/// by one property of their thread (`by`); the thread's other properties are dropped, because IDs from one machine mean
+/// nothing on another.
 pub(crate) fn load_merged(
     inputs: &[InPath],
     first: Option<FirstInput>,
     options: &LoadOptions,
-    by: By,
+    by: RootFrame,
     job: &Job,
 ) -> Result<(Profile, Outcome)> {
     let mut first = first;
     let mut merged = MergedSum::new(by);
+    // The paths of the inputs; the first one that could be opened is already open.
     let mut given = inputs.iter().enumerate().map(|(at, path)| {
         let opened = first.take_if(|first| first.at == at).map(|first| first.opened);
         (path, opened)
     });
+    // Workers read groups of inputs. Small texts in a group are added up at once, other inputs one by one.
     let read_other = |path: &InPath, opened| read_one(path, opened, options, job);
     let read_group = |group| read_texts(group, options.texts(), job, |sums| sums, read_other);
     job.pool.stream(texts::groups(&mut given), read_group, |sums: Vec<InputSums>| {
@@ -98,8 +100,8 @@ fn read_one(path: &InPath, opened: Opened, options: &LoadOptions, job: &Job) -> 
 
 /// The merged profile, to which inputs are being added.
 struct MergedSum {
-    by: By,
-    /// The sum of the inputs so far. Its names of JIT code were already converted when each input was read.
+    by: RootFrame,
+    /// The sum of the inputs so far. Its names of JIT code are already in their final spelling.
     sum: Profile,
     about: MergedAbout,
     outcome: Outcome,
@@ -107,7 +109,7 @@ struct MergedSum {
 }
 
 impl MergedSum {
-    fn new(by: By) -> Self {
+    fn new(by: RootFrame) -> Self {
         Self {
             by,
             sum: Profile::empty(Keep::Sums),
@@ -117,6 +119,7 @@ impl MergedSum {
         }
     }
 
+    /// Adds the sums of the next input, or remembers its error.
     fn add(&mut self, InputSums { profile, outcome }: InputSums) -> Result<()> {
         self.outcome.frames += outcome.frames;
         self.outcome.count_code(outcome.shares);
@@ -140,6 +143,7 @@ impl MergedSum {
         Ok(())
     }
 
+    /// Completes the merged profile. Fails if all of the `inputs` were skipped.
     fn finish(mut self, inputs: usize, job: &Job) -> Result<(Profile, Outcome)> {
         let skipped = self.skipped.len();
         if skipped == inputs {
@@ -165,14 +169,15 @@ impl MergedSum {
     }
 }
 
-/// A copy of a track with only the thread's name, the labels, and what rows are kept apart by.
-fn reduce_track(track: &Track, by: By) -> Track {
+/// A copy of a track that only has the thread's name, the labels, and the property `by` which rows are kept in separate
+/// rows.
+fn reduce_track(track: &Track, by: RootFrame) -> Track {
     let mut kept = Track { comm: track.comm.clone(), labels: track.labels.clone(), ..Track::default() };
     match by {
-        By::Comm | By::Nothing => {}
-        By::Pid => kept.pid = track.pid,
-        By::Tid => (kept.pid, kept.tid) = (track.pid, track.tid),
-        By::Cpu => kept.cpu = track.cpu,
+        RootFrame::Comm | RootFrame::Nothing => {}
+        RootFrame::Pid => kept.pid = track.pid,
+        RootFrame::Tid => (kept.pid, kept.tid) = (track.pid, track.tid),
+        RootFrame::Cpu => kept.cpu = track.cpu,
     }
     kept
 }

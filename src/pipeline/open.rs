@@ -377,6 +377,7 @@ struct Unpacked {
     wrappings: Vec<Wrapping>,
 }
 
+/// Recognizes how data is packed, by its first bytes. `None` if it isn't packed.
 fn wrapping(bytes: &[u8]) -> Option<Wrapping> {
     match bytes {
         [0x1f, 0x8b, ..] => Some(Wrapping::Gzip),
@@ -425,6 +426,7 @@ fn look_inside(head: &[u8], most: usize) -> (Vec<Wrapping>, Cow<'_, [u8]>) {
     (wrappings, start)
 }
 
+/// Unpacks what a reader reads, layer by layer.
 fn unwrap<'a>(mut reader: Box<dyn Read + Send + 'a>, wrappings: &[Wrapping]) -> Result<Box<dyn Read + Send + 'a>> {
     for wrapping in wrappings {
         reader = match wrapping {
@@ -549,6 +551,7 @@ pub(crate) fn check_further(inputs: &[InPath]) -> Result<()> {
     Ok(())
 }
 
+/// Fails if this input can't be read, or if its format is unknown.
 fn check_one(path: &Path) -> Result<()> {
     if io::is_file(path) {
         let PeekedInput::File(mut file) = PeekedInput::open(&InPath::Path(path.to_owned()))? else { return Ok(()) };

@@ -37,13 +37,15 @@ pub(crate) fn report_negative(series: &Series, outcome: &mut Outcome) {
     if series.negative.is_empty() {
         return;
     }
-    let count = counted(series.negative.len() as u64, "weight");
+    let count = counted(series.negative.len() as u64, "negative weight");
     let sum = grouped(series.negative.iter().fold(0u64, |sum, row| sum.saturating_add(row.weight)));
     let name = &series.name;
-    outcome.warnings.push(Warning::new(format!("{name}: left out {count} below zero (-{sum} in total)")));
+    outcome.warnings.push(Warning::new(format!(
+        "{name}: left out {count} (-{sum} in total), because this format cannot store negative weights"
+    )));
 }
 
-/// Like [`each_event`], for events given as pairs of index and name.
+/// Like [`each_event`], but the caller chooses the events, as pairs of index and name.
 pub(crate) fn each_event_named(
     mut events: Vec<(usize, &str)>,
     to: &OutPath,

@@ -21,7 +21,7 @@ struct Bar {
     begun: Instant,
     /// How long the job must have run before the bar is shown.
     patience: Duration,
-    /// True if the bar may be shown: stderr is a terminal and the length is known.
+    /// True if the bar may be shown: stderr is a terminal, and the amount of work is known.
     wanted: bool,
     shown: AtomicBool,
 }
@@ -32,6 +32,8 @@ impl Progress {
         Self::shown_if(!job.quiet, len, job)
     }
 
+    /// Creates a bar for `len` bytes. It is shown only if it is `wanted`, the length is known, and stderr is a
+    /// terminal.
     fn shown_if(wanted: bool, len: u64, job: &Job) -> Self {
         let bar = ProgressBar::with_draw_target(Some(len), ProgressDrawTarget::hidden());
         let style = ProgressStyle::with_template("{msg:24} {wide_bar} {percent:>3} % {bytes_per_sec} {eta}");
@@ -42,8 +44,8 @@ impl Progress {
         Self(Arc::new(Bar { bar, begun: Instant::now(), patience, wanted, shown: AtomicBool::new(false) }))
     }
 
-    /// A bar that advances while `file` is read, and the reader through which to read it. It isn't shown if the output
-    /// goes to the terminal as well, or if the input isn't a regular file, because then its length is unknown.
+    /// A bar that advances while an input is read, and the reader through which to read `file`. The bar isn't shown if
+    /// the output goes to the terminal as well, or if the input isn't a regular file, so that its length is unknown.
     pub(crate) fn for_reading(file: File, job: &Job) -> (Self, Box<dyn Read + Send>) {
         let len = file.metadata().ok().filter(|about| about.is_file()).map_or(0, |about| about.len());
         let progress = Self::shown_if(!job.quiet && !io::stdout().is_terminal(), len, job);

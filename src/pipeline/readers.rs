@@ -29,14 +29,15 @@ pub(super) trait HasProfile {
 /// A pool with the readers of an input that aren't reading at the moment.
 pub(super) struct Readers<'a, R> {
     new: &'a (dyn Fn() -> R + Sync),
-    /// True if a single reader reads the whole input, because there is only one thread. Its profile is then the result.
+    /// True if a single reader reads the whole input, because there is only one thread. The reader's profile is then
+    /// that of the input.
     only_one: bool,
     waiting: Mutex<Waiting<R>>,
 }
 
 struct Waiting<R> {
     readers: Vec<NumberedReader<R>>,
-    /// How many readers have been created so far.
+    /// The number of readers created so far.
     made: usize,
 }
 
@@ -52,7 +53,7 @@ struct NumberedReader<R> {
 pub(super) struct PartRead {
     reader: usize,
     part: Part,
-    /// True if the reader has been dropped after this part.
+    /// True if the reader was dropped after this part, because its tables had become too large.
     is_last: bool,
     skipped: Skipped,
 }

@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 /// Passes the rows of inputs to a writer, and counts them.
 #[derive(Debug, Default)]
-pub(crate) struct RowsRead {
+pub(crate) struct RowFeeder {
     rows: u64,
     events: BTreeSet<String>,
 }
@@ -32,7 +32,7 @@ pub(crate) struct RowInput<'a> {
     pub(crate) given: RowOrigin,
 }
 
-impl RowsRead {
+impl RowFeeder {
     /// Reads an input and passes its rows to the writer.
     pub(crate) fn push(
         &mut self,
@@ -48,7 +48,7 @@ impl RowsRead {
             .map_err(|error| error.in_file(&shown(path)))
     }
 
-    /// To be called after the last input. Reports if there were no rows at all, and fails if an event that the user
+    /// Call this after the last input. Reports it if there were no rows at all, and fails if an event that the user
     /// named didn't occur.
     pub(crate) fn finish(
         &self,
@@ -68,14 +68,14 @@ impl RowsRead {
 
 #[derive(Debug)]
 struct RowSink<'a> {
-    read: &'a mut RowsRead,
-    /// What the user stated about the origin of all rows. It applies to every input.
+    read: &'a mut RowFeeder,
+    /// What the user stated about the origin of the rows (host, day, labels). It applies to all inputs.
     given: RowOrigin,
     options: &'a LoadOptions,
     writer: &'a mut dyn RowWriter,
-    /// True if the description of a recording has been passed to the writer.
+    /// True if the writer has received the description of the current input's recording.
     has_begun: bool,
-    /// True if the writer has received all rows of the last recording.
+    /// True if the writer has received all rows of the input's last recording.
     has_ended: bool,
 }
 
@@ -83,6 +83,7 @@ struct RowSink<'a> {
 type RecordingRows = Vec<Vec<Row>>;
 
 impl RowSink<'_> {
+    /// Passes the description of a recording to the writer, before its rows.
     fn begin(&mut self, recording: Recording, rows: &Profile) -> Result<()> {
         self.read.events.extend(rows.series.iter().map(|series| series.name.clone()));
         let origin = RowOrigin {
@@ -192,8 +193,8 @@ fn describe_machine(host: Option<Box<str>>, rows: &mut Profile) -> Recording {
     Recording { host, arch: None, kernel: None, command: None, ..recording_of(rows) }
 }
 
-/// Combines what an input says about its recording with what the user stated (`given`). The latter takes precedence,
-/// except for what identifies the recording.
+/// Combines what an input says about its recording with what the user stated (`given`), which takes precedence. What
+/// identifies the recording always comes from the input.
 fn merge_descriptions(recorded: Recording, given: &Recording) -> Recording {
     Recording {
         input: recorded.input.or_else(|| given.input.clone()),

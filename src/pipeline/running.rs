@@ -97,7 +97,7 @@ impl RunningProcess {
         self.mappings.iter().filter(is_jit).map(|map| &map.addresses)
     }
 
-    /// Converts a path of the process to one that is valid outside of its mount namespace.
+    /// Converts a path in the process's file system to one that is valid for us.
     pub(crate) fn seen_from_here(&self, path: &Path) -> PathBuf {
         self.root.join(path.strip_prefix("/").unwrap_or(path))
     }

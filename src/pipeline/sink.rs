@@ -8,7 +8,7 @@ use std::num::NonZeroUsize;
 
 /// Receives the rows of all inputs, in order.
 pub trait Sink {
-    /// Whether the sink wants single rows, or sums of equal ones.
+    /// Whether the sink wants single rows, or one row for the sum of all equal ones.
     fn keep(&self) -> Keep;
 
     /// True if the sink wants rows in batches, so that the rows of a recording needn't all be in memory.
@@ -26,12 +26,13 @@ pub trait Sink {
     }
 }
 
-/// How to write names of JIT code. That may differ for names that jitgraft looked up and names from inputs.
+/// How names of JIT code are spelled. Names that jitgraft looked up may be spelled differently from names that the
+/// input already had.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Naming {
-    /// How to write names that jitgraft looked up itself (perf.data, perf script's text).
+    /// How to spell names that jitgraft looked up itself (in perf.data and perf script's text).
     pub resolved: JitNames,
-    /// How to write names that the input already had, as in folded stacks.
+    /// How to spell names that the input already had, as in folded stacks.
     pub given: JitNames,
 }
 
@@ -43,7 +44,7 @@ impl From<JitNames> for Naming {
 }
 
 impl Naming {
-    /// How to write the names of JIT code in this profile.
+    /// How to spell the names of JIT code in this profile, which depends on where they come from.
     pub(crate) fn for_profile(self, profile: &Profile) -> JitNames {
         if profile.perf_names { self.resolved } else { self.given }
     }
@@ -127,7 +128,7 @@ fn renaming(readable: &ReadableNames) -> impl for<'n> Fn(&Frame, &'n [u8]) -> Co
 /// samples.
 #[derive(Debug)]
 pub struct Batches<F> {
-    /// The maximum number of rows per batch.
+    /// The maximum number of rows in a batch.
     pub len: NonZeroUsize,
     /// Called with every batch: a profile that has the batch's rows, and all stacks to which they refer.
     pub each: F,

@@ -37,6 +37,7 @@ impl<W: Write + ?Sized> PrintableLines<'_, W> {
         self.out.flush()
     }
 
+    /// Writes the line collected so far in printable form, followed by `end`. Very long lines are cut in the middle.
     fn write_part(&mut self, end: Option<u8>) -> io::Result<()> {
         match printable(&self.line) {
             text if text.len() > LONGEST => {

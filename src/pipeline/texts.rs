@@ -17,7 +17,7 @@ use std::io::{Cursor, Read as _};
 use std::ops::Range;
 use std::path::Path;
 
-/// The path of an input and, if it is open already, the opened input.
+/// The path of an input, and the opened input if it is already open.
 pub(super) type Given<'a> = (&'a InPath, Option<Opened>);
 
 /// The sums of one input, or of several inputs that were concatenated and read as one text.
@@ -30,9 +30,10 @@ pub(super) struct InputSums {
 /// Options for reading small texts.
 #[derive(Clone, Copy)]
 pub(super) struct TextOptions<'a> {
+    /// The format of the concatenated inputs, and the function that opens a reader for it. `None` if there are none.
     pub(super) read: &'a ReadOptions,
     pub(super) filter: &'a Filter,
-    /// How to write names of JIT code.
+    /// How names of JIT code are spelled.
     pub(super) jit_names: JitNames,
     pub(super) demangle: bool,
     /// Where to find source maps.
@@ -186,6 +187,7 @@ impl<'a> FoldedTexts<'a, '_> {
         }
     }
 
+    /// Reads a small text with its reader, and adds up its rows.
     fn sum(&self, open: OpenLines, text: &[u8], skipped: &mut Skipped) -> InputSums {
         let options = ReadOptions { keep: Keep::Sums, ..self.options.read.clone() };
         let mut reader = open(&options, &text[..text.len().min(HEAD)]);

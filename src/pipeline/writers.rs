@@ -46,7 +46,9 @@ pub(crate) fn write(
 pub(crate) fn labels_remark(profile: &Profile, format: &str) -> Option<String> {
     match profile.about.samples_without_labels {
         0 => None,
-        samples => Some(format!("left out the labels of {}: {format} can't hold them", counted(samples, "sample"))),
+        samples => {
+            Some(format!("left out the labels of {}, because {format} cannot store labels", counted(samples, "sample")))
+        }
     }
 }
 

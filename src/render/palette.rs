@@ -60,6 +60,7 @@ const PAINTS: [(Category, char, [u32; 2]); 16] = [
     (Category::Unknown, 'u', [0xb4_c0_db, 0x66_78_7c]),
 ];
 
+/// The letter and the two colors of a kind of code in [`PAINTS`].
 fn paint(category: Category) -> (char, [u32; 2]) {
     let row = PAINTS.iter().find(|(of, ..)| *of == category).unwrap_or(&PAINTS[PAINTS.len() - 1]);
     (row.1, row.2)
@@ -144,6 +145,7 @@ fn text_on(color: Rgb) -> &'static str {
     if is_light(color) { "#16181a" } else { "#fff" }
 }
 
+/// True if black text is easier to read on this color than white text.
 fn is_light(color: Rgb) -> bool {
     luminance(color) > 0.196
 }
@@ -154,37 +156,50 @@ fn luminance(color: Rgb) -> f64 {
     0.2126 * red + 0.7152 * green + 0.0722 * blue
 }
 
-fn linear(part: u8) -> f64 {
-    let part = f64::from(part) / 255.0;
-    if part <= 0.04045 { part / 12.92 } else { ((part + 0.055) / 1.055).powf(2.4) }
+/// The linear intensity, from 0 to 1, of a color component in sRGB.
+fn linear(component: u8) -> f64 {
+    let component = f64::from(component) / 255.0;
+    if component <= 0.04045 { component / 12.92 } else { ((component + 0.055) / 1.055).powf(2.4) }
 }
 
 /// The CSS rules for these swatches. Boxes are strokes of paths, and texts are filled. Boxes that are hatched get the
 /// patterns of [`patterns`].
 pub(super) fn rules(swatches: &[Swatch]) -> String {
-    let [light, dark] = [0, 1].map(|theme| {
-        let mut rules = String::new();
-        for swatch in swatches {
-            for shade in 0..SHADES {
-                let color = apply_shade(swatch.colors()[theme], shade);
-                let [red, green, blue] = color;
-                let (class, text) = (swatch.letter(), text_on(color));
-                let color = format!("#{red:02x}{green:02x}{blue:02x}");
-                // Writing to a string cannot fail.
-                if swatch.is_hatched() {
-                    let [red, green, blue] = line_on([red, green, blue]);
-                    let _ = write!(rules, "path.{CLASS}{class}{shade}{{stroke:url(#{HATCH}{class}{shade}) {color}}}");
-                    let _ = write!(rules, "rect.{CLASS}{class}{shade}{{fill:{color}}}");
-                    let _ = write!(rules, ".{HATCH}{class}{shade}{{stroke:#{red:02x}{green:02x}{blue:02x}}}");
-                } else {
-                    let _ = write!(rules, "path.{CLASS}{class}{shade}{{stroke:{color}}}");
-                }
-                let _ = write!(rules, "text.{CLASS}{class}{shade}{{fill:{text}}}");
-            }
-        }
-        rules
-    });
+    let [light, dark] = [LIGHT, DARK].map(|theme| theme_rules(swatches, theme));
     format!("{light}@media(prefers-color-scheme:dark){{{dark}}}")
+}
+
+/// Index of the colors for light pages in [`Swatch::colors`].
+const LIGHT: usize = 0;
+
+/// Index of the colors for dark pages in [`Swatch::colors`].
+const DARK: usize = 1;
+
+/// The CSS rules of swatches for light pages or for dark pages.
+fn theme_rules(swatches: &[Swatch], theme: usize) -> String {
+    let mut rules = String::new();
+    for swatch in swatches {
+        for shade in 0..SHADES {
+            let rgb = apply_shade(swatch.colors()[theme], shade);
+            let (letter, color, text) = (swatch.letter(), css_color(rgb), text_on(rgb));
+            // Writing to a string cannot fail.
+            if swatch.is_hatched() {
+                let line = css_color(line_on(rgb));
+                let _ = write!(rules, "path.{CLASS}{letter}{shade}{{stroke:url(#{HATCH}{letter}{shade}) {color}}}");
+                let _ = write!(rules, "rect.{CLASS}{letter}{shade}{{fill:{color}}}");
+                let _ = write!(rules, ".{HATCH}{letter}{shade}{{stroke:{line}}}");
+            } else {
+                let _ = write!(rules, "path.{CLASS}{letter}{shade}{{stroke:{color}}}");
+            }
+            let _ = write!(rules, "text.{CLASS}{letter}{shade}{{fill:{text}}}");
+        }
+    }
+    rules
+}
+
+/// A color in CSS, such as `#1c62ae`.
+fn css_color([red, green, blue]: Rgb) -> String {
+    format!("#{red:02x}{green:02x}{blue:02x}")
 }
 
 /// The SVG patterns of those swatches that are hatched, one pattern per shade.
@@ -208,9 +223,11 @@ pub(super) fn patterns(swatches: &[Swatch]) -> String {
 /// color also has the color of its lines (`--line-x`) and an element background with both colors (`--fill-x`). The
 /// reader's system decides between light and dark, unless the attribute `data-theme` of the root element does.
 pub(super) fn variables() -> String {
-    let all = Category::ALL.into_iter().map(Swatch::Code).chain((-STEPS..=STEPS).map(Swatch::Change));
-    let all: Vec<Swatch> = all.chain((0..NAMES).map(Swatch::Name)).chain([Swatch::Owner, Swatch::Idle]).collect();
-    let [light, dark] = [0, 1].map(|theme| theme_variables(&all, theme));
+    let mut swatches: Vec<Swatch> = Category::ALL.into_iter().map(Swatch::Code).collect();
+    swatches.extend((-STEPS..=STEPS).map(Swatch::Change));
+    swatches.extend((0..NAMES).map(Swatch::Name));
+    swatches.extend([Swatch::Owner, Swatch::Idle]);
+    let [light, dark] = [LIGHT, DARK].map(|theme| theme_variables(&swatches, theme));
     format!(
         ":root{{{light}}}\n@media(prefers-color-scheme:dark){{:root:not([data-theme=light]){{{dark}}}}}\n\
          :root[data-theme=dark]{{{dark}}}\n"
@@ -220,28 +237,28 @@ pub(super) fn variables() -> String {
 /// Like [`variables`], but only for these swatches. The reader's system always decides between light and dark.
 pub(super) fn variables_of(swatches: &[Swatch]) -> String {
     let swatches: Vec<Swatch> = swatches.iter().copied().filter(|swatch| *swatch != Swatch::Lane).collect();
-    let [light, dark] = [0, 1].map(|theme| theme_variables(&swatches, theme));
+    let [light, dark] = [LIGHT, DARK].map(|theme| theme_variables(&swatches, theme));
     format!(":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}")
 }
 
+/// The CSS variables of swatches for light pages or for dark pages.
 fn theme_variables(swatches: &[Swatch], theme: usize) -> String {
     let mut variables = String::new();
     for swatch in swatches {
-        let ([red, green, blue], letter) = (swatch.colors()[theme], swatch.letter());
-        let text = text_on(swatch.colors()[theme]);
+        let (letter, rgb) = (swatch.letter(), swatch.colors()[theme]);
+        let (color, text) = (css_color(rgb), text_on(rgb));
         // Writing to a string cannot fail.
-        let _ = write!(variables, "--code-{letter}:#{red:02x}{green:02x}{blue:02x};--text-{letter}:{text};");
+        let _ = write!(variables, "--code-{letter}:{color};--text-{letter}:{text};");
         if swatch.is_hatched() {
-            let [red, green, blue] = line_on([red, green, blue]);
-            let _ =
-                write!(variables, "--line-{letter}:#{red:02x}{green:02x}{blue:02x};--fill-{letter}:{};", fill(letter));
+            let (line, fill) = (css_color(line_on(rgb)), hatched_background(letter));
+            let _ = write!(variables, "--line-{letter}:{line};--fill-{letter}:{fill};");
         }
     }
     variables
 }
 
 /// A CSS background with the box color and the line color of hatched code.
-fn fill(letter: char) -> String {
+fn hatched_background(letter: char) -> String {
     format!("repeating-linear-gradient(135deg,var(--code-{letter}) 0 3px,var(--line-{letter}) 3px 5px)")
 }
 

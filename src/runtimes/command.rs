@@ -25,7 +25,7 @@ pub struct CommandLine<'a> {
     pub environment: &'a Environment,
 }
 
-/// What is known about a process that should write names.
+/// What is known about a process, to choose the switches with which its runtime can write names.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RunFacts<'a> {
     /// The version of the process's runtime. `None` if it is unknown.
@@ -45,11 +45,11 @@ pub struct Assignment {
     pub value: String,
     /// The separator between the existing value and the appended text. `None` if the existing value is replaced.
     pub separator: Option<char>,
-    /// Whether the variable is set already; `None` if unknown.
+    /// Whether the variable already has a value; `None` if the environment is unknown.
     pub is_set: Option<bool>,
 }
 
-/// A command, completed with everything that was missing for names.
+/// A command with everything added that was missing to make its runtime write names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CorrectedCommand {
     /// Environment variables to set.
@@ -77,7 +77,7 @@ impl Assignment {
         }
     }
 
-    /// The complete value of the variable. `existing` is its previous value.
+    /// The value that the variable has after the assignment. `existing` is its previous value.
     pub fn append_to(&self, existing: Option<&[u8]>) -> Vec<u8> {
         let mut whole = Vec::new();
         if let (Some(existing @ [_, ..]), Some(separator)) = (existing, self.separator) {
@@ -90,7 +90,8 @@ impl Assignment {
 }
 
 impl<'a> CommandLine<'a> {
-    /// The value of a variable that `env` assigns in the command line or that the environment has.
+    /// The value of an environment variable: the one that `env` assigns on the command line or, failing that, the one in
+    /// the environment.
     fn variable(&self, name: &str) -> Option<&'a [u8]> {
         if self.words.first().is_some_and(|first| base_name(first) == b"env") {
             // The last assignment counts.
@@ -114,6 +115,7 @@ impl Environment {
         }
     }
 
+    /// Whether a variable has a value. `None` if the environment is unknown.
     fn has(&self, name: &str) -> Option<bool> {
         match self {
             Self::Unknown => None,
@@ -122,12 +124,12 @@ impl Environment {
     }
 }
 
-/// The index of the program that `is_program` recognizes, even if `env` or a similar program runs it. `None` if the
-/// command runs another program.
+/// Finds the word for which `is_program` is true (it gets the word's file name): the first one or, if `env` or a similar
+/// program runs the rest of the command, a later one. `None` if the command runs another program.
 pub fn find_program(words: &[Vec<u8>], is_program: impl Fn(&[u8]) -> bool) -> Option<usize> {
     let is_wrapped = words.first().is_some_and(|first| WRAPPERS.contains(&base_name(first)));
-    let reach = if is_wrapped { words.len() } else { 1 };
-    words.iter().take(reach).position(|word| is_program(base_name(word)))
+    let candidates = if is_wrapped { words.len() } else { 1 };
+    words.iter().take(candidates).position(|word| is_program(base_name(word)))
 }
 
 /// The part of a command's words that are options of the runtime, not arguments of the program that it runs.
@@ -169,11 +171,12 @@ fn end_of_options(runtime: &Runtime, words: &[Vec<u8>], start: usize) -> usize {
     end.min(words.len())
 }
 
+/// True if the word looks like an option. Erlang's begin with `+`.
 fn is_option(word: &[u8]) -> bool {
     word.len() > 1 && matches!(word[0], b'-' | b'+') && word != b"--"
 }
 
-/// True if these words contain a flag.
+/// True if these words contain a flag. A flag with a value must have the same value.
 fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
     match flag {
         Flag::Word(option) | Flag::Needed(option) => words.iter().any(|word| is_option_called(word, option)),
@@ -197,7 +200,7 @@ fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
     }
 }
 
-/// True if the word is this option, with or without a value. V8 also accepts `_` instead of `-`.
+/// True if the word is this option, with or without `=VALUE`. V8 also accepts `_` instead of `-` in long options.
 fn is_option_called(word: &[u8], option: &str) -> bool {
     if word == option.as_bytes() {
         return true;
@@ -212,6 +215,7 @@ fn is_option_of(word: &[u8], group: &str) -> bool {
     word.strip_prefix(group.as_bytes()).is_some_and(|rest| matches!(rest.first(), None | Some(b'-' | b'=')))
 }
 
+/// The items of a list that is a single word.
 fn items(list: &[u8], separator: char) -> impl Iterator<Item = &[u8]> {
     list.split(move |byte| u32::from(*byte) == u32::from(separator))
 }
@@ -232,51 +236,57 @@ fn find_setting(words: &[Vec<u8>], option: &str, key: &str) -> Option<(usize, us
 }
 
 impl Runtime {
-    /// Instructions for making the runtime write names. `None` if it can't write any.
+    /// A clause that says how to make the runtime write names. `None` if it can't write any.
     pub fn advice(&'static self) -> Option<String> {
         self.advice_for(RunFacts::default())
     }
 
-    /// Like [`advice`](Self::advice), but leaves out instructions that this process can't use.
+    /// Like [`advice`](Self::advice), but only with the switches that this process can use.
     pub fn advice_for(&'static self, facts: RunFacts<'_>) -> Option<String> {
-        let mut ways = String::new();
+        let mut advice = String::new();
         for switch in self.usable_switches(facts) {
-            let is_first = ways.is_empty();
+            let is_first = advice.is_empty();
             let between = if is_first { "" } else { ", or " };
-            ways += &format!("{between}{} (writes {})", switch.how(self.called, is_first), switch.leaves.join(", "));
+            advice += &format!("{between}{} (writes {})", switch.how(self.called, is_first), switch.leaves.join(", "));
         }
-        (!ways.is_empty()).then_some(ways)
+        if advice.is_empty() { None } else { Some(advice) }
     }
 
     /// The switches that a process can use: its version has them, and no option of its command is incompatible with
-    /// them.
+    /// them. Some switches belong to one of a runtime's JIT compilers, which is recognized by the names of its memory. If
+    /// the process runs such a compiler, only the switches of this compiler are usable.
     pub fn usable_switches<'a>(&'static self, facts: RunFacts<'a>) -> impl Iterator<Item = &'static Switch> + use<'a> {
-        let is_named = |switch: &Switch| {
+        let has_its_memory = |switch: &Switch| {
             !switch.memory.is_empty() && facts.memory.iter().any(|name| Shape::Holds(switch.memory).fits(name))
         };
-        let one_is_named = self.switches.iter().any(is_named);
+        let is_compiler_known = self.switches.iter().any(has_its_memory);
         self.switches.iter().filter(move |switch| {
             let is_refused = facts.command.is_some_and(|command| self.refuses(switch, command));
-            switch.is_in(facts.version) && !is_refused && (!one_is_named || is_named(switch))
+            switch.is_in(facts.version) && !is_refused && (!is_compiler_known || has_its_memory(switch))
         })
     }
 
-    /// The switch with the best result among those that command-line flags or environment variables can turn on. If the
-    /// version isn't known, this is the switch that most versions have. `None` if there is no such switch.
+    /// The best switch that the process can use and that command-line flags or environment variables can turn on. If the
+    /// version isn't known, a switch that older versions have, too, is preferred. `None` if there is no such switch.
     pub fn best_switch(&'static self, facts: RunFacts<'_>) -> Option<&'static Switch> {
-        let mut can = self.usable_switches(facts).filter(|switch| switch.can_be_set()).collect::<Vec<_>>().into_iter();
-        match facts.version {
-            Some(_) => can.next(),
-            None => {
-                let first = can.next()?;
-                // Take an equivalent switch that older versions have, too.
-                can.rfind(|switch| switch.since.is_some() && switch.since < first.since).or(Some(first))
+        // Switches are listed best first.
+        let mut switches = self.usable_switches(facts).filter(|switch| switch.can_be_set());
+        let first = switches.next()?;
+        if facts.version.is_some() {
+            return Some(first);
+        }
+        let mut chosen = first;
+        for switch in switches {
+            if switch.since.is_some() && switch.since < first.since {
+                chosen = switch;
             }
         }
+        Some(chosen)
     }
 
-    /// How `perf record` should get call chains when the best switch is on. If no switch can be turned on by flags or
-    /// variables, how it should when the runtime's first switch is on.
+    /// How `perf record` should record the stacks of programs with this runtime, so that they continue past JIT code.
+    /// This depends on the switch that is on: the best one or, if none can be turned on by flags or variables, the
+    /// runtime's first one.
     pub fn stacks(&'static self, facts: RunFacts<'_>) -> Stacks {
         let best = self.best_switch(facts).or_else(|| self.switches.first());
         best.map_or(Stacks::FramePointers, |switch| switch.stacks)
@@ -294,7 +304,8 @@ impl Runtime {
         is_flag_with_value || self.options_with_value.iter().any(|option| option.as_bytes() == word)
     }
 
-    /// All options that the runtime gets, whether from the command line or from environment variables.
+    /// All options that the runtime receives, from the command line and from environment variables such as
+    /// `NODE_OPTIONS`.
     fn options_given(&self, command: CommandLine<'_>) -> Vec<Vec<u8>> {
         let mut words = OwnOptions::find(self, command.words).map_or_else(Vec::new, |options| options.list().to_vec());
         for variable in self.flag_variables {
@@ -308,18 +319,22 @@ impl Runtime {
         words
     }
 
-    /// True if the command is known to have this flag.
+    /// True if the runtime receives this flag, as far as the command line and the environment are known.
     pub fn is_given(&self, flag: Flag, command: CommandLine<'_>) -> bool {
         has_flag(&self.options_given(command), flag)
     }
 
-    /// True if the command is known to turn on the switch.
+    /// True if flags or environment variables turn on the switch, as far as they are known.
     pub fn is_switched_on(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
         switch.main_flag().is_some_and(|flag| self.is_given(flag, command)) || self.is_set_by_variable(switch, command)
     }
 
-    /// True if the command's environment turns on the switch, which affects child processes, too.
+    /// True if environment variables turn on the switch. Child processes then inherit it. False if an option makes the
+    /// runtime ignore the variables.
     pub fn is_set_by_variable(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
+        if self.ignores_environment(command.words) {
+            return false;
+        }
         if switch.variables.first().is_some_and(|(name, value)| is_set(name, value, command)) {
             return true;
         }
@@ -335,13 +350,21 @@ impl Runtime {
         given.iter().any(|word| switch.refused_beside.iter().any(|group| is_option_of(word, group)))
     }
 
-    /// The option in the command that keeps names out of the files that the switch writes. `None` if there is none.
+    /// The option in the command that makes the runtime leave code out of the files that the switch writes. `None` if the
+    /// command has no such option.
     pub fn spoiler(&self, switch: &'static Switch, command: CommandLine<'_>) -> Option<&'static str> {
         let given = self.options_given(command);
         switch.in_place_of.iter().copied().find(|option| given.iter().any(|word| is_option_called(word, option)))
     }
 
-    /// True if these options make the program ignore environment variables, like `python -I` does.
+    /// True if the command runs this runtime with an option that makes it ignore environment variables, such as
+    /// `python -I`.
+    fn ignores_environment(&self, words: &[Vec<u8>]) -> bool {
+        OwnOptions::find(self, words).is_some_and(|options| self.ignores_variables(options.list()))
+    }
+
+    /// True if one of these options makes the runtime ignore environment variables, such as `-I` of Python. Letters of
+    /// short options may be combined in one word, such as `-sI`.
     fn ignores_variables(&self, options: &[Vec<u8>]) -> bool {
         for word in options.iter().filter(|word| !word.starts_with(b"--")) {
             for letter in word.iter().skip(1) {
@@ -357,14 +380,14 @@ impl Runtime {
         false
     }
 
-    /// The command with everything added that is missing to turn on the switch. `None` if neither flags nor variables
-    /// can turn it on. `DIR` in variables is replaced by `directory`.
+    /// Adds to a command the flags or variables that are missing to turn on the switch. `None` if neither can turn it on.
+    /// `DIR` in the values of variables is replaced by `directory`.
     pub fn correct(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Option<CorrectedCommand> {
         self.correct_with_flag(switch, None, command, directory)
     }
 
-    /// Like [`correct`](Self::correct), but also adds `flag`, which isn't part of the switch. Turns the switch on by
-    /// environment variables if it has any that the program doesn't ignore, otherwise by flags.
+    /// Like [`correct`](Self::correct), but also adds `flag`, which isn't part of the switch. Uses the switch's
+    /// environment variables if there are any and the program doesn't ignore them, otherwise flags.
     pub fn correct_with_flag(
         &self,
         switch: &Switch,
@@ -384,18 +407,13 @@ impl Runtime {
         words.splice(start..options.end, kept);
         let given = self.options_given(CommandLine { words: &words, ..command });
         let missing = missing_flags(switch, flag, &given);
-        let has_variables = !switch.variables.is_empty();
+        let reads_variables = !switch.variables.is_empty() && !self.ignores_variables(options.list());
         // Prefer variables, because child processes inherit them.
-        let uses_variables = has_variables && !self.ignores_variables(options.list());
-        if switch.flags.is_empty() || uses_variables && !missing.is_empty() {
+        if switch.flags.is_empty() || reads_variables && !missing.is_empty() {
             let variables = self.missing_variables(switch, command, directory);
             return Some(CorrectedCommand { variables: assign(variables, &mut words), words });
         }
-        // The variables can't be used, or nothing is missing. In the second case, `missing` is empty.
-        let are_variables_set = switch.variables.iter().all(|(name, value)| is_set(name, value, command));
-        if !has_variables || !are_variables_set {
-            add_flags(&mut words, start, end, &missing);
-        }
+        add_flags(&mut words, start, end, &missing);
         Some(CorrectedCommand { variables: Vec::new(), words })
     }
 
@@ -409,7 +427,7 @@ impl Runtime {
         directory: &str,
     ) -> Option<CorrectedCommand> {
         let mut words = command.words.to_vec();
-        if OwnOptions::find(self, command.words).is_some_and(|options| self.ignores_variables(options.list())) {
+        if self.ignores_environment(command.words) {
             return None;
         }
         if !switch.variables.is_empty() {
@@ -454,7 +472,7 @@ impl Runtime {
     }
 }
 
-/// The flags of a switch, and another flag if there is one, that aren't among these options.
+/// The flags of a switch that aren't among the options in `given`, followed by `flag` if it isn't among them either.
 fn missing_flags(switch: &Switch, flag: Option<Flag>, given: &[Vec<u8>]) -> Vec<Flag> {
     let mut missing: Vec<Flag> = switch.flags.iter().copied().filter(|flag| !has_flag(given, *flag)).collect();
     if let Some(flag) = flag
@@ -466,8 +484,8 @@ fn missing_flags(switch: &Switch, flag: Option<Flag>, given: &[Vec<u8>]) -> Vec<
     missing
 }
 
-/// Makes those assignments in the command line whose variables `env` already assigns there, because `env` would
-/// override others. Returns the rest.
+/// If `env` in the command line already assigns one of these variables, changes its assignment there, because it would
+/// override one before the command. Returns the other variables.
 fn assign(variables: Vec<Assignment>, words: &mut [Vec<u8>]) -> Vec<Assignment> {
     let mut rest = Vec::new();
     let end = assignments(words).len();
@@ -494,13 +512,14 @@ fn assignments(words: &[Vec<u8>]) -> &[Vec<u8>] {
     &words[..=words[1..].iter().take_while(is_of_env).count()]
 }
 
+/// True if the variable has this value. A value that contains a directory may have any directory.
 fn is_set(name: &str, value: &str, command: CommandLine<'_>) -> bool {
     let set = command.variable(name).unwrap_or_default();
     if value.contains("DIR") { !set.is_empty() } else { set == value.as_bytes() }
 }
 
-/// Adds flags to a runtime's options. List items and settings are added to an existing word for the list or key;
-/// everything else goes to the front.
+/// Adds flags to a runtime's options, which are the words from `start` to `end`. List items and settings change an
+/// existing word with the list or key; all other flags are inserted at `start`.
 fn add_flags(words: &mut Vec<Vec<u8>>, start: usize, end: usize, missing: &[Flag]) {
     let mut added: Vec<Vec<u8>> = Vec::new();
     for flag in missing {
@@ -625,6 +644,28 @@ mod tests {
             ("Node.js", "env A=b npm test", format!("NODE_OPTIONS='{flags}' env A=b npm test")),
         ] {
             assert_eq!(corrected(name, line, &known(&[])), wanted, "{line}");
+        }
+    }
+
+    #[test]
+    fn an_interpreter_that_ignores_variables_gets_an_option() {
+        let set = known(&[("PYTHON_PERF_JIT_SUPPORT", "1")]);
+        for (line, environment, wanted) in [
+            ("python3 -I a.py", &set, "python3 -X perf_jit -I a.py"),
+            ("python3 -sE a.py", &set, "python3 -X perf_jit -sE a.py"),
+            ("python3 -I -X perf_jit a.py", &set, "python3 -I -X perf_jit a.py"),
+            ("python3 a.py -I", &set, "python3 a.py -I"),
+            (
+                "env PYTHON_PERF_JIT_SUPPORT=1 python3 -I a.py",
+                &known(&[]),
+                "env PYTHON_PERF_JIT_SUPPORT=1 python3 -X perf_jit -I a.py",
+            ),
+        ] {
+            assert_eq!(corrected("CPython", line, environment), wanted, "{line}");
+            let python = runtime("CPython");
+            let words = words(line);
+            let is_on = python.is_switched_on(&python.switches[0], CommandLine { words: &words, environment });
+            assert_eq!(is_on, line == wanted, "{line}");
         }
     }
 

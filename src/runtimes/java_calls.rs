@@ -38,6 +38,7 @@ pub fn split_joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
     let name = std::str::from_utf8(name).ok()?;
     let mut parts: Vec<&str> = name.split(JOINT).collect();
     if parts.len() == 1 {
+        // In this form, the innermost call comes first.
         parts = name.splitn(2, IN).collect();
         parts.reverse();
         if !parts.iter().all(|part| is_java(part)) {
@@ -45,9 +46,10 @@ pub fn split_joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
         }
     }
     let (last, callers) = parts.split_last()?;
-    let is_known = |part: &&str| *part == NO_NAME || shape(part).is_some();
-    let is_last_known = is_known(last) || is_java(callers.first()?) && is_beginning(last);
-    if !is_last_known || !callers.iter().all(is_known) || !parts.iter().any(|part| is_java(part)) {
+    let may_be_java = |part: &&str| *part == NO_NAME || shape(part).is_some();
+    // The agent may have cut off the end of the last part.
+    let may_last_be_java = may_be_java(last) || is_java(callers.first()?) && is_beginning(last);
+    if !may_last_be_java || !callers.iter().all(may_be_java) || !parts.iter().any(|part| is_java(part)) {
         return None;
     }
     let (root, expanded) = parts.split_first()?;
@@ -72,6 +74,7 @@ enum MethodShape {
     Possible,
 }
 
+/// Splits the name of a Java method into its parts. `None` if the name isn't one.
 fn shape(name: &str) -> Option<MethodShape> {
     let name = name.strip_suffix("_[j]").or_else(|| name.strip_suffix("_[i]")).unwrap_or(name);
     let (class, method, is_signature) = split_class(name)?;
@@ -125,7 +128,7 @@ fn are_types(text: &str) -> bool {
     !returned.is_empty() && parameters.bytes().chain(returned.bytes()).all(is_allowed)
 }
 
-/// True if the text may be the start of a method name that was truncated.
+/// True if the text may be the start of a Java method's name, the rest of which was cut off.
 fn is_beginning(text: &str) -> bool {
     text.starts_with('L') && text.bytes().all(|byte| byte.is_ascii_graphic() || !byte.is_ascii())
 }

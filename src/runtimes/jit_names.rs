@@ -18,7 +18,7 @@ use crate::model::tier::Tier;
 use rustc_hash::{FxHashMap, FxHashSet};
 use std::borrow::Cow;
 
-/// How to write names of JIT code, from least to most readable.
+/// How names of JIT code are spelled, from least to most readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum JitNames {
     /// As the runtime wrote them, such as `JS:*push /a/list.js:10:5`.
@@ -82,8 +82,8 @@ impl ReadableNames {
         Self { merged, dirs }
     }
 
-    /// The name without the tier: the same for all tiers of a function, but different for other functions. It keeps the
-    /// arguments, because overloaded functions differ only in these.
+    /// The name without the tier, so that all tiers of a function have the same name. It keeps the arguments, because
+    /// overloaded functions differ only in these.
     pub fn without_tier(name: &[u8]) -> Cow<'_, [u8]> {
         let Some(parts) = parse(name).filter(|parts| !parts.tier.is_empty()) else { return Cow::Borrowed(name) };
         let around_tier = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
@@ -128,7 +128,7 @@ struct NameParts<'n> {
     path: &'n str,
     /// The text after the path that states line and column, such as `:10:5`.
     position: &'n str,
-    /// A word for the kind of code that is kept when tiers are merged, such as `wasm`.
+    /// A word for the kind of code, such as `wasm`. Unlike the tier, it is kept when tiers are merged.
     sort: &'static str,
     /// The runtime's word for the tier. Empty if the name has none.
     tier: &'n str,
@@ -160,7 +160,8 @@ fn last_parts(path: &str, dirs: usize) -> &str {
     path.rmatch_indices('/').nth(dirs).map_or(path, |(at, _)| &path[at + 1..])
 }
 
-/// The number of directories to keep by default. It isn't 0 for file names that a program typically has many times.
+/// The number of directories of a path to keep if nothing else is known. It isn't 0 for file names that many
+/// directories have, such as `index.js`.
 fn default_dirs(path: &str) -> usize {
     let file = last_parts(path, 0);
     let stem = file.split('.').next().unwrap_or(file);
@@ -178,35 +179,45 @@ fn parse(name: &[u8]) -> Option<NameParts<'_>> {
 /// mark stands for the tier; `CodeKindToMarker` (src/objects/code-kind.cc) has all of them.
 fn parse_v8(name: &str) -> Option<NameParts<'_>> {
     const TAGS: &[&str] = &["JS:", "LazyCompile:", "Function:", "Script:", "Eval:"];
-    let Some(rest) = TAGS.iter().find_map(|tag| name.strip_prefix(tag)) else {
-        let builtin = name.strip_prefix("Builtin:").or_else(|| name.strip_prefix("Builtins_"));
-        let (function, sort) = match builtin {
-            Some(builtin) => (builtin, "builtin"),
-            None => (name.strip_prefix("BytecodeHandler:")?, "bytecode handler"),
-        };
-        return Some(NameParts { function: function.into(), sort, ..NameParts::default() });
-    };
-    if let Some(wasm) = parse_v8_wasm(rest) {
+    let Some(marked) = TAGS.iter().find_map(|tag| name.strip_prefix(tag)) else { return parse_v8_builtin(name) };
+    if let Some(wasm) = parse_v8_wasm(marked) {
         return Some(wasm);
     }
-    let marked = rest.strip_prefix('o').filter(|rest| rest.starts_with(['*', '+'])).unwrap_or(rest);
-    let tier = match marked.as_bytes().first() {
+    let (tier, named) = split_v8_mark(marked);
+    // Between the function's name and its location is a space, but names of getters and paths may contain spaces, too.
+    let location_start = [" /", " file:", " node:"].iter().find_map(|start| named.find(start));
+    let (function, location) = match location_start.or_else(|| named.rfind(' ')) {
+        Some(space) => (&named[..space], named[space..].trim()),
+        None => (named, ""),
+    };
+    let function = if function.is_empty() { "anonymous" } else { function };
+    let (path, position) = location.split_at(location.len() - position_len(location));
+    Some(NameParts { function: function.into(), path, position, sort: "", tier })
+}
+
+/// Parses V8's names of code that isn't from a script: `Builtin:name`, `Builtins_name` and `BytecodeHandler:name`.
+fn parse_v8_builtin(name: &str) -> Option<NameParts<'_>> {
+    let builtin = name.strip_prefix("Builtin:").or_else(|| name.strip_prefix("Builtins_"));
+    let (function, sort) = match builtin {
+        Some(builtin) => (builtin, "builtin"),
+        None => (name.strip_prefix("BytecodeHandler:")?, "bytecode handler"),
+    };
+    Some(NameParts { function: function.into(), sort, ..NameParts::default() })
+}
+
+/// Splits V8's mark for the tier off the start of a text. Returns the tier (empty if there is no mark) and the rest. An
+/// `o` before the mark stands for on-stack replacement, and `'` after it for code that is specific to a context.
+fn split_v8_mark(marked: &str) -> (&'static str, &str) {
+    let text = marked.strip_prefix('o').filter(|text| text.starts_with(['*', '+'])).unwrap_or(marked);
+    let tier = match text.as_bytes().first() {
         Some(b'*') => "turbofan",
         Some(b'+') => "maglev",
         Some(b'^') => "sparkplug",
         Some(b'~') => "interpreted",
-        _ => "",
+        _ => return ("", marked),
     };
-    let rest = if tier.is_empty() { rest } else { marked[1..].strip_prefix('\'').unwrap_or(&marked[1..]) };
-    // The rest is the function's name, a space, and its location. Names of getters and paths may contain spaces, too.
-    let blank = [" /", " file:", " node:"].iter().find_map(|begin| rest.find(begin)).or_else(|| rest.rfind(' '));
-    let (function, place) = match blank {
-        Some(blank) => (&rest[..blank], rest[blank..].trim()),
-        None => (rest, ""),
-    };
-    let function = if function.is_empty() { "anonymous" } else { function };
-    let (path, position) = place.split_at(place.len() - position_len(place));
-    Some(NameParts { function: function.into(), path, position, sort: "", tier })
+    let named = &text[1..];
+    (tier, named.strip_prefix('\'').unwrap_or(named))
 }
 
 /// Parses V8's names `function-index-compiler`, to which jitgraft may have appended a source location.
@@ -291,33 +302,39 @@ fn parse_dot_net(name: &str) -> Option<NameParts<'_>> {
     is_method.then(|| NameParts { function: function.into(), tier, ..NameParts::default() })
 }
 
-/// Parses a class in the JVM's notation with `::` or `.` before the method, or a complete signature in Java's own
-/// notation.
+/// Parses the name of a Java method in the JVM's notation or in Java's own.
 fn parse_java(name: &str) -> Option<NameParts<'_>> {
-    let plain = |function: Cow<'static, str>| NameParts { function, ..NameParts::default() };
-    if let Some(rest) = name.strip_prefix('L')
-        && let Some((class, method)) = rest.split_once(';')
-        && class.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/_$".contains(&byte) || !byte.is_ascii())
-    {
-        let method = method.trim_start_matches([':', '.']);
-        return Some(plain(format!("{}.{}", class.replace('/', "."), before_arguments(method)).into()));
-    }
-    // The name is `ReturnType package.Class.method(arguments)`. In a log, the compiler follows in brackets.
-    let (name, tier) = match name.strip_suffix(']').and_then(|name| name.rsplit_once(" [")) {
-        Some((name, tier)) if ["c1", "c2", "jvmci"].contains(&tier) => (name, tier),
-        _ => (name, ""),
-    };
-    let (head, arguments) = name.split_once('(')?;
-    let (returned, method) = head.split_once(' ')?;
-    let word = |text: &str| {
-        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._$[]<>-/".contains(&byte) || !byte.is_ascii())
-    };
-    let signature = arguments.ends_with(')') && word(returned) && word(method) && method.contains('.');
-    signature.then(|| NameParts { tier, ..plain(method.to_owned().into()) })
+    parse_jvm_method(name).or_else(|| parse_java_signature(name))
 }
 
-fn before_arguments(method: &str) -> &str {
-    method.split('(').next().unwrap_or(method)
+/// Parses a method in the JVM's notation: `Ljava/util/List;::add(I)V`, with `::` or `.` before the method.
+fn parse_jvm_method(name: &str) -> Option<NameParts<'_>> {
+    let (class, method) = name.strip_prefix('L')?.split_once(';')?;
+    let is_in_class = |byte: u8| byte.is_ascii_alphanumeric() || b"/_$".contains(&byte) || !byte.is_ascii();
+    if !class.bytes().all(is_in_class) {
+        return None;
+    }
+    let method = method.trim_start_matches([':', '.']);
+    let method = method.split('(').next().unwrap_or(method);
+    let function = format!("{}.{method}", class.replace('/', ".")).into();
+    Some(NameParts { function, ..NameParts::default() })
+}
+
+/// Parses a signature in Java's notation: `boolean java.util.List.add(int)`. In names from a log, the compiler follows in
+/// brackets.
+fn parse_java_signature(name: &str) -> Option<NameParts<'_>> {
+    let (signature, tier) = match name.strip_suffix(']').and_then(|name| name.rsplit_once(" [")) {
+        Some((signature, tier)) if ["c1", "c2", "jvmci"].contains(&tier) => (signature, tier),
+        _ => (name, ""),
+    };
+    let (head, arguments) = signature.split_once('(')?;
+    let (return_type, method) = head.split_once(' ')?;
+    let is_in_word = |byte: u8| byte.is_ascii_alphanumeric() || b"._$[]<>-/".contains(&byte) || !byte.is_ascii();
+    let are_words = return_type.bytes().all(is_in_word) && method.bytes().all(is_in_word);
+    if !are_words || !arguments.ends_with(')') || !method.contains('.') {
+        return None;
+    }
+    Some(NameParts { function: method.to_owned().into(), tier, ..NameParts::default() })
 }
 
 /// Parses `function [tier]`, with the name of a tier, as jitgraft writes for runtimes that have no notation of their

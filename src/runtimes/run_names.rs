@@ -21,9 +21,9 @@ pub struct PlacedName<'n> {
     pub before: &'n str,
     /// The path or URL of the file.
     pub path: &'n str,
-    /// The line, counted from 1. 0 if the name has none.
+    /// The line, counted from 1; 0 if the name contains none.
     pub line: u32,
-    /// The column, counted from 1. 0 if the name has none.
+    /// The column, counted from 1; 0 if the name contains none.
     pub column: u32,
     /// The text after the location, usually a closing bracket.
     pub after: &'n str,
@@ -35,17 +35,19 @@ impl<'n> PlacedName<'n> {
         let Some(start) = path_start(name) else { return Self::parse_file(name) };
         let (before, rest) = name.split_at(start);
         // The path ends where a line number starts, or at the end of the name.
-        let is_scheme = rest.starts_with("http") || rest.starts_with("file:");
-        let skip = if is_scheme { rest.find("//")? } else { rest.len().min(2) };
-        let mut colons = rest.match_indices(':').map(|(at, _)| at).filter(|at| *at >= skip);
-        let line_start = colons.find(|at| rest[at + 1..].starts_with(|digit: char| digit.is_ascii_digit()));
-        let Some(end) = line_start else {
+        let is_url = rest.starts_with("http") || rest.starts_with("file:");
+        // Skip the colon of a URL's scheme, or of a Windows drive.
+        let skip = if is_url { rest.find("//")? } else { rest.len().min(2) };
+        let mut colons = rest.match_indices(':').map(|(colon, _)| colon).filter(|colon| *colon >= skip);
+        let before_line = colons.find(|colon| rest[colon + 1..].starts_with(|digit: char| digit.is_ascii_digit()));
+        let Some(path_len) = before_line else {
+            // CPython's names have no line.
             let is_python = before.starts_with("py::");
             return is_python.then_some(Self { before, path: rest, line: 0, column: 0, after: "" });
         };
-        let (line, after) = leading_number(&rest[end + 1..])?;
+        let (line, after) = leading_number(&rest[path_len + 1..])?;
         let (column, after) = after.strip_prefix(':').and_then(leading_number).unwrap_or((0, after));
-        Some(Self { before, path: &rest[..end], line, column, after })
+        Some(Self { before, path: &rest[..path_len], line, column, after })
     }
 }
 
@@ -227,6 +229,7 @@ fn class_id_len(rest: &str) -> usize {
     }
 }
 
+/// Removes the numbers of hidden classes, such as `/4711` in `Lambda/4711.run`. They differ from run to run.
 fn remove_decimal_class_id(text: &mut String) {
     let mut from = 0;
     while let Some(found) = text[from..].find('/') {
@@ -244,12 +247,14 @@ fn remove_decimal_class_id(text: &mut String) {
     }
 }
 
-/// Removes the first `len` bytes of the text after each `marker`. `len` gets that text.
+/// Removes some bytes after each `marker` in the text. `len` gets the text after the marker, and returns how many bytes
+/// to remove.
 fn remove_after(text: &mut String, marker: &str, len: impl Fn(&str) -> usize) {
     remove_range_after(text, marker, |rest| 0..len(rest));
 }
 
-/// Removes the bytes in `range` from the text after each `marker`. `range` gets that text.
+/// Removes a range of bytes after each `marker` in the text. `range` gets the text after the marker, and returns the
+/// range in it.
 fn remove_range_after(text: &mut String, marker: &str, range: impl Fn(&str) -> Range<usize>) {
     let mut from = 0;
     while let Some(found) = text.get(from..).and_then(|rest| rest.find(marker)) {

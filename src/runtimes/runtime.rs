@@ -53,7 +53,7 @@ pub struct Runtime {
     pub subcommands: &'static [&'static str],
     /// The option that prints the runtime's version. Empty if the version doesn't matter.
     pub version_flag: &'static str,
-    /// The text that precedes the version in the path of one of the runtime's files, such as `libpython`.
+    /// Texts after which a path of the runtime's files has the version, such as `libpython`. Empty if no path has it.
     pub version_prefixes: &'static [&'static str],
     /// The flag that makes the runtime's code keep frame pointers. `None` if there is no such flag.
     pub frame_pointers: Option<Flag>,
@@ -69,7 +69,7 @@ pub struct Runtime {
     pub marked_names: &'static [TierRule],
     /// Patterns of names that indicate the tier only in processes that are known to run this runtime.
     pub plain_names: &'static [TierRule],
-    /// Patterns of names of code that has no tier. `other_names` doesn't apply to them.
+    /// Patterns of names of code that has no tier, so that `other_names` doesn't apply.
     pub tierless_names: &'static [Shape],
     /// The tier of all names that match no pattern. `None` unless they all have the same tier.
     pub other_names: Option<Tier>,
@@ -181,7 +181,8 @@ pub struct Interpreter {
     pub frame_a_call: bool,
     /// How to get names for interpreted functions, or why that is impossible.
     pub remedy: &'static str,
-    /// Why functions may be interpreted although the switches for names are on; empty if there is nothing to add.
+    /// Why functions may be interpreted although the switch for their names is on, as a clause. Empty if there is
+    /// nothing to add.
     pub uncompiled: &'static str,
     /// The flag that makes the runtime name interpreted functions. `None` if there is no such flag.
     pub flag: Option<Flag>,
@@ -212,8 +213,8 @@ impl Runtime {
         None
     }
 
-    /// A message that this version can't write names, and which version can. `None` if this one can, or if it isn't
-    /// known.
+    /// A message that this version of the runtime can't write names, and which version can. `None` if this version can,
+    /// or if the version is unknown.
     pub fn too_old(&self, version: Option<Version>) -> Option<String> {
         let version = version?;
         let oldest = self.switches.iter().map(|switch| switch.since).min()??;
@@ -288,7 +289,7 @@ fn starts_with_version(text: &str) -> bool {
 /// A pattern for names.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
-    /// The name that is equal to this text.
+    /// Names that are equal to this text.
     Is(&'static str),
     /// All names that start with this text.
     Starts(&'static str),
@@ -324,7 +325,7 @@ impl Shape {
 /// A rule for names: those that match one of the patterns belong to this tier.
 pub type TierRule = (Tier, &'static [Shape]);
 
-/// The tier of the first rule that matches.
+/// The tier of the first rule that matches the name. `None` if no rule does.
 pub(super) fn find_tier(rules: &[TierRule], name: &[u8]) -> Option<Tier> {
     rules.iter().find(|(_, shapes)| shapes.iter().any(|shape| shape.fits(name))).map(|(tier, _)| *tier)
 }

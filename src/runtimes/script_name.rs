@@ -33,32 +33,35 @@ const SCRIPTS: &[&str] = &[" /", " file:///", " https://", " http://"];
 impl<'n> ScriptName<'n> {
     /// Splits a name into its parts. `None` if it isn't the name of a function in a file.
     pub fn parse(name: &'n [u8]) -> Option<Self> {
-        let tag = TAGS.iter().find(|tag| name.starts_with(tag.as_bytes())).map_or(0, |tag| tag.len());
-        // Rejects most names of other code quickly: a function's name ends with the column.
+        let tag_len = TAGS.iter().find(|tag| name.starts_with(tag.as_bytes())).map_or(0, |tag| tag.len());
+        // Most names of other code don't end with a column, so this rejects them quickly.
         if !name.last()?.is_ascii_digit() {
             return None;
         }
         let name = std::str::from_utf8(name).ok()?;
         let (rest, column) = name.rsplit_once(':')?;
         let (rest, line) = rest.rsplit_once(':')?;
-        let begins = |at: &usize| SCRIPTS.iter().any(|begin| rest.as_bytes()[*at..].starts_with(begin.as_bytes()));
-        let blank = memchr::memchr_iter(b' ', rest.as_bytes()).find(begins)?;
-        let (named, script) = (&rest[..blank], &rest[blank + 1..]);
-        if tag == 0 && (named.is_empty() || named.contains(':')) {
+        // The script starts after a space, but the function's name may contain spaces, too.
+        let starts_script =
+            |space: &usize| SCRIPTS.iter().any(|start| rest.as_bytes()[*space..].starts_with(start.as_bytes()));
+        let space = memchr::memchr_iter(b' ', rest.as_bytes()).find(starts_script)?;
+        let (marked_function, script) = (&rest[..space], &rest[space + 1..]);
+        // Without a tag, it may be another notation, in which colons are part of the name.
+        if tag_len == 0 && (marked_function.is_empty() || marked_function.contains(':')) {
             return None;
         }
-        let head = tag + mark_len(&named[tag..]);
+        let head_len = tag_len + mark_len(&marked_function[tag_len..]);
         Some(Self {
             whole: name.as_bytes(),
-            head: &named[..head],
-            function: &named[head..],
+            head: &marked_function[..head_len],
+            function: &marked_function[head_len..],
             script,
             line: number(line)?,
             column: number(column)?,
         })
     }
 
-    /// The name in V8's notation. It keeps the tag and mark, but has another function and location.
+    /// Composes a name in V8's notation with the tag and mark of this one, but with another function and location.
     pub fn spell(&self, function: &str, script: &str, line: u32, column: u32) -> String {
         let mut name = String::with_capacity(self.head.len() + function.len() + script.len() + 24);
         // Writing to a string can't fail.
@@ -67,8 +70,8 @@ impl<'n> ScriptName<'n> {
     }
 }
 
-/// The length of the mark before a function's name. The mark stands for the tier (`CodeKindToMarker`); it may include
-/// `o` and `'`.
+/// The length of V8's mark for the tier before a function's name (`CodeKindToMarker`). The mark may include `o` and
+/// `'`. `named` starts with the mark.
 fn mark_len(named: &str) -> usize {
     let marked = named.strip_prefix('o').filter(|rest| rest.starts_with(['*', '+'])).unwrap_or(named);
     let rest = marked.strip_prefix(['*', '+', '^', '~']);

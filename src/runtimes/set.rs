@@ -43,6 +43,7 @@ impl RuntimeSet {
         set
     }
 
+    /// The set of runtimes for which `is_wanted` is true.
     fn matching(is_wanted: impl Fn(&Runtime) -> bool) -> Self {
         let mut bits = 0;
         for (number, runtime) in RUNTIMES.iter().enumerate() {
@@ -145,7 +146,8 @@ impl<'a> ProcessRuntimes<'a> {
     }
 }
 
-/// The runtimes that a process mapped itself, each set with the time from which it applies.
+/// Lists the runtimes that a process mapped itself, each time it mapped a further one, with the time from which the set
+/// applies.
 fn history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
     let mut history: Vec<(Nanos, RuntimeSet)> = Vec::new();
     let mut record = |time, set: RuntimeSet| {

@@ -19,7 +19,8 @@ pub struct Switch {
     /// True if only special builds, which distributions don't ship, have the switch. Other builds ignore its flags and
     /// variables.
     pub is_rare: bool,
-    /// What to do by hand, if flags and variables aren't enough, such as running another program at the right moment.
+    /// What the user must do besides setting flags and variables, such as running another program at the right moment.
+    /// Empty if nothing.
     pub by_hand: &'static str,
     /// A remark for users, phrased as the end of a sentence.
     pub note: &'static str,
@@ -66,9 +67,10 @@ pub enum Flag {
     Word(&'static str),
     /// A single word that other flags require. It turns on nothing by itself.
     Needed(&'static str),
-    /// Two words: `-X perf`. Other values of the same option count, too.
+    /// An option and its value, as two words: `-X perf`. The option may occur several times with different values.
     Pair(&'static str, &'static str),
-    /// Two words: `+JPperf true`. Only the last value of the option counts.
+    /// An option and its value, as two words: `+JPperf true`. If the option occurs several times, only the last value
+    /// counts.
     Choice(&'static str, &'static str),
     /// An option that sets a key: `-d opcache.jit_debug=48`.
     Setting {
@@ -78,7 +80,7 @@ pub enum Flag {
         key: &'static str,
         /// `48`
         value: &'static str,
-        /// True if the value must be exactly this; false if any value will do.
+        /// True if the key must have exactly this value; false if it may have any.
         exact: bool,
     },
     /// An item of a list that is a single word: `--v8-flags=--perf-prof,--x`.
@@ -141,8 +143,8 @@ impl Stacks {
 }
 
 impl Switch {
-    /// Instructions for the user. For the first switch of a runtime, `run node with --perf-prof`; for further switches,
-    /// `with --perf-basic-prof`.
+    /// Instructions for the user: `run node with --perf-prof` for the first switch of a runtime, and `with
+    /// --perf-basic-prof` for further ones. `called` is the program's name.
     pub fn how(&self, called: &str, is_first: bool) -> String {
         let flags = joined(self.flags);
         let given = match (self.flags, self.variables, self.by_hand) {
@@ -182,12 +184,12 @@ impl Switch {
         !self.is_rare && has_any
     }
 
-    /// True if the runtime then writes a jitdump, perhaps among other files.
+    /// True if the switch makes the runtime write a jitdump, perhaps among other files.
     pub fn writes_dump(&self) -> bool {
         self.leaves.iter().any(|file| is_jitdump(file))
     }
 
-    /// True if the runtime then writes nothing but jitdumps, which it also maps.
+    /// True if the switch makes the runtime write nothing but jitdumps, which it also maps.
     pub fn writes_only_dumps(&self) -> bool {
         self.leaves.iter().all(|file| is_jitdump(file))
     }
@@ -213,7 +215,7 @@ fn is_jitdump(file: &str) -> bool {
     name.starts_with("jit-") && name.ends_with(".dump")
 }
 
-/// The flags as part of a command line. Items of the same list are combined in one word.
+/// Writes flags as part of a command line. Items of the same list are combined in one word.
 fn joined(flags: &[Flag]) -> String {
     let mut words: Vec<String> = Vec::new();
     for (at, flag) in flags.iter().enumerate() {

@@ -41,7 +41,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "code of processes that left no core dump (numba writes no perf map or jitdump)",
         ..PLAIN
     },
-    // Compiles array operations with XLA.
+    // JAX compiles array operations with XLA.
     Runtime {
         name: "JAX",
         frame_type: "llvm",
@@ -51,7 +51,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "code of processes that left no core dump (XLA writes no perf map or jitdump)",
         ..PLAIN
     },
-    // Compiles kernels written in Python with LLVM.
+    // Taichi compiles kernels written in Python with LLVM.
     Runtime {
         name: "Taichi",
         frame_type: "llvm",
@@ -60,7 +60,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "all kernels (Taichi writes no perf map or jitdump)",
         ..PLAIN
     },
-    // ClickHouse in a Python process.
+    // chDB is ClickHouse in a Python process.
     Runtime {
         name: "chDB",
         frame_type: "llvm",
@@ -70,7 +70,7 @@ pub const RUNTIMES: &[Runtime] = &[
                   0 interprets them instead)",
         ..PLAIN
     },
-    // V8 in a Python process.
+    // mini-racer is V8 in a Python process.
     Runtime {
         name: "mini-racer",
         called: "python",
@@ -84,7 +84,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "V8's own functions (its library is stripped)",
         ..V8
     },
-    // SpiderMonkey in a Python process.
+    // PythonMonkey is SpiderMonkey in a Python process.
     Runtime {
         name: "PythonMonkey",
         frame_type: "spidermonkey",
@@ -93,7 +93,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "all JavaScript code (its SpiderMonkey is built without --enable-perf)",
         ..PLAIN
     },
-    // LuaJIT in a Python process.
+    // Lupa is LuaJIT in a Python process.
     Runtime {
         name: "Lupa",
         frame_type: "luajit",
@@ -275,7 +275,7 @@ pub const RUNTIMES: &[Runtime] = &[
         }],
         ..V8
     },
-    // Qt's engine for QML.
+    // QML is the language of Qt's user interfaces, and has an engine of its own.
     Runtime {
         name: "QML",
         called: "qmlscene",
@@ -478,7 +478,7 @@ pub const RUNTIMES: &[Runtime] = &[
         programs: &["beam.smp", "beam.debug.smp", "beam.frmptr.smp", "erl"],
         switches: &[Switch {
             flags: &[Flag::Choice("+JPperf", "true")],
-            // `+JPperf dump` alone leaves them out.
+            // With `+JPperf dump` alone, Erlang's code keeps no frame pointers.
             keeps_frame_pointers: true,
             leaves: &["/tmp/jit-PID.dump", "/tmp/perf-PID.map"],
             ..SWITCH
@@ -744,7 +744,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    // The older implementation of .NET.
+    // Mono is the older implementation of .NET.
     Runtime {
         name: "Mono",
         called: "mono",
@@ -765,7 +765,7 @@ pub const RUNTIMES: &[Runtime] = &[
         libraries: &["libjulia*"],
         switches: &[Switch {
             variables: &[("ENABLE_JITPROFILING", "1")],
-            // LLVM's listener writes this file.
+            // The file is written by LLVM, with which this runtime compiles.
             leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
             ..SWITCH
         }],
@@ -813,7 +813,7 @@ pub const RUNTIMES: &[Runtime] = &[
         unnamed: "all JIT code before Ruby 3.3, whose YJIT writes nothing for perf",
         ..PLAIN
     },
-    // An alternative implementation of Python.
+    // PyPy is an alternative implementation of Python.
     Runtime {
         name: "PyPy",
         called: "pypy3",
@@ -839,7 +839,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    // An alternative implementation of Lua, often embedded in other programs.
+    // LuaJIT is an alternative implementation of Lua, often embedded in other programs.
     Runtime {
         name: "LuaJIT",
         called: "luajit",
@@ -930,7 +930,7 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         ..PLAIN
     },
-    // QEMU: emulates programs for other processors.
+    // QEMU emulates programs for other processors.
     Runtime {
         name: "QEMU",
         called: "qemu-x86_64",
@@ -957,7 +957,7 @@ pub const RUNTIMES: &[Runtime] = &[
         examples: &[("guest-0x401136", None), ("mix", None)],
         ..PLAIN
     },
-    // GNU's implementation of Scheme.
+    // Guile is GNU's implementation of Scheme.
     Runtime {
         name: "Guile",
         called: "guile",
@@ -968,7 +968,7 @@ pub const RUNTIMES: &[Runtime] = &[
                   it only interprets)",
         ..PLAIN
     },
-    // Steel Bank Common Lisp.
+    // SBCL is Steel Bank Common Lisp.
     Runtime {
         name: "SBCL",
         called: "sbcl",
@@ -992,7 +992,7 @@ pub const RUNTIMES: &[Runtime] = &[
                 flags: &[Flag::Word("--jit-kind=mcjit")],
                 note: "; in your own program, register llvm::JITEventListener::createPerfJITEventListener() (MCJIT, \
                        ORC's RTDyldObjectLinkingLayer)",
-                // The file is in `$JITDUMPDIR` if that is set.
+                // LLVM writes the file to `$JITDUMPDIR` instead if that is set.
                 leaves: &["/tmp/.debug/jit/llvm-IR-jit-*/jit-PID.dump"],
                 ..SWITCH
             },
@@ -1007,7 +1007,7 @@ pub const RUNTIMES: &[Runtime] = &[
                   code for debuggers",
         ..PLAIN
     },
-    // PCRE2: compiles regular expressions in `grep -P`, git, PHP and many other programs.
+    // PCRE2 compiles regular expressions in `grep -P`, git, PHP and many other programs.
     Runtime {
         name: "PCRE2",
         frame_type: "pcre2",

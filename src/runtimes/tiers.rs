@@ -37,12 +37,12 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
 /// A name that only one runtime writes identifies that runtime in any process. Otherwise it is one of the process's
 /// runtimes, outermost first. `jit` if no runtime is found.
 pub fn frame_type(name: &[u8], runtimes: RuntimeSet) -> &'static str {
-    let writes_only_itself = |runtime: &&Runtime| find_tier(runtime.marked_names, name).is_some();
-    if let Some(runtime) = runtimes.iter().chain(RUNTIMES).find(writes_only_itself) {
+    let has_marked_name = |runtime: &&Runtime| find_tier(runtime.marked_names, name).is_some();
+    if let Some(runtime) = runtimes.iter().chain(RUNTIMES).find(has_marked_name) {
         return runtime.frame_type;
     }
-    let writes = |runtime: &&Runtime| find_tier(runtime.plain_names, name).is_some();
-    match runtimes.iter().find(writes).or_else(|| runtimes.first()) {
+    let has_plain_name = |runtime: &&Runtime| find_tier(runtime.plain_names, name).is_some();
+    match runtimes.iter().find(has_plain_name).or_else(|| runtimes.first()) {
         Some(runtime) => runtime.frame_type,
         None => "jit",
     }

@@ -11,8 +11,9 @@
 /// The parts of a name for a WebAssembly function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WasmName<'n> {
-    /// The text before the function's name or index. `joint` is the text between the index and the name.
+    /// The text before the function's name or index.
     before: &'n str,
+    /// The text between the index and the function's name.
     joint: &'static str,
     /// The function's name. `None` if its module has no name for it.
     pub function: Option<&'n str>,
@@ -54,6 +55,7 @@ impl<'n> WasmName<'n> {
     }
 }
 
+/// Parses V8's name of a WebAssembly function, such as `JS:add-3-liftoff`.
 fn parse_v8(name: &str) -> Option<WasmName<'_>> {
     let before = ["JS:", "Function:"].iter().find(|tag| name.starts_with(**tag))?.len();
     let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
@@ -70,6 +72,7 @@ fn parse_spidermonkey(name: &str) -> Option<WasmName<'_>> {
     Some(WasmName { before: SPIDERMONKEY, joint: "", function: None, number: number.parse().ok()?, after })
 }
 
+/// Parses Wasmtime's name of a WebAssembly function, such as `wasm[0]::function[3]::add`.
 fn parse_wasmtime(name: &str) -> Option<WasmName<'_>> {
     let rest = name.strip_prefix("wasm[0]::function[")?;
     let (number, rest) = rest.split_once(']')?;

@@ -9,13 +9,11 @@
 use super::address_space::{AddressSpaces, Place};
 use super::code_map::{CodeMap, Hit, HitKind};
 use super::dso::DsoKind;
-use crate::model::lasting::UNTIMED;
-use crate::model::process::CpuMode;
-use crate::model::{Addr, Nanos, Pid};
+use crate::model::Nanos;
 
 /// True if an address belongs to the JIT code `hit`, false if it belongs to the mapping `place`. Both were found at
 /// that address.
-pub fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &AddressSpaces) -> bool {
+pub(super) fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &AddressSpaces) -> bool {
     let Some(place) = place else { return true };
     let is_file = spaces.dsos().get(place.dso).kind != DsoKind::Anonymous && !place.is_remapped;
     if !is_file {
@@ -28,21 +26,4 @@ pub fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &
         // for them.
         HitKind::FilledIn => false,
     }
-}
-
-/// Like [`code_wins`], but decides whether `inject` reports the JIT code at an address to perf. Timed code that the
-/// process itself logged is always reported, whatever was mapped at the address.
-pub fn is_reported(
-    hit: &Hit,
-    codes: &CodeMap<'_>,
-    spaces: &AddressSpaces,
-    pid: Pid,
-    addr: Addr,
-    time: Option<Nanos>,
-) -> bool {
-    if hit.kind == HitKind::Live {
-        return true;
-    }
-    let place = spaces.lookup(pid, addr, time.unwrap_or(UNTIMED), CpuMode::User);
-    code_wins(hit, codes, place, spaces)
 }

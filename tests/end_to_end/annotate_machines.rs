@@ -18,7 +18,7 @@ use support::perf_data::{CONTEXT_USER, Event, Mmap, Mode, PerfData, Stamp, USER}
 const PID: u32 = 999_078;
 const AT: u64 = 0x5_4000;
 
-/// A directory with a recording of one function of a machine, sampled at these bytes of it.
+/// A directory with a recording of one function of a machine, with samples at these offsets in its code.
 fn recording(machine: (u16, &str), code: &[u8], sampled: &[u64]) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let (dump, data) = (dir.path().join(format!("jit-{PID}.dump")), dir.path().join("perf.data"));

@@ -30,7 +30,7 @@ fn folded(text: &str) -> (tempfile::TempDir, PathBuf) {
     (dir, path)
 }
 
-/// Every box lies within one of the row below, and boxes of a row do not overlap.
+/// Every box is within a box of the row below, and boxes of a row do not overlap.
 fn assert_nested(page: &Page) {
     let mut rows: BTreeMap<u64, Vec<&PageBox>> = BTreeMap::new();
     page.boxes.iter().for_each(|one| rows.entry(one.row).or_default().push(one));
@@ -99,7 +99,8 @@ fn boxes_state_what_ran_in_the_function_itself() {
         [("all", Some(0)), ("main", Some(0)), ("f", Some(3)), ("g", Some(4)), ("other", Some(0)), ("f", Some(992))];
     assert_eq!(own(&flamegraph(&["--minwidth", "0.2"], &input)), expected(&merged));
     assert_eq!(own(&flamegraph(&["--minwidth", "0.2", "--base", "f"], &input))[1], ("f".to_owned(), Some(995)));
-    // Only innermost functions ran themselves. How much of it has a caller is its width.
+    // In a reversed graph, only innermost functions have self weight. A caller's width is the weight of the calls that
+    // it made.
     let reversed = own(&flamegraph(&["--reverse", "--minwidth", "0.2"], &input));
     assert_eq!(reversed[..3], expected(&[("all", Some(0)), ("f", Some(995)), ("main", None)]), "{reversed:?}");
     let chart = own(&flamegraph(&["--flamechart"], &fixture("php-recording/perf.data.zst")));

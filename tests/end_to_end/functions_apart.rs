@@ -81,6 +81,76 @@ fn exports_have_an_entry_for_each() {
     }
 }
 
+/// Two named functions on one line, and one name in two files. DevTools counts lines and columns from 0.
+const GETTERS: &str = r#"{"nodes":[
+    {"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1,"columnNumber":-1},"children":[2,3,4]},
+    {"id":2,"callFrame":{"functionName":"get","url":"a.js","lineNumber":4,"columnNumber":9},
+     "positionTicks":[{"line":6,"ticks":2}]},
+    {"id":3,"callFrame":{"functionName":"get","url":"a.js","lineNumber":4,"columnNumber":39}},
+    {"id":4,"callFrame":{"functionName":"get","url":"b.js","lineNumber":4,"columnNumber":9}}],
+    "startTime":0,"endTime":7000,"samples":[2,2,3,4,4,4,4],"timeDeltas":[0,1000,1000,1000,1000,1000,1000]}"#;
+
+#[test]
+fn formats_that_only_have_names_append_where_functions_start() {
+    let expected = [
+        "JavaScript;get (a.js:5:10) 2000000",
+        "JavaScript;get (a.js:5:40) 1000000",
+        "JavaScript;get (b.js:5:10) 4000000",
+    ];
+    let (directory, path) = file("p.cpuprofile", GETTERS.as_bytes());
+    assert_eq!(stdout(&["collapse"], &path).lines().collect::<Vec<_>>(), expected);
+    let csv = stdout(&["export", "--to", "csv", "-o", "-"], &path);
+    let mut rows: Vec<Vec<&str>> = csv.lines().skip(1).map(|line| line.split(',').skip(9).collect()).collect();
+    rows.dedup();
+    let functions = ["get (a.js:5:10)", "get (a.js:5:40)", "get (b.js:5:10)"];
+    assert_eq!(rows, functions.map(|function| vec![function, "", "JIT", "", function]));
+    let picture = stdout(&["flamegraph", "--style", "inferno", "-o", "-"], &path);
+    let table = stdout(&["report", "-s", "sym", "--format", "csv"], &path);
+    let tree = stdout(&["report", "--tree", "--format", "csv"], &path);
+    for function in functions {
+        assert!(picture.contains(&format!("<title>{function} ")), "{function}");
+        assert!(
+            table.contains(&format!(",{function}\n")) && tree.contains(&format!(",{function}\n")),
+            "{table} {tree}"
+        );
+        // A function is also found by the name that is shown.
+        let callers = stdout(&["report", "--callers", function, "--format", "csv"], &path);
+        assert!(callers.contains(function) && callers.lines().count() == 2, "{callers}");
+    }
+    // What is written from an export is what is written from the file.
+    for to in ["firefox", "speedscope", "pprof", "otlp", "chrome", "folded"] {
+        let out = directory.path().join(format!("out.{to}"));
+        assert!(jitgraft(&["export", "-q", "--to", to, "-o", out.to_str().unwrap()], &path).status.success());
+        assert_eq!(stdout(&["collapse"], &out).lines().collect::<Vec<_>>(), expected, "{to}");
+    }
+}
+
+#[test]
+fn exports_state_where_named_functions_start() {
+    let (_directory, path) = file("p.cpuprofile", GETTERS.as_bytes());
+    let export = |to: &str| -> serde_json::Value {
+        serde_json::from_str(&stdout(&["export", "-q", "--to", to, "-o", "-"], &path)).unwrap()
+    };
+    let place = |value: &serde_json::Value, keys: [&str; 3]| {
+        let [file, line, column] = keys.map(|key| value[key].clone());
+        (file.as_str().unwrap_or_default().to_owned(), line.as_u64(), column.as_u64())
+    };
+    let expected = [("a.js", 10), ("a.js", 40), ("b.js", 10)];
+    let expected = expected.map(|(file, column)| (file.to_owned(), Some(5), Some(column)));
+    let speedscope = export("speedscope");
+    let frames = speedscope["shared"]["frames"].as_array().unwrap();
+    let mut found: Vec<_> = frames.iter().map(|frame| place(frame, ["file", "line", "col"])).collect();
+    found.sort();
+    found.dedup();
+    assert_eq!(found, expected);
+    let trace = export("chrome");
+    let spans = trace["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X");
+    let mut found: Vec<_> = spans.map(|span| place(&span["args"], ["file", "line", "column"])).collect();
+    found.sort();
+    found.dedup();
+    assert_eq!(found, expected);
+}
+
 #[test]
 fn costs_below_zero_are_carried_and_pictures_say_what_they_leave_out() {
     let text = "version: 1\ncreator: x\npositions: line\nevents: Time Bytes\nfl=a.php\nfn=take\n2 5 4000\n\n\

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use support::bytes::Order;
 use support::perf_data::*;
+use support::recordings::{BRANCH_CALL_STACK, READ_GROUP};
 use tempfile::TempDir;
 
 fn run(program: &str, arguments: &[&str]) -> String {
@@ -45,7 +46,7 @@ impl Program {
         self.functions[function] + offset
     }
 
-    /// A recording of it.
+    /// A recording of these samples.
     fn recording(&self, event: Event) -> PerfData {
         let mut out = PerfData::new(Order::Little, event);
         out.comm(Stamp::new(77, 1), "deep", true);

@@ -1,7 +1,7 @@
 //! The outputs of large inputs: the same for any number of threads, from a file and from a pipe, in memory that does
 //! not grow with what is summed.
 
-use crate::support::effort::step;
+use crate::support::effort::is_thorough;
 use crate::support::limits;
 
 use std::collections::BTreeMap;
@@ -10,6 +10,9 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
+
+/// At most so many bytes of a text are read as one block.
+const BLOCK: usize = 1 << 19;
 
 /// A text of perf script of this many samples: three threads, two events, stacks that start and end alike, sources,
 /// record lines, samples of one line, and what is none. With it, what is to be reported for each event.
@@ -67,14 +70,15 @@ fn jitgraft(args: &[&str], input: &Path, piped: bool) -> Vec<u8> {
 #[test]
 fn texts_of_many_blocks_are_summed_alike_by_any_number_of_threads() {
     let dir = tempfile::tempdir().unwrap();
-    let (text, sums) = text(40_000);
-    assert!(text.len() > 9 << 20, "{} bytes are no three blocks", text.len());
+    let (text, sums) = text(if is_thorough() { 40_000 } else { 8_000 });
+    assert!(text.len() > 3 * BLOCK, "{} bytes are no three blocks", text.len());
     let input = dir.path().join("perf.txt");
     fs::write(&input, text).unwrap();
     for (event, sums) in ["cycles", "faults"].into_iter().zip(&sums) {
         let expected = folded(sums);
-        let ways = [("1", false), ("2", false), ("3", true), ("8", false)];
-        for (threads, piped) in ways.into_iter().step_by(step(2)) {
+        let ways = [("1", false), ("3", true), ("2", false), ("8", false)];
+        let tried = if is_thorough() { 4 } else { 2 };
+        for (threads, piped) in ways.into_iter().take(tried) {
             let out = jitgraft(&["collapse", "--event", event, "--threads", threads], &input, piped);
             assert!(String::from_utf8(out).unwrap() == expected, "{event}, {threads} threads, from a pipe: {piped}");
         }
@@ -89,7 +93,7 @@ fn folded_stacks_of_many_blocks_are_summed_alike_by_any_number_of_threads() {
     let input = dir.path().join("x.folded");
     let (_, [sums, _]) = text(3_000);
     let lines = folded(&sums);
-    let times = (9 << 20) / lines.len() + 1;
+    let times = if is_thorough() { 18 } else { 6 } * BLOCK / lines.len() + 1;
     fs::write(&input, lines.repeat(times)).unwrap();
     let expected: BTreeMap<String, u64> =
         sums.into_iter().map(|(stack, weight)| (stack, weight * times as u64)).collect();
@@ -102,11 +106,11 @@ fn folded_stacks_of_many_blocks_are_summed_alike_by_any_number_of_threads() {
 #[test]
 fn a_line_of_noise_is_reported_by_its_place_in_the_text() {
     let dir = tempfile::tempdir().unwrap();
-    let (mut text, _) = text(22_000);
+    let (mut text, _) = text(6_000);
     let at = text.len();
-    assert!(at > 5 << 20, "{at} bytes are one block");
+    assert!(at > 2 * BLOCK, "{at} bytes are one block");
     text += "\nnoise\n";
-    for (name, text) in [("perf.txt", text), ("x.folded", "a;b 1\n".repeat(900_000) + "noise\n")] {
+    for (name, text) in [("perf.txt", text), ("x.folded", "a;b 1\n".repeat(2 * BLOCK / 6) + "noise\n")] {
         let (input, at) = (dir.path().join(name), text.len() - "noise\n".len());
         fs::write(&input, text).unwrap();
         let output = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(&input).output().unwrap();

@@ -283,7 +283,7 @@ fn is_obeyed(c: char) -> bool {
     c != '\n' && (ranges.iter().any(|(first, last)| (*first..=*last).contains(&code)) || code % 0x10000 >= 0xfffe)
 }
 
-/// True if all of it is text that is shown and not obeyed, in lines of at most this many characters.
+/// True if the output shows names as text instead of obeying them, in lines of at most this many characters.
 fn check_text(words: &str, text: &str, longest: usize) {
     let obeyed = text.chars().find(|c| is_obeyed(*c));
     assert_eq!(obeyed, None, "{words}: {:?}", around(text, obeyed));

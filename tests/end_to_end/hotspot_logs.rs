@@ -6,11 +6,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use crate::support::hotspot_log::{self as slow, Compilation, Inlined};
 use crate::support::perf;
-use crate::support::second_readers::hotspot as slow;
 use crate::support::truth;
-
-use slow::{Compiled, Inlined};
 
 const PID: u32 = 12340;
 const LOG: &str = "hotspot_pid12340.log";
@@ -44,17 +42,18 @@ fn truth(recording: &[u8]) -> truth::Truth {
     let log = slow::read(&String::from_utf8(unpacked(LOG)).unwrap());
     let mut truth = truth::Truth::default();
     let shift = slow::clock_shift(recording) + i128::from(log.began);
-    let mut there: Vec<&Compiled> = Vec::new();
-    for method in &log.methods {
+    let mut there: Vec<&Compilation> = Vec::new();
+    for compilation in &log.compilations {
+        let method = &compilation.method;
         let time = (i128::from(method.stamp) - i128::from(EARLY) + shift) as u64;
         let (gone, kept): (Vec<_>, Vec<_>) =
-            there.into_iter().partition(|old: &&Compiled| old.shares_memory_with(method));
+            there.into_iter().partition(|old: &&Compilation| old.shares_memory_with(compilation));
         there = kept;
         for old in gone {
-            truth.add_code(PID, time, (old.start, old.start + old.size), None);
+            truth.add_code(PID, time, (old.method.start, old.method.start + old.method.size), None);
         }
         truth.add_code(PID, time, (method.start, method.start + method.size), Some(method.name.as_bytes()));
-        there.push(method);
+        there.push(compilation);
     }
     truth
 }
@@ -108,9 +107,10 @@ fn inlined_calls_are_listed_beside_a_function_as_a_second_reader_finds_them() {
     ))
     .unwrap();
     let log = slow::read(&String::from_utf8(unpacked(LOG)).unwrap());
-    let mut by_place: HashMap<(u64, u64), Vec<&Compiled>> = HashMap::new();
-    for method in &log.methods {
-        by_place.entry((method.start, method.size)).or_default().push(method);
+    let mut by_place: HashMap<(u64, u64), Vec<&Compilation>> = HashMap::new();
+    for compilation in &log.compilations {
+        let method = &compilation.method;
+        by_place.entry((method.start, method.size)).or_default().push(compilation);
     }
     let (mut compared, mut calls) = (0, 0);
     for listing in told["listings"].as_array().unwrap() {
@@ -120,7 +120,7 @@ fn inlined_calls_are_listed_beside_a_function_as_a_second_reader_finds_them() {
             let own = &by_place[&(addr, version["size"].as_u64().unwrap())];
             let told =
                 version["inlined_calls"].as_array().map_or_else(Vec::new, |calls| calls.iter().map(inlined).collect());
-            assert!(own.iter().any(|method| log.inlined(method.id) == told), "{}: {told:?}", listing["name"]);
+            assert!(own.iter().any(|compilation| compilation.inlined == told), "{}: {told:?}", listing["name"]);
             compared += 1;
             calls += told.len();
         }

@@ -129,7 +129,7 @@ const MISTAKES: &[Mistake] = &[
     ("export --to svg stacks", 2, &["possible values", "flamegraph", "speedscope"]),
     ("doctor 99999999", 1, &["no process 99999999 is running, and no file has this name"]),
     ("record --dry-run -p 99999999", 1, &["no process 99999999 is running"]),
-    ("flamegraph --to svg stacks", 2, &["unexpected argument '--to'", "chosen by its name (-o)"]),
+    ("flamegraph --to svg stacks", 2, &["unexpected argument '--to'", "(-o FILE) determines its format"]),
     ("report --to svg stacks", 2, &["possible values: text, csv, json", "jitgraft flamegraph"]),
     ("report -F overhead stacks", 2, &["--to csv has all"]),
     ("callgrind stacks", 1, &["is neither a callgrind file", "it contains folded stacks"]),

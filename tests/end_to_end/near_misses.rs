@@ -5,9 +5,9 @@ use std::fs;
 
 /// What becomes of an input.
 enum Outcome {
-    /// It is read as these folded stacks, nothing of it is skipped.
+    /// The input is read as these folded stacks, and nothing is skipped.
     Read(&'static str),
-    /// The same, with lines that are skipped, counted, and an error under `--strict`.
+    /// The input is read as these folded stacks. Lines are skipped and counted, which is an error under `--strict`.
     Skipping(&'static str),
     /// It is refused; the message has these words.
     Refused(&'static [&'static str]),

@@ -114,6 +114,31 @@ fn labels_are_kept_as_text_and_as_numbers_with_units() {
 }
 
 #[test]
+fn times_in_labels_are_kept() {
+    let dir = tempfile::tempdir().unwrap();
+    let [input, out, firefox] = ["in.pb", "out.pb.gz", "out.firefox.json"].map(|name| dir.path().join(name));
+    let start = 1_700_000_000_000_000_000;
+    for (key, unit, scale) in
+        [("end_timestamp_ns", "", 1), ("timestamp", "microseconds", 1000), ("time", "nanoseconds", 1)]
+    {
+        let times = [100, 100, 250, 900].map(|time| [(key, "", (start + 1000 * time) / scale, unit)]);
+        let samples: Vec<(&[Label], &[u64])> = times.iter().map(|time| (&time[..], &[7][..])).collect();
+        fs::write(&input, profile(&samples)).unwrap();
+        let to = ["export", "--strict", "-q", "--to", "pprof", "-o", out.to_str().unwrap()];
+        assert!(jitgraft(&to, &input).status.success());
+        // Samples of one time and stack are one.
+        let kept: Vec<(&[Label], u64)> =
+            times[1..].iter().zip([14, 7, 7]).map(|(time, sum)| (&time[..], sum)).collect();
+        assert_eq!(sums(&out), expected(&kept));
+        assert!(jitgraft(&["export", "-q", "-o", firefox.to_str().unwrap()], &out).status.success());
+        let firefox: serde_json::Value = serde_json::from_slice(&fs::read(&firefox).unwrap()).unwrap();
+        let times = firefox["threads"][0]["samples"]["time"].as_array().unwrap();
+        let times: Vec<f64> = times.iter().map(|time| time.as_f64().unwrap()).collect();
+        assert_eq!((times.len(), times[times.len() - 1] - times[0]), (3, 0.8), "{key}");
+    }
+}
+
+#[test]
 fn what_labels_cannot_say_is_counted_or_said_otherwise() {
     let dir = tempfile::tempdir().unwrap();
     let [input, out] = ["in.pb", "out.pb.gz"].map(|name| dir.path().join(name));

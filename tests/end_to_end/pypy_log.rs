@@ -36,7 +36,7 @@ struct Trace {
     end: u64,
     /// The outermost call of the first place that is reported.
     first: Option<String>,
-    /// Offsets in the block, and the places of the calls around what is there, outermost first.
+    /// Offsets in the block. For each, the calls around the instruction there, outermost first.
     places: Vec<(u64, Vec<String>)>,
 }
 
@@ -50,7 +50,7 @@ fn id(line: &str) -> String {
     if words[0] == "Loop" { words[..2].join(" ") } else { words[4].to_owned() }
 }
 
-/// Reads all of it, line by line, by hand.
+/// Reads the whole log line by line, without our reader.
 fn traces(log: &str) -> Vec<Trace> {
     let mut traces: Vec<Trace> = Vec::new();
     let (mut of, mut open): (Option<usize>, Vec<String>) = (None, Vec::new());

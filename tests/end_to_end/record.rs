@@ -140,7 +140,7 @@ fn an_impossible_recording_is_reported_before_it_runs() {
     let jruby = text(&place.run(&["--dry-run", "--", "jruby", "x.rb"]).stderr);
     assert!(jruby.contains("jruby starts OpenJDK; to get its names, add --runtime jruby"), "{jruby}");
     let (_, php) = said(CYCLES, &["--runtime", "php", "--", "app"]);
-    assert!(php.contains("PHP has no environment variable for this"), "{php}");
+    assert!(php.contains("PHP has no environment variable that makes it write names"), "{php}");
     let (status, nothing) = said("Error: no permission", &["--", "app"]);
     assert!(status == Some(1) && nothing.contains("perf cannot count any event here"), "{nothing}");
     let (status, missing) = said(CYCLES, &["--", "no-such-program"]);

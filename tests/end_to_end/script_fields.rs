@@ -23,7 +23,7 @@ enum Change {
     Header(&'static str),
     /// What follows the event on the first line.
     BehindEvent(&'static str),
-    /// What stands below the frames, instead of an empty line. perf prints none then.
+    /// What perf prints below the frames instead of an empty line.
     Below(&'static str),
 }
 

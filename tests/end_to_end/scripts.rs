@@ -107,7 +107,7 @@ fn options_may_stand_before_the_file() {
         assert!(output.status.success() && output.stdout.starts_with(name.as_bytes()), "{name}: {said}");
     }
     assert_eq!(jitgraft(&["--no-such", "x.folded"], dir.path()).status.code(), Some(2));
-    // A command is one wherever it stands.
+    // A command is recognized after options, too.
     assert!(jitgraft(&["-q", "report", "x.folded"], dir.path()).status.success());
 }
 

@@ -173,13 +173,13 @@ fn a_map_of_another_build_is_refused_unless_the_user_names_it() {
     let grown: &'static str = Box::leak(SCRIPT.replace("var p", "var added=function(){return 1},p").into_boxed_str());
     let project = Project::new(grown, &map(&segments(SCRIPT), AUTHORED));
     let (names, said) = project.shown(grown, FUNCTIONS, AUTO);
-    assert!(said.contains("was not used: it does not fit the script"), "{said}");
+    assert!(said.contains("was not used: the map does not fit the script"), "{said}");
     assert!(names.iter().all(|name| name.contains("/dist/app.js")), "{names:?}");
     for file in ["dist/app.js.map", "dist/app.js.map=app.js"] {
         let (_, said) = project.shown(grown, FUNCTIONS, &["--source-maps", file]);
         assert!(said.contains("doesn't seem to fit") && !said.contains("was not used"), "{said}");
     }
-    // One that fits is used without a word, one that is of no script is told.
+    // A map that fits the script is used without a warning; one that belongs to no script is reported.
     let project = Project::new(SCRIPT, &map(&segments(SCRIPT), AUTHORED));
     let (names, said) = project.shown(SCRIPT, FUNCTIONS, &["--source-maps", "dist/app.js.map"]);
     assert!(names == authored() && !said.contains("doesn't seem to fit"), "{said}");

@@ -398,12 +398,12 @@ const ATTACKS: &[Attack] = &[
     Attack {
         name: "far away",
         make: |project| mention(project, "https://example.org/app.map"),
-        said: "jitgraft does not download it",
+        said: "jitgraft does not download source maps",
     },
     Attack {
         name: "broken data",
         make: |project| mention(project, "data:application/json;base64,%%%"),
-        said: "cannot decode its data: URL",
+        said: "cannot decode the data: URL of the script's source map",
     },
     Attack {
         name: "a pipe",
@@ -714,7 +714,7 @@ fn scopes_of_a_map_name_functions() {
     write_map(&project, map.replace(r#""scopes":"B"#, r#""scopes":"!"#));
     let (shown, said) = project.names(&["--source-maps", "auto"]);
     assert_eq!(shown, project.generated());
-    assert!(said.contains("its scopes are broken at item 0"), "{said}");
+    assert!(said.contains("the scopes in the source map are damaged at item 0"), "{said}");
 }
 
 /// A compiler made `mid.js` of `later.ts`, a minifier `app.min.js` of that.

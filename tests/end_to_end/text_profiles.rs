@@ -1,6 +1,7 @@
 //! What texts of other tools say about functions: names, kinds of code, threads, shares.
 
 use crate::support::runner::{jitgraft, stdout};
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use tempfile::TempDir;
@@ -131,4 +132,72 @@ fn inlined_calls_are_marked_behind_the_source_line() {
     assert_eq!(stdout(&["collapse", "-q", "--strict", "--annotate", "inline"], &path), "il;parent;leaf_[i] 10101010\n");
     let lines = stdout(&["report", "-s", "line", "--format", "csv"], &path);
     assert!(lines.contains("il.c:5"), "{lines}");
+}
+
+/// The sum of the weights of each innermost function with a name.
+fn named_leaves(folded: &str) -> BTreeMap<String, u64> {
+    let mut sums = BTreeMap::new();
+    for line in folded.lines() {
+        let (stack, weight) = line.rsplit_once(' ').unwrap();
+        let leaf = stack.rsplit(';').next().unwrap();
+        if !leaf.starts_with('[') {
+            *sums.entry(leaf.to_owned()).or_insert(0) += weight.parse::<u64>().unwrap();
+        }
+    }
+    sums
+}
+
+#[test]
+fn samples_of_one_line_need_no_event() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/php-recording/perf.data.zst");
+    let collapse = |fields: &str| {
+        let text = stdout(&["script", "-q", "-G", "-F", fields], &recording);
+        let path = file(&dir, "in.txt", &text);
+        // The filter finds nothing to change in its own output.
+        assert_eq!(stdout(&["script", "-q"], &path), text, "{fields}");
+        stdout(&["collapse", "--strict", "-q"], &path)
+    };
+    let with_event = collapse("comm,event,ip,sym,dso");
+    let leaves = named_leaves(&with_event);
+    assert!(leaves.len() > 20 && with_event.lines().all(|line| line.starts_with("php;")), "{with_event}");
+    for fields in [
+        "comm,ip,sym,dso",
+        "comm,ip,sym",
+        "comm,tid,ip,sym,dso",
+        "comm,pid,tid,ip,sym",
+        "comm,time,ip,sym,dso",
+        "comm,tid,time,ip,sym",
+        "comm,ip,sym,symoff,dso",
+        "comm,ip,sym,dso,srcline",
+    ] {
+        let folded = collapse(fields);
+        assert_eq!(named_leaves(&folded), leaves, "{fields}");
+        assert!(folded.lines().all(|line| line.starts_with("php;")), "{fields}: {folded}");
+    }
+    for fields in ["tid,ip,sym,dso", "time,ip,sym", "pid,tid,ip,sym", "ip,sym,dso"] {
+        assert_eq!(named_leaves(&collapse(fields)), leaves, "{fields}");
+    }
+    let periods: BTreeMap<String, u64> = leaves.into_iter().map(|(name, count)| (name, count * 1_001_001)).collect();
+    for fields in ["comm,period,ip,sym,dso", "comm,tid,time,period,ip,sym", "period,ip,sym"] {
+        assert_eq!(named_leaves(&collapse(fields)), periods, "{fields}");
+    }
+    // A command's name may end with a number.
+    let text = " Web Content 12      7f0012345678 run (/usr/lib/x.so)\n      Worker 3  ffffffff81000010 read ([kernel.kallsyms])\n";
+    let folded = stdout(&["collapse", "-q", "--by", "comm"], &file(&dir, "in.txt", text));
+    assert_eq!(folded, "Web_Content_12;run 1\nWorker_3;read 1\n");
+}
+
+#[test]
+fn process_and_thread_are_no_part_of_a_commands_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let recording = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("fixtures/php-recording/perf.data.zst");
+    for (fields, comm) in
+        [("comm,pid,tid,ip,sym", "php"), ("comm,pid,tid,event,ip,sym", "php"), ("pid,tid,event,ip,sym", "")]
+    {
+        let path = file(&dir, "in.txt", &stdout(&["script", "-q", "-F", fields], &recording));
+        let folded = stdout(&["collapse", "--strict", "-q", "--by", "tid"], &path);
+        let root = format!("{comm}-31795/31795;");
+        assert!(folded.lines().all(|line| line.starts_with(&root)), "{fields}: {folded}");
+    }
 }

@@ -64,7 +64,7 @@ fn operations_of_different_ids_are_side_by_side() {
     ];
     let want = expected(&[("main", 200), ("A", 20), ("A;db", 80), ("B", 30), ("B;parse", 10), ("C", 20)]);
     assert_eq!(stacks(&events(&list, r#","cat":"srv""#)), want);
-    // The same ids in two categories are two operations; so are those of the old phases.
+    // Equal IDs in two categories are two operations. This also applies to the old phases.
     let old = [("S", "5", 0, "req"), ("S", "1", 10, "dns"), ("F", "1", 20, "dns"), ("F", "5", 30, "req")];
     assert_eq!(stacks(&events(&old, "")), expected(&[("req", 30), ("dns", 10)]));
     // What an operation does on another thread is a part of it.
@@ -481,10 +481,14 @@ fn events_of_unknown_phases_are_counted() {
 fn one_overlap_is_one_span() {
     let span = |start: u32| format!(r#"{{"name":"f{start}","ph":"X","pid":1,"tid":2,"ts":{start},"dur":10}}"#);
     for (starts, said) in [
-        (vec![0, 5], "1 span overlaps another span of its thread without being nested in it; it starts a new stack"),
+        (
+            vec![0, 5],
+            "1 span overlaps an earlier span of its thread without being nested in that span; the later span starts a new stack",
+        ),
         (
             vec![0, 5, 9],
-            "2 spans overlap another span of their thread without being nested in it; each starts a new stack",
+            "2 spans overlap an earlier span of their thread without being nested in that span; each later span starts a \
+             new stack",
         ),
     ] {
         let (_dir, path) = file(&format!("[{}]", starts.into_iter().map(span).collect::<Vec<_>>().join(",")));

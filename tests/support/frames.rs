@@ -33,7 +33,7 @@ fn function(frame: &str) -> String {
     let frame = &frame.replace(" (deleted))", ")");
     let name = frame.split_once(' ').map_or("", |(_, name)| name);
     let name = name.rsplit_once(" (").filter(|_| name.ends_with(')')).map_or(name, |(name, dso)| {
-        // `(inlined)` stands in the place of the file.
+        // perf prints `(inlined)` instead of the file.
         if dso == "inlined)" { frame.split_once(' ').map_or("", |(_, name)| name) } else { name }
     });
     name.rsplit_once("+0x").map_or(name, |(name, _)| name).trim_end().to_owned()

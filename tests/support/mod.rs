@@ -4,6 +4,8 @@
 pub(crate) mod browser;
 pub(crate) mod effort;
 pub(crate) mod frames;
+pub(crate) mod generated;
+pub(crate) mod hotspot_log;
 pub(crate) mod interpreter;
 pub(crate) mod limits;
 pub(crate) mod miri;
@@ -15,6 +17,8 @@ pub(crate) mod php_recording;
 pub(crate) mod protobuf;
 #[cfg(feature = "tables")]
 pub(crate) mod python;
+pub(crate) mod random;
+pub(crate) mod recordings;
 pub(crate) mod runner;
 // Beside the other second readers, but it is no unit test's.
 #[path = "second_readers/sample_counts.rs"]
@@ -27,4 +31,4 @@ pub(crate) mod tool;
 pub(crate) mod truth;
 pub(crate) mod writers;
 
-pub(crate) use writers::{bytes, generated, jitdump, perf_data, random};
+pub(crate) use writers::{bytes, jitdump, perf_data};

@@ -22,7 +22,7 @@ pub(crate) struct PageBox {
     pub(crate) start: u64,
     pub(crate) width: u64,
     pub(crate) name: String,
-    /// The letter that stands for its color.
+    /// The letter that stands for the box's color.
     pub(crate) letter: char,
     /// The self weight.
     pub(crate) own: Option<u64>,

@@ -8,17 +8,23 @@
 //! and `truth.txt`: one line a sample in the order of time, `PID TIME`, then TAB and `ADDRESS NAME` for each frame,
 //! leaf first.
 
+#[path = "../support/generated.rs"]
+mod generated;
+#[path = "../support/random.rs"]
+mod random;
 #[path = "../support/writers/mod.rs"]
 #[expect(dead_code, reason = "the writers can do more than this program needs")]
-mod support;
+mod writers;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use std::process::ExitCode;
-use support::bytes::Order;
-use support::generated::{Plan, generate, name};
-use support::perf_data::Mode;
+
+use bytes::Order;
+use generated::{Plan, generate, name};
+use perf_data::Mode;
+use writers::{bytes, jitdump, perf_data};
 
 fn main() -> std::io::Result<ExitCode> {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -50,7 +56,7 @@ fn main() -> std::io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn write_truth(path: &Path, truth: &[support::generated::Sample]) -> std::io::Result<()> {
+fn write_truth(path: &Path, truth: &[generated::Sample]) -> std::io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     for sample in truth {
         write!(out, "{} {}", sample.pid, sample.time)?;

@@ -17,7 +17,7 @@ inputs, parts that are cut out, doubled or moved, the end that is missing; half 
 JSON, fields of protocol buffers, records of perf.data and lines are dropped, doubled, swapped, nested in themselves, and get
 other values. Of an archive and of a profile that is packed, the
 content is mutated before it is packed again. With the same seed the runs are the same. A line a pair is printed when all of
-its runs are done; FILE gets a line for each ten runs (a hundred with --fuzzer) of all pairs, so that a run that is ended early has counts for all.
+its runs are done; FILE gets a line for each ten runs of all pairs. All counts are also printed when the tool is ended early (SIGTERM).
 
 A run that ends otherwise than with status 0, 1 or 2 is printed with its input, which is kept in pairs-found/. The status is
 1 if there was any. Nothing but Python and zstd is needed."""
@@ -452,11 +452,16 @@ class Pairs:
             if process.returncode == 0:
                 break
             said = process.stderr.rpartition(b"\nExecuted ")[2]
-            if b"memory" in said and b"panicked" not in said and process.returncode in (1, 77):
-                outcomes["memory"] += 1
+            if b"panicked at" in said:
+                outcome = "panic"
+            elif b"memory" in said and process.returncode in (1, 77):
+                outcome = "memory"
+            elif b"libFuzzer: timeout" in said:
+                outcome = "done" if self.is_done_in_time(paths[done], environment) else "hang"
             else:
-                outcome = "hang" if b"libFuzzer: timeout" in said else "panic" if b"panicked at" in said else "killed"
-                outcomes[outcome] += 1
+                outcome = "killed"
+            outcomes[outcome] += 1
+            if outcome in ("panic", "killed", "hang"):
                 with open(paths[done], "rb") as file:
                     content = {"run": file.read()}
                 files, plain = self.plan(command, format, int(paths[done].rpartition("-")[2]))
@@ -465,6 +470,17 @@ class Pairs:
         for entry in os.scandir(self.directory):
             shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
         return outcomes
+
+    def is_done_in_time(self, path, environment):
+        """True if a run takes less than 10 seconds of processor time. The fuzzer's timeout also counts the time in which
+        other programs run."""
+        words = [self.program, f"-timeout={WAITING}", "-rss_limit_mb=0", f"-artifact_prefix={self.directory}/", path]
+        try:
+            process = subprocess.run(words, cwd=self.directory, env=environment, preexec_fn=limit, timeout=WAITING,
+                                     stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        except subprocess.TimeoutExpired:
+            return False
+        return process.returncode == 0
 
     def run(self, command, format, number):
         """What a run ended with: ok, error, usage; panic, signal or hang."""
@@ -512,12 +528,13 @@ def main():
     parser.add_argument("--log")
     parser.add_argument("--fuzzer", action="store_true")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     pairs = Pairs(options.program, options.seed)
     wanted = pairs.pairs(options.words)
     counts = {(" ".join(command), format): collections.Counter() for command, format in wanted}
     try:
         # All pairs by turns: a run that is ended early has tried all of them.
-        step = 100 if options.fuzzer else 10
+        step = 10
         for start in range(0, options.runs, step):
             for command, format in wanted:
                 count = counts[" ".join(command), format]

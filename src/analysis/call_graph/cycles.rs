@@ -57,6 +57,9 @@ impl Search {
         self.low[caller as usize] = self.low[caller as usize].min(self.low[callee as usize]);
     }
 
+    /// Finishes the visit of a function, after the functions that it calls. If it is the first visited function of a
+    /// cycle, gives all functions of the cycle the same number. `above` is the function from which this one was
+    /// visited.
     fn leave(&mut self, function: u32, above: Option<u32>) {
         let low = self.low[function as usize];
         // The function was visited first in its cycle, and all functions visited since (at the end of `open`) belong to

@@ -103,12 +103,12 @@ impl CallGraph {
         Some(Self { functions, edges: gathered.edges })
     }
 
-    /// All functions, in input order.
+    /// All functions, in the order of the input.
     pub fn functions(&self) -> &[GraphFunction] {
         &self.functions
     }
 
-    /// All calls, in input order.
+    /// All calls, in the order of the input.
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
@@ -138,6 +138,7 @@ struct Gathered {
 }
 
 impl Gathered {
+    /// Adds the functions and calls of a thread, with their costs of one event.
     fn add(&mut self, thread: &ThreadCalls, event: usize) {
         for own in &thread.functions {
             let function = self.function(own.function);

@@ -14,7 +14,7 @@
 
 use super::placing::TreeBuilder;
 use super::{CallTree, PlacedBox, ROOT, Spelling};
-use crate::analysis::label::{By, roots};
+use crate::analysis::label::{RootFrame, roots};
 use crate::model::stacks::{Profile, Row, Series, Unit, Weight};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -135,8 +135,8 @@ struct LaneKey {
 impl LaneKey {
     fn new(profile: &Profile, row: &Row) -> Self {
         let track = profile.track_of(row.track);
-        let name = roots(track, By::Tid, super::Annotate::default()).concat();
-        let roots = roots(track, By::Comm, super::Annotate::default()).len();
+        let name = roots(track, RootFrame::Tid, super::Annotate::default()).concat();
+        let roots = roots(track, RootFrame::Comm, super::Annotate::default()).len();
         Self { pid: track.pid.map(|pid| pid.0), tid: track.tid.map(|tid| tid.0), name, roots }
     }
 }

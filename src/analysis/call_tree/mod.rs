@@ -13,7 +13,7 @@ pub use boxes::{MergedBox, PlacedBox};
 pub use chart::{Chart, Lane};
 
 use crate::analysis::category::Category;
-use crate::analysis::label::{Annotate, By, Shortening};
+use crate::analysis::label::{Annotate, RootFrame, Shortening};
 use crate::model::lists::Lists;
 use crate::model::prefix_tree::PrefixTree;
 use rustc_hash::FxHashMap;
@@ -23,7 +23,7 @@ use std::cmp::{Ordering, Reverse};
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spelling {
     /// Which property of the thread (name, ID, CPU) is added as the outermost frame.
-    pub by: By,
+    pub by: RootFrame,
     /// What to append to the names of frames, such as marks for JIT code.
     pub annotate: Annotate,
     /// Which names of functions to shorten.
@@ -32,8 +32,11 @@ pub struct Spelling {
     pub reversed: bool,
     /// True if frames of different categories are kept apart even if their labels are equal.
     pub by_category: bool,
-    /// True if functions that start at different source locations are kept apart even if their labels are equal. False
-    /// for folded stacks, which only contain names.
+    /// True if labels hold where functions start, and so keep functions of the same name apart. Otherwise the location
+    /// is part of the text, for functions that share their name with others ([`Namesakes`]): folded stacks only contain
+    /// names.
+    ///
+    /// [`Namesakes`]: crate::analysis::namesakes::Namesakes
     pub by_start: bool,
 }
 
@@ -141,6 +144,8 @@ impl CallTree {
         }
     }
 
+    /// Extends `path`, the labels from the root joined by `;`, to this node. Its first `length` bytes are those of the
+    /// parent.
     fn open(&self, node: u32, length: usize, path: &mut String) {
         path.truncate(length);
         if node != ROOT {
@@ -223,6 +228,7 @@ struct LineOrder {
 }
 
 impl LineOrder {
+    /// Ranks the labels by the order in which lines with them would be sorted.
     fn of(labels: &[FrameLabel]) -> Self {
         let mut lines: Vec<LineEnd<'_>> = Vec::with_capacity(2 * labels.len());
         for (at, label) in labels.iter().enumerate() {

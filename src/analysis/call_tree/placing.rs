@@ -2,7 +2,8 @@
 
 use super::{CallTree, FrameLabel, LabelStart, NO_LABEL, ROOT, Spelling};
 use crate::analysis::category::Category;
-use crate::analysis::label::{is_java, label, roots};
+use crate::analysis::label::{LabelStyle, is_java, label, roots};
+use crate::analysis::namesakes::Namesakes;
 use crate::model::stacks::{Frame, FrameId, FunctionStart, Profile, Row, Series, StackId, TrackId, UNKNOWN, Weight};
 use rustc_hash::FxHashMap;
 
@@ -66,6 +67,8 @@ impl LabelStart {
 pub(super) struct TreeBuilder<'a> {
     profile: &'a Profile,
     spelling: Spelling,
+    /// `None` if labels hold the start of functions ([`Spelling::by_start`]).
+    namesakes: Option<Namesakes>,
     tree: CallTree,
     /// For each frame, its label ID: without Java's naming rules, and with them.
     spelled: [Vec<u32>; 2],
@@ -85,6 +88,7 @@ impl<'a> TreeBuilder<'a> {
         Self {
             profile,
             spelling,
+            namesakes: if spelling.by_start { None } else { Some(Namesakes::new(profile)) },
             tree: CallTree::new_empty(),
             spelled: [unspelled(), unspelled()],
             placed: Vec::new(),
@@ -120,6 +124,8 @@ impl<'a> TreeBuilder<'a> {
         (below == root).then_some(node)
     }
 
+    /// The number of the list of labels that a track adds above its stacks, such as process and thread. Tracks with
+    /// equal labels share a list.
     fn root(&mut self, id: TrackId) -> u32 {
         if let Some(&root) = self.root_of.get(&id) {
             return root;
@@ -158,6 +164,7 @@ impl<'a> TreeBuilder<'a> {
         stacks.map(|stack| stack.map_or(below, |stack| nodes[stack.index()])).collect()
     }
 
+    /// Adds the path of a stack to the tree, below the labels of `root`. Returns the node of the innermost frame.
     fn hang(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         // Go up to the nearest caller that already has a node, then add the missing nodes on the way down.
         let mut down = Vec::new();
@@ -178,6 +185,7 @@ impl<'a> TreeBuilder<'a> {
         node
     }
 
+    /// Like [`Self::hang`], for a tree that starts with the innermost frames. Returns the node of the outermost label.
     fn hang_reversed(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         if let Some(placed) = stack.and_then(|stack| self.placed(root, stack)) {
             return placed;
@@ -191,6 +199,7 @@ impl<'a> TreeBuilder<'a> {
         node
     }
 
+    /// Adds the labels of `root` below a node. Returns the node of the last one.
     fn hang_root(&mut self, node: u32, root: u32) -> u32 {
         let labels = &self.roots[root as usize].0;
         let tree = &mut self.tree;
@@ -201,14 +210,18 @@ impl<'a> TreeBuilder<'a> {
         }
     }
 
+    /// Returns the child of `node` for a frame, and adds it if it doesn't exist. The frame's label is spelled only
+    /// once.
     fn step(&mut self, node: u32, frame: FrameId, root: u32) -> u32 {
         let (profile, spelling, java) = (self.profile, self.spelling, self.roots[root as usize].1);
         let tree = &mut self.tree;
         let spelled = &mut self.spelled[usize::from(java)][frame.index()];
         if *spelled == NO_LABEL {
             let frame = profile.frame_of(frame);
+            let Spelling { annotate, shortening, .. } = spelling;
+            let style = LabelStyle { java, annotate, shortening, namesakes: self.namesakes.as_ref() };
             *spelled = tree.label_id(FrameLabel {
-                text: label(profile, frame, java, spelling.annotate, spelling.shortening),
+                text: label(profile, frame, style),
                 start: if spelling.by_start { LabelStart::of(profile, frame) } else { None },
                 category: spelling.by_category.then(|| Category::from_frame(frame)),
             });

@@ -173,7 +173,7 @@ impl Grouping {
         self.frames.keys.is_empty()
     }
 
-    /// For each frame of the profile, its frame part ID.
+    /// The frame part ID of each frame of the profile, indexed by frame ID.
     pub fn of_frames(&self) -> &[u32] {
         &self.frames.of
     }
@@ -183,7 +183,7 @@ impl Grouping {
         self.frames.count as usize
     }
 
-    /// For each track of the profile, its thread part ID.
+    /// The thread part ID of each track of the profile, indexed by track ID.
     pub(super) fn of_tracks(&self) -> &[u32] {
         &self.tracks.of
     }
@@ -215,8 +215,7 @@ impl Grouping {
         let functions = self.frames.functions.iter().map(|function| {
             let Some(Function { name, start, .. }) = function else { return ("", None) };
             let name = std::str::from_utf8(profile.name_of(*name)).unwrap_or_default();
-            let place = |file| StartPlace { file: profile.name_of(file), line: start.line, column: start.column };
-            (name, start.file.map(place))
+            (name, StartPlace::new(profile, *start))
         });
         namesake_locations(functions)
     }
@@ -227,6 +226,7 @@ impl Grouping {
     }
 }
 
+/// The value that the samples of a thread have for a key.
 fn track_value(track: &Track, key: Key) -> Value {
     let number = match key {
         Key::Pid => track.pid.map(|pid| pid.0.into()),
@@ -237,6 +237,7 @@ fn track_value(track: &Track, key: Key) -> Value {
     number.map_or(Value::None, Value::Number)
 }
 
+/// The value that samples in a frame have for a key.
 fn frame_value(spelled: &mut SpelledNames<'_>, frame: &Frame, key: Key, unnamed: Unnamed) -> Value {
     let profile = spelled.profile;
     match key {

@@ -27,6 +27,7 @@ pub struct Group {
 /// Self weight by category of code. Nearly all groups have only one category, which is stored without allocating.
 #[derive(Debug, Clone, Default)]
 pub struct CategoryShares {
+    /// The first location seen, with its weight. The weight is `None` if no sample's innermost frame was there.
     first: Option<(Category, u64)>,
     others: Vec<(Category, u64)>,
 }
@@ -74,6 +75,7 @@ impl Group {
 }
 
 impl CategoryShares {
+    /// Adds self weight to a category.
     fn add(&mut self, category: Category, weight: u64) {
         let first = self.first.get_or_insert((category, 0));
         match std::iter::once(first).chain(&mut self.others).find(|(known, _)| *known == category) {
@@ -99,6 +101,8 @@ impl CategoryShares {
 }
 
 impl LineShares {
+    /// Adds the self weight of a frame at `place`, its file and line. Most functions have a single place, which doesn't
+    /// need a map.
     fn add(&mut self, place: (NameId, u32), own: Sum) {
         let ends = Some(own.weight.unsigned_abs()).filter(|_| !own.is_zero());
         let (first, known) = self.first.get_or_insert((place, None));
@@ -156,13 +160,15 @@ struct WeighedRow<'r> {
     sum: Sum,
 }
 
-/// Sums all rows of a thread part into one group, including samples without a stack.
+/// Sums all rows with the same thread part, including samples without a stack, into one group.
 fn sum_track(track: u32, rows: &[WeighedRow<'_>]) -> Group {
     let mut sum = Sum::default();
     rows.iter().for_each(|row| sum += row.sum);
     Group { track, frame: None, own: sum, total: sum, categories: CategoryShares::default(), place: None }
 }
 
+/// Sums the rows by the groups of their frames. Each row counts once for the total of a group, even if several of its
+/// frames belong to it.
 fn sum_frames(
     profile: &Profile,
     walk: &mut Walk<'_>,
@@ -197,6 +203,8 @@ fn sum_frames(
 }
 
 impl GatheredGroup {
+    /// Counts a frame of the group while walking the stacks from the outermost frame. Its total weight only counts if
+    /// no frame of the group is among its callers.
     fn enter(&mut self, profile: &Profile, frame: FrameId, own: Sum, total: Sum) {
         if self.open == 0 {
             self.total += total;

@@ -66,6 +66,8 @@ impl GroupTree {
         });
     }
 
+    /// Builds a tree that starts with functions of `groups`, and has their callers below. Of recursive calls, only the
+    /// outermost counts, so that no weight counts twice.
     fn add_callers(
         &mut self,
         profile: &Profile,

@@ -34,7 +34,7 @@ impl Sum {
         }
     }
 
-    /// This as a percentage of `whole`; 0 if `whole` is 0.
+    /// The weight or count as a percentage of that of `whole`; 0 if that is 0.
     pub fn percent_of(self, whole: Self, weight: Weight) -> f64 {
         match whole.of(weight) {
             0 => 0.0,

@@ -82,6 +82,8 @@ struct PathSum {
 }
 
 impl SelfTimes {
+    /// Adds an interval of self time. If there are more than the maximum number, drops all intervals, because the page
+    /// then only shows sums.
     #[inline]
     fn push(kept: &mut Option<Self>, interval: SelfTime) {
         let Some(Self { most, list }) = kept else { return };
@@ -110,6 +112,8 @@ impl SpanTree {
         sum.calls += calls;
     }
 
+    /// Counts a call that has ended. With sampling, only some calls are counted, with the weight of those that were
+    /// skipped since the last one.
     #[inline]
     fn close(&mut self, open: OpenSpan, sampling: Sampling, carry: &mut Carry, self_times: &mut Option<SelfTimes>) {
         let calls = u64::from(open.counts);

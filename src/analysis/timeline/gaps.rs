@@ -1,13 +1,13 @@
 //! Finds gaps between the spans of a timeline.
 
-use super::slices::{NameNo, Slice, Timeline};
+use super::slices::{NameNumber, Slice, Timeline};
 use std::cmp::Reverse;
 
 /// Which slices of a timeline to look at.
 #[derive(Debug, Clone, Default)]
 pub struct Selection {
     /// Names of spans to ignore, such as an interpreter's frames, which enclose other spans.
-    pub exclude: Vec<NameNo>,
+    pub exclude: Vec<NameNumber>,
     /// Only select slices that end after the start and start before the end of one of these ranges. Empty: no limit.
     pub times: Vec<(i64, i64)>,
 }
@@ -33,9 +33,9 @@ pub struct Gap {
     pub start: i64,
     /// The time from there to the start of the later span. Only negative with [`GapRule::Perfetto`], if they overlap.
     pub duration: i64,
-    /// The index of the slice before the gap.
+    /// The index of the slice after which the gap begins.
     pub after: usize,
-    /// The index of the slice after the gap.
+    /// The index of the slice before which the gap ends.
     pub before: usize,
 }
 

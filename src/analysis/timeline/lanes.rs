@@ -69,6 +69,8 @@ impl Default for Innermost {
 }
 
 impl Innermost {
+    /// Sets the begin of the innermost open interval of a lane (`None` if none is open), and updates the nodes of the
+    /// search tree above it.
     #[inline]
     fn set(&mut self, lane: usize, begin: Option<u64>) {
         let mut node = self.lanes + lane;

@@ -18,7 +18,7 @@ pub use gaps::{Gap, GapRule, Selection};
 pub use lanes::{Lanes, Span};
 pub use sampling::Sampling;
 pub use slices::{
-    MIRI_FRAMES, NO_NAME, NameNo, Oddities, Slice, SliceKind, SliceNames, Stacked, Timeline, UNFINISHED, UNNAMED,
+    MIRI_FRAMES, NO_NAME, NameNumber, Oddities, Slice, SliceKind, SliceNames, Stacked, Timeline, UNFINISHED, UNNAMED,
 };
 pub use span_sink::{
     Arguments, EmitSpan, NumberOrName, OtherEvent, OtherKind, SpanFile, SpanHead, SpanId, SpanRecord, SpanSink,
@@ -61,8 +61,8 @@ pub struct CallOptions {
     pub sampling: Sampling,
     /// Merge shorter calls into their callers; in the recording's unit.
     pub min_duration: u64,
-    /// If there are at most this many intervals in which calls themselves ran, make a row of each. Otherwise, and if
-    /// `None`, rows are sums per stack. Only available for wall time without sampling.
+    /// If calls themselves ran in at most this many intervals, each interval becomes a row of its own. If there are
+    /// more, or if this is `None`, rows are sums per stack. Only available for wall time without sampling.
     pub timed: Option<usize>,
 }
 

@@ -11,10 +11,10 @@ use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
 /// The ID of a name in [`SliceNames`].
-pub type NameNo = u32;
+pub type NameNumber = u32;
 
-/// The ID for "no name".
-pub const NO_NAME: NameNo = NameNo::MAX;
+/// Stands for a missing name, in place of the name's number.
+pub const NO_NAME: NameNumber = NameNumber::MAX;
 
 /// The name shown for spans without one.
 pub const UNNAMED: &str = "[unnamed]";
@@ -25,13 +25,13 @@ pub const UNFINISHED: i64 = -1;
 /// The interned names of a trace.
 #[derive(Debug, Default, Clone)]
 pub struct SliceNames {
-    texts: Texts<NameNo>,
+    texts: Texts<NameNumber>,
 }
 
 impl SliceNames {
     /// Interns a name.
     #[inline]
-    pub fn number(&mut self, text: &[u8]) -> NameNo {
+    pub fn number(&mut self, text: &[u8]) -> NameNumber {
         self.texts.intern(text)
     }
 
@@ -46,12 +46,12 @@ impl SliceNames {
     }
 
     /// The ID of a name, if it has been interned.
-    pub fn find(&self, text: &[u8]) -> Option<NameNo> {
+    pub fn find(&self, text: &[u8]) -> Option<NameNumber> {
         self.texts.find(text)
     }
 
     /// The name with this ID; empty for [`NO_NAME`].
-    pub fn text(&self, number: NameNo) -> &[u8] {
+    pub fn text(&self, number: NameNumber) -> &[u8] {
         if number == NO_NAME { b"" } else { self.texts.get(number) }
     }
 }
@@ -59,15 +59,15 @@ impl SliceNames {
 /// A span or an instant of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slice {
-    /// The start in nanoseconds on its thread's clock; may be negative.
+    /// The start in nanoseconds on the clock of the slice's thread. It may be negative.
     pub start: i64,
     /// The duration in nanoseconds; 0 for an instant, [`UNFINISHED`] if the span never ended.
     pub duration: i64,
     /// The slice's name, as an ID in [`Timeline::names`].
-    pub name: NameNo,
+    pub name: NameNumber,
     /// The action: what exactly the slice did, as stated in its arguments. For example, clang's slice `ParseClass`
     /// states the name of the class. An ID in [`Timeline::names`], or [`NO_NAME`] if the arguments state no action.
-    pub sub: NameNo,
+    pub sub: NameNumber,
     /// The thread that the slice started on, as an index into [`Timeline::tracks`].
     pub track: u32,
     /// The track with an ID of its own (async track) that the slice belongs to; 0 for the thread's own track.
@@ -153,7 +153,7 @@ pub struct Timeline {
     pub slices: Vec<Slice>,
     /// For each argument that the reader was asked to look for, the slices that have it: the index of the slice, and
     /// the argument's value as an ID in `names`.
-    pub by_arg: Vec<Vec<(u32, NameNo)>>,
+    pub by_arg: Vec<Vec<(u32, NameNumber)>>,
     /// True if Miri wrote the trace. Each of its interpreted calls (`frame`, `step`) is on an async track of its own,
     /// although they call each other.
     pub is_miri: bool,
@@ -256,10 +256,10 @@ impl Timeline {
     /// interpreted calls, each of which has an ID of its own, are nested into their thread, whose track shows what Miri
     /// did while it interpreted a function. If `only` isn't empty, spans with other names are left out. `label` returns
     /// the name to show for a span.
-    pub fn stacks(&self, options: CallOptions, only: &[NameNo], label: impl Fn(&Slice) -> NameNo) -> Stacked {
+    pub fn stacks(&self, options: CallOptions, only: &[NameNumber], label: impl Fn(&Slice) -> NameNumber) -> Stacked {
         let spans = self.spans_by_end(|slice| only.is_empty() || only.contains(&slice.name));
         // The names of interpreted calls.
-        let mut frames: Vec<NameNo> = Vec::new();
+        let mut frames: Vec<NameNumber> = Vec::new();
         if self.is_miri {
             frames.extend(MIRI_FRAMES.iter().filter_map(|name| self.names.find(name.as_bytes())));
         }

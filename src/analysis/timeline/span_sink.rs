@@ -7,7 +7,7 @@
 //! A reader offers each span to a [`SpanSink`] as a [`SpanHead`]. Only if the sink wants it does the reader collect
 //! everything that the file says about the span, because that takes time.
 
-use super::slices::{NO_NAME, NameNo, Slice, SliceKind, Timeline, UNFINISHED};
+use super::slices::{NO_NAME, NameNumber, Slice, SliceKind, Timeline, UNFINISHED};
 use crate::error::Result;
 use crate::model::stacks::Track;
 use std::borrow::Cow;
@@ -38,7 +38,7 @@ pub struct SpanHead<'a> {
     /// The thread that the span runs on.
     pub thread: &'a Track,
     /// The number of the name within the file.
-    pub name_no: NameNo,
+    pub name_no: NameNumber,
     /// The span's name; empty if it has none.
     pub name: &'a [u8],
     /// The action that the span's arguments state, if the span may be named after it.
@@ -128,7 +128,7 @@ pub enum Arguments<'a> {
 pub struct OtherEvent<'a> {
     /// The kind of event.
     pub kind: OtherKind,
-    /// The time in nanoseconds, if it has one.
+    /// The event's time in nanoseconds; `None` if it has none.
     pub time: Option<i64>,
     /// The JSON object of the event, as in the file.
     pub json: &'a [u8],
@@ -141,7 +141,7 @@ pub enum OtherKind {
     Metadata,
     /// A value that changes over time.
     Counter,
-    /// Any other kind of event.
+    /// An event of any other kind.
     Unknown,
 }
 

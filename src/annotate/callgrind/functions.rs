@@ -27,6 +27,7 @@ use std::path::Path;
 /// The costs in a callgrind file, and where the machine code that caused them is.
 pub(super) struct CallgrindCosts<'a> {
     pub(super) costs: &'a InstructionCosts,
+    /// Where the machine code is.
     pub(super) code: &'a CodeFiles<'a>,
     pub(super) objects: &'a Objects,
     pub(super) pid: Pid,

@@ -30,6 +30,8 @@ pub(super) fn write(sheet: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     Ok(())
 }
 
+/// Prints the lines of a source file that have costs (`hot`), each with some lines around it. `⋮` stands for lines that
+/// are left out.
 fn write_file(sheet: &mut Sheet<'_>, listing: &Listing, file: &SourceFile, hot: &[(u32, &listing::Row)]) -> Result<()> {
     let shown = shown(hot.iter().map(|(line, _)| *line), file, sheet.options.context);
     let digits = shown.last().map_or(1, |line| line.to_string().len());

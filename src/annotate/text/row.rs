@@ -24,6 +24,7 @@ impl Paint {
         }
     }
 
+    /// The escape sequence that switches a terminal to this style.
     fn code(self) -> &'static str {
         match self {
             Self::Plain => "",

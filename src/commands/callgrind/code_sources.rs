@@ -31,8 +31,8 @@ pub(super) fn code_sources(pid: Option<Pid>, options: &CallgrindOptions, outcome
             return Err(Error::new(format!("no usable jitdump or perf map for process {pid}: {}", refused.join("; "))));
         }
         return Err(Error::new(format!(
-            "no perf-{pid}.map or jit-{pid}.dump next to it, in /tmp, or given with --perf-map or --jitdump; run the \
-             program again with its runtime's switch for perf (such as {})",
+            "there is no perf-{pid}.map or jit-{pid}.dump next to this file or in /tmp, and none was passed with \
+             --perf-map or --jitdump; run the program again with its runtime's switch for perf (such as {})",
             RUNTIMES
                 .iter()
                 .filter_map(|runtime| runtime.valgrind)

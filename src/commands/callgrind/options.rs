@@ -3,6 +3,7 @@
 use crate::io::{InPath, OutPath};
 use crate::jit::SourceOptions;
 use crate::model::Pid;
+use crate::model::code_file::object_name;
 use crate::pipeline::callgrind::pid_in_name;
 use std::path::{Path, PathBuf};
 
@@ -24,10 +25,12 @@ pub struct CallgrindOptions {
 }
 
 impl CallgrindOptions {
+    /// The path of the input; `None` for standard input.
     pub(super) fn path(&self) -> Option<&Path> {
         self.input.path()
     }
 
+    /// Where to write the result.
     pub(super) fn output(&self) -> OutPath {
         match (&self.output, self.path()) {
             (Some(output), _) => output.clone(),
@@ -48,7 +51,7 @@ impl CallgrindOptions {
         use std::os::unix::ffi::OsStrExt;
         let output = self.output();
         let beside = output.directory().or_else(|| self.path()?.parent()).unwrap_or(Path::new(""));
-        let path = self.object.clone().unwrap_or_else(|| beside.join(format!("jitted-{pid}.elf")));
+        let path = self.object.clone().unwrap_or_else(|| beside.join(object_name(pid)));
         let is_beside = path.parent().is_none_or(|parent| parent == beside);
         let name = if is_beside { Path::new(path.file_name().unwrap_or_default()) } else { &path };
         let name = name.as_os_str().as_bytes().to_vec();
@@ -56,6 +59,7 @@ impl CallgrindOptions {
     }
 }
 
+/// Appends a suffix to the file name of a path.
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

@@ -49,7 +49,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
     Ok(outcome)
 }
 
-/// Warns about perf maps that belong to a process other than `pid`. Only a map's file name says which process it is of.
+/// Warns about perf maps that were used for process `pid` although their file names state another process.
 fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, outcome: &mut Outcome) {
     for account in accounts.iter().filter(|account| account.kind == Kind::PerfMap) {
         let name = account.path.file_stem().and_then(|stem| stem.to_str()).and_then(|stem| stem.strip_prefix("perf-"));
@@ -57,8 +57,8 @@ fn warn_of_others(accounts: &[Account], pid: Pid, options: &CallgrindOptions, ou
         let said = options.sources.perf_map.iter().any(|given| given.path == account.path && given.pid == Some(pid));
         if inner != pid && !said && !options.sources.map_pid.contains(&(inner, pid)) {
             let message = format!(
-                "used for process {pid}, although its name says process {inner}; if they are the same, pass --map-pid \
-                 {inner}={pid}"
+                "used for process {pid}, although the file's name says process {inner}; if these are the same process, \
+                 pass --map-pid {inner}={pid}"
             );
             outcome.warnings.push(Warning::new(message).in_file(&account.path, None));
         }
@@ -75,6 +75,7 @@ fn raw_code(options: &CallgrindOptions, pid: Pid, warnings: &mut Warnings) -> Re
     Ok(RawCode::find_usual(options.path(), pid, force, warnings))
 }
 
+/// The line of the summary about the ELF object.
 fn describe_object(path: &Path, object: &ObjectContents) -> String {
     let ObjectContents { pieces, with_code } = object;
     let code = if *with_code == 0 {
@@ -85,7 +86,7 @@ fn describe_object(path: &Path, object: &ObjectContents) -> String {
     format!("{}: {}, {code}", path.display(), counted(*pieces as u64, "function"))
 }
 
-/// Adds the summary and the warnings to the outcome.
+/// Adds the summary and the warnings to the outcome. `to` is the output, and `pid` is the profiled process.
 fn report(
     to: &OutPath,
     index: &FileIndex<'_>,
@@ -94,40 +95,14 @@ fn report(
     pid: Pid,
     outcome: &mut Outcome,
 ) {
+    outcome.summary.extend(summarize(to, index, &rewritten));
     let NamedProfile { stats, functions } = rewritten;
     let unknown = index.unknown_functions();
-    let event = index.header.events.first().map_or("cost".into(), |event| String::from_utf8_lossy(event));
-    let all = stats.named_cost.saturating_add(stats.unnamed_cost);
-    let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
-    let what = match index.header.has_instr {
-        true => format!("named, with {percent:.1}% of the {all} {event} in unknown memory"),
-        // An entry function gets the cost of everything that it jumped to. So `percent` is not the share of the cost
-        // that has the right name.
-        false => format!(
-            "named by their entry points. The profile has no instruction addresses, so the {all} {event} in unknown \
-             memory are attributed to these functions ({percent:.1}%) and their callers, not always to the functions that \
-             caused them"
-        ),
-    };
-    let mut line = format!("{}: {} {what}", to.shown().display(), counted(functions as u64, "function"));
-    if stats.split > 0 {
-        line += &format!("; split {}", counted(stats.split, "block"));
-    }
-    if stats.synthetic_calls > 0 {
-        line += &format!("; added {} to keep inclusive costs", counted(stats.synthetic_calls, "call"));
-    }
-    outcome.summary.push(line);
-    let (misattributed, cost) = stats.misattributed.total();
-    if misattributed > 0 {
-        outcome.summary.push(format!(
-            "{cost} {event} in {misattributed} pieces of JIT code stay with native functions that jumped there, \
-             because callgrind starts a function only at a call"
-        ));
-    }
     let warnings = &mut outcome.warnings;
     if names.is_empty() {
         warnings.push(Warning::new(format!(
-            "nothing was changed: the dumps and maps have no code of process {pid} (but {} pieces of other processes)",
+            "nothing was changed: the dumps and maps have no code of process {pid} (but {} code ranges of other \
+             processes)",
             names.code_count()
         )));
     } else if functions == 0 && unknown > 0 {
@@ -150,4 +125,39 @@ fn report(
         )));
     }
     stats.skipped.report(Path::new("callgrind"), warnings);
+}
+
+/// The lines of the summary: how many functions were named, and which cost stays with other functions.
+fn summarize(to: &OutPath, index: &FileIndex<'_>, rewritten: &NamedProfile) -> Vec<String> {
+    let NamedProfile { stats, functions } = rewritten;
+    let mut lines = Vec::new();
+    let event = index.header.events.first().map_or("cost".into(), |event| String::from_utf8_lossy(event));
+    let all = stats.named_cost.saturating_add(stats.unnamed_cost);
+    let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
+    let what = match index.header.has_instr {
+        true => format!("named, which have {percent:.1}% of the {all} {event} in memory without a file"),
+        // An entry function gets the cost of everything that it jumped to. So `percent` is not the share of the cost
+        // that has the right name.
+        false => format!(
+            "named by their entry points. The profile has no instruction addresses, so the {all} {event} in memory \
+             without a file are attributed to these functions ({percent:.1}%) and their callers, not always to the functions that \
+             caused them"
+        ),
+    };
+    let mut line = format!("{}: {} {what}", to.shown().display(), counted(*functions as u64, "function"));
+    if stats.split > 0 {
+        line += &format!("; split {}", counted(stats.split, "block"));
+    }
+    if stats.synthetic_calls > 0 {
+        line += &format!("; added {} to keep inclusive costs", counted(stats.synthetic_calls, "call"));
+    }
+    lines.push(line);
+    let (misattributed, cost) = stats.misattributed.total();
+    if misattributed > 0 {
+        lines.push(format!(
+            "{cost} {event} in {misattributed} pieces of JIT code still count for native functions that jumped there, \
+             because for callgrind, a function only starts at a call"
+        ));
+    }
+    lines
 }

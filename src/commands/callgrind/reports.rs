@@ -43,7 +43,10 @@ pub(super) fn run(
     let frames = write_text(&mut out, |out| graft(report, &mut reader, &lookup, out))?;
     out.commit()?;
     if frames.named == 0 && frames.unknown > 0 {
-        let message = format!("none of the {} unnamed frames is in the code of process {pid}", frames.unknown);
+        let message = format!(
+            "none of the {} unnamed frames is in the code of process {pid}; are map and report from the same run?",
+            frames.unknown
+        );
         outcome.warnings.push(Warning::new(message));
     }
     outcome.summary.push(format!(

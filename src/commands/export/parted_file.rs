@@ -27,10 +27,12 @@ pub(super) struct PartedFile<'a> {
     start: StartRowsFn,
     write: WriteOptions,
     run: &'a Run,
+    /// The file of the current recording. `None` between two recordings.
     under_way: Option<OpenFile>,
     has_failed: bool,
 }
 
+/// A file that is being written.
 #[derive(Debug)]
 struct OpenFile {
     output: Rc<RefCell<Output>>,
@@ -51,6 +53,7 @@ impl Write for SharedOutput {
 }
 
 impl<'a> PartedFile<'a> {
+    /// Creates a writer of files below `root`. No file is opened yet.
     pub(super) fn new(root: &'a Path, start: StartRowsFn, options: &'a ExportOptions, run: &'a Run) -> Self {
         let write = WriteOptions { partitioned: true, ..options.write.clone() };
         Self { root, start, write, run, under_way: None, has_failed: false }
@@ -67,6 +70,7 @@ impl<'a> PartedFile<'a> {
         done
     }
 
+    /// Creates the file for a recording.
     fn open(&self, recording: &Recording) -> Result<OpenFile> {
         let path = self.root.join(SAMPLES).join(partition(recording)).join(format!("{}.parquet", stem(recording)));
         OutDirectory::make(path.parent().unwrap_or(self.root))?;

@@ -15,7 +15,7 @@ use crate::model::stacks::Profile;
 use crate::pipeline::any::{self, LoadOptions};
 use crate::pipeline::listed::{Expanded, expand};
 use crate::pipeline::open::{Opened, shown};
-use crate::pipeline::rows::{RowInput, RowsRead, input_hash};
+use crate::pipeline::rows::{RowFeeder, RowInput, input_hash};
 use crate::pipeline::sink::Batches;
 use crate::pipeline::{Job, Outcome};
 use rustc_hash::FxHashSet;
@@ -42,7 +42,7 @@ pub(super) fn run(
         run,
         existing: if options.table.skip_existing { existing } else { FxHashSet::default() },
         written: FxHashSet::default(),
-        read: RowsRead::default(),
+        read: RowFeeder::default(),
         outcome: Outcome { failed: unread, ..Outcome::default() },
         counts: Counts::default(),
     };
@@ -108,7 +108,7 @@ struct DataSetWriter<'a> {
     existing: FxHashSet<String>,
     /// Names of files that this run has written so far.
     written: FxHashSet<String>,
-    read: RowsRead,
+    read: RowFeeder,
     outcome: Outcome,
     counts: Counts,
 }

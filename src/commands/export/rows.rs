@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::io::{Output, Run};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::{Opened, check_further, shown};
-use crate::pipeline::rows::{RowInput, RowsRead, input_hash};
+use crate::pipeline::rows::{RowFeeder, RowInput, input_hash};
 use crate::pipeline::{Job, Outcome};
 
 /// Writes all inputs to one output. `first` is the first input if it is already open.
@@ -18,7 +18,7 @@ pub(super) fn run(
     run: &Run,
     job: &Job,
 ) -> Result<Outcome> {
-    let (mut outcome, mut read) = (Outcome::default(), RowsRead::default());
+    let (mut outcome, mut read) = (Outcome::default(), RowFeeder::default());
     check_further(&options.inputs)?;
     let mut output = Output::create(&options.output, run)?;
     let mut writer = start(&options.write, Box::new(&mut output))?;

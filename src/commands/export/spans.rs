@@ -32,7 +32,9 @@ pub(super) fn run(
     let mut writer = start(&mut output)?;
     let mut first = Some(first);
     let mut epoch = None;
-    let (mut wrote, mut none) = (false, None);
+    let mut has_written = false;
+    // The error for the first input of which no spans were written.
+    let mut first_without = None;
     for path in &options.inputs {
         let opened = first.take().map_or_else(|| Opened::open(path, job), Ok);
         let mut warnings = Warnings::new();
@@ -43,15 +45,15 @@ pub(super) fn run(
         if let Some(reason) = filter.why_none_written() {
             let remedy = format!("jitgraft stats --all {} lists the spans", quoted(shown(path).as_os_str().as_bytes()));
             let error = Error::new(reason).in_file(&shown(path)).with_remedy(Some(remedy));
-            none.get_or_insert(error);
+            first_without.get_or_insert(error);
         }
-        wrote |= filter.written.all() > 0 || filter.read.all() == 0;
+        has_written |= filter.written.all() > 0 || filter.read.all() == 0;
         outcome.warnings.append(warnings.in_file(&shown(path)));
         outcome.summary.push(filter.summary());
     }
-    match none {
-        // If other inputs have spans that match, the output has these.
-        Some(error) if wrote => outcome.failed.push(error),
+    match first_without {
+        // Spans of other inputs match the filters, so the output is written with these.
+        Some(error) if has_written => outcome.failed.push(error),
         Some(error) => return Err(error),
         None => {}
     }
@@ -89,7 +91,9 @@ struct SpanFilter<'o> {
     offset: i64,
     /// The times at which this input starts and ends, in nanoseconds.
     bounds: (i64, i64),
+    /// The spans of the input.
     read: SpanCounts,
+    /// The spans that were passed to the writer.
     written: SpanCounts,
     /// The number of events that were left out because they aren't spans.
     others: u64,
@@ -115,6 +119,7 @@ impl SpanCounts {
 }
 
 impl<'o> SpanFilter<'o> {
+    /// Creates a filter for the next input. What depends on the input is set when it starts ([`SpanSink::file`]).
     fn new(options: &'o ExportOptions, writer: &'o mut dyn SpanWriter, epoch: &'o mut Option<u64>) -> Self {
         let load = &options.load;
         Self {
@@ -239,6 +244,7 @@ impl<'o> SpanSelection<'o> {
         Self { options, filter, threads: filter.place(Nanos(0), Nanos(0)), times, seen: FxHashMap::default() }
     }
 
+    /// True if the span passes all filters. Call it once for each span, in order, because sampling counts the spans.
     fn keeps(&mut self, head: &SpanHead<'_>) -> bool {
         self.has_wanted_name(head.name)
             && self.is_long_enough(head.duration)
@@ -257,6 +263,7 @@ impl<'o> SpanSelection<'o> {
         least == 0 || duration.is_some_and(|duration| duration >= least || duration == UNFINISHED)
     }
 
+    /// True if the interval overlaps one of the selected time ranges, or if no times are selected.
     fn overlaps_times(&self, start: i64, end: i64) -> bool {
         if self.times.is_empty() {
             return true;

@@ -4,7 +4,7 @@
 //! Perfetto then doesn't know which frame called which, and speedscope shows no frames at all. Frames do nest among
 //! themselves, so on a separate thread every viewer draws them as calls.
 
-use crate::analysis::timeline::{Lanes, NameNo, Span, SpanHead, UNFINISHED};
+use crate::analysis::timeline::{Lanes, NameNumber, Span, SpanHead, UNFINISHED};
 use crate::model::stacks::Track;
 use rustc_hash::FxHashMap;
 
@@ -13,7 +13,7 @@ use rustc_hash::FxHashMap;
 pub(super) struct SyntheticThreads {
     next: i64,
     /// For each thread and span name: its open spans, and the thread number of each lane.
-    known: FxHashMap<(u32, NameNo), (Lanes<()>, Vec<i64>)>,
+    known: FxHashMap<(u32, NameNumber), (Lanes<()>, Vec<i64>)>,
 }
 
 /// The synthetic thread that a span goes to.

@@ -113,9 +113,9 @@ fn run_recording(
     let code = JitCode::load(&sources, &survey, context);
     let coverage = Coverage::find(&survey, &code, context);
     let samples = SampleChanges::find(&survey, &code, context)?;
-    let (selection, ids) = CodeSelection::new(code.map, coverage.uses, &survey, options)?;
+    let selection = CodeSelection::new(&code.map, coverage.uses, &survey, options);
     let images = JitImages::write(&selection, code.machine, code.mode, &survey, context)?;
-    let planned = PlannedEdits::new(&survey, &images, samples, &ids, context)?;
+    let planned = PlannedEdits::new(&survey, &images, samples, context)?;
     let summary = Summary {
         survey: &survey,
         loaded: &code.loaded,

@@ -47,12 +47,14 @@ pub(super) fn find(examined: &Examined<'_>, privacy: &mut Privacy<'_>, warnings:
     found
 }
 
+/// The kernel's symbols, if they are known.
 fn kallsyms(examined: &Examined<'_>, warnings: &mut Warnings) -> Option<RequestedFile> {
     let bytes = examined.resolution.kernel_list(warnings)?;
     let from = PathBuf::from("the kernel's symbols");
     Some(RequestedFile { role: Role::Kallsyms, path: Vec::new(), from, bytes })
 }
 
+/// Finds the scripts that have source maps, and the source maps.
 fn scripts(
     examined: &Examined<'_>,
     found: &mut Vec<RequestedFile>,
@@ -65,6 +67,8 @@ fn scripts(
     }
 }
 
+/// Finds the source files of all sampled lines. Each is looked for below the roots that the user named, then at its own
+/// path.
 fn sources(
     examined: &Examined<'_>,
     found: &mut Vec<RequestedFile>,

@@ -17,6 +17,7 @@ pub(super) struct Privacy<'a> {
     include: &'a [PathBuf],
     /// Files that were left out because they are private. Each file is listed once.
     private: Vec<PathBuf>,
+    /// The same files as in `private`, to find out quickly whether a file is already listed.
     known: FxHashSet<PathBuf>,
     /// Programs that were left out because they are not on this machine.
     pub(super) missing: Vec<PathBuf>,
@@ -26,6 +27,7 @@ pub(super) struct Privacy<'a> {
 const WHY: &str = "others may not read it, and only the recording refers to it";
 
 impl<'a> Privacy<'a> {
+    /// Creates the record of what the user permits. Nothing was left out yet.
     pub(super) fn new(options: &'a PackOptions) -> Self {
         Self {
             requested: &options.requested,

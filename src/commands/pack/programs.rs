@@ -179,10 +179,12 @@ fn linked_path(dso: &Dso, debugging: &Image) -> Option<Vec<u8>> {
     Some([parent(&dso.path), b"/.debug/", name.as_bytes()].concat())
 }
 
+/// The directory of a path, without a slash at the end.
 fn parent(path: &[u8]) -> &[u8] {
     memchr::memrchr(b'/', path).map_or(&b""[..], |slash| &path[..slash])
 }
 
+/// Warns about programs that are not on this machine, each with the number of frames in it.
 fn warn_about_missing(missing: Vec<(&[u8], u64)>, warnings: &mut Warnings) {
     for (path, frames) in missing {
         let message = format!(

@@ -18,19 +18,23 @@ pub(super) fn pieces(bytes: &[u8]) -> Vec<Piece<'_>> {
         _ => None,
     };
     let Some(KeptParts { ranges, table, headers }) = kept else { return vec![Piece::Bytes(bytes.into())] };
-    let (mut pieces, mut at, end) = (Vec::new(), 0, bytes.len()..bytes.len());
+    let mut pieces = Vec::new();
+    // How many bytes of the file the pieces cover so far.
+    let mut covered = 0;
+    // The empty range at the end makes the loop fill the last gap.
+    let end = bytes.len()..bytes.len();
     for range in ranges.into_iter().chain(std::iter::once(end)) {
-        let start = range.start.max(at);
-        if start > at {
-            pieces.push(Piece::Zeros((start - at) as u64));
+        let start = range.start.max(covered);
+        if start > covered {
+            pieces.push(Piece::Zeros((start - covered) as u64));
         }
-        // Skip the section table: it is changed, so it has a piece of its own.
+        // The section table was changed, so its bytes aren't those of the file.
         if range == table {
             pieces.push(Piece::Bytes(headers.clone().into()));
         } else if range.end > start {
             pieces.push(Piece::Bytes(bytes[start..range.end].into()));
         }
-        at = range.end.max(at);
+        covered = range.end.max(covered);
     }
     pieces
 }
@@ -50,39 +54,49 @@ fn find_kept_parts<Elf: FileHeader<Endian = Endianness>>(bytes: &[u8]) -> Option
     let header = Elf::parse(bytes).ok()?;
     let endian = header.endian().ok()?;
     let sections = header.sections(endian, bytes).ok()?;
-    let place = |offset: u64, len: u64| {
-        let start = usize::try_from(offset).ok()?;
-        let range = start..start.checked_add(usize::try_from(len).ok()?)?;
-        (range.end <= bytes.len()).then_some(range)
-    };
     let segments = header.program_headers(endian, bytes).ok()?;
-    let len_of = |count: usize, size: u16| count as u64 * u64::from(size);
-    let mut ranges: Vec<_> = place(0, size_of::<Elf>() as u64).into_iter().collect();
-    ranges.push(place(header.e_phoff(endian).into(), len_of(segments.len(), header.e_phentsize(endian)))?);
-    let notes = segments.iter().filter(|segment| segment.p_type(endian) == elf::PT_NOTE);
-    ranges.extend(notes.filter_map(|note| place(note.p_offset(endian).into(), note.p_filesz(endian).into())));
+    let mut ranges = Vec::new();
+    // The ELF header.
+    ranges.extend(byte_range(bytes, 0, size_of::<Elf>() as u64));
+    // The program headers, and the notes: one of these has the build ID.
+    let segments_len = segments.len() as u64 * u64::from(header.e_phentsize(endian));
+    ranges.push(byte_range(bytes, header.e_phoff(endian).into(), segments_len)?);
+    for segment in segments {
+        if segment.p_type(endian) == elf::PT_NOTE {
+            ranges.extend(byte_range(bytes, segment.p_offset(endian).into(), segment.p_filesz(endian).into()));
+        }
+    }
     let entry = usize::from(header.e_shentsize(endian));
-    let table = place(header.e_shoff(endian).into(), len_of(sections.len(), header.e_shentsize(endian)))?;
+    let table_len = sections.len() as u64 * entry as u64;
+    let table = byte_range(bytes, header.e_shoff(endian).into(), table_len)?;
     let mut headers = bytes[table.clone()].to_vec();
     // Skip section 0, which is the null entry.
     for (number, section) in sections.iter().enumerate().skip(1) {
         let name = sections.section_name(endian, section).unwrap_or_default();
         if is_kept(name, section.sh_type(endian)) {
-            ranges.extend(place(section.sh_offset(endian).into(), section.sh_size(endian).into()));
+            ranges.extend(byte_range(bytes, section.sh_offset(endian).into(), section.sh_size(endian).into()));
             continue;
         }
         // `sh_name` and `sh_type` are the first two fields of a section header in both ELF classes, with four bytes
         // each.
-        let [of_name, of_type] = [0, 4].map(|field| number * entry + field..number * entry + field + 4);
+        let name_start = number * entry;
+        let type_start = name_start + 4;
         if name.starts_with(b".debug") || name.starts_with(b".gnu_debug") {
-            headers.get_mut(of_name)?.copy_from_slice(&[0; 4]);
+            headers.get_mut(name_start..type_start)?.copy_from_slice(&[0; 4]);
         }
-        let blank = object::U32::new(endian, elf::SHT_NOBITS.0);
-        headers.get_mut(of_type)?.copy_from_slice(object::bytes_of(&blank));
+        let no_content = object::U32::new(endian, elf::SHT_NOBITS.0);
+        headers.get_mut(type_start..type_start + 4)?.copy_from_slice(object::bytes_of(&no_content));
     }
     ranges.push(table.clone());
     ranges.sort_unstable_by_key(|range| (range.start, range.end));
     Some(KeptParts { ranges, table, headers })
+}
+
+/// The range of `len` bytes at `offset`. `None` if the file is too short for it.
+fn byte_range(bytes: &[u8], offset: u64, len: u64) -> Option<Range<usize>> {
+    let start = usize::try_from(offset).ok()?;
+    let end = start.checked_add(usize::try_from(len).ok()?)?;
+    if end <= bytes.len() { Some(start..end) } else { None }
 }
 
 /// True if a section names functions, describes how to unwind their stacks, or is needed to read such sections.

@@ -25,6 +25,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
+    /// Plans the command. Options that the user typed stay as they are.
     pub(super) fn new(options: &RecordOptions, machine: &Machine) -> Result<Self> {
         let called = [b"perf".to_vec(), b"record".to_vec()];
         let typed = PerfCommand { called: &called, ..options.typed() };
@@ -89,7 +90,7 @@ impl Plan {
                 self.command = self.command.with_program(corrected);
             }
             None => self.note(format!(
-                "{} has no environment variable for this: {}",
+                "{} has no environment variable that makes it write names, so change the command: {}",
                 runtime.name,
                 switch.how(runtime.called, true)
             )),
@@ -138,6 +139,7 @@ fn directory(options: &RecordOptions) -> String {
     here.join(parent).to_string_lossy().trim_end_matches('/').to_owned()
 }
 
+/// The environment variables of this process, which perf and the program will inherit.
 fn environment() -> Environment {
     Environment::Known(std::env::vars_os().map(|(name, value)| (name.into_vec(), value.into_vec())).collect())
 }

@@ -23,25 +23,28 @@ struct CallReport<'a> {
 
 /// A row of the table: the function itself, or one of its calls.
 struct CallLine {
+    /// 0 for the function, 1 for a caller or callee.
     depth: u64,
     frame: FrameId,
+    /// The cost of the function including its callees, or the cost of the call.
     total: i64,
     /// The self cost of the function. `None` if the row is a call.
     own: Option<i64>,
+    /// How often the function was called, or how often the call was made.
     calls: u64,
-    /// The branch (`├ ` or `└ `) drawn before the name.
-    lines: &'static str,
+    /// The branch of the tree (`├ ` or `└ `) drawn before the name; empty for the function itself.
+    branch: &'static str,
 }
 
 /// Lists the functions that [`find_functions`] finds by `name`, each with its callers or callees.
 pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph, name: &str) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
-    let part = |function: &GraphFunction| grouping.of_frames()[function.frame.index()];
-    let wanted = find_functions(scene, grouping, graph.functions().iter().map(part), name)?;
+    let group_of = |function: &GraphFunction| grouping.of_frames()[function.frame.index()];
+    let wanted = find_functions(scene, grouping, graph.functions().iter().map(group_of), name)?;
     let callers = matches!(scene.options.rows, Rows::Callers(_));
     let report = CallReport { scene, graph, grouping, callers };
     let mut functions: Vec<&GraphFunction> = graph.functions().iter().collect();
-    functions.retain(|function| wanted.contains(&part(function)));
+    functions.retain(|function| wanted.contains(&group_of(function)));
     functions.sort_by_key(|function| Reverse(function.total));
     let is_text = scene.options.layout == Layout::Text;
     let whole = functions.iter().fold(0i64, |sum, function| sum.saturating_add(function.total));
@@ -74,7 +77,7 @@ impl CallReport<'_> {
             let by_name = || self.names(*a).iter().rev().cmp(self.names(*b).iter().rev());
             b_edge.cost.cmp(&a_edge.cost).then_with(by_name)
         });
-        let mut lines = vec![CallLine { depth: 0, frame, total, own: Some(own), calls, lines: "" }];
+        let mut lines = vec![CallLine { depth: 0, frame, total, own: Some(own), calls, branch: "" }];
         for (index, (other, edge)) in others.iter().enumerate() {
             lines.push(CallLine {
                 depth: 1,
@@ -82,7 +85,7 @@ impl CallReport<'_> {
                 total: edge.cost,
                 own: None,
                 calls: edge.count,
-                lines: if index + 1 == others.len() { "└ " } else { "├ " },
+                branch: if index + 1 == others.len() { "└ " } else { "├ " },
             });
         }
         lines
@@ -93,6 +96,7 @@ impl CallReport<'_> {
         self.grouping.frame_values(self.grouping.of_frames()[frame.index()])
     }
 
+    /// The table for people: with short module names, and the calls drawn as branches below the function.
     fn text_table(&self, lines: &[CallLine]) -> Table {
         let mut table = Table::new(&["total%", "calls", "module", "symbol"]);
         for line in lines {
@@ -103,13 +107,13 @@ impl CallReport<'_> {
                 self.scene.share(line.total),
                 Cell::Count(line.calls),
                 Cell::text(base_name(module)),
-                Cell::branch(line.lines.to_owned(), name.to_owned()),
+                Cell::branch(line.branch.to_owned(), name.to_owned()),
             ]);
         }
         table
     }
 
-    /// The table for CSV and JSON.
+    /// The table for programs (CSV and JSON).
     fn plain_table(&self, lines: &[CallLine]) -> Table {
         let mut table =
             Table::new(&["depth", "total%", "self%", "total", "self", "calls", "module", "symbol", "source"]);

@@ -15,7 +15,9 @@ use std::cmp::Reverse;
 
 /// Functions that call each other, directly or through others. A function that only calls itself is not a cycle.
 struct Cycle<'a> {
+    /// The sum of the functions' self costs.
     own: i64,
+    /// `own`, plus the costs of all calls that leave the cycle.
     total: i64,
     /// The functions of the cycle, costliest first.
     functions: Vec<&'a GraphFunction>,
@@ -27,50 +29,71 @@ pub(super) fn report(scene: &Scene<'_>, graph: &CallGraph) -> Report {
     let least = scene.least(0.0);
     let mut cycles = cycles(graph);
     cycles.retain(|cycle| cycle.total.unsigned_abs() as f64 >= least);
-    let is_text = scene.options.layout == Layout::Text;
-    let columns: &[&str] = if is_text {
-        &["total%", "self%", "functions", "module", "symbol"]
-    } else {
-        &["depth", "total%", "self%", "total", "self", "functions", "module", "symbol", "source"]
-    };
-    let mut table = Table::new(columns);
-    // The first cells of a row, up to the costs.
-    let cost_cells = |depth: u64, total: i64, own: i64| {
-        let shares = vec![scene.share(total), scene.share(own)];
-        if is_text {
-            return shares;
-        }
-        [vec![Cell::Count(depth)], shares, vec![Cell::Signed(total), Cell::Signed(own)]].concat()
-    };
-    for (number, cycle) in (1..).zip(&cycles) {
-        let mut cells = cost_cells(0, cycle.total, cycle.own);
-        cells.extend([Cell::Count(cycle.functions.len() as u64), Cell::text("")]);
-        cells.push(Cell::text(format!("<cycle {number}>")));
-        cells.extend((!is_text).then_some(Cell::None));
-        table.rows.push(cells);
-        for (at, function) in cycle.functions.iter().enumerate() {
+    if scene.options.layout != Layout::Text {
+        return Report::new(scene, Vec::new(), plain_table(&cycles, grouping, scene));
+    }
+    let mut head = scene.head();
+    head.push(match cycles.len() {
+        0 => "no functions call each other in a cycle".to_owned(),
+        count => format!("{} of functions that call each other", counted(count as u64, "cycle")),
+    });
+    Report::new(scene, head, text_table(&cycles, grouping, scene))
+}
+
+/// The table for people: with short module names, and the functions drawn as branches below their cycle.
+fn text_table(cycles: &[Cycle<'_>], grouping: &Grouping, scene: &Scene<'_>) -> Table {
+    let mut table = Table::new(&["total%", "self%", "functions", "module", "symbol"]);
+    for (number, cycle) in (1..).zip(cycles) {
+        table.rows.push(vec![
+            scene.share(cycle.total),
+            scene.share(cycle.own),
+            Cell::Count(cycle.functions.len() as u64),
+            Cell::text(""),
+            Cell::text(format!("<cycle {number}>")),
+        ]);
+        for (index, function) in cycle.functions.iter().enumerate() {
             let names = grouping.frame_values(grouping.of_frames()[function.frame.index()]);
-            let mut cells = cost_cells(1, function.total, function.own);
-            cells.push(Cell::None);
-            if is_text {
-                let module = names.first().map_or("", Value::text);
-                let name = names.get(1).map_or("", Value::text);
-                let lines = if at + 1 == cycle.functions.len() { "└ " } else { "├ " };
-                cells.extend([Cell::text(base_name(module)), Cell::branch(lines.to_owned(), name.to_owned())]);
-            } else {
-                cells.extend(names.iter().map(cell));
-                cells.push(scene.source(function.frame));
-            }
+            let module = names.first().map_or("", Value::text);
+            let name = names.get(1).map_or("", Value::text);
+            let branch = if index + 1 == cycle.functions.len() { "└ " } else { "├ " };
+            table.rows.push(vec![
+                scene.share(function.total),
+                scene.share(function.own),
+                Cell::None,
+                Cell::text(base_name(module)),
+                Cell::branch(branch.to_owned(), name.to_owned()),
+            ]);
+        }
+    }
+    table
+}
+
+/// The table for programs (CSV and JSON). A cycle has depth 0, and its functions have depth 1.
+fn plain_table(cycles: &[Cycle<'_>], grouping: &Grouping, scene: &Scene<'_>) -> Table {
+    let mut table =
+        Table::new(&["depth", "total%", "self%", "total", "self", "functions", "module", "symbol", "source"]);
+    for (number, cycle) in (1..).zip(cycles) {
+        table.rows.push(vec![
+            Cell::Count(0),
+            scene.share(cycle.total),
+            scene.share(cycle.own),
+            Cell::Signed(cycle.total),
+            Cell::Signed(cycle.own),
+            Cell::Count(cycle.functions.len() as u64),
+            Cell::text(""),
+            Cell::text(format!("<cycle {number}>")),
+            Cell::None,
+        ]);
+        for function in &cycle.functions {
+            let names = grouping.frame_values(grouping.of_frames()[function.frame.index()]);
+            let mut cells = vec![Cell::Count(1), scene.share(function.total), scene.share(function.own)];
+            cells.extend([Cell::Signed(function.total), Cell::Signed(function.own), Cell::None]);
+            cells.extend(names.iter().map(cell));
+            cells.push(scene.source(function.frame));
             table.rows.push(cells);
         }
     }
-    let mut head = if is_text { scene.head() } else { Vec::new() };
-    let title = match cycles.len() {
-        0 => "no functions call each other in a cycle".to_owned(),
-        count => format!("{} of functions that call each other", counted(count as u64, "cycle")),
-    };
-    head.extend(is_text.then_some(title));
-    Report::new(scene, head, table)
+    table
 }
 
 /// The recursive cycles of a call graph, costliest first.

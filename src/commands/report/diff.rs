@@ -17,7 +17,7 @@ use crate::model::stacks::{Profile, Series};
 use crate::pipeline::table::{Cell, Table};
 use rustc_hash::FxHashMap;
 
-/// The costs of a function in both profiles.
+/// A function of one or both profiles, with its costs before and after.
 #[derive(Debug, Clone)]
 struct ChangedFunction {
     module: Value,
@@ -53,12 +53,12 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     // Compare absolute values, because shares can be negative: memory may be freed, or the total may be negative.
     changes.retain(|change| change.share_before(&comparison).abs().max(change.share_after(&comparison).abs()) >= least);
     changes.sort_by(|a, b| {
-        let called = |change: &ChangedFunction| (change.function.clone(), change.module.clone());
+        let names = |change: &ChangedFunction| (change.function.clone(), change.module.clone());
         let order = match comparison.evidence {
             Evidence::Exact => b.difference().unsigned_abs().cmp(&a.difference().unsigned_abs()),
             _ => b.delta(&comparison).abs().total_cmp(&a.delta(&comparison).abs()),
         };
-        order.then_with(|| called(a).cmp(&called(b)))
+        order.then_with(|| names(a).cmp(&names(b)))
     });
     let mut table = Table::new(&columns(scene, comparison.evidence));
     let mut changed = 0;
@@ -82,7 +82,7 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
             ));
         }
         Evidence::Exact => {
-            head.extend(lengths(scene, &comparison));
+            head.extend(warn_of_other_total(scene, &comparison));
             head.push(format!("{changed} of {all} changed (measured, not sampled, so every change is real)"));
         }
         Evidence::Nothing => head.push(
@@ -94,11 +94,11 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
     Ok(Report::new(scene, head, table))
 }
 
-/// A line above the table that warns of different totals of the two profiles, because shares are then percentages of
-/// different amounts. `None` if the totals are the same.
-fn lengths(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
+/// A line above the table that warns that the two profiles have different totals, so that equal shares are different
+/// amounts. `None` if the totals are the same.
+fn warn_of_other_total(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
     let growth = comparison.growth().filter(|_| comparison.before.weight != comparison.after.weight)?;
-    let shown = |sum: Sum| {
+    let describe = |sum: Sum| {
         let sign = if sum.weight < 0 { "-" } else { "" };
         let amount = sum.weight.unsigned_abs();
         let amount = match row_word(scene.profile) {
@@ -110,11 +110,12 @@ fn lengths(scene: &Scene<'_>, comparison: &Comparison) -> Option<String> {
     };
     Some(format!(
         "the runs differ in length: {} before, {} after ({growth:+.2}%); amounts are compared, not shares",
-        shown(comparison.before),
-        shown(comparison.after)
+        describe(comparison.before),
+        describe(comparison.after)
     ))
 }
 
+/// The headings of all columns.
 fn columns(scene: &Scene<'_>, evidence: Evidence) -> Vec<&'static str> {
     let mut columns = vec!["before%", "after%"];
     match evidence {
@@ -139,6 +140,7 @@ fn count_columns(scene: &Scene<'_>) -> Option<[&'static str; 2]> {
     }
 }
 
+/// The row of a function, in the order of [`columns`]. `kind` says whether its change is real or may be noise.
 fn cells(scene: &Scene<'_>, change: &ChangedFunction, kind: Change, comparison: &Comparison) -> Vec<Cell> {
     let mut cells = vec![Cell::Percent(change.share_before(comparison)), Cell::Percent(change.share_after(comparison))];
     match comparison.evidence {
@@ -161,6 +163,7 @@ fn cells(scene: &Scene<'_>, change: &ChangedFunction, kind: Change, comparison: 
 }
 
 impl ChangedFunction {
+    /// The function's percentage of the earlier profile's total.
     fn share_before(&self, comparison: &Comparison) -> f64 {
         percent(self.before.weight, comparison.before.weight)
     }
@@ -174,17 +177,19 @@ impl ChangedFunction {
         self.share_after(comparison) - self.share_before(comparison)
     }
 
+    /// How much the function's weight grew, limited to what fits the type.
     fn difference(&self) -> i64 {
         let difference = i128::from(self.after.weight) - i128::from(self.before.weight);
         difference.clamp(i64::MIN.into(), i64::MAX.into()) as i64
     }
 }
 
-/// Pairs the functions of both profiles by module, name and start. The caller has already aligned the names of the
-/// earlier profile with the later one's.
+/// Pairs the functions of both profiles by module, name and start. The caller has already replaced names of the earlier
+/// profile that only differ in numbers of one run by the later profile's names.
 fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<ChangedFunction> {
     let mut changes: Vec<ChangedFunction> = Vec::new();
-    let mut places: FxHashMap<(Value, Value, Option<Start>), usize> = FxHashMap::default();
+    // The index of each function in `changes`.
+    let mut indexes: FxHashMap<(Value, Value, Option<Start>), usize> = FxHashMap::default();
     for (profile, series, is_after) in [(before, old_series, false), (scene.profile, scene.series, true)] {
         let grouping = Grouping::new(profile, FUNCTION, scene.options.unnamed);
         let groups = match CallGraph::from_series(profile, series) {
@@ -192,26 +197,24 @@ fn changes(scene: &Scene<'_>, before: &Profile, old_series: &Series) -> Vec<Chan
             None => groups(profile, series, scene.options.weight, &grouping),
         };
         for group in groups {
-            let (module, function) = called(&grouping, &group);
+            let (module, function) = module_and_function(&grouping, &group);
             let start = start_of(profile, &grouping, &group);
-            let none = ChangedFunction {
-                module: module.clone(),
-                function: function.clone(),
-                start: start.clone(),
-                before: Sum::default(),
-                after: Sum::default(),
-            };
-            let at = *places.entry((module, function, start)).or_insert(changes.len());
-            if at == changes.len() {
-                changes.push(none);
+            let index = *indexes.entry((module.clone(), function.clone(), start.clone())).or_insert(changes.len());
+            if index == changes.len() {
+                let (before, after) = (Sum::default(), Sum::default());
+                changes.push(ChangedFunction { module, function, start, before, after });
             }
+            let change = &mut changes[index];
             let sum = if scene.options.order == Order::Total { group.total } else { group.own };
-            let side = if is_after { &mut changes[at].after } else { &mut changes[at].before };
-            *side += sum;
+            if is_after {
+                change.after += sum;
+            } else {
+                change.before += sum;
+            }
         }
     }
     changes.retain(|change| !change.before.is_zero() || !change.after.is_zero());
-    tell_apart(&mut changes);
+    add_places_to_namesakes(&mut changes);
     changes
 }
 
@@ -222,8 +225,8 @@ fn start_of(profile: &Profile, grouping: &Grouping, group: &Group) -> Option<Sta
     Some(Start { file, line: start.line, column: start.column })
 }
 
-/// Appends the source location to function names that several functions share, as flame graphs do.
-fn tell_apart(changes: &mut [ChangedFunction]) {
+/// If several functions have the same name, appends to each the source location where it starts, as flame graphs do.
+fn add_places_to_namesakes(changes: &mut [ChangedFunction]) {
     let functions = changes.iter().map(|change| (change.function.text(), change.start.as_ref().map(Start::place)));
     for (change, place) in namesake_locations(functions).into_iter().enumerate() {
         if let Some(place) = place {
@@ -236,7 +239,7 @@ fn tell_apart(changes: &mut [ChangedFunction]) {
 /// The module and function name by which functions are paired. Only the file name of a module counts, because a program
 /// may have moved to another directory. JIT code has the module `[JIT]`, because the names of its files contain the
 /// process ID.
-fn called(grouping: &Grouping, group: &Group) -> (Value, Value) {
+fn module_and_function(grouping: &Grouping, group: &Group) -> (Value, Value) {
     let mut values = group.values(grouping);
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return (Value::None, Value::None) };
     let module = match (heaviest(group), module) {

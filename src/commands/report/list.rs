@@ -10,7 +10,7 @@ use crate::analysis::tier_shares::TierShares;
 use crate::error::{Error, Result};
 use crate::model::printable::list_some;
 use crate::model::stacks::Profile;
-use crate::pipeline::table::{Cell, Layout, Table};
+use crate::pipeline::table::{Cell, Table};
 use std::cmp::Reverse;
 
 /// The keys that group samples by function.
@@ -22,14 +22,15 @@ const WIDE: usize = 120;
 /// Which columns a list of functions has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum FunctionColumns {
-    /// All columns.
+    /// All columns, for programs, files and pipes.
     All,
-    /// The columns that fit a width, optionally with sample counts and source locations.
+    /// The columns that fit a width. `samples` and `source` say whether those with sample counts and with source
+    /// locations are among them.
     Fitted { samples: bool, source: bool },
 }
 
-/// Lists the groups of samples that agree in `keys`. Without keys, lists the functions with their kind, tier and
-/// source.
+/// Makes a table with a row for each group of samples that agree in `keys`. Without keys, each row is a function, with
+/// its kind, tier and source.
 pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Report> {
     let options = scene.options;
     let keys_used = keys.map_or(FUNCTION, |keys| keys);
@@ -38,17 +39,24 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
         (Some(graph), None) => functions(scene.profile, graph, &grouping),
         _ => groups(scene.profile, scene.series, options.weight, &grouping),
     };
-    let text = |group: &Group, wanted: Key| {
-        let (_, value) = keys_used.iter().zip(group.values(&grouping)).find(|(key, _)| **key == wanted)?;
-        Some(value.text())
+    groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
+    // The value that a group has for one of the keys. `None` if samples aren't grouped by this key.
+    let value_of = |group: &Group, wanted: Key| {
+        let mut keys_and_values = keys_used.iter().zip(group.values(&grouping));
+        keys_and_values.find(|(key, _)| **key == wanted).map(|(_, value)| value.text())
     };
+    let places = grouping.namesake_locations(scene.profile);
+    let selection = &options.selection;
     let is_selected = |group: &Group| {
-        let selection = &options.selection;
-        selection.takes(text(group, Key::Module), text(group, Key::Function)) && selection.takes_code(group)
+        let (module, function) = (value_of(group, Key::Module), value_of(group, Key::Function));
+        // A name may be given as it is shown: with the location that tells the function from others of its name.
+        let shown = place_of(group, &places).map(|place| format!("{} ({place})", function.unwrap_or_default()));
+        let is_named =
+            selection.takes(module, function) || shown.is_some_and(|shown| selection.takes(module, Some(&shown)));
+        is_named && selection.takes_code(group)
     };
-    if options.selection.chooses() && !groups.is_empty() && !groups.iter().any(is_selected) {
-        groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
-        return Err(nothing_chosen(&groups, &options.selection, text));
+    if selection.chooses() && !groups.is_empty() && !groups.iter().any(is_selected) {
+        return Err(nothing_chosen(&groups, selection, value_of));
     }
     groups.retain(is_selected);
     let least = scene.least(0.0);
@@ -56,30 +64,30 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
         let sum = if options.order == Order::Total { group.total } else { group.own };
         sum.weight.unsigned_abs() as f64 >= least
     });
-    groups.sort_by(|a, b| compare(a, b, options.order, &grouping));
     let table = match keys {
-        Some(keys) => {
-            let is_text = options.layout == Layout::Text;
-            let places = if is_text { grouping.namesake_locations(scene.profile) } else { Vec::new() };
-            group_table(&groups, &grouping, keys, &places, scene)
-        }
-        None => function_table(&groups, &grouping, scene),
+        Some(keys) => group_table(&groups, &grouping, keys, &places, scene),
+        None => function_table(&groups, &grouping, &places, scene),
     };
     Ok(Report::new(scene, scene.head(), table))
 }
 
-/// The error if the filters match nothing. It lists some values that each filter could have matched.
-fn nothing_chosen<'t>(groups: &[Group], selection: &Selection, text: impl Fn(&Group, Key) -> Option<&'t str>) -> Error {
+/// The error for filters that match no group. For each filter in use, it lists some values that it could have matched.
+/// `value_of` returns the value that a group has for a key.
+fn nothing_chosen<'t>(
+    groups: &[Group],
+    selection: &Selection,
+    value_of: impl Fn(&Group, Key) -> Option<&'t str>,
+) -> Error {
     let Selection { symbol, symbols, modules, kinds, tiers, .. } = selection;
-    let text = &text;
-    let names = |key| groups.iter().filter_map(move |group| text(group, key)).map(str::to_owned);
+    let value_of = &value_of;
+    let values = |key| groups.iter().filter_map(move |group| value_of(group, key)).map(str::to_owned);
     let categories = || groups.iter().flat_map(|group| group.categories.iter().map(|(category, _)| category));
     let mut alternatives = Vec::new();
     if symbol.is_some() || !symbols.is_empty() {
-        alternatives.push(format!("functions in this input: {}", list_some(names(Key::Function))));
+        alternatives.push(format!("functions in this input: {}", list_some(values(Key::Function))));
     }
     if !modules.is_empty() {
-        alternatives.push(format!("modules in this input: {}", list_some(names(Key::Module))));
+        alternatives.push(format!("modules in this input: {}", list_some(values(Key::Module))));
     }
     if !kinds.is_empty() {
         let kinds = categories().map(|category| category.without_tier().name().to_owned());
@@ -103,18 +111,20 @@ pub(super) fn hottest_functions(scene: &Scene<'_>, grouping: &Grouping) -> Vec<S
     groups.iter().filter_map(|group| Some(group.values(grouping).next_back()?.text().to_owned())).collect()
 }
 
-/// The functions of a call graph that have any cost.
+/// Converts the functions of a call graph to groups, except those without any cost.
 pub(super) fn functions(profile: &Profile, graph: &CallGraph, grouping: &Grouping) -> Vec<Group> {
     let costs = graph.functions().iter().filter(|function| function.own != 0 || function.total != 0);
     costs.map(|function| Group::of_function(profile, grouping, function.frame, function.own, function.total)).collect()
 }
 
+/// Chooses the columns of a list of functions.
 fn columns(scene: &Scene<'_>) -> FunctionColumns {
     let reader = scene.options.reader;
     let source = reader.style.width.is_none_or(|width| width >= WIDE);
     if scene.is_fitted() { FunctionColumns::Fitted { samples: reader.samples, source } } else { FunctionColumns::All }
 }
 
+/// Compares two groups for sorting the rows of a table.
 fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp::Ordering {
     let heaviest_first = |group: &Group| (Reverse(group.own.weight), Reverse(group.total.weight));
     let by_number = match order {
@@ -127,7 +137,8 @@ fn compare(a: &Group, b: &Group, order: Order, grouping: &Grouping) -> std::cmp:
     by_number.then_with(|| a.values(grouping).rev().cmp(b.values(grouping).rev()))
 }
 
-fn function_table(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> Table {
+/// The table of functions. For `places`, see [`group_table`].
+fn function_table(groups: &[Group], grouping: &Grouping, places: &[Option<String>], scene: &Scene<'_>) -> Table {
     let columns = columns(scene);
     let mut names = vec!["self%", "total%"];
     match columns {
@@ -143,16 +154,49 @@ fn function_table(groups: &[Group], grouping: &Grouping, scene: &Scene<'_>) -> T
         }
     }
     let mut table = Table::new(&names);
-    table.rows = groups.iter().map(|group| row(group, grouping, scene, columns)).collect();
+    table.rows = groups.iter().map(|group| row(group, grouping, place_of(group, places), scene, columns)).collect();
     table
 }
 
-fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionColumns) -> Vec<Cell> {
+/// The location that distinguishes a group's function from others of the same name; `None` if there are no others.
+fn place_of<'p>(group: &Group, places: &'p [Option<String>]) -> Option<&'p str> {
+    places.get(group.frame? as usize)?.as_deref()
+}
+
+/// A function's name, with the location that distinguishes it from others of the same name.
+fn name_cell(function: &Value, place: Option<&str>) -> Cell {
+    match place {
+        Some(place) => Cell::text(format!("{} ({place})", function.text())),
+        None => cell(function),
+    }
+}
+
+/// The source location of a group's function. It has a column if a function of the same name starts on the same line.
+fn source_cell(group: &Group, grouping: &Grouping, place: Option<&str>, scene: &Scene<'_>) -> Cell {
+    let Some(source) = group.source(scene.profile) else { return Cell::None };
+    if let Some(start) = group.frame.and_then(|part| grouping.function(part)).map(|function| function.start)
+        && start.column > 0
+        && source.ends_with(&format!(":{}", start.line))
+        && place.is_some_and(|place| place.ends_with(&format!(":{}:{}", start.line, start.column)))
+    {
+        return Cell::text(format!("{source}:{}", start.column));
+    }
+    Cell::text(source)
+}
+
+/// The row of a function, in the order of the columns of [`function_table`].
+fn row(
+    group: &Group,
+    grouping: &Grouping,
+    place: Option<&str>,
+    scene: &Scene<'_>,
+    columns: FunctionColumns,
+) -> Vec<Cell> {
     let mut values = group.values(grouping);
     let (Some(module), Some(function)) = (values.next(), values.next()) else { return Vec::new() };
     let mut cells = Vec::with_capacity(10);
     cells.extend(shares(group, scene.whole));
-    let source_cell = || group.source(scene.profile).map_or(Cell::None, Cell::text);
+    let source_cell = || source_cell(group, grouping, place, scene);
     match columns {
         FunctionColumns::All => {
             cells.extend(sums(group, scene));
@@ -164,7 +208,9 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
                 cells.push(Cell::Count(group.own.count));
             }
             let kinds = short_kinds(group, if source { usize::MAX } else { 1 });
-            cells.extend([Cell::text(kinds), Cell::text(base_name(module.text())), cell(function)]);
+            // Without a column for the source, the name has to tell functions apart.
+            let function = name_cell(function, place.filter(|_| !source));
+            cells.extend([Cell::text(kinds), Cell::text(base_name(module.text())), function]);
             if source {
                 cells.push(source_cell());
             }
@@ -173,8 +219,8 @@ fn row(group: &Group, grouping: &Grouping, scene: &Scene<'_>, columns: FunctionC
     cells
 }
 
-/// The table of groups. `places` is indexed by the frame of a group. It has the source location that distinguishes the
-/// group's function from others with the same name; `None` if no other function has the name.
+/// The table of groups. `places` has for each frame the source location that distinguishes its function from others with
+/// the same name; `None` if no other function has the name.
 fn group_table(
     groups: &[Group],
     grouping: &Grouping,
@@ -198,11 +244,11 @@ fn group_table(
         } else if scene.count_column().is_some() {
             cells.push(Cell::Count(group.own.count));
         }
-        let place = group.frame.and_then(|part| places.get(part as usize)?.as_ref());
+        let place = place_of(group, places);
         for (key, value) in keys.iter().zip(group.values(grouping)) {
-            cells.push(match (key, place) {
-                (Key::Module, _) if is_fitted => Cell::text(base_name(value.text())),
-                (Key::Function, Some(place)) => Cell::text(format!("{} ({place})", value.text())),
+            cells.push(match key {
+                Key::Module if is_fitted => Cell::text(base_name(value.text())),
+                Key::Function => name_cell(value, place),
                 _ => cell(value),
             });
         }
@@ -226,6 +272,7 @@ pub(super) fn column(key: Key) -> &'static str {
     }
 }
 
+/// The cells for the self and total weight of a group, as percentages of `whole`.
 fn shares(group: &Group, whole: i64) -> [Cell; 2] {
     [group.own, group.total].map(|sum| Cell::Percent(percent(sum.weight, whole)))
 }
@@ -266,7 +313,8 @@ fn tiers(group: &Group) -> Cell {
     first_known.map_or(Cell::None, |tier| Cell::Word(tier.name()))
 }
 
-/// A short text with the kinds of the function's code: at most `most` kinds, each with its share if there are several.
+/// A short text with the kinds of the function's code, such as `optimized` or `optimized 75.00%, interpreted 25.00%`. It
+/// has at most `most` kinds.
 fn short_kinds(group: &Group, most: usize) -> String {
     let with_weight = group.categories.iter().filter(|(_, weight)| *weight > 0).count();
     if with_weight < 2 {

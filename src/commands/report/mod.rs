@@ -39,23 +39,23 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
     };
     let said = if job.quiet { 0 } else { lines_said(&outcome, options.reader.style.width) };
     // Keep events that have only negative weights: tables show negative weights, too.
-    let sampled: Vec<usize> = (0..profile.series.len()).filter(|&at| !profile.series[at].is_empty()).collect();
+    let events: Vec<usize> = (0..profile.series.len()).filter(|&event| !profile.series[event].is_empty()).collect();
     let mut builder = ReportBuilder { profile: &profile, before: before.as_ref(), options, said, shows_stacks: false };
-    if sampled.len() > 1 && options.output.is_stream() {
-        builder.write_all(&sampled, &run)?;
+    if events.len() > 1 && options.output.is_stream() {
+        builder.write_all(&events, &run)?;
     } else {
-        let mut events: Vec<(usize, &str)> = sampled.iter().map(|&at| (at, &*profile.series[at].name)).collect();
-        if events.is_empty() {
-            events.push((0, ""));
+        let mut named: Vec<(usize, &str)> = events.iter().map(|&event| (event, &*profile.series[event].name)).collect();
+        // Without samples, write an empty table.
+        if named.is_empty() {
+            named.push((0, ""));
         }
-        each_event_named(events, &options.output, &run, &mut outcome, |at, out| {
-            let part = builder.part(at)?;
-            let part = part.with_event(&profile, at, sampled.len() > 1, options.layout);
-            write_parts(&[part], options, out)
+        each_event_named(named, &options.output, &run, &mut outcome, |event, out| {
+            let report = builder.report(event)?.with_event(&profile, event, events.len() > 1, options.layout);
+            write_reports(&[report], options, out)
         })?;
     }
-    let shows_stacks = builder.shows_stacks;
-    if !shows_stacks {
+    // The remark that stacks are estimates doesn't concern tables of recorded calls.
+    if !builder.shows_stacks {
         outcome.estimates.clear();
     }
     Ok(outcome)
@@ -74,19 +74,19 @@ struct ReportBuilder<'a> {
 }
 
 impl ReportBuilder<'_> {
-    /// Makes the report for the event with index `at`.
-    fn part(&mut self, at: usize) -> Result<Report> {
+    /// Makes the report for the event with this index. An event that doesn't exist has no samples.
+    fn report(&mut self, event: usize) -> Result<Report> {
         let (profile, options, nothing) = (self.profile, self.options, Series::default());
-        let series = profile.series.get(at).unwrap_or(&nothing);
+        let series = profile.series.get(event).unwrap_or(&nothing);
         let uses_calls = matches!(
             options.rows,
             Rows::Functions | Rows::Changes(_) | Rows::Callers(_) | Rows::Callees(_) | Rows::Cycles
         );
-        let graph = uses_calls.then(|| CallGraph::from_series(profile, series)).flatten();
+        let graph = if uses_calls { CallGraph::from_series(profile, series) } else { None };
         self.shows_stacks |= graph.is_none();
         let whole = whole(series, options.weight);
         let scene = Scene { profile, series, graph: graph.as_ref(), whole, options, said: self.said };
-        let part = match (&options.rows, self.before) {
+        let report = match (&options.rows, self.before) {
             (Rows::Callers(name) | Rows::Callees(name), _) if let Some(graph) = &graph => {
                 calls::report(&scene, graph, name)?
             }
@@ -101,26 +101,28 @@ impl ReportBuilder<'_> {
             (Rows::Groups(keys), _) => list::report(&scene, Some(keys))?,
             _ => list::report(&scene, None)?,
         };
-        Ok(part.fitted(&scene))
+        Ok(report.fitted(&scene))
     }
 
     /// Writes the reports of all events to the output. In text, there is one table per event; in CSV and JSON, a single
     /// table. Events for which the filters leave nothing are omitted. If that is true of all events, it is an error.
     fn write_all(&mut self, events: &[usize], run: &Run) -> Result<()> {
-        let (mut parts, mut empty) = (Vec::new(), None);
-        for &at in events {
-            match self.part(at) {
-                Ok(part) => parts.push(part.with_event(self.profile, at, true, self.options.layout)),
+        let mut reports = Vec::new();
+        let mut first_error = None;
+        for &event in events {
+            match self.report(event) {
+                Ok(report) => reports.push(report.with_event(self.profile, event, true, self.options.layout)),
                 Err(error) if error.is_usage() => return Err(error),
-                Err(error) => empty = empty.or(Some(error)),
+                Err(error) => first_error = first_error.or(Some(error)),
             }
         }
-        match empty {
-            Some(error) if parts.is_empty() => return Err(error),
-            _ => {}
+        if reports.is_empty()
+            && let Some(error) = first_error
+        {
+            return Err(error);
         }
         let mut out = Output::create(&self.options.output, run)?;
-        write_parts(&parts, self.options, &mut out)?;
+        write_reports(&reports, self.options, &mut out)?;
         out.commit()
     }
 }
@@ -129,20 +131,20 @@ impl ReportBuilder<'_> {
 const VERSION: u64 = 1;
 
 /// Writes the reports of several events. In formats for programs (CSV, JSON) they form a single table.
-fn write_parts(parts: &[Report], options: &ReportOptions, out: &mut Output) -> Result<()> {
+fn write_reports(reports: &[Report], options: &ReportOptions, out: &mut Output) -> Result<()> {
     if options.layout != Layout::Text {
-        let mut all = Table { columns: parts[0].table.columns.clone(), ..Table::default() };
-        all.rows = parts.iter().flat_map(|part| part.table.rows.iter().cloned()).collect();
+        let mut all = Table { columns: reports[0].table.columns.clone(), ..Table::default() };
+        all.rows = reports.iter().flat_map(|report| report.table.rows.iter().cloned()).collect();
         if options.layout == Layout::Json {
             all.insert_column(0, "version", &Cell::Count(VERSION));
         }
         return write_text(out, |out| all.write(options.layout, out));
     }
-    for (at, part) in parts.iter().enumerate() {
-        if at > 0 {
+    for (index, report) in reports.iter().enumerate() {
+        if index > 0 {
             writeln!(out)?;
         }
-        part.write(options, out)?;
+        report.write(options, out)?;
     }
     Ok(())
 }
@@ -150,6 +152,6 @@ fn write_parts(parts: &[Report], options: &ReportOptions, out: &mut Output) -> R
 /// The number of terminal lines that the messages on stderr will take. The table must leave room for them.
 fn lines_said(outcome: &Outcome, width: Option<usize>) -> usize {
     let warnings = outcome.warnings.iter().map(|warning| format!("warning: {warning}"));
-    let said = warnings.chain(outcome.summary.iter().cloned());
-    said.map(|line| width.map_or(1, |width| line.width().div_ceil(width.max(1)))).sum()
+    let lines = warnings.chain(outcome.summary.iter().cloned());
+    lines.map(|line| width.map_or(1, |width| line.width().div_ceil(width.max(1)))).sum()
 }

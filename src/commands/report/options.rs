@@ -139,21 +139,25 @@ impl Selection {
             && (self.tiers.is_empty() || group.categories.iter().any(is_tier))
     }
 
-    /// True if the group's module and name are selected. If the group has no module (or name), the filter by module (or
-    /// name) doesn't apply.
+    /// True if a group with this module and function name is selected. If samples aren't grouped by module (or by
+    /// function), the value is `None`, and the filter for it doesn't apply.
     pub(super) fn takes(&self, module: Option<&str>, symbol: Option<&str>) -> bool {
-        let of_module = |module: &str| {
-            let base = module.rsplit('/').next();
-            self.modules.is_empty()
-                || self.modules.iter().any(|wanted| {
-                    let is_jit = wanted == JIT && MappingKind::from_path(module.as_bytes()).is_jit_object();
-                    wanted == module || Some(&wanted[..]) == base || is_jit
-                })
-        };
-        let of_symbol = |symbol: &str| {
-            let listed = self.symbols.is_empty() || self.symbols.iter().any(|wanted| wanted == symbol);
-            listed && self.symbol.as_ref().is_none_or(|pattern| pattern.is_match(symbol))
-        };
-        module.is_none_or(of_module) && symbol.is_none_or(of_symbol)
+        module.is_none_or(|module| self.takes_module(module)) && symbol.is_none_or(|symbol| self.takes_symbol(symbol))
+    }
+
+    /// True if the filter for modules is unused, or lists this module by its path or file name.
+    fn takes_module(&self, module: &str) -> bool {
+        if self.modules.is_empty() {
+            return true;
+        }
+        let file_name = module.rsplit('/').next();
+        let is_jit = MappingKind::from_path(module.as_bytes()).is_jit_object();
+        self.modules.iter().any(|wanted| wanted == module || Some(&wanted[..]) == file_name || wanted == JIT && is_jit)
+    }
+
+    /// True if the filters for function names are unused or match this name.
+    fn takes_symbol(&self, symbol: &str) -> bool {
+        let is_listed = self.symbols.is_empty() || self.symbols.iter().any(|wanted| wanted == symbol);
+        is_listed && self.symbol.as_ref().is_none_or(|pattern| pattern.is_match(symbol))
     }
 }

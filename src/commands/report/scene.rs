@@ -54,9 +54,10 @@ impl Scene<'_> {
 
     /// The number of table rows for which the terminal has room below `head` header lines.
     pub(super) fn room(&self, head: usize) -> usize {
-        // Other lines on the screen: a blank line, the column names, the line about omitted rows, and the shell's next
-        // prompt.
+        /// The number of other lines on the screen: a blank line, the column names, the line about omitted rows, and the
+        /// shell's next prompt.
         const OTHERS: usize = 4;
+        /// The number of rows to show even if the terminal must scroll for them.
         const LEAST: usize = 5;
         match (self.options.selection.limit, self.options.reader.height) {
             (Limit::Rows(rows), _) => rows,
@@ -134,6 +135,7 @@ impl Report {
         self
     }
 
+    /// Writes the report. In text, lines above and below the table are comments about it.
     pub(super) fn write(&self, options: &ReportOptions, out: &mut dyn Write) -> Result<()> {
         if options.layout != Layout::Text {
             return self.table.write(options.layout, out);
@@ -147,6 +149,7 @@ impl Report {
     }
 }
 
+/// The total weight of an event. Negative weights are subtracted.
 pub(super) fn whole(series: &Series, weight: Weight) -> i64 {
     series.signed_total(weight)
 }

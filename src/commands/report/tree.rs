@@ -19,10 +19,11 @@ use std::cmp::Reverse;
 /// call chains.
 pub(super) const USUAL_PERCENT: f64 = 0.5;
 
-/// Minimum length of a run of functions, each the only child of the one before, that a terminal shows as a count.
+/// Minimum length of a run of functions, each the only child of the one before, that is shown on a terminal as one row
+/// with their number.
 const FOLDED: usize = 3;
 
-/// Maximum number of levels of branches that are drawn before a name.
+/// Maximum number of levels of branches that are drawn before a name. Deeper rows would leave no room for the name.
 const DEEPEST: usize = 16;
 
 /// A call tree, and the data needed to print it.
@@ -39,18 +40,30 @@ struct TreeReport<'a> {
 
 /// A row of the printed tree.
 enum TreeLine {
+    /// A single node.
     Node {
         node: u32,
-        lines: String,
+        /// The branches drawn before the name.
+        branches: String,
     },
-    /// Several nodes in a row, each the only child of the one before. Only their number is shown.
+    /// Several nodes, each the only child of the one before. Only their number is shown.
     Folded {
         nodes: usize,
-        lines: String,
+        /// The branches drawn before the number.
+        branches: String,
     },
 }
 
-/// Builds the requested tree.
+/// A node that is still to be printed.
+struct PendingNode {
+    node: u32,
+    /// The branches to draw before the node's name.
+    branches: String,
+    /// The branches to draw before each of its children, which are then extended by one level.
+    branches_below: String,
+}
+
+/// Builds the tree that the user requested: all calls, or the callers or callees of a function.
 pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
     let grouping = &Grouping::new(scene.profile, FUNCTION, scene.options.unnamed);
     let groups = match &scene.options.rows {
@@ -75,36 +88,51 @@ pub(super) fn report(scene: &Scene<'_>) -> Result<Report> {
 /// The lines above a tree.
 pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
     let mut head = scene.head();
-    head.extend(match &scene.options.rows {
-        Rows::Callers(name) => Some(format!("{name}, with its callers below")),
-        Rows::Callees(name) => Some(format!("{name}, with what it called below")),
-        _ => None,
-    });
-    let of = match &scene.options.rows {
-        Rows::Callers(name) | Rows::Callees(name) => format!(" of {name}"),
-        _ => String::new(),
-    };
-    let usual = scene.options.selection.percent.is_none();
-    head.extend(
-        usual.then(|| format!("rows below {USUAL_PERCENT}%{of} are left out (show all with --percent-limit 0)")),
-    );
+    let mut of_function = String::new();
+    match &scene.options.rows {
+        Rows::Callers(name) => {
+            head.push(format!("{name}, with its callers below"));
+            of_function = format!(" of {name}");
+        }
+        Rows::Callees(name) => {
+            head.push(format!("{name}, with what it called below"));
+            of_function = format!(" of {name}");
+        }
+        _ => {}
+    }
+    if scene.options.selection.percent.is_none() {
+        head.push(format!("rows below {USUAL_PERCENT}%{of_function} are left out (show all with --percent-limit 0)"));
+    }
     head
 }
 
-/// Finds functions by name among these groups. Takes those with exactly this name. If there are none, takes those that
-/// contain it as a whole word, and failing that, those that contain it anywhere. If no name contains it, fails and lists
-/// similar names, or the costliest functions.
+/// Finds functions by name among these groups: those with exactly this name, which may end with the location that tells
+/// a function from others of its name (`init (a.c)`); if there are none, those that contain the name as a whole word;
+/// and failing that, those that contain it anywhere. If no name contains it, fails with an error that lists names that
+/// differ only in upper and lower case, or the costliest functions.
 pub(super) fn find_functions(
     scene: &Scene<'_>,
     grouping: &Grouping,
     groups: impl Iterator<Item = u32> + Clone,
     wanted: &str,
 ) -> Result<FxHashSet<u32>> {
-    let name = |part: u32| grouping.frame_values(part).last().map_or("", Value::text);
-    let matches: [fn(&str, &str) -> bool; 3] =
+    let name = |group: u32| grouping.frame_values(group).last().map_or("", Value::text);
+    let places = grouping.namesake_locations(scene.profile);
+    let is_told_apart = |part: &u32| match &places[*part as usize] {
+        Some(place) => {
+            let location = wanted.strip_prefix(name(*part)).and_then(|rest| rest.strip_prefix(" ("));
+            location.and_then(|location| location.strip_suffix(")")) == Some(place.as_str())
+        }
+        None => false,
+    };
+    let found: FxHashSet<u32> = groups.clone().filter(is_told_apart).collect();
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let rules: [fn(&str, &str) -> bool; 3] =
         [|name, wanted| name == wanted, has_word, |name, wanted| name.contains(wanted)];
-    for matches in matches {
-        let found: FxHashSet<u32> = groups.clone().filter(|part| matches(name(*part), wanted)).collect();
+    for matches in rules {
+        let found: FxHashSet<u32> = groups.clone().filter(|group| matches(name(*group), wanted)).collect();
         if !found.is_empty() {
             return Ok(found);
         }
@@ -131,6 +159,7 @@ fn has_word(name: &str, wanted: &str) -> bool {
 }
 
 impl<'a> TreeReport<'a> {
+    /// Sorts the children of each node.
     fn new(scene: &'a Scene<'a>, grouping: &'a Grouping, tree: GroupTree) -> Self {
         let roots = tree.len();
         let mut children = vec![Vec::new(); roots + 1];
@@ -147,6 +176,7 @@ impl<'a> TreeReport<'a> {
         Self { scene, grouping, tree, children, places }
     }
 
+    /// The children of a node (for `None`, the roots) that weigh at least `least`, heaviest first.
     fn children(&self, node: Option<u32>, least: f64) -> impl Iterator<Item = u32> + Clone + '_ {
         let all = &self.children[node.map_or(self.tree.len(), |node| node as usize)];
         // The requested function is always shown, however small its weight is.
@@ -175,7 +205,8 @@ impl<'a> TreeReport<'a> {
         self.scene.least_of(usual, i64::try_from(whole).unwrap_or(i64::MAX))
     }
 
-    /// Builds a table that fits the terminal. It raises the minimum weight until enough rows are left out.
+    /// Builds a table that fits the terminal, by raising the minimum weight of its rows as far as necessary. `head` are
+    /// the lines above the table.
     fn fit(&self, head: Vec<String>) -> Report {
         let scene = self.scene;
         let head = wrap(head, scene.options.reader.style.width);
@@ -188,8 +219,9 @@ impl<'a> TreeReport<'a> {
             let mut weights: Vec<u64> = (0..self.tree.len() as u32).map(|node| self.weight(node)).collect();
             weights.sort_unstable();
             weights.dedup();
-            let first = weights.partition_point(|&weight| self.lines(weight as f64, fold).len() > room);
-            let smallest = weights.get(first).map_or(f64::INFINITY, |&weight| (weight as f64).max(least));
+            // The lowest weight of any node with which the rows fit, found by bisection.
+            let first_fitting = weights.partition_point(|&weight| self.lines(weight as f64, fold).len() > room);
+            let smallest = weights.get(first_fitting).map_or(f64::INFINITY, |&weight| (weight as f64).max(least));
             lines = self.lines(smallest, fold);
         }
         let shown: usize = lines.iter().map(TreeLine::nodes).sum();
@@ -197,48 +229,48 @@ impl<'a> TreeReport<'a> {
         Report { head, table: self.table(&lines), left_out }
     }
 
-    /// The rows of all nodes with at least this weight, parents before children.
+    /// The rows of all nodes with at least this weight, parents before children. With `fold`, long runs of nodes with only
+    /// one child become a single row.
     fn lines(&self, least: f64, fold: bool) -> Vec<TreeLine> {
         let mut lines = Vec::new();
-        // A stack of nodes still to be printed. Each has two texts: the branches before its name, and those before its
-        // children.
-        let mut todo = Vec::new();
-        self.push_children(None, "", least, &mut todo);
-        while let Some((node, before, below)) = todo.pop() {
-            let chain =
-                if fold && before == below && self.may_fold(node) { self.chain(node, least) } else { Vec::new() };
-            let last = match chain.last() {
-                Some(&last) if chain.len() >= FOLDED => {
-                    lines.push(TreeLine::Folded { nodes: chain.len(), lines: before });
+        let mut pending = Vec::new();
+        self.push_children(None, "", least, &mut pending);
+        while let Some(PendingNode { node, branches, branches_below }) = pending.pop() {
+            // The branches are the same if the node is an only child.
+            let is_only_child = branches == branches_below;
+            let run = if fold && is_only_child && self.may_fold(node) { self.run(node, least) } else { Vec::new() };
+            let last = match run.last() {
+                Some(&last) if run.len() >= FOLDED => {
+                    lines.push(TreeLine::Folded { nodes: run.len(), branches });
                     last
                 }
                 _ => {
-                    lines.push(TreeLine::Node { node, lines: before });
+                    lines.push(TreeLine::Node { node, branches });
                     node
                 }
             };
-            self.push_children(Some(last), &below, least, &mut todo);
+            self.push_children(Some(last), &branches_below, least, &mut pending);
         }
         lines
     }
 
-    /// True if the node may be part of a run that is shown as a count. A requested function and its direct callers or
-    /// callees may not.
+    /// True if the node may be shown only as part of a number. The function that the user requested and its direct
+    /// callers or callees are always shown by name.
     fn may_fold(&self, node: u32) -> bool {
         !self.is_asked_for() || self.tree.parent(node).is_some_and(|parent| self.tree.parent(parent).is_some())
     }
 
-    /// The run that starts at a node: the node and its descendants, as long as each has only one child and almost no
-    /// self weight.
-    fn chain(&self, node: u32, least: f64) -> Vec<u32> {
-        let mut chain = Vec::new();
+    /// The run of nodes that starts at `node`: it and its descendants, as long as each has only one child and almost no
+    /// self weight. The first descendant with several children or none isn't part of the run, so that it is shown by
+    /// name.
+    fn run(&self, node: u32, least: f64) -> Vec<u32> {
+        let mut run = Vec::new();
         let mut current = node;
-        // The last node of the run has several children or none, so it is shown itself.
         while let Some(child) = self.only_child(current, least) {
-            chain.push(current);
+            run.push(current);
             current = child;
         }
-        chain
+        run
     }
 
     /// The child of a node that has exactly one child and almost no self weight. `None` for other nodes.
@@ -251,50 +283,54 @@ impl<'a> TreeReport<'a> {
         children.next().is_none().then_some(child)
     }
 
-    /// Pushes a node's children onto `todo`, each with the branches before its name and before its own children.
-    fn push_children(&self, node: Option<u32>, below: &str, least: f64, todo: &mut Vec<(u32, String, String)>) {
+    /// Pushes a node's children (for `None`, the roots) onto `pending`, so that the heaviest is popped first. `branches`
+    /// are drawn before each child; if there are several children, they are extended by one level.
+    fn push_children(&self, node: Option<u32>, branches: &str, least: f64, pending: &mut Vec<PendingNode>) {
         let children: Vec<u32> = self.children(node, least).collect();
         if let [only] = children[..] {
-            todo.push((only, below.to_owned(), below.to_owned()));
+            pending.push(PendingNode {
+                node: only,
+                branches: branches.to_owned(),
+                branches_below: branches.to_owned(),
+            });
             return;
         }
         for (index, &child) in children.iter().enumerate().rev() {
-            if index + 1 == children.len() {
-                todo.push((child, deeper(below, "└ "), deeper(below, "  ")));
-            } else {
-                todo.push((child, deeper(below, "├ "), deeper(below, "│ ")));
-            }
+            let (before_name, before_children) =
+                if index + 1 == children.len() { ("└ ", "  ") } else { ("├ ", "│ ") };
+            pending.push(PendingNode {
+                node: child,
+                branches: deeper(branches, before_name),
+                branches_below: deeper(branches, before_children),
+            });
         }
     }
 
+    /// The table for people.
     fn table(&self, lines: &[TreeLine]) -> Table {
         let callers = matches!(self.scene.options.rows, Rows::Callers(_));
         let columns: &[&'static str] =
             if callers { &["total%", "module", "symbol"] } else { &["total%", "self%", "module", "symbol"] };
         let mut table = Table::new(columns);
         for line in lines {
-            let (mut shares, module, name, drawn) = match line {
-                TreeLine::Node { node, lines } => {
-                    let [module, name] = self.module_and_name(*node);
-                    let mut name = name.text().to_owned();
-                    if let Some(place) = &self.places[self.tree.part(*node) as usize] {
-                        name += &format!(" ({place})");
-                    }
-                    (self.shares(*node), Cell::text(base_name(module.text())), name, lines)
+            let (mut shares, module, name, branches) = match line {
+                TreeLine::Node { node, branches } => {
+                    let (module, name) = (self.module(*node), self.name(*node));
+                    (self.shares(*node), Cell::text(base_name(module.text())), name, branches)
                 }
-                TreeLine::Folded { nodes, lines } => {
+                TreeLine::Folded { nodes, branches } => {
                     let name = format!("⋮ {}", counted(*nodes as u64, "frame"));
-                    (vec![Cell::Empty, Cell::Empty], Cell::None, name, lines)
+                    (vec![Cell::Empty, Cell::Empty], Cell::None, name, branches)
                 }
             };
             shares.truncate(if callers { 1 } else { 2 });
-            shares.extend([module, Cell::branch(drawn.clone(), name)]);
+            shares.extend([module, Cell::branch(branches.clone(), name)]);
             table.rows.push(shares);
         }
         table
     }
 
-    /// The table for CSV and JSON: all nodes in tree order, with their depth.
+    /// The table for programs (CSV and JSON): all nodes with their depth, parents before children.
     fn plain_table(&self) -> Table {
         let mut table = Table::new(&["depth", "total%", "self%", "total", "self", "samples", "module", "symbol"]);
         let least = self.least(0.0);
@@ -305,7 +341,7 @@ impl<'a> TreeReport<'a> {
             let mut cells = vec![Cell::Count(depth)];
             cells.extend(self.shares(node));
             cells.extend([Cell::Signed(total.weight), Cell::Signed(own.weight), Cell::Count(total.count)]);
-            cells.extend(self.module_and_name(node).map(cell));
+            cells.extend([cell(self.module(node)), Cell::text(self.name(node))]);
             table.rows.push(cells);
             let first = todo.len();
             todo.extend(self.children(Some(node), least).map(|child| (depth + 1, child)));
@@ -318,6 +354,20 @@ impl<'a> TreeReport<'a> {
         [self.tree.total(node), self.tree.own(node)].map(|sum| self.scene.share(sum.weight)).to_vec()
     }
 
+    /// The module of a node's function.
+    fn module(&self, node: u32) -> &Value {
+        self.module_and_name(node)[0]
+    }
+
+    /// The name of a node's function, with the location where it starts if other functions have the same name.
+    fn name(&self, node: u32) -> String {
+        let [_, name] = self.module_and_name(node);
+        match &self.places[self.tree.part(node) as usize] {
+            Some(place) => format!("{} ({place})", name.text()),
+            None => name.text().to_owned(),
+        }
+    }
+
     /// The module and the name of a node's function.
     fn module_and_name(&self, node: u32) -> [&Value; 2] {
         match self.grouping.frame_values(self.tree.part(node)) {
@@ -327,9 +377,10 @@ impl<'a> TreeReport<'a> {
     }
 }
 
-/// Appends one level of branches to the text before a name. Beyond [`DEEPEST`] levels, the outermost ones are cut off.
-fn deeper(lines: &str, more: &str) -> String {
-    let levels = format!("{lines}{more}");
+/// Appends one level to the branches drawn before a name. Each level has two characters. If there are more than
+/// [`DEEPEST`] levels, the outermost ones are replaced by `…`.
+fn deeper(branches: &str, level: &str) -> String {
+    let levels = format!("{branches}{level}");
     let chars = levels.chars().count();
     if chars <= 2 * DEEPEST {
         levels
@@ -339,6 +390,7 @@ fn deeper(lines: &str, more: &str) -> String {
 }
 
 impl TreeLine {
+    /// The number of nodes that the row stands for.
     fn nodes(&self) -> usize {
         match self {
             Self::Node { .. } => 1,

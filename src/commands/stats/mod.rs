@@ -45,7 +45,8 @@ pub fn run(options: &StatsOptions, job: &Job) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// The tables if no question was asked: a summary by label if the format has labels, otherwise the top-level spans.
+/// The tables to write if the user asks no question: a summary by label if the format of the first input has labels,
+/// otherwise the top-level spans.
 fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Result<TitledTables> {
     let Some(path) = options.inputs.first() else { return Ok(Vec::new()) };
     let first = Opened::open(path, job).map_err(|error| error.in_file(&shown(path)))?;
@@ -57,8 +58,8 @@ fn by_default(options: &StatsOptions, job: &Job, outcome: &mut Outcome) -> Resul
     spans_of(Some(first), &preset, options, job, outcome)
 }
 
-/// Reads one trace after the other, and keeps only the answers to the questions. `first` is the first input if it is
-/// open already.
+/// Answers the questions of the preset about the spans of all inputs. Reads one input after the other, and keeps only the
+/// answers. `first` is the first input if it is already open.
 fn spans_of(
     mut first: Option<Opened>,
     preset: &Preset,
@@ -77,15 +78,19 @@ fn spans_of(
     }
     answers.check_selection()?;
     outcome.summary.extend(answers.left_out());
-    let (optional, asked) = answers.unanswered();
-    outcome.summary.extend(optional.iter().filter_map(|line| line.split("; ").next()).map(str::to_owned));
-    let mut asked = asked.into_iter().map(Error::new);
-    if asked.len() == preset.questions.len()
-        && let Some(first) = asked.next()
+    let unanswered = answers.unanswered();
+    for explanation in unanswered.optional {
+        // Leave out the alternatives, because the user didn't ask about this trace in particular.
+        outcome.summary.extend(explanation.split("; ").next().map(str::to_owned));
+    }
+    let mut failed = unanswered.required.into_iter().map(Error::new);
+    // If no question has an answer, there is nothing to write.
+    if failed.len() == preset.questions.len()
+        && let Some(first) = failed.next()
     {
         return Err(first);
     }
-    outcome.failed.extend(asked);
+    outcome.failed.extend(failed);
     Ok(answers.into_tables())
 }
 

@@ -28,7 +28,7 @@ pub struct StatsOptions {
 }
 
 impl StatsOptions {
-    /// Fails if spans are to be selected, but the tables are of labels, whose sums include all spans.
+    /// Fails if the user selected spans. Call it before writing a summary by label, which always includes all spans.
     pub(super) fn check_summary(&self) -> Result<()> {
         if self.preset.times.is_empty() && self.preset.exclude.is_none() {
             return Ok(());

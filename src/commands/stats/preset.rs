@@ -23,7 +23,7 @@ pub enum Question {
     Spans,
     /// A table with count and sum of all spans, by name.
     All,
-    /// What happens inside the spans with this name.
+    /// A table of what the spans with this name did, by the value of their argument of the same name.
     Sub(String),
     /// A table of the time of spans, by the value of the argument with this name.
     ByArg(String),
@@ -85,11 +85,11 @@ impl Preset {
         let mut preset = Self::default();
         let mut limits = TimeRange { from: None, to: None };
         for (number, line) in text.lines().enumerate() {
-            let wrong = |message: String| Error::usage(format!("line {}: {message}", number + 1));
+            let line_error = |message: String| Error::usage(format!("line {}: {message}", number + 1));
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
             let Some(first) = words.next() else { continue };
             let rest: Vec<&str> = words.collect();
-            let at = |text: &str| time(text).map_err(wrong).map(|time| Some(Bound::At(Nanos(time))));
+            let parse_bound = |text: &str| time(text).map_err(line_error).map(|time| Some(Bound::At(Nanos(time))));
             match (first, &rest[..]) {
                 ("spans", []) => preset.questions.push(Question::Spans),
                 ("all", []) => preset.questions.push(Question::All),
@@ -99,11 +99,11 @@ impl Preset {
                 ("exclude", names) => {
                     preset.exclude.get_or_insert_default().extend(names.iter().map(|name| (*name).to_owned()));
                 }
-                ("from", [text]) => limits.from = at(text)?,
-                ("to", [text]) => limits.to = at(text)?,
+                ("from", [text]) => limits.from = parse_bound(text)?,
+                ("to", [text]) => limits.to = parse_bound(text)?,
                 _ => {
                     let known = "spans, all, gaps, sub NAME, by-arg KEY, exclude NAME…, from TIME, to TIME";
-                    return Err(wrong(format!("{line:?} is not one of: {known}")));
+                    return Err(line_error(format!("{line:?} is not one of: {known}")));
                 }
             }
         }

@@ -8,7 +8,9 @@ use super::preset::{Preset, Question};
 use super::tables::{TitledTables, input_name};
 use crate::analysis::filter::TimeRange;
 use crate::analysis::quantity::grouped;
-use crate::analysis::timeline::{GapRule, MIRI_FRAMES, NO_NAME, NameNo, Selection, Slice, SliceKind, Tally, Timeline};
+use crate::analysis::timeline::{
+    GapRule, MIRI_FRAMES, NO_NAME, NameNumber, Selection, Slice, SliceKind, Tally, Timeline,
+};
 use crate::error::{Error, Result};
 use crate::model::Nanos;
 use crate::model::printable::list_some;
@@ -20,7 +22,9 @@ use std::path::Path;
 /// The answers for all traces added so far.
 pub(super) struct Answers<'p> {
     preset: &'p Preset,
+    /// The answers to the questions of the preset, in the same order.
     answers: Vec<QuestionAnswer>,
+    /// True if there are several traces.
     several: bool,
     gap_rule: GapRule,
     /// The time range of all spans, in nanoseconds. `None` if there are none.
@@ -28,52 +32,76 @@ pub(super) struct Answers<'p> {
     /// True if any span is in the time range that the user asked for.
     has_selected: bool,
     left_out: LeftOut,
-    /// How many spans have each name, to say what there is if a question has no answer.
+    /// The number of spans with each name, for the message about a question without an answer.
     names: BTreeMap<Vec<u8>, u64>,
-    /// The same for spans whose arguments say what they did.
+    /// The number of spans with each name that have an argument of the same name, which says what the span did.
     names_with_action: BTreeMap<Vec<u8>, u64>,
-    /// Some names of arguments that spans have.
+    /// The names of arguments that were seen, up to a maximum per trace.
     arguments: BTreeSet<String>,
 }
 
-/// By span name and argument value: the spans' durations and their total self time.
-type ArgumentSums = BTreeMap<(Vec<u8>, Vec<u8>), (Tally, i128)>;
+/// Sums for [`Question::ByArg`]. The key has the span's name and the argument's value.
+type ArgumentSums = BTreeMap<(Vec<u8>, Vec<u8>), ArgumentSum>;
 
-/// Counts of the slices that the sums leave out because they have no duration.
+/// The spans of one name with one value of an argument.
+#[derive(Debug, Default)]
+struct ArgumentSum {
+    durations: Tally,
+    /// The time of these spans without the spans inside of them, in nanoseconds.
+    self_time: i128,
+}
+
+/// Counts of the slices that the table of all spans leaves out because they have no duration.
 #[derive(Debug, Default)]
 struct LeftOut {
+    /// Events at a single moment.
     instants: u64,
+    /// Spans without an end.
     unfinished: u64,
+    /// Spans with a duration of zero.
     empty: u64,
 }
 
+/// The answer to a question, as sums over all traces so far.
 enum QuestionAnswer {
+    /// The answer to [`Question::Spans`].
     Spans(TopLevel),
+    /// The answer to [`Question::All`] or [`Question::Sub`]: durations by name.
     ByName(BTreeMap<Vec<u8>, Tally>),
+    /// The answer to [`Question::ByArg`].
     ByArg(ArgumentSums),
+    /// The answer to [`Question::Gaps`].
     Gaps(Vec<GapRow>),
 }
 
 /// The answer to [`Question::Spans`].
 #[derive(Default)]
 struct TopLevel {
+    /// The number of slices of all kinds.
     slices: u64,
+    /// The duration of the traces, in nanoseconds.
     time: i128,
+    /// The durations of all top-level spans.
     spans: Tally,
+    /// The durations of top-level spans, by name.
     names: BTreeMap<Vec<u8>, Tally>,
 }
 
+/// A row of the table of gaps. Times are in nanoseconds.
 struct GapRow {
     input: String,
     start: i64,
     duration: i64,
     thread: String,
+    /// The name of the span after which the gap begins.
     after: String,
+    /// The name of the span before which the gap ends.
     before: String,
 }
 
 impl<'p> Answers<'p> {
-    /// Starts with no traces. If there are `several`, the table of gaps has a column for the input.
+    /// Creates the answers for no traces yet. If there are going to be `several`, the table of gaps has a column for the
+    /// input.
     pub(super) fn new(preset: &'p Preset, several: bool, gap_rule: GapRule) -> Self {
         let answers = preset.questions.iter().map(QuestionAnswer::new).collect();
         Self {
@@ -92,18 +120,11 @@ impl<'p> Answers<'p> {
 
     /// Adds the spans of one more trace.
     pub(super) fn add(&mut self, path: &Path, timeline: &Timeline) {
-        let Preset { exclude, times, .. } = self.preset;
-        let find_name = |name: &str| timeline.names.find(name.as_bytes());
-        let exclude = match exclude {
-            Some(names) => names.iter().filter_map(|name| find_name(name)).collect(),
-            None if timeline.is_miri => MIRI_FRAMES.into_iter().filter_map(find_name).collect(),
-            None => Vec::new(),
-        };
-        let selection = Selection { exclude, times: absolute_times(times, timeline) };
+        let selection = select(self.preset, timeline);
         if !timeline.slices.is_empty() {
-            let (own_first, own_last) = timeline.bounds();
-            let (first, last) = self.extent.unwrap_or((own_first, own_last));
-            self.extent = Some((first.min(own_first), last.max(own_last)));
+            let (first, last) = timeline.bounds();
+            let (earliest, latest) = self.extent.unwrap_or((first, last));
+            self.extent = Some((earliest.min(first), latest.max(last)));
         }
         self.has_selected |= timeline.slices.iter().any(|slice| selection.overlaps(slice));
         if self.preset.questions.contains(&Question::All) {
@@ -113,6 +134,7 @@ impl<'p> Answers<'p> {
             self.count_names(timeline);
         }
         self.arguments.extend(timeline.argument_names.iter().cloned());
+        // The timeline has a list of argument values for each question about an argument, in the order of the questions.
         let mut by_args = timeline.by_arg.iter();
         for (question, answer) in self.preset.questions.iter().zip(&mut self.answers) {
             match (question, answer) {
@@ -124,29 +146,14 @@ impl<'p> Answers<'p> {
                 }
                 (_, QuestionAnswer::Gaps(rows)) => rows.extend(gaps(path, timeline, &selection, self.gap_rule)),
                 (Question::Sub(name), QuestionAnswer::ByName(tallies)) => {
-                    let Some(name) = find_name(name) else { continue };
-                    let mut by_number = ByNumber::new(timeline);
-                    for slice in &timeline.slices {
-                        if slice.name == name && slice.sub != NO_NAME && selection.overlaps(slice) {
-                            by_number.add(slice.sub, slice.duration);
-                        }
-                    }
-                    by_number.merge_into(timeline, tallies);
+                    sum_by_action(timeline, name, &selection, tallies);
                 }
-                (_, QuestionAnswer::ByName(tallies)) => {
-                    let mut by_number = ByNumber::new(timeline);
-                    for slice in &timeline.slices {
-                        if slice.duration > 0 && selection.overlaps(slice) {
-                            by_number.add(slice.name, slice.duration);
-                        }
-                    }
-                    by_number.merge_into(timeline, tallies);
-                }
+                (_, QuestionAnswer::ByName(tallies)) => sum_by_name(timeline, &selection, tallies),
             }
         }
     }
 
-    /// Fails if the limits of time select no span, and says which times there are.
+    /// Fails if no span is in the time range that the user asked for. The error states the time range of the inputs.
     pub(super) fn check_selection(&self) -> Result<()> {
         if self.has_selected || self.preset.times.is_empty() {
             return Ok(());
@@ -156,19 +163,19 @@ impl<'p> Answers<'p> {
         Err(Error::new(format!("no spans match --time; times in this input: {first:.9} to {last:.9} s")))
     }
 
-    /// A line about the slices that the table of all spans leaves out. `None` if there are none.
+    /// A line with the numbers of slices that the table of all spans leaves out. `None` if it leaves out none.
     pub(super) fn left_out(&self) -> Option<String> {
         let LeftOut { instants, unfinished, empty } = self.left_out;
         let mut parts = Vec::new();
-        for (count, one, many) in [
+        for (count, singular, plural) in [
             (instants, "instant", "instants"),
             (empty, "span of no duration", "spans of no duration"),
             (unfinished, "span that never ends", "spans that never end"),
         ] {
             match count {
                 0 => {}
-                1 => parts.push(format!("1 {one}")),
-                count => parts.push(format!("{} {many}", grouped(count))),
+                1 => parts.push(format!("1 {singular}")),
+                count => parts.push(format!("{} {plural}", grouped(count))),
             }
         }
         if parts.is_empty() { None } else { Some(format!("all spans, without {}", parts.join(", "))) }
@@ -176,46 +183,47 @@ impl<'p> Answers<'p> {
 
     /// Counts the spans of each name.
     fn count_names(&mut self, timeline: &Timeline) {
-        let mut counts = vec![(0, 0); timeline.names.len() + 1];
+        // Counts by the timeline's number of the name. The last one is for spans without a name.
         let unnamed = timeline.names.len();
+        let mut all = vec![0; unnamed + 1];
+        let mut with_action = vec![0; unnamed + 1];
         for slice in &timeline.slices {
-            let (all, with_action) = &mut counts[unnamed.min(slice.name as usize)];
-            *all += 1;
-            *with_action += u64::from(slice.sub != NO_NAME);
+            let number = unnamed.min(slice.name as usize);
+            all[number] += 1;
+            with_action[number] += u64::from(slice.sub != NO_NAME);
         }
-        counts.truncate(unnamed);
-        for (number, (all, with_action)) in counts.into_iter().enumerate().filter(|(_, (all, _))| *all > 0) {
-            let name = timeline.names.text(number as NameNo);
-            *self.names.entry(name.to_vec()).or_default() += all;
-            if with_action > 0 {
-                *self.names_with_action.entry(name.to_vec()).or_default() += with_action;
+        for number in 0..unnamed {
+            let name = timeline.names.text(number as NameNumber);
+            if all[number] > 0 {
+                *self.names.entry(name.to_vec()).or_default() += all[number];
+            }
+            if with_action[number] > 0 {
+                *self.names_with_action.entry(name.to_vec()).or_default() += with_action[number];
             }
         }
     }
 
-    /// The questions without an answer, in words, with what there is instead: first those that may have none, then the
-    /// others, which the user asked of these very inputs. Otherwise an empty table would be shown without an
-    /// explanation.
-    pub(super) fn unanswered(&self) -> (Vec<String>, Vec<String>) {
-        let (mut optional, mut asked) = (Vec::new(), Vec::new());
-        for (at, (question, answer)) in self.preset.questions.iter().zip(&self.answers).enumerate() {
-            let lines = if at < self.preset.optional { &mut optional } else { &mut asked };
+    /// Explains in words which questions have no answer, so that no empty table is shown without an explanation.
+    pub(super) fn unanswered(&self) -> UnansweredQuestions {
+        let mut unanswered = UnansweredQuestions::default();
+        for (index, (question, answer)) in self.preset.questions.iter().zip(&self.answers).enumerate() {
+            let lines = if index < self.preset.optional { &mut unanswered.optional } else { &mut unanswered.required };
             match (question, answer) {
                 (Question::ByArg(key), QuestionAnswer::ByArg(sums)) if sums.is_empty() => {
-                    let there = list_some(self.arguments.iter().cloned());
-                    lines.push(format!("no span has an argument '{key}'; arguments of spans in this input: {there}"));
+                    let known = list_some(self.arguments.iter().cloned());
+                    lines.push(format!("no span has an argument '{key}'; arguments of spans in this input: {known}"));
                 }
                 (Question::Sub(name), QuestionAnswer::ByName(tallies)) if tallies.is_empty() => {
-                    lines.push(self.without_action(name));
+                    lines.push(self.explain_missing_action(name));
                 }
                 _ => {}
             }
         }
-        (optional, asked)
+        unanswered
     }
 
     /// Says why [`Question::Sub`] has no answer for this name.
-    fn without_action(&self, name: &str) -> String {
+    fn explain_missing_action(&self, name: &str) -> String {
         if !self.names.contains_key(name.as_bytes()) {
             return format!("no span is named '{name}'; spans in this input: {}", most_frequent(&self.names));
         }
@@ -250,14 +258,34 @@ impl<'p> Answers<'p> {
     }
 }
 
-/// The most frequent names.
+/// Explanations why questions have no answer.
+#[derive(Debug, Default)]
+pub(super) struct UnansweredQuestions {
+    /// For questions from a list for many traces, not all of which need an answer ([`Preset::optional`]).
+    pub(super) optional: Vec<String>,
+    /// For questions that the user asked about these very inputs.
+    pub(super) required: Vec<String>,
+}
+
+/// The spans of a timeline that the questions of a preset are about.
+fn select(preset: &Preset, timeline: &Timeline) -> Selection {
+    let find_name = |name: &str| timeline.names.find(name.as_bytes());
+    let exclude = match &preset.exclude {
+        Some(names) => names.iter().filter_map(|name| find_name(name)).collect(),
+        None if timeline.is_miri => MIRI_FRAMES.into_iter().filter_map(find_name).collect(),
+        None => Vec::new(),
+    };
+    Selection { exclude, times: absolute_times(&preset.times, timeline) }
+}
+
+/// Lists the most frequent names, for a message.
 fn most_frequent(names: &BTreeMap<Vec<u8>, u64>) -> String {
     let mut names: Vec<_> = names.iter().collect();
     names.sort_by_key(|(_, count)| Reverse(**count));
     list_some(names.into_iter().map(|(name, _)| String::from_utf8_lossy(name).into_owned()))
 }
 
-/// The time ranges in nanoseconds of the trace's clock.
+/// Converts time ranges, which may be percentages of the trace, to start and end in nanoseconds of the trace's clock.
 fn absolute_times(ranges: &[TimeRange], timeline: &Timeline) -> Vec<(i64, i64)> {
     if ranges.is_empty() {
         return Vec::new();
@@ -274,6 +302,7 @@ fn absolute_times(ranges: &[TimeRange], timeline: &Timeline) -> Vec<(i64, i64)> 
 }
 
 impl QuestionAnswer {
+    /// The answer without any spans yet.
     fn new(question: &Question) -> Self {
         match question {
             Question::Spans => Self::Spans(TopLevel::default()),
@@ -284,8 +313,32 @@ impl QuestionAnswer {
     }
 }
 
-/// Sums the spans that have an argument, by span name and argument value.
-fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNo)], selection: &Selection, sums: &mut ArgumentSums) {
+/// Sums the spans called `name`, by the value of their argument of the same name.
+fn sum_by_action(timeline: &Timeline, name: &str, selection: &Selection, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
+    let Some(name) = timeline.names.find(name.as_bytes()) else { return };
+    let mut by_number = ByNumber::new(timeline);
+    for slice in &timeline.slices {
+        if slice.name == name && slice.sub != NO_NAME && selection.overlaps(slice) {
+            by_number.add(slice.sub, slice.duration);
+        }
+    }
+    by_number.merge_into(timeline, tallies);
+}
+
+/// Sums all spans by name.
+fn sum_by_name(timeline: &Timeline, selection: &Selection, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
+    let mut by_number = ByNumber::new(timeline);
+    for slice in &timeline.slices {
+        if slice.duration > 0 && selection.overlaps(slice) {
+            by_number.add(slice.name, slice.duration);
+        }
+    }
+    by_number.merge_into(timeline, tallies);
+}
+
+/// Sums the spans that have a certain argument, by span name and argument value. `values` has the indexes of these spans
+/// in the timeline, with the number of the value's text.
+fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNumber)], selection: &Selection, sums: &mut ArgumentSums) {
     let own_times = timeline.own_times();
     for (index, value) in values {
         let slice = &timeline.slices[*index as usize];
@@ -293,9 +346,9 @@ fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNo)], selection: &Selecti
             continue;
         }
         let key = (timeline.names.text(slice.name).to_vec(), timeline.names.text(*value).to_vec());
-        let (tally, own) = sums.entry(key).or_default();
-        tally.add(slice.duration);
-        *own += i128::from(own_times[*index as usize]);
+        let sum = sums.entry(key).or_default();
+        sum.durations.add(slice.duration);
+        sum.self_time += i128::from(own_times[*index as usize]);
     }
 }
 
@@ -315,18 +368,18 @@ impl LeftOut {
 fn arg_table(sums: ArgumentSums) -> Table {
     let mut table = Table::new(&["name", "value", "count", "sum", "self", "min", "max", "avg", "stddev"]);
     let mut sums: Vec<_> = sums.into_iter().collect();
-    sums.sort_by_key(|(_, (tally, own))| (Reverse(*own), Reverse(tally.sum)));
-    for ((name, value), (tally, own)) in sums {
-        let mut row = tally_cells(&String::from_utf8_lossy(&name), &tally);
+    sums.sort_by_key(|(_, sum)| (Reverse(sum.self_time), Reverse(sum.durations.sum)));
+    for ((name, value), sum) in sums {
+        let mut row = tally_cells(&String::from_utf8_lossy(&name), &sum.durations);
         row.insert(1, Cell::text(String::from_utf8_lossy(&value).into_owned()));
-        row.insert(4, signed_cell(own));
+        row.insert(4, signed_cell(sum.self_time));
         table.rows.push(row);
     }
     table
 }
 
-/// Sums of durations by the name numbers of one timeline. They are merged by text, because each trace numbers its names
-/// differently. The last entry is for slices without a name.
+/// Sums of the durations in one timeline, by the timeline's number of the name. The last entry is for slices without a
+/// name. Sums of several timelines are merged by the names' texts, because each timeline numbers its names differently.
 struct ByNumber(Vec<Tally>);
 
 impl ByNumber {
@@ -335,19 +388,20 @@ impl ByNumber {
     }
 
     #[inline]
-    fn add(&mut self, name: NameNo, duration: i64) {
+    fn add(&mut self, name: NameNumber, duration: i64) {
         let unnamed = self.0.len() - 1;
         self.0[unnamed.min(name as usize)].add(duration);
     }
 
     fn merge_into(&self, timeline: &Timeline, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
         for (number, tally) in self.0.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
-            tallies.entry(timeline.names.text(number as NameNo).to_vec()).or_default().merge(tally);
+            tallies.entry(timeline.names.text(number as NameNumber).to_vec()).or_default().merge(tally);
         }
     }
 }
 
 impl TopLevel {
+    /// Adds the top-level spans of a timeline.
     fn add(&mut self, timeline: &Timeline, selection: &Selection) {
         let mut slices = 0;
         let mut start = i64::MAX;
@@ -378,6 +432,7 @@ impl TopLevel {
         by_number.merge_into(timeline, &mut self.names);
     }
 
+    /// The table, with two rows of totals above those of the names.
     fn into_table(self) -> Table {
         let mut table = Table::new(&["name", "count", "sum", "%", "min", "max", "avg", "stddev"]);
         let (time, percent) = match self.slices {
@@ -401,6 +456,7 @@ impl TopLevel {
         table
     }
 
+    /// The row of a name. The percentage is of the traces' duration.
     fn row(&self, name: &str, tally: &Tally) -> Vec<Cell> {
         let percent = match (tally.sum * 1000).checked_div(self.time) {
             Some(tenths) if tally.count > 0 => Cell::Number(tenths as f64 / 10.0, 1),
@@ -461,7 +517,7 @@ fn gaps(path: &Path, timeline: &Timeline, selection: &Selection, rule: GapRule) 
     rows
 }
 
-/// The thread ID of a slice, as text. The text also shows if the slice is on a track of its own.
+/// The thread ID of a slice, as text. Asynchronous spans, which are on tracks with an ID instead of a thread, are marked.
 fn thread_text(timeline: &Timeline, slice: &Slice) -> String {
     let track = timeline.tracks.get(slice.track as usize);
     let tid = track.and_then(|track| track.tid).map_or_else(|| "?".to_owned(), |tid| tid.to_string());
@@ -471,6 +527,7 @@ fn thread_text(timeline: &Timeline, slice: &Slice) -> String {
     }
 }
 
+/// The table of gaps, longest first. With `several` inputs, it has a column for the input.
 fn gap_table(mut rows: Vec<GapRow>, several: bool) -> Table {
     rows.sort_by_key(|row| Reverse(row.duration));
     let mut columns = vec!["ts", "dur", "thread", "after", "before"];

@@ -42,7 +42,8 @@ pub(super) fn compare(compare: Compare, inputs: &[InPath], job: &Job, outcome: &
     }
 }
 
-/// The summary of one input. Fails if the input's format has no labels.
+/// Reads one input and summarizes it by label. Fails if the input's format has no labels. `opened` is the input if it is
+/// already open.
 fn one(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) -> Result<LabelSummary> {
     let mut warnings = Warnings::new();
     let summary = opened.map_or_else(|| Opened::open(path, job), Ok).and_then(|opened| {
@@ -63,6 +64,7 @@ fn one(path: &InPath, opened: Option<Opened>, job: &Job, outcome: &mut Outcome) 
     summary.map_err(|error| error.in_file(&shown(path)))
 }
 
+/// Adds the totals of a label to a sum.
 fn add(sum: &mut LabelTotals, item: &LabelTotals) {
     sum.self_time += item.self_time;
     sum.time += item.time;
@@ -77,6 +79,7 @@ fn add(sum: &mut LabelTotals, item: &LabelTotals) {
 const COLUMNS: &[&str] =
     &["item", "self", "self%", "time", "count", "cache_hits", "cache_misses", "blocked", "incr_load", "incr_hash"];
 
+/// The tables of a summary: labels by self time, and sizes of artifacts.
 fn tables(summary: &LabelSummary) -> TitledTables {
     let percent = |part: i64| match summary.total {
         0 => Cell::None,
@@ -108,6 +111,7 @@ fn text(label: &[u8]) -> Cell {
     Cell::text(String::from_utf8_lossy(label).into_owned())
 }
 
+/// The row of a label, in the order of [`COLUMNS`]. `percent` is its share of the total.
 fn row(label: &[u8], item: &LabelTotals, percent: Cell) -> Vec<Cell> {
     vec![
         text(label),
@@ -123,42 +127,58 @@ fn row(label: &[u8], item: &LabelTotals, percent: Cell) -> Vec<Cell> {
     ]
 }
 
-/// The table of changes, sorted by how much self time changed.
+/// The tables of changes from one summary to another: labels, sorted by how much their self time changed, and sizes of
+/// artifacts. Labels without a change are left out.
 fn diff(base: &LabelSummary, changed: &LabelSummary) -> TitledTables {
-    let labels: BTreeSet<_> = base.labels.keys().chain(changed.labels.keys()).collect();
-    let mut rows = Vec::new();
-    for label in labels {
-        let of = |summary: &LabelSummary| summary.labels.get(label).copied().unwrap_or_default();
-        let (old, new) = (of(base), of(changed));
-        if old != new {
-            rows.push((new.self_time - old.self_time, difference(label, &old, &new)));
-        }
-    }
-    rows.sort_by_key(|(change, _)| Reverse(change.unsigned_abs()));
-    let mut table = Table::new(COLUMNS);
-    let self_time = |summary: &LabelSummary| summary.labels.values().map(|item| item.self_time).sum();
-    let total = |summary: &LabelSummary| LabelTotals {
-        self_time: self_time(summary),
-        time: i64::try_from(summary.total).unwrap_or(i64::MAX),
-        ..LabelTotals::default()
-    };
-    table.rows.push(difference(b"TOTAL", &total(base), &total(changed)));
-    table.rows.extend(rows.into_iter().map(|(_, row)| row));
-    let mut tables = vec![("change".to_owned(), table)];
-    let artifacts: BTreeSet<_> = base.artifacts.keys().chain(changed.artifacts.keys()).collect();
-    let mut table = Table::new(&["artifact", "bytes"]);
-    for name in artifacts {
-        let size = |summary: &LabelSummary| summary.artifacts.get(name).copied().unwrap_or(0);
-        table.rows.push(vec![text(name), change(size(base), size(changed))]);
-    }
-    tables.push((ARTIFACTS.to_owned(), table));
-    tables
+    vec![("change".to_owned(), label_changes(base, changed)), (ARTIFACTS.to_owned(), artifact_changes(base, changed))]
 }
 
+fn label_changes(base: &LabelSummary, changed: &LabelSummary) -> Table {
+    let none = LabelTotals::default();
+    let labels: BTreeSet<_> = base.labels.keys().chain(changed.labels.keys()).collect();
+    let mut changes = Vec::new();
+    for label in labels {
+        let old = base.labels.get(label).unwrap_or(&none);
+        let new = changed.labels.get(label).unwrap_or(&none);
+        if old != new {
+            changes.push((label, old, new));
+        }
+    }
+    changes.sort_by_key(|(_, old, new)| Reverse((new.self_time - old.self_time).unsigned_abs()));
+    let mut table = Table::new(COLUMNS);
+    table.rows.push(difference(b"TOTAL", &total_times(base), &total_times(changed)));
+    for (label, old, new) in changes {
+        table.rows.push(difference(label, old, new));
+    }
+    table
+}
+
+/// The times of all labels together. Their other totals are not added up.
+fn total_times(summary: &LabelSummary) -> LabelTotals {
+    LabelTotals {
+        self_time: summary.labels.values().map(|item| item.self_time).sum(),
+        time: i64::try_from(summary.total).unwrap_or(i64::MAX),
+        ..LabelTotals::default()
+    }
+}
+
+fn artifact_changes(base: &LabelSummary, changed: &LabelSummary) -> Table {
+    let names: BTreeSet<_> = base.artifacts.keys().chain(changed.artifacts.keys()).collect();
+    let mut table = Table::new(&["artifact", "bytes"]);
+    for name in names {
+        let old = base.artifacts.get(name).copied().unwrap_or(0);
+        let new = changed.artifacts.get(name).copied().unwrap_or(0);
+        table.rows.push(vec![text(name), change(old, new)]);
+    }
+    table
+}
+
+/// The difference of two counts.
 fn change(old: u64, new: u64) -> Cell {
     Cell::Signed(new.wrapping_sub(old).cast_signed())
 }
 
+/// The row with the changes of a label, in the order of [`COLUMNS`]. The percentage is the growth of its self time.
 fn difference(label: &[u8], old: &LabelTotals, new: &LabelTotals) -> Vec<Cell> {
     let percent = match old.self_time {
         0 => Cell::None,
@@ -178,32 +198,42 @@ fn difference(label: &[u8], old: &LabelTotals, new: &LabelTotals) -> Vec<Cell> {
     ]
 }
 
-/// A table that shows how much self time varies between runs of the same program.
+/// A label's totals in several runs.
+#[derive(Default)]
+struct LabelRuns {
+    /// The label's self time in each run.
+    self_times: Tally,
+    /// How often the label occurred in all runs.
+    count: u64,
+}
+
+/// A table that shows how much the self time of each label varies between runs of the same program.
 fn variation(runs: &[LabelSummary]) -> TitledTables {
-    let mut tallies = BTreeMap::<&[u8], (Tally, u64)>::new();
+    let mut by_label = BTreeMap::<&[u8], LabelRuns>::new();
     for (label, item) in runs.iter().flat_map(|run| &run.labels) {
-        let (tally, count) = tallies.entry(label).or_default();
-        tally.add(item.self_time);
-        *count += item.count;
+        let sum = by_label.entry(label).or_default();
+        sum.self_times.add(item.self_time);
+        sum.count += item.count;
     }
-    let mut tallies: Vec<_> = tallies.into_iter().collect();
-    tallies.sort_by_key(|(_, (tally, _))| Reverse(tally.sum));
+    let mut labels: Vec<(&[u8], LabelRuns)> = by_label.into_iter().collect();
+    labels.sort_by_key(|(_, runs)| Reverse(runs.self_times.sum));
     let mut table =
         Table::new(&["item", "runs", "count", "self_avg", "self_min", "self_max", "self_stddev", "spread%"]);
-    for (label, (tally, count)) in tallies {
-        let maybe = |number: Option<i64>| number.map_or(Cell::None, Cell::Signed);
-        let spread = tally
-            .mean()
-            .filter(|mean| *mean > 0)
-            .map_or(Cell::None, |mean| Cell::Percent((tally.max - tally.min) as f64 * 100.0 / mean as f64));
+    for (label, LabelRuns { self_times, count }) in labels {
+        let optional = |number: Option<i64>| number.map_or(Cell::None, Cell::Signed);
+        // The spread is the distance between the extremes, as a percentage of the mean.
+        let spread = match self_times.mean() {
+            Some(mean) if mean > 0 => Cell::Percent((self_times.max - self_times.min) as f64 * 100.0 / mean as f64),
+            _ => Cell::None,
+        };
         table.rows.push(vec![
             text(label),
-            Cell::Count(tally.count),
+            Cell::Count(self_times.count),
             Cell::Count(count),
-            maybe(tally.mean()),
-            Cell::Signed(tally.min),
-            Cell::Signed(tally.max),
-            maybe(tally.deviation()),
+            optional(self_times.mean()),
+            Cell::Signed(self_times.min),
+            Cell::Signed(self_times.max),
+            optional(self_times.deviation()),
             spread,
         ]);
     }

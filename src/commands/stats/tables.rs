@@ -13,7 +13,7 @@ use std::path::Path;
 /// The title of the table of artifact sizes. Few profiles have any.
 pub(super) const ARTIFACTS: &str = "artifacts";
 
-/// Each table with its title.
+/// A list of tables, each with its title.
 pub(super) type TitledTables = Vec<(String, Table)>;
 
 /// The version of the JSON output. It increases if a key is removed or changes its meaning.
@@ -50,8 +50,8 @@ pub(super) fn input_name(path: &Path) -> String {
     path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned()
 }
 
-/// The names of the formats whose spans satisfy `holds`, for messages.
-pub(super) fn formats_with(holds: impl Fn(&Spans) -> bool) -> String {
-    let formats = FORMATS.iter().filter(|format| format.read.spans().is_some_and(&holds));
+/// Lists the formats with spans for which `is_listed` is true, for a message.
+pub(super) fn formats_with(is_listed: impl Fn(&Spans) -> bool) -> String {
+    let formats = FORMATS.iter().filter(|format| format.read.spans().is_some_and(&is_listed));
     formats.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }

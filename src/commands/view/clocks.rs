@@ -15,8 +15,8 @@ use crate::render::viewer::PageRecording;
 use rustc_hash::FxHashMap;
 use std::path::{Path, PathBuf};
 
-/// Shifts the times of several recordings so that they start together, and describes the recordings for the page. The
-/// times of a single recording don't change.
+/// Shifts the times of several recordings so that all start at the same time, and describes the recordings for the page.
+/// Returns an empty list if there is only one; its times don't change.
 pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [RecordingData]) -> Vec<PageRecording> {
     let paths: Vec<PathBuf> = inputs.iter().map(shown).collect();
     if paths.len() < 2 {
@@ -32,12 +32,12 @@ pub(super) fn align(inputs: &[InPath], profile: &mut Profile, recorded: &mut [Re
         });
     }
     move_rows(profile, &shifts);
-    let mut places: FxHashMap<&Path, usize> = FxHashMap::default();
-    for (at, path) in paths.iter().enumerate() {
-        places.entry(path).or_insert(at);
+    let mut inputs_by_path: FxHashMap<&Path, usize> = FxHashMap::default();
+    for (input, path) in paths.iter().enumerate() {
+        inputs_by_path.entry(path).or_insert(input);
     }
     for recorded in recorded {
-        let input = places.get(&*recorded.path).copied().unwrap_or(0);
+        let input = inputs_by_path.get(&*recorded.path).copied().unwrap_or(0);
         recorded.move_to(input as u32, shifts[input]);
     }
     let tails = count_tails(&paths);
@@ -77,6 +77,7 @@ fn extents(profile: &Profile, inputs: usize) -> Vec<Option<TimeExtent>> {
     extents
 }
 
+/// Adds to the time of each row the shift of its input, in nanoseconds.
 fn move_rows(profile: &mut Profile, shifts: &[u64]) {
     let mut by_track = Vec::new();
     for track in profile.tracks() {

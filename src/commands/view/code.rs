@@ -18,7 +18,7 @@ use crate::render::viewer::{Section, category_number};
 use columns::InstructionColumns;
 use serde_json::{Value, json};
 
-/// The hot code of an input, and how its names are spelled.
+/// The hot code of an input, and the speller for its names.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NamedCode<'a> {
     pub(super) names: &'a PageNames,
@@ -53,11 +53,13 @@ struct NamedListing<'a> {
     names: &'a PageNames,
 }
 
+/// The listings of all inputs, whose instructions are numbered from the first listing to the last.
 struct Listings<'a> {
     list: Vec<NamedListing<'a>>,
     /// The number of the first instruction of each listing.
     first: Vec<u64>,
-    /// The earliest time at which any of the listed code was written.
+    /// The earliest time at which any of the listed code was loaded, in nanoseconds. The page stores times as distances
+    /// from it.
     base: u64,
 }
 
@@ -84,7 +86,7 @@ impl NamedListing<'_> {
         }
     }
 
-    /// Why there is no code. Empty if there is.
+    /// The reason why the listing has no code. Empty if it has.
     fn missing(&self) -> &str {
         match &self.listing.code {
             Code::Missing(why) => why,
@@ -98,6 +100,7 @@ fn annotations<'a>(all: &[NamedCode<'a>]) -> impl Iterator<Item = &'a Annotation
 }
 
 impl<'a> Listings<'a> {
+    /// Collects the listings of all inputs, and numbers their instructions.
     fn new(all: &[NamedCode<'a>]) -> Self {
         let mut list: Vec<NamedListing<'a>> = Vec::new();
         for &NamedCode { names, code } in all {
@@ -113,6 +116,8 @@ impl<'a> Listings<'a> {
         Self { list, first, base }
     }
 
+    /// The section's values that don't belong to a single listing. `limit` is the number of listings that the user
+    /// requested.
     fn json(&self, all: &[NamedCode<'_>], profile: &Profile, limit: usize) -> Value {
         let mut events = Vec::with_capacity(profile.series.len());
         for series in &profile.series {
@@ -134,9 +139,11 @@ impl<'a> Listings<'a> {
         })
     }
 
+    /// Adds the columns with a value for each listing (`listing.…`), and those with a value for each instruction.
     fn columns(&self, section: Section) -> Section {
         let listings = || self.list.iter().map(|named| named.listing);
         let versions = || self.list.iter().map(NamedListing::hottest);
+        // The time when the code was loaded, counted from `base` and plus one; 0 if it is unknown.
         let loaded = |version: &Version| version.loaded.map_or(0, |time| time.0 - self.base + 1);
         let section = section
             .texts("listing.name", self.list.iter().map(NamedListing::name))

@@ -18,9 +18,9 @@ pub(super) fn collect(examined: &Examined<'_>) -> Findings {
     let diagnosis = doctor::diagnose(examined);
     let mut value = doctor::json::recording(&diagnosis);
     for (key, findings) in [("findings", &diagnosis.findings), ("minor", &diagnosis.minor)] {
-        let Some(told) = value.get_mut(key).and_then(Value::as_array_mut) else { continue };
-        for (told, finding) in told.iter_mut().zip(findings) {
-            told["show"] = frames(finding);
+        let Some(objects) = value.get_mut(key).and_then(Value::as_array_mut) else { continue };
+        for (object, finding) in objects.iter_mut().zip(findings) {
+            object["show"] = frames(finding);
         }
     }
     Findings(value)

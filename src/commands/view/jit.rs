@@ -46,8 +46,10 @@ pub(super) struct CompiledCode {
     sources: Vec<Value>,
 }
 
+/// A code range that a runtime wrote.
 #[derive(Debug, Clone, Copy)]
 struct WrittenCode {
+    /// When the code was written.
     time: Nanos,
     category: Category,
     bytes: u64,
@@ -60,6 +62,7 @@ struct WrittenCode {
 #[derive(Debug, Clone, Copy)]
 struct CodeMove {
     time: Nanos,
+    /// The index of the recording among the inputs.
     input: u32,
 }
 
@@ -75,6 +78,7 @@ struct CompiledFunction {
 struct WrittenAmount {
     codes: u64,
     bytes: u64,
+    /// The number of these code ranges that were recompilations of a function.
     again: u64,
 }
 
@@ -233,6 +237,7 @@ impl Timed<'_> {
         (time.0 - self.base.0) / UNIT
     }
 
+    /// Adds the columns with a value for each row, and those with a value for each listed function.
     fn columns(&self, section: Section) -> Section {
         let listed = self.listed_functions();
         let mut numbers = vec![0u32; self.functions.len()];

@@ -52,24 +52,56 @@ pub struct ViewOptions {
 /// Writes the page, prints its path, and opens it if requested.
 pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     let (run, mut outcome) = (Run::begin_copying(), Outcome::default());
+    let page = build_page(options, job, &mut outcome)?;
+    // Without a path from the user, the page goes to a new directory, which is removed again if writing fails.
+    let mut private = None;
+    let output_path = match &options.output {
+        Some(path) => path.clone(),
+        None => {
+            let directory = private.insert(PrivateDirectory::create()?);
+            OutPath::Path(directory.path.join(file_name(&options.inputs)))
+        }
+    };
+    let mut output = Output::create(&output_path, &run)?;
+    viewer::write(&page, &mut output)?;
+    output.commit()?;
+    if let Some(private) = private {
+        private.keep();
+    }
+    if let OutPath::Path(path) = &output_path
+        && !output_path.is_stream()
+    {
+        let mut stdout = Output::create(&OutPath::Stdout, &run)?;
+        write_text(&mut stdout, |out| Ok(writeln!(out, "{}", path.display())?))?;
+        stdout.commit()?;
+        if options.open && io::has_viewer() {
+            io::show(path)?;
+        }
+    }
+    Ok(outcome)
+}
+
+/// Reads the inputs, and builds all sections of the page.
+fn build_page(options: &ViewOptions, job: &Job, outcome: &mut Outcome) -> Result<Page> {
+    let inputs = &options.inputs;
     let mut recorded = Vec::new();
-    let mut ask = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
+    let mut collect = |examined: &Examined<'_>, job: &Job, warnings: &mut Warnings| {
         recorded.push(RecordingData::new(examined, &options.load, options.code, job, warnings));
     };
-    let inputs = &options.inputs;
     let load_options = LoadOptions { by_input: inputs.len() > 1, ..options.load.clone() };
-    let mut profile = load_and_inspect(inputs.into(), Keep::EachRow, &load_options, &mut ask, job, &mut outcome)?;
+    let mut profile = load_and_inspect(inputs.into(), Keep::EachRow, &load_options, &mut collect, job, outcome)?;
     let before = match &options.before {
         Some(before) => {
-            let before = load(std::slice::from_ref(before), Keep::EachRow, &options.load, job, &mut outcome)?;
+            let before = load(std::slice::from_ref(before), Keep::EachRow, &options.load, job, outcome)?;
             Some(align(&before, &profile, options.compare.exact_names))
         }
         None => None,
     };
     let recordings = clocks::align(inputs, &mut profile, &mut recorded);
     profile.about.notes.extend(clocks::note(&recordings, &profile));
-    let title = options.title.clone().unwrap_or_else(|| title(&profile, &options.inputs));
-    let exact = callgrind::code(&options.inputs, options.code, &options.load, job);
+    let title = options.title.clone().unwrap_or_else(|| title(&profile, inputs));
+    // The code of recordings has sampled costs; that of callgrind files has exact costs.
+    let exact = callgrind::code(inputs, options.code, &options.load, job);
     let plain = PageNames::plain();
     let mut codes: Vec<NamedCode<'_>> = Vec::new();
     for RecordingData { names, code, .. } in &recorded {
@@ -81,30 +113,7 @@ pub fn run(options: &ViewOptions, job: &Job) -> Result<Outcome> {
     sections.extend(code);
     sections.extend(jit::section(recorded.iter().map(|recorded| &recorded.compiled), &profile));
     sections.extend(findings::section(recorded.iter().map(|recorded| &recorded.findings)));
-    drop(recorded);
-    let page = Page { title, sections };
-    let (place, private) = match &options.output {
-        Some(place) => (place.clone(), None),
-        None => {
-            let private = PrivateDirectory::create()?;
-            (OutPath::Path(private.path.join(file_name(&options.inputs))), Some(private))
-        }
-    };
-    let mut output = Output::create(&place, &run)?;
-    viewer::write(&page, &mut output)?;
-    output.commit()?;
-    if let Some(private) = private {
-        private.keep();
-    }
-    if let (OutPath::Path(path), false) = (&place, place.is_stream()) {
-        let mut told = Output::create(&OutPath::Stdout, &run)?;
-        write_text(&mut told, |out| Ok(writeln!(out, "{}", path.display())?))?;
-        told.commit()?;
-        if options.open && io::has_viewer() {
-            io::show(path)?;
-        }
-    }
-    Ok(outcome)
+    Ok(Page { title, sections })
 }
 
 /// The page's title: the recorded command line. If there are several inputs, or if the command is unknown, the names of

@@ -22,7 +22,7 @@ pub(super) struct PageNames {
 }
 
 impl PageNames {
-    /// `jit_names` says how to spell names of JIT code.
+    /// Creates a speller for the names of a recording. `jit_names` says how to spell names of JIT code.
     pub(super) fn new(examined: &Examined<'_>, jit_names: JitNames, symbols: &SymbolOptions) -> Self {
         let mut sampled: FxHashSet<Vec<u8>> = FxHashSet::default();
         for place in 0..examined.samples.chains.places().len() as u32 {

@@ -16,7 +16,7 @@ use crate::symbolize::disasm::Syntax;
 use crate::symbolize::symbols::SymbolOptions;
 use std::path::PathBuf;
 
-/// Options that request the `limit` hottest code ranges.
+/// Options that request listings of the `limit` hottest code ranges.
 pub(super) fn hottest(limit: usize) -> CodeOptions {
     CodeOptions {
         function: None,

@@ -8,6 +8,7 @@ use super::super::tally::AffectedCounts;
 use super::super::wording::{list_with_verb, printable_path};
 use super::jit::UnnamedCode;
 use super::neighbors::Neighbors;
+use crate::model::code_file::image_process;
 use crate::model::mapping_kind::base_name;
 use crate::model::{Addr, Pid};
 use crate::runtimes::{Runtime, RuntimeSet};
@@ -21,13 +22,16 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-/// The kind of problem that a file has. Files of the same group are reported as one finding. `Image` is an ELF image of
-/// injected JIT code.
+/// The kind of problem that a file has. All files with the same problem are reported in one finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum FileGroup {
+    /// A missing ELF image that `inject` wrote for JIT code of this process.
     Image(Pid),
+    /// Another missing file.
     Gone,
+    /// A file that exists, but not in the version that ran.
     OtherVersion,
+    /// A file of a format without symbols that we can read.
     NotElf(NoElf),
     /// A stripped file that the user built.
     OwnBuild,
@@ -35,9 +39,11 @@ enum FileGroup {
     Go,
     /// A stripped file from a package.
     Packaged,
+    /// A file with symbols, but none at addresses that ran.
     Symbolless,
 }
 
+/// Finds problems with files that ran. Files with the same problem are reported together.
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut groups = BTreeMap::<FileGroup, Vec<(DsoId, AffectedCounts)>>::new();
     let mut found = Vec::new();
@@ -130,7 +136,7 @@ pub(in super::super) struct NamedFile {
     pub(in super::super) build_id: Option<String>,
 }
 
-/// Paths and build IDs of the files. Containers may have copies of the same build, which are mapped as different
+/// Looks up the paths and build IDs of the files. Containers may have copies of the same file, which are different
 /// inodes; these are listed only once.
 fn name_files(ids: &[DsoId], context: DoctorContext<'_>) -> Vec<NamedFile> {
     let mut files = Vec::new();
@@ -145,9 +151,9 @@ fn name_files(ids: &[DsoId], context: DoctorContext<'_>) -> Vec<NamedFile> {
     files
 }
 
-/// Lists the files, followed by a verb: `one` is its singular, `several` its plural.
-fn list_files(files: &[NamedFile], one: &str, several: &str) -> String {
-    list_with_verb(&paths(files), one, several)
+/// Lists the files, followed by a verb that agrees with their number, such as `/bin/a and /bin/b are`.
+fn list_files(files: &[NamedFile], singular: &str, plural: &str) -> String {
+    list_with_verb(&paths(files), singular, plural)
 }
 
 fn paths(files: &[NamedFile]) -> Vec<String> {
@@ -162,6 +168,7 @@ fn build_id(files: &[NamedFile]) -> Option<&str> {
     files.iter().find_map(|file| file.build_id.as_deref())
 }
 
+/// Reports the vdso without names. `kind` says whether it is that of 64-bit or 32-bit processes.
 fn report_vdso(kind: DsoKind, share: Share, context: DoctorContext<'_>) -> Finding {
     let cause = "[vdso] is a page of the recorded kernel, not a file, and its symbols are not available here";
     let remedy = if kind == DsoKind::Vdso32 {
@@ -176,8 +183,9 @@ fn report_vdso(kind: DsoKind, share: Share, context: DoctorContext<'_>) -> Findi
     Finding::new(FindingKind::Vdso, share, cause, remedy)
 }
 
+/// Reports kernel functions without names.
 fn report_kernel(share: Share, context: DoctorContext<'_>) -> Finding {
-    // The kernel appears at address 0 to users who may not see where it is.
+    // For users who may not see the kernel's addresses, the recording has address 0 for the kernel.
     let reference = context.examined.resolution.spaces.kernel_reference();
     let is_hidden = reference.is_none_or(|reference| reference.addr.0 == 0);
     let (cause, remedy) = if context.examined.resolution.has_given_kernel() {
@@ -200,6 +208,7 @@ fn report_kernel(share: Share, context: DoctorContext<'_>) -> Finding {
     Finding::new(FindingKind::KernelSymbols, share, cause, remedy).with_highlight(Highlight::UnnamedKernel)
 }
 
+/// Reports frames at addresses where nothing was mapped.
 fn report_nowhere(share: Share, context: DoctorContext<'_>) -> Finding {
     let example = nowhere_example(context).map_or_else(String::new, |addr| format!(" (such as {:#x})", addr.0));
     Finding::new(
@@ -211,7 +220,8 @@ fn report_nowhere(share: Share, context: DoctorContext<'_>) -> Finding {
     .with_highlight(Highlight::UnnamedNowhere)
 }
 
-/// `perf inject` or `jitgraft inject` moved the names into ELF images, which are missing.
+/// Reports missing ELF images of JIT code. `perf inject` or `jitgraft inject` moved the names from the recording to these
+/// images.
 fn report_images(pid: Pid, ids: &[DsoId], share: Share, context: DoctorContext<'_>) -> Finding {
     let path = ids.first().map(|id| PathBuf::from(OsStr::from_bytes(&context.dso(*id).path))).unwrap_or_default();
     let more = if ids.len() > 1 { format!(" and {} more", ids.len() - 1) } else { String::new() };
@@ -226,8 +236,9 @@ fn report_images(pid: Pid, ids: &[DsoId], share: Share, context: DoctorContext<'
     .with_highlight(Highlight::UnnamedImages)
 }
 
-/// Files whose code ran are missing on this machine. `same_machine` is true if other files of the recording exist here
-/// in the version that ran: this is then the recorded machine, and the missing files were deleted or moved.
+/// Reports files whose code ran, but that are missing on this machine. `same_machine` is true if other files of the
+/// recording exist here in the version that ran: then the recording was made on this machine, and the missing files were
+/// deleted or moved. `in_container` is true if a process in a container mapped them.
 fn files_missing(files: &[NamedFile], share: Share, same_machine: bool, in_container: bool) -> Finding {
     let is_deleted = files.iter().all(|file| file.path.ends_with(" (deleted)"));
     let cause = match (is_deleted, same_machine) {
@@ -249,7 +260,7 @@ fn files_missing(files: &[NamedFile], share: Share, same_machine: bool, in_conta
     Finding::new(FindingKind::FilesMissing, share, cause, remedy).with_highlight(unnamed_in(files))
 }
 
-/// Files exist here, but in another version than the one that ran.
+/// Reports files that exist here, but in another version than the one that ran.
 fn other_version(files: &[NamedFile], share: Share) -> Finding {
     let debuginfod = build_id(files).map_or_else(String::new, |id| format!(", or debuginfod-find executable {id}"));
     Finding::new(
@@ -264,8 +275,8 @@ fn other_version(files: &[NamedFile], share: Share) -> Finding {
     .with_highlight(unnamed_in(files))
 }
 
-/// Code is mapped from files that aren't ELF files and have no symbols that jitgraft could read. `runtime` is the
-/// runtime that generated them, if it is known.
+/// Reports files whose code ran, but that aren't ELF files and have no symbols that jitgraft could read. `what` is their
+/// format, and `runtime` is the runtime that generated them, if it is known.
 fn not_elf(files: &[NamedFile], share: Share, what: NoElf, runtime: Option<&Runtime>) -> Finding {
     let (kind, each) = if files.len() == 1 { ("an ELF file", "") } else { ("ELF files", "each ") };
     let is_dotnet = what == NoElf::DotNet || runtime.is_some_and(|runtime| runtime.name == ".NET");
@@ -290,7 +301,7 @@ fn not_elf(files: &[NamedFile], share: Share, what: NoElf, runtime: Option<&Runt
     .with_highlight(unnamed_in(files))
 }
 
-/// Programs that the user has built have no symbols.
+/// Reports files without symbols that the user has built.
 pub(in super::super) fn stripped(files: &[NamedFile], share: Share) -> Finding {
     Finding::new(
         FindingKind::Stripped,
@@ -302,7 +313,7 @@ pub(in super::super) fn stripped(files: &[NamedFile], share: Share) -> Finding {
     .with_highlight(unnamed_in(files))
 }
 
-/// Programs and libraries from packages have no symbols.
+/// Reports files without symbols that come from packages.
 pub(in super::super) fn stripped_packages(files: &[NamedFile], share: Share) -> Finding {
     let remedy = match build_id(files) {
         Some(id) => format!(
@@ -320,28 +331,22 @@ pub(in super::super) fn stripped_packages(files: &[NamedFile], share: Share) -> 
     .with_highlight(unnamed_in(files))
 }
 
-/// True if the path stands for memory that no file backs: shared memory (`shm_open`), or a file that never had a name
-/// (`O_TMPFILE`).
+/// True if a mapping with this path is memory rather than a file that someone could provide: shared memory (`shm_open`),
+/// or a temporary file that never had a name (`O_TMPFILE`).
 fn is_memory(path: &[u8]) -> bool {
     let Some(path) = path.strip_suffix(b" (deleted)") else { return false };
     path.starts_with(b"/dev/shm/") || base_name(path).starts_with(b"#")
 }
 
-/// The group of a missing file: an image that `inject` wrote for JIT code of a process, or an ordinary file.
+/// Decides by its name whether a missing file is an image that `inject` wrote for JIT code, or an ordinary file.
 fn missing_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
-    match image_pid(base_name(&context.dso(id).path)) {
-        Some(pid) => FileGroup::Image(pid),
-        None => FileGroup::Gone,
+    match image_process(&context.dso(id).path) {
+        Some(Some(pid)) => FileGroup::Image(pid),
+        _ => FileGroup::Gone,
     }
 }
 
-/// The process ID in the name of an injected image, such as `jitted-77-3.so`.
-fn image_pid(name: &[u8]) -> Option<Pid> {
-    let middle = std::str::from_utf8(name.strip_prefix(b"jitted-")?.strip_suffix(b".so")?).ok()?;
-    let pid = middle.split(['-', '.']).next()?;
-    pid.parse().ok().map(Pid)
-}
-
+/// Decides who built a file without symbols, because the remedies differ.
 fn stripped_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
     if context.examined.resolution.images.get(id).is_some_and(Image::is_go) {
         return FileGroup::Go;
@@ -354,6 +359,7 @@ fn stripped_group(id: DsoId, context: DoctorContext<'_>) -> FileGroup {
 
 /// True if the file comes from the system or a package manager, so that the user didn't build it.
 pub(in super::super) fn is_packaged(path: &[u8]) -> bool {
+    // Directories below `/usr` for software that wasn't installed by a package manager.
     const OWN: &[&str] = &["/usr/local/", "/usr/src/"];
     const PACKAGED: &[&str] =
         &["/usr/", "/lib/", "/lib32/", "/lib64/", "/bin/", "/sbin/", "/nix/store/", "/gnu/store/", "/snap/", "[vdso]"];
@@ -375,7 +381,7 @@ fn has_recorded_file(context: DoctorContext<'_>) -> bool {
     files.into_iter().any(|id| images.get(id).is_some())
 }
 
-/// True if the process that mapped the first of these files ran in a container.
+/// True if a process that mapped the first of these files ran in a container.
 fn is_in_container(files: &[DsoId], context: DoctorContext<'_>) -> bool {
     mapped_by(files, context).is_some_and(|pid| context.inner_pid(pid).is_some())
 }

@@ -1,4 +1,5 @@
-//! Finds processes of which a profile only shows the interpreter, not the functions that it interprets.
+//! Finds processes for which a profile shows the functions of the interpreter instead of the functions that it
+//! interpreted.
 
 use super::super::causes::Cause;
 use super::super::context::{DoctorContext, RecordedStacks};
@@ -18,21 +19,23 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// What was done to get names for interpreted functions, although they have none.
+/// What the user has already done to get names for interpreted functions, and why it had no effect.
 #[derive(Debug, Default)]
 pub(in super::super) struct Attempt {
-    /// The version of the runtime, if it is too old to name interpreted functions.
+    /// The version of the runtime, if it is too old to name interpreted functions; otherwise `None`.
     too_old: Option<String>,
     /// The option that makes the runtime name interpreted functions. `None` if the process didn't receive it.
     switched_on: Option<String>,
-    /// A switch in the recorded command line that reached another process but not this one. `None` if there is none.
+    /// A switch in the recorded command line that reached only another process, not this one. `None` if there is no such
+    /// switch.
     elsewhere: Option<&'static Switch>,
     /// True if `switched_on` had no effect, because the code keeps no frame pointers and stacks were recorded as call
     /// chains, which cannot get past such code.
     by_chains: bool,
 }
 
-/// The process spent this share of the recording in its interpreter.
+/// Reports that the process spent `share` of the recording in its interpreter, without names for the interpreted
+/// functions.
 pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, attempt: &Attempt) -> Finding {
     let why = match attempt.elsewhere {
         Some(switch) => not_reached(switch),
@@ -58,39 +61,43 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
         .with_lost_switch(attempt.elsewhere)
 }
 
+/// What the user can do to get names for interpreted functions, or why nothing helps.
 fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
+    let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
     if let Some(switch) = &attempt.switched_on {
-        return if attempt.by_chains {
-            format!("{switch} was on, but the code keeps no frame pointers; {DWARF}")
-        } else {
-            let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
-            match interpreter.map_or("", |interpreter| interpreter.uncompiled) {
-                "" => format!("{switch} was on; the engine still gives some functions no frame of their own"),
-                why => format!("{switch} was on; {why}"),
-            }
+        if attempt.by_chains {
+            return format!("{switch} was on, but the code keeps no frame pointers; {DWARF}");
+        }
+        return match interpreter.map_or("", |interpreter| interpreter.uncompiled) {
+            "" => format!("{switch} was on; the engine still gives some functions no frame of their own"),
+            why => format!("{switch} was on; {why}"),
         };
     }
-    if let Some(by_variable) = attempt.elsewhere.and_then(|switch| process.variable_advice(switch)) {
+    if let Some(switch) = attempt.elsewhere
+        && let Some(by_variable) = process.variable_advice(switch)
+    {
         return by_variable;
     }
-    let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
-    let own_remedy = interpreter.map_or("", |interpreter| interpreter.remedy);
-    let Some(advice) = &process.advice else { return own_remedy.to_owned() };
-    let switches = process.runtime.map_or(&[][..], |runtime| runtime.switches);
+    let usual_remedy = interpreter.map_or("", |interpreter| interpreter.remedy);
+    let Some(advice) = &process.advice else { return usual_remedy.to_owned() };
+    // The advice only names switches that this process can use. The usual remedy may name others.
     let is_usable = |switch: &Switch| advice.contains(&switch.name());
-    let mut named = switches.iter().filter(|switch| own_remedy.contains(&switch.name())).peekable();
-    if named.peek().is_some() {
-        // This process may be unable to use the switch that the interpreter's remedy names.
-        return if named.any(is_usable) { own_remedy.to_owned() } else { process.switch_advice() };
+    let switches = process.runtime.map_or(&[][..], |runtime| runtime.switches);
+    let named: Vec<&Switch> = switches.iter().filter(|switch| usual_remedy.contains(&switch.name())).collect();
+    if !named.is_empty() {
+        let can_be_followed = named.into_iter().any(is_usable);
+        return if can_be_followed { usual_remedy.to_owned() } else { process.switch_advice() };
     }
-    // The interpreter's remedy assumes the runtime's first switch.
+    // A remedy that names no switch assumes that the runtime's first one is on.
     if switches.first().is_none_or(is_usable) {
-        own_remedy.to_owned()
+        usual_remedy.to_owned()
     } else {
-        format!("{}; {own_remedy}", process.switch_advice())
+        format!("{}; {usual_remedy}", process.switch_advice())
     }
 }
 
+/// Reports that a process spent its time in the interpreter of `runtime`. `None` if it didn't, or if the interpreted
+/// functions have names.
 fn find_interpreted(
     runtime: &'static Runtime,
     pid: Pid,
@@ -99,6 +106,7 @@ fn find_interpreted(
 ) -> Option<Finding> {
     let interpreter = runtime.interpreter.as_ref()?;
     let Interpreter { frame_a_call, .. } = *interpreter;
+    // Samples are counted for the first of all runtimes that share this interpreter.
     let number = RUNTIMES.iter().position(|other| other.shares_interpreter(runtime))?;
     let interpreted_samples = tally.interpreted.get(&number).copied().unwrap_or_default();
     // Recognize the interpreter's functions by name. If the interpreter is stripped, take samples in the runtime's
@@ -110,15 +118,15 @@ fn find_interpreted(
     if visible.samples == 0 {
         return None;
     }
-    // True if the program has JIT code of its own. A small amount doesn't count, because libraries compile regular
-    // expressions.
+    // If the runtime compiled functions of the program, the interpreter is only a part of the picture. Unnamed JIT code
+    // in less than 5% of the samples doesn't count, because libraries compile regular expressions.
     let has_jit = tally.named > 0 || tally.with_unnamed * 20 > visible.samples;
     let samples = match (frame_a_call, has_jit) {
         (true, _) => interpreted_samples.innermost,
         (false, false) => visible.samples,
         (false, true) => return None,
     };
-    // Reduce the share, because the interpreter also calls functions of its own, which have names.
+    // Count only 90%, because the interpreter also calls functions of its own, which have names.
     let share = Share { frames: visible.frames, ..context.share_of_samples(samples, 0.9) };
     let version = context.version(pid, runtime);
     let facts = RunFacts { version, ..RunFacts::default() };
@@ -142,7 +150,8 @@ fn find_interpreted(
     Some(finding.with_change(change))
 }
 
-/// The flag that already made the runtime report its functions. `None` if the process didn't receive it.
+/// The flag that makes the runtime name interpreted functions, if the process received it. `None` if it didn't, or if the
+/// runtime has no such flag.
 fn interpreter_flag(
     runtime: &'static Runtime,
     interpreter: &Interpreter,
@@ -158,7 +167,8 @@ fn interpreter_flag(
     }
 }
 
-/// Counts the frames in stripped files of a runtime. `None` unless most of the process's samples are in such files.
+/// Counts frames in the runtime's files that have no symbols: they are probably in its interpreter, whose functions can't
+/// be recognized there. `None` unless more than half of the process's samples are in such files.
 fn stripped_runtime_samples(
     pid: Pid,
     runtime: &Runtime,

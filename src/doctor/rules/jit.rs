@@ -1,4 +1,4 @@
-//! Finds out why JIT code has no names: no file names it, or the file isn't used or lacks the code.
+//! Finds out why JIT code has no names: there is no file with its names, or the file was not used, or it lacks the code.
 
 use super::super::causes::Cause;
 use super::super::context::{DoctorContext, command_line};
@@ -18,12 +18,14 @@ use crate::runtimes::{Runtime, Switch};
 use crate::symbolize::dso::DsoKind;
 use std::path::Path;
 
+/// The remedy for a jitdump that is truncated, damaged or ends too early.
 const COPY_AGAIN: &str = "copy the whole dump again after the process has exited normally: a process that was killed \
                           or is still running has not written everything. Or the disk was full";
 
 /// The path of the perf map that most runtimes write.
 const MAP: &str = "/tmp/perf-PID.map";
 
+/// Finds out for each process with unnamed JIT code why it has no names.
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let neighbors = Neighbors::list(context);
     let mut found = Vec::new();
@@ -35,13 +37,13 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// JIT code of `process` has no names, because no file names it.
+/// Reports that no file names the JIT code of `process`. `why` is a clause with the reason.
 pub(in super::super) fn no_dump_or_map(process: &ExaminedProcess, share: Share, why: &str, remedy: String) -> Finding {
     let cause = format!("JIT code of {PROCESS} has no names: {why}");
     unnamed_jit(FindingKind::NoDumpOrMap, process, share, cause, remedy)
 }
 
-/// A dump or map has addresses that the process never mapped.
+/// Reports a dump or map that must come from another run, because it has addresses that the process never mapped.
 pub(in super::super) fn source_of_other_run(
     process: &ExaminedProcess,
     share: Share,
@@ -57,7 +59,8 @@ pub(in super::super) fn source_of_other_run(
     unnamed_jit(FindingKind::SourceOfOtherRun, process, share, cause, remedy).with_change(Some(Change::Program))
 }
 
-/// A dump or map is intact, but lacks code that ran. `given` is the switch that the process received.
+/// Reports a dump or map that is intact, but lacks code that ran. `given` is the switch that made the process write it;
+/// `None` if the recorded command shows no such switch.
 pub(in super::super) fn source_incomplete(
     process: &ExaminedProcess,
     share: Share,
@@ -70,6 +73,7 @@ pub(in super::super) fn source_incomplete(
     unnamed_jit(FindingKind::SourceIncomplete, process, share, cause, remedy).with_change(change)
 }
 
+/// The remedy for a dump or map that is intact, but lacks code that ran.
 fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Option<&Switch>) -> String {
     let is_jvm = process.runtime.is_some_and(|runtime| runtime.frame_pointers.is_some());
     let unnamed = process.unnamed_remark();
@@ -109,7 +113,8 @@ fn incomplete_remedy(process: &ExaminedProcess, source: &SourceFile, given: Opti
     }
 }
 
-/// The jitdump that the process mapped from this path is missing. `inner` is the process's ID in its container.
+/// Reports that the jitdump at `path`, which the process mapped, is missing. `inner` is the process's ID in its
+/// container; `None` if it didn't run in one.
 pub(in super::super) fn report_missing_dump(
     process: &ExaminedProcess,
     share: Share,
@@ -125,6 +130,7 @@ pub(in super::super) fn report_missing_dump(
     unnamed_jit(FindingKind::DumpMissing, process, share, cause, remedy)
 }
 
+/// A finding about the unnamed JIT code of a process.
 fn unnamed_jit(
     kind: FindingKind,
     process: &ExaminedProcess,
@@ -135,13 +141,13 @@ fn unnamed_jit(
     Finding::new(kind, share, cause, remedy).with_process(process).with_highlight(Highlight::UnnamedJit)
 }
 
-/// Code of a process without names, in memory that no file backs.
+/// The JIT code of a process that has no names: sampled code in memory that no file backs.
 pub(super) struct UnnamedCode<'a> {
     context: DoctorContext<'a>,
     process: ExaminedProcess,
-    /// The share of the recording that this code is.
+    /// The share of the recording that this code makes up.
     share: Share,
-    /// The switch for writing names that the process received.
+    /// The switch for writing names that the process received from the recorded command. `None` if it received none.
     given: Option<&'static Switch>,
 }
 
@@ -156,7 +162,7 @@ impl<'a> UnnamedCode<'a> {
         unnamed_jit(kind, &self.process, self.share, cause, remedy)
     }
 
-    /// The reason why the code has no names.
+    /// Finds out why the code has no names. `neighbors` are files next to the recording that may have them.
     pub(super) fn explain(&self, neighbors: &Neighbors) -> Finding {
         let unusable = self.find_unusable_source();
         if let Some((number, account)) = self.best_loaded_account()
@@ -171,8 +177,9 @@ impl<'a> UnnamedCode<'a> {
         unusable.unwrap_or_else(|| self.explain_silence())
     }
 
-    /// The problem with a dump or map that was not loaded, although it belongs or may belong to the process. Files that
-    /// may belong to it are reported before those that do. `None` if all files were loaded.
+    /// Reports a dump or map that was not loaded, although it belongs to the process or may belong to it. `None` if all
+    /// files were loaded. Files that only may belong to the process are reported first, because passing such a file as an
+    /// option may solve the problem without a new recording.
     fn find_unusable_source(&self) -> Option<Finding> {
         let accounts: Vec<&Account> = self.context.accounts(self.process.pid).map(|(_, account)| account).collect();
         let offered: Vec<&Account> =
@@ -196,7 +203,7 @@ impl<'a> UnnamedCode<'a> {
         None
     }
 
-    /// Reports a file of another process that may belong to this one.
+    /// Reports a file that, by its name, belongs to another process, but whose addresses match the unnamed code.
     fn offer(&self, file: &ForeignFile) -> Finding {
         let ForeignFile { path, kind, pid, fits } = file;
         let path = printable_path(path);
@@ -217,7 +224,7 @@ impl<'a> UnnamedCode<'a> {
         )
     }
 
-    /// Reports a file that exists but can't be used.
+    /// Reports a file that exists but can't be used. `why` is the reason in words.
     fn report_refused(&self, account: &Account, why: &str, reason: RefusalReason) -> Finding {
         let path = printable_path(&account.path);
         let is_unmapped = reason == RefusalReason::Empty
@@ -290,8 +297,8 @@ impl<'a> UnnamedCode<'a> {
         no_dump_or_map(process, self.share, &format!("it ran with {name}, but {leaves} is missing"), remedy)
     }
 
-    /// The files that the switch made the process write, for use in a sentence. A forked process may write files of its
-    /// own, or add to those of the process that executed the program.
+    /// The names of the files that the switch made the process write, for use in a sentence. A forked process may write
+    /// its own files, or continue those of the ancestor that executed the program, so both names are listed.
     fn files_to_copy(&self, switch: &Switch) -> String {
         let leaves = switch.leaves.join(", ");
         let own = leaves.replace("PID", &self.process.printable_pid());
@@ -302,11 +309,13 @@ impl<'a> UnnamedCode<'a> {
         format!("{} or, if it wrote its own, {own}", leaves.replace("PID", &printable_pid(ancestor)))
     }
 
-    /// Among the dumps and maps that were loaded, the one that names most of the process's frames, with its index.
+    /// The loaded dump or map that names most of the process's frames, with its index in
+    /// [`accounts`](crate::pipeline::recording::Examined::accounts).
     fn best_loaded_account(&self) -> Option<(usize, &'a Account)> {
         let mut accounts: Vec<(usize, &Account)> = self.context.loaded_accounts(self.process.pid).collect();
         accounts.retain(|(_, account)| {
-            // Engines may create a log and write nothing to it, even if they were told to write another file.
+            // Engines may create an empty log although they were switched to write another kind of file. So an empty
+            // file only counts if the process was told to write it.
             let is_requested = match self.given {
                 Some(switch) => switch.leaves_like(&account.path),
                 None => !matches!(account.kind, Kind::Log(_)),
@@ -324,7 +333,7 @@ impl<'a> UnnamedCode<'a> {
         !is_own && self.context.runtimes_of(self.process.pid).any(leaves_file)
     }
 
-    /// The reason why a dump or map that was loaded doesn't name all of the code. `number` is its index in the
+    /// Finds out why a dump or map that was loaded doesn't name all of the code. `number` is its index among all
     /// accounts.
     fn explain_loaded(&self, number: usize, account: &Account) -> Finding {
         let source = self.context.source_file(number, account);
@@ -338,8 +347,10 @@ impl<'a> UnnamedCode<'a> {
                  only then",
             );
         }
-        // Some entries of the file may describe bytecode, which is in memory that the processor doesn't execute.
-        if source.covered * 20 < source.frames && self.is_of_other_memory(number) {
+        // If the file names less than 5% of the frames and most of its addresses were not mapped, it is from another
+        // run. The second condition isn't enough, because files also list bytecode, whose memory isn't executable and
+        // so isn't in the recording.
+        if source.covered * 20 < source.frames && self.has_unmapped_addresses(number) {
             return source_of_other_run(&self.process, self.share, &source.path, source.kind);
         }
         if self.is_replaced() {
@@ -354,15 +365,15 @@ impl<'a> UnnamedCode<'a> {
         }
         if account.kind == Kind::PerfMap
             && source.covered > 0
-            && let Some((by, ways)) = self.find_overwriter()
+            && let Some(Overwriter { runtime, remedies }) = self.find_overwriter()
         {
             return self.finding(
                 FindingKind::SourceOverwritten,
                 format!(
                     "{path} only has the names of {}, which wrote to the same file as {PROCESS}: {coverage}",
-                    by.name
+                    runtime.name
                 ),
-                format!("make one of them write to another file: {ways}"),
+                format!("make one of the two runtimes write to another file: {remedies}"),
             );
         }
         if let SourceState::Loaded { skipped, torn, times, .. } = account.state {
@@ -371,9 +382,9 @@ impl<'a> UnnamedCode<'a> {
             }
             if account.kind == Kind::JitDump
                 && let Some((_, end)) = times
-                && let Some(before) = self.time_after_dump(end)
+                && let Some(nanoseconds) = self.time_after_dump(end)
             {
-                let seconds = before as f64 / 1e9;
+                let seconds = nanoseconds as f64 / 1e9;
                 let cause = format!("{path} ends {seconds:.1} s before {PROCESS}: {coverage}");
                 return self.finding(FindingKind::DumpEndsEarly, cause, COPY_AGAIN);
             }
@@ -386,12 +397,12 @@ impl<'a> UnnamedCode<'a> {
         source_incomplete(&self.process, self.share, &source, self.given)
     }
 
-    /// Reports a damaged or truncated file. `skipped` is the number of unusable records or lines. `at_end` is true if
-    /// the file ends in the middle of one.
-    fn report_torn(&self, source: &SourceFile, skipped: u64, at_end: bool) -> Finding {
+    /// Reports a damaged or truncated file. `skipped` is the number of unusable records or lines. `is_truncated` is true
+    /// if the file ends in the middle of a record or line.
+    fn report_torn(&self, source: &SourceFile, skipped: u64, is_truncated: bool) -> Finding {
         let is_map = source.kind == Kind::PerfMap;
         let unit = if is_map { "line" } else { "record" };
-        let fault = match (at_end, skipped) {
+        let fault = match (is_truncated, skipped) {
             (true, 0 | 1) => format!("is truncated in the middle of a {unit}"),
             (true, more) => format!("has {more} damaged {unit}s, the last of them truncated"),
             (false, 1) => format!("has a damaged {unit}, and what followed may be missing"),
@@ -418,32 +429,31 @@ impl<'a> UnnamedCode<'a> {
         (after * 2 > tally.unnamed_at.len()).then(|| tally.last.0.saturating_sub(end.0))
     }
 
-    /// Finds another runtime of the process that wrote the same perf map and so overwrote the names of the process's
-    /// main runtime. Also returns the ways to make one of the two write another file. `None` if there is no such
-    /// runtime.
-    fn find_overwriter(&self) -> Option<(&'static Runtime, String)> {
+    /// Finds another runtime of the process that can write the same perf map as the process's main runtime, and so
+    /// overwrote its names. `None` if there is no such runtime.
+    fn find_overwriter(&self) -> Option<Overwriter> {
         let pid = self.process.pid;
-        let unnamed = self.process.runtime?;
+        let main_runtime = self.process.runtime?;
         let leaves_map = |switch: &Switch| switch.leaves.contains(&MAP);
         let writes_map = |runtime: &Runtime| runtime.switches.iter().any(leaves_map);
-        if !writes_map(unnamed) {
+        if !writes_map(main_runtime) {
             return None;
         }
         let mut runtimes = self.context.runtimes_of(pid);
-        let by = runtimes.find(|runtime| runtime.name != unnamed.name && writes_map(runtime))?;
-        let mut ways = Vec::new();
-        for runtime in [by, unnamed] {
+        let overwriter = runtimes.find(|runtime| runtime.name != main_runtime.name && writes_map(runtime))?;
+        let mut remedies = Vec::new();
+        for runtime in [overwriter, main_runtime] {
             let memory = self.context.memory(pid);
-            let facts = self.context.facts(pid, runtime, &memory);
+            let facts = self.context.run_facts(pid, runtime, &memory);
             // The files of an embedded runtime don't always show its version, so don't check its switches against a
             // version.
             let other_switch = runtime.switches.iter().find(|switch| {
                 let is_refused = facts.command.is_some_and(|command| runtime.refuses(switch, command));
                 switch.can_be_set() && !leaves_map(switch) && !is_refused
             });
-            ways.extend(other_switch.map(|switch| switch.how(runtime.called, true)));
+            remedies.extend(other_switch.map(|switch| switch.how(runtime.called, true)));
         }
-        Some((by, ways.join(", or ")))
+        Some(Overwriter { runtime: overwriter, remedies: remedies.join(", or ") })
     }
 
     /// True if most unnamed code belongs to the program that the process ran before it executed another one. Both
@@ -459,10 +469,10 @@ impl<'a> UnnamedCode<'a> {
         before * 2 > tally.unnamed_at.len() && process.mappings.iter().any(is_earlier_jit)
     }
 
-    /// True if the source names addresses where the process had no memory. Then it must come from another run.
-    /// `number` is the source's index in the accounts.
-    fn is_of_other_memory(&self, number: usize) -> bool {
-        /// How many code ranges are checked, approximately. They are spread evenly over the source.
+    /// True if the process had no memory at most of the addresses that a source names. `number` is the source's index
+    /// among all accounts.
+    fn has_unmapped_addresses(&self, number: usize) -> bool {
+        /// The approximate number of code ranges to check, spread evenly over the source. Sources may have millions.
         const PROBES: usize = 256;
         let pid = self.process.pid;
         let map = &self.context.examined.resolution.sources.map;
@@ -484,6 +494,13 @@ impl<'a> UnnamedCode<'a> {
         }
         mapped < unmapped
     }
+}
+
+/// Another runtime of a process that wrote to the same perf map.
+struct Overwriter {
+    runtime: &'static Runtime,
+    /// How to make one of the two runtimes write to another file, as a clause.
+    remedies: String,
 }
 
 /// True if the source was read but has no code.

@@ -1,5 +1,5 @@
-//! Looks for dumps and maps in the directory of a recording that, judged by their names, belong to none of its
-//! processes.
+//! Finds dumps and maps in the directory of a recording that were not loaded, because by their names they belong to none
+//! of its processes. They may still be the missing file of a process: in a container, a process has another ID.
 
 use super::super::context::DoctorContext;
 use super::super::process::ExaminedProcess;
@@ -14,20 +14,20 @@ use crate::symbolize::dso::DsoKind;
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 
-/// The dumps and maps in the recording's directory that were not used.
+/// The dumps and maps in the recording's directory that were not loaded.
 #[derive(Debug)]
 pub(super) struct Neighbors {
     files: Vec<Neighbor>,
 }
 
-/// A dump or map of another process that may belong to a process without names.
+/// A dump or map that, by its name, belongs to another process, but may have the missing names of this one.
 #[derive(Debug)]
 pub(super) struct ForeignFile {
     pub(super) path: PathBuf,
     pub(super) kind: Kind,
-    /// The process that it belongs to, according to the file's name or header.
+    /// The process that the file belongs to, according to its name or header.
     pub(super) pid: Pid,
-    /// The number of files that may belong to the process.
+    /// The number of files, including this one, whose addresses match the unnamed code.
     pub(super) fits: usize,
 }
 
@@ -37,15 +37,14 @@ struct Neighbor {
     kind: Kind,
     /// The process that the file belongs to, according to its name.
     pid: Pid,
-    /// Start address and size of each code range in the file. Read when first needed.
+    /// The start address and size of each code range in the file. The file is only read when they are first needed.
     ranges: OnceCell<Vec<(u64, u64)>>,
 }
 
-/// Maximum number of dumps and maps in the directory. A directory with more is a collection, and we can't guess the
-/// right file.
+/// Maximum number of dumps and maps to look at. A directory with more is a collection, and we can't guess the right file.
 const MOST: usize = 16;
 
-/// Maximum number of bytes that are read of a file. The file may be of any size, and this much is enough for a guess.
+/// Maximum number of bytes to read from the start of a file. This is enough for a guess, and files may be very large.
 const START: u64 = 32 << 20;
 
 impl Neighbors {
@@ -57,8 +56,8 @@ impl Neighbors {
         Self { files }
     }
 
-    /// The file that may belong to a process without names: it has code at addresses where the process ran unnamed
-    /// code. `None` if there is no such file.
+    /// Finds the file that may have the missing names of a process: it has code at the addresses where the process ran
+    /// unnamed code. `None` if there is no such file.
     pub(super) fn find_for(&self, process: &ExaminedProcess, context: DoctorContext<'_>) -> Option<ForeignFile> {
         let addresses = unnamed_addresses(process.pid, context);
         // Files that have no code at these addresses are left over from other runs.
@@ -78,7 +77,7 @@ fn list_directory(dir: &Path) -> Vec<Neighbor> {
     files
 }
 
-/// The sorted addresses of unnamed code that a process ran.
+/// The sorted addresses at which a process ran unnamed JIT code.
 fn unnamed_addresses(pid: Pid, context: DoctorContext<'_>) -> Vec<u64> {
     let mut addresses = Vec::new();
     for place in context.examined.samples.chains.places() {
@@ -121,7 +120,7 @@ impl Neighbor {
         count > 0 && count * 2 >= addresses.len()
     }
 
-    /// Start address and size of each code range. Empty if the file can't be read.
+    /// Reads the start address and size of each code range. Empty if the file can't be read.
     fn read_ranges(&self) -> Vec<(u64, u64)> {
         let directory = self.path.parent().unwrap_or(Path::new(""));
         let door = Door { start: Start::Typed(directory), ..Named::Convention.door(false) };

@@ -10,6 +10,7 @@ use crate::pipeline::recording::Named;
 use crate::runtimes::script_name::ScriptName;
 use rustc_hash::FxHashMap;
 
+/// Reports scripts whose source map is missing or was not used.
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut accounts = context.examined.resolution.sources.maps.accounts.iter().filter(|account| lacks_map(account));
     let Some(first) = accounts.next() else { return Vec::new() };
@@ -22,7 +23,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// True if the script's map can't be used, or if the script is minified and has none.
+/// True if the script has a source map that can't be used, or if it is minified and has no source map.
 fn lacks_map(account: &MapAccount) -> bool {
     match account.map {
         Some(_) => account.trouble.is_some(),
@@ -30,6 +31,7 @@ fn lacks_map(account: &MapAccount) -> bool {
     }
 }
 
+/// Reports a minified script without a source map, or a source map that was not used.
 fn explain(account: &MapAccount, share: Share) -> Finding {
     let script = printable(&account.script);
     let Some(map) = &account.map else {
@@ -51,15 +53,16 @@ fn explain(account: &MapAccount, share: Share) -> Finding {
     )
 }
 
-/// The number of samples by script. A sample counts for the script of its innermost JavaScript function.
+/// Counts samples by script. Each sample counts for the script of its innermost JavaScript function.
 fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
     let samples = context.examined.samples;
     let place_count = samples.chains.places().len() as u32;
-    let scripts: Vec<Option<String>> =
+    let script_by_place: Vec<Option<String>> =
         (0..place_count).map(|place| innermost_script(context.examined.named, PlaceId(place))).collect();
     let mut sums = FxHashMap::default();
     for row in &samples.rows {
-        let innermost = samples.chains.places_up(row.chain).find_map(|place| scripts[place.0 as usize].as_ref());
+        let mut places = samples.chains.places_up(row.chain);
+        let innermost = places.find_map(|place| script_by_place[place.0 as usize].as_ref());
         if let Some(script) = innermost {
             *sums.entry(script.clone()).or_default() += 1;
         }
@@ -67,7 +70,8 @@ fn count_samples(context: DoctorContext<'_>) -> FxHashMap<String, u64> {
     sums
 }
 
-/// The script of the innermost JavaScript function at a location. `None` if no JavaScript function is there.
+/// The script of the JavaScript function at a location; of several functions that were inlined into each other, the
+/// innermost. `None` if there is no JavaScript function.
 fn innermost_script(named: &Named, place: PlaceId) -> Option<String> {
     let mut script = None;
     named.each(place, |frame| {

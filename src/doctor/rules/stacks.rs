@@ -1,4 +1,4 @@
-//! Finds problems of stacks: they break off, or their outermost frames are missing.
+//! Finds problems with stacks: they break off, or their outermost frames are missing.
 
 use super::super::context::{DoctorContext, RecordedStacks};
 use super::super::correction::is_command_of;
@@ -6,7 +6,7 @@ use super::super::finding::{Change, Finding, Highlight, PROCESS, Share};
 use super::super::kind::FindingKind;
 use super::super::places::Owner;
 use super::super::process::ExaminedProcess;
-use super::super::tally::ProcessTally;
+use super::super::tally::{CutChains, ProcessTally};
 use super::super::wording::{BUILD, DWARF, list};
 use crate::jit::{Account, Kind, SourceState};
 use crate::model::Pid;
@@ -20,9 +20,11 @@ use crate::symbolize::unwind::registers::Machine;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+/// The remedy for stacks that end in JIT code whose callers nothing can find.
 const NO_CALLERS: &str = "the innermost frames are correct; their callers cannot be found, because this runtime \
                           neither keeps frame pointers nor writes unwind data";
 
+/// Finds stacks that are incomplete, depending on how they were recorded.
 pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(find_cut_chains(context));
@@ -42,32 +44,34 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// The share of samples whose stacks are cut. They count half, because their inner frames are right.
+/// The share of the recording that `samples` samples with cut stacks are. Each counts half, because its inner frames are
+/// right.
 fn share_of_cut_stacks(samples: u64, context: DoctorContext<'_>) -> Share {
     context.share_of_samples(samples, 0.5)
 }
 
-/// Finds call chains with more frames than the kernel may record.
+/// Reports call chains that the kernel cut off because they have more frames than it was set to record.
 fn find_cut_chains(context: DoctorContext<'_>) -> Option<Finding> {
-    let (cut, limit) = context.tally.cut;
-    if cut == 0 {
+    let CutChains { count, limit } = context.tally.cut_chains;
+    if count == 0 {
         return None;
     }
     let remedy = if context.command().is_some_and(|perf| has_max_stack(&perf)) {
         format!("record again without max-stack={limit}")
     } else {
+        // The kernel's default is 127 frames.
         let more = (u32::from(limit) * 8).max(1024);
         format!("run sysctl kernel.perf_event_max_stack={more} as root, then record again")
     };
     Some(Finding::new(
         FindingKind::CallChainsCut,
-        share_of_cut_stacks(cut, context),
+        share_of_cut_stacks(count, context),
         format!("stacks are cut off: the kernel was set to record at most {limit} frames"),
         remedy,
     ))
 }
 
-/// Finds stacks with more frames than jitgraft unwinds.
+/// Reports stacks with more frames than jitgraft unwinds.
 fn find_deep_stacks(context: DoctorContext<'_>) -> Option<Finding> {
     let deep = context.tally.too_deep;
     if deep == 0 {
@@ -82,6 +86,7 @@ fn find_deep_stacks(context: DoctorContext<'_>) -> Option<Finding> {
     ))
 }
 
+/// Reports that perf copied stacks which jitgraft can't unwind, because it has no unwinder for this architecture.
 fn report_no_unwinder(machine: u16, context: DoctorContext<'_>) -> Finding {
     Finding::new(
         FindingKind::NoUnwinder,
@@ -94,7 +99,7 @@ fn report_no_unwinder(machine: u16, context: DoctorContext<'_>) -> Finding {
     )
 }
 
-/// Finds stacks that are larger than their copies of this many bytes.
+/// Reports stacks that are larger than the copies that perf made of them. A copy has at most `bytes` bytes.
 fn find_short_copies(bytes: u32, context: DoctorContext<'_>) -> Option<Finding> {
     let short = context.tally.copies_ended;
     if short == 0 {
@@ -115,27 +120,31 @@ fn find_short_copies(bytes: u32, context: DoctorContext<'_>) -> Option<Finding> 
     Some(finding.with_change(can_grow.then_some(Change::CopySize)))
 }
 
-/// Selects one kind of incomplete stacks from the counts of a process: their number by the owner of the code in which
-/// they stop.
+/// Selects the counts of one kind of incomplete stacks (`broken` or `not_unwound`) from those of a process. The counts
+/// are by the owner of the code in which the stacks end.
 type StackKind = fn(&ProcessTally) -> &BTreeMap<Owner, u64>;
 
-/// The code in which most stacks of a kind stop.
+/// The code in which incomplete stacks of a kind end.
 struct Stops {
+    /// The number of incomplete stacks.
     samples: u64,
-    /// The process with most of these incomplete stacks.
+    /// The process with most of these stacks.
     pid: Pid,
+    /// The files in which most of these stacks end.
     files: Vec<String>,
+    /// True if more than half of the stacks end in JIT code.
     in_jit: bool,
+    /// True if more than half of the stacks end in files that consist of Go code only.
     in_go: bool,
-    /// True if all these files exist on this machine in the version that ran.
+    /// True if all files in which stacks end exist on this machine in the version that ran.
     are_here: bool,
-    /// The machine type of the code (`e_machine` of ELF).
+    /// The machine type of the file in which most stacks end (`e_machine` of ELF).
     machine: u16,
 }
 
 impl Stops {
-    /// Finds where stacks of this kind stop. Only looks at processes for which `is_included` is true. `None` if no
-    /// stack stops.
+    /// Finds out where incomplete stacks of this kind end. Only looks at processes for which `is_included` is true.
+    /// `None` if there are no such stacks.
     fn find(context: DoctorContext<'_>, kind: StackKind, is_included: impl Fn(Pid) -> bool) -> Option<Self> {
         let resolution = &context.examined.resolution;
         let mut samples = 0;
@@ -208,8 +217,8 @@ impl Stops {
             .with_highlight(highlight)
     }
 
-    /// The code in which the stacks stop, for use in a sentence.
-    fn place(&self) -> String {
+    /// The code in which the stacks end, for use in a sentence.
+    fn describe(&self) -> String {
         if self.in_jit { "JIT code".to_owned() } else { list(&self.files) }
     }
 }
@@ -222,20 +231,20 @@ fn has_max_stack(perf: &PerfCommand<'_>) -> bool {
     })
 }
 
-/// How the callers of a process's JIT code can be found if stacks are copied.
+/// How the callers of a process's JIT code can be found if perf copies the stacks.
 fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
     let dump = unwinding_dump(pid, context);
     match context.process(pid).runtime {
         _ if matches!(dump, UnwindingDump::Here | UnwindingDump::Torn) => Callers::Found,
-        // The jitdump that was requested need only be provided.
+        // The process was told to write the jitdump, so the user only has to provide it.
         Some(runtime) if runtime.callers == Callers::InDump && dump == UnwindingDump::NotHere => Callers::Found,
         Some(runtime) => runtime.callers,
         None => Callers::Unknown,
     }
 }
 
-/// Whether there is a usable jitdump with unwinding information for the JIT code of a process. Without one, copied
-/// stacks can't be unwound through JIT code.
+/// The state of the jitdump with unwinding information for the JIT code of a process. Without this jitdump, copied stacks
+/// can't be unwound through JIT code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum UnwindingDump {
     /// The recorded command didn't request the jitdump.
@@ -269,11 +278,12 @@ fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
     }
 }
 
+/// Reports copied stacks that could not be unwound to the end.
 fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     let stops = Stops::find(context, |process| &process.not_unwound, |_| true)?;
     let dump = unwinding_dump(stops.pid, context);
-    let place = stops.place();
-    let cause = format!("copied stacks of {PROCESS} cannot be unwound beyond {place}: there is no unwind data for it");
+    let code = stops.describe();
+    let cause = format!("copied stacks of {PROCESS} cannot be unwound beyond {code}: there is no unwind data for it");
     let remedy = not_unwound_remedy(&stops, dump, context.process(stops.pid).runtime);
     let change = if stops.in_jit && dump == UnwindingDump::NotRequested { Some(Change::Callers) } else { None };
     // The inner frames are right.
@@ -281,6 +291,7 @@ fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     Some(finding.with_change(change))
 }
 
+/// What the user can do about copied stacks that could not be unwound beyond this code.
 fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, runtime: Option<&Runtime>) -> &'static str {
     if !stops.in_jit {
         return if stops.are_here {
@@ -313,22 +324,19 @@ fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, runtime: Option<&Runti
     }
 }
 
-/// Finds stacks that the kernel followed by frame pointers, but not to the start of the thread.
+/// Finds stacks that the kernel followed by frame pointers, but not as far as the start of the thread.
 fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut jvms = Vec::new();
     for &pid in context.tally.processes.keys() {
-        if let Some(stops) = find_jvm_stops(pid, context)
-            && let process = context.process(pid)
-            && let Some(runtime) = process.runtime
-        {
-            // Environment variables and option files may contain JVM options, too, but recordings don't contain their
-            // content.
-            let is_known = is_command_of(runtime, pid, context);
-            let share = context.share_of_samples(stops.samples, 1.0);
-            found.push(jvm_frame_pointers(&process, share, is_known));
-            jvms.push(pid);
-        }
+        let Some(stops) = find_jvm_stops(pid, context) else { continue };
+        let process = context.process(pid);
+        let Some(runtime) = process.runtime else { continue };
+        // Environment variables and option files may contain JVM options, too, but a recording doesn't contain these.
+        let are_options_known = is_command_of(runtime, pid, context);
+        let share = context.share_of_samples(stops.samples, 1.0);
+        found.push(jvm_frame_pointers(&process, share, are_options_known));
+        jvms.push(pid);
     }
     if let Some(stops) = Stops::find(context, |process| &process.broken, |pid| !jvms.contains(&pid)) {
         found.push(if stops.in_go { go_frame_pointers(&stops, context) } else { frame_pointers(&stops, context) });
@@ -336,9 +344,14 @@ fn find_broken_chains(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// The JVM's compiled methods do not keep the frame pointer. `is_known` is true if the JVM's options are known.
-pub(in super::super) fn jvm_frame_pointers(process: &ExaminedProcess, share: Share, is_known: bool) -> Finding {
-    let why = if is_known {
+/// Reports that stacks end in compiled methods of a JVM, because they don't keep the frame pointer. `are_options_known`
+/// is true if the JVM's command line is known, and shows that the option for frame pointers is missing.
+pub(in super::super) fn jvm_frame_pointers(
+    process: &ExaminedProcess,
+    share: Share,
+    are_options_known: bool,
+) -> Finding {
+    let why = if are_options_known {
         "the JVM ran without -XX:+PreserveFramePointer"
     } else {
         "the JVM keeps no frame pointers there (the recording does not have its options)"
@@ -354,7 +367,7 @@ pub(in super::super) fn jvm_frame_pointers(process: &ExaminedProcess, share: Sha
     .with_highlight(Highlight::AllStackEnds)
 }
 
-/// Stacks end in programs that Go's compiler made, without C code.
+/// Reports stacks that end in Go programs without C code.
 fn go_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     let (why, remedy) = match stops.machine {
         EM_X86_64 | EM_AARCH64 => (
@@ -370,7 +383,7 @@ fn go_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     stops.finding(FindingKind::FramePointers, 1.0, cause, remedy.to_owned(), context)
 }
 
-/// Stacks end in code that doesn't keep the frame pointer.
+/// Reports stacks that end in code that doesn't keep the frame pointer.
 fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     if let Some(finding) = switch_for_frame_pointers(stops, context) {
         return finding;
@@ -397,27 +410,27 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
         ),
     };
     let can_find_callers = can_unwind_copies && (!stops.in_jit || callers != Callers::Unknown);
-    let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.place());
+    let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.describe());
     let finding = stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context);
     finding.with_change(if can_find_callers { Some(Change::Stacks) } else { None })
 }
 
-/// Stacks end in code of a runtime that keeps frame pointers only with a switch. `None` unless the switch is missing and
-/// can be used.
+/// Reports stacks that end in code of a runtime that keeps frame pointers only with a certain switch. `None` unless this
+/// switch was missing, and the process can use it.
 fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Option<Finding> {
     let runtime = context.process(stops.pid).runtime?;
     let switch = context.usable_switches(stops.pid, runtime).find(|switch| switch.keeps_frame_pointers)?;
     if context.given_switch(stops.pid, runtime).is_some() {
         return None;
     }
-    let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.place());
+    let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.describe());
     let remedy = format!("{}; its code then also keeps frame pointers", switch.how(runtime.called, true));
     Some(stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context).with_change(Some(Change::Program)))
 }
 
-/// Where stacks of a process break off, if its runtime was started without the flag that makes it keep frame pointers,
-/// and if most stacks break off in JIT code. `None` otherwise: if stacks continue past compiled methods, the JVM keeps
-/// frame pointers, wherever its flag was set.
+/// Finds out whether stacks of a JVM break off because it was started without the flag for frame pointers, and where
+/// they break off. `None` if the process isn't a JVM, received the flag, or if less than half of the broken stacks end in
+/// JIT code: the JVM then keeps frame pointers, because the flag was set in a way that the recording doesn't show.
 fn find_jvm_stops(pid: Pid, context: DoctorContext<'_>) -> Option<Stops> {
     context.runtimes_of(pid).find(|runtime| runtime.frame_pointers.is_some())?;
     let runtime = context.process(pid).runtime?;

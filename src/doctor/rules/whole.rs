@@ -14,22 +14,25 @@ use crate::model::printable::readable;
 /// itself.
 const ENOUGH: u64 = 100;
 
-/// A time in nanoseconds. If the times of a dump are off by less, they are good enough, because most code lives longer.
+/// The error of a dump's times, in nanoseconds, that is too small to report: most code lives longer, so that it still
+/// gets the right name.
 const EXACT: u64 = 100_000;
 
-/// A sampling rate in samples per second. At this rate or above, we don't advise to sample more often.
+/// The sampling rate, in samples per second, from which on we don't advise to sample more often.
 const OFTEN: u64 = 900;
 
-/// A size in bytes. We don't advise to reduce the size of stack copies if it is at most this.
+/// The size of stack copies, in bytes, up to which we don't advise to make smaller ones.
 const SMALL_COPY: u32 = 8192;
 
-/// Advice on how to record so that a log's times can be related to those of the recording.
+/// Advice on how to record so that a log's times can be converted to those of the recording exactly.
 const WHEN_IT_BEGAN: &str = "start the program with perf record -k mono, and keep the original log file: a copy loses \
                              its creation time, even with cp --preserve. A jitdump of the same run has exact times";
 
+/// The remedy for a log whose times can't be converted any better.
 const NO_TIMES: &str = "the log has no better times; names of code that never moved are correct";
 
-/// `damage` describes the part of the recording that could not be read.
+/// Finds problems that concern the whole recording. `damage` describes the part of the recording that could not be read;
+/// `None` if all of it was read.
 pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Vec<Finding> {
     let samples = context.tally.samples;
     let lost = context.examined.resolution.survey.processes.lost;
@@ -84,6 +87,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
     found
 }
 
+/// Reports a recording without samples.
 fn report_no_samples(share: Share, context: DoctorContext<'_>) -> Finding {
     // A clock counts whenever code runs, so the recorded processes must have been idle.
     let counts_time = context.examined.resolution.survey.recording.events.iter().any(|event| is_clock(&event.name));
@@ -114,11 +118,12 @@ fn is_monotonic(context: DoctorContext<'_>) -> bool {
     context.examined.resolution.survey.processes.clock.clockid == Some(CLOCK_MONOTONIC)
 }
 
-/// Finds logs with estimated times that name addresses where other code was at around the same time.
+/// Finds logs that may give some frames the wrong name: their times are only estimated, and around the time of a sample,
+/// other code was at the same address.
 fn find_doubtful_logs(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
-    let is_started = context.command().is_some_and(|perf| !perf.records_others);
-    let is_best = is_started && is_monotonic(context);
+    let perf_started_program = context.command().is_some_and(|perf| !perf.records_others);
+    let is_best = perf_started_program && is_monotonic(context);
     for (number, account) in context.examined.accounts().iter().enumerate() {
         let source = context.source_file(number, account);
         let frames = source.doubtful;
@@ -150,7 +155,7 @@ fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
             SourceState::Loaded { clock: Some(ClockUse::Dropped), codes: 1.., .. } => None,
             _ => continue,
         };
-        let samples = context.tally.covered.get(number).map_or(0, |(_, samples)| *samples);
+        let samples = context.tally.coverage.get(number).map_or(0, |coverage| coverage.samples);
         let source = context.source_file(number, account);
         let percent = match error {
             // Names can only be wrong at addresses that held other code around that time.
@@ -165,8 +170,9 @@ fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
     found
 }
 
-/// The times in a dump come from another clock than the recording's. `error` is their possible error in nanoseconds;
-/// `None` if they could not be used at all. `is_monotonic` is true if the recording uses the clock of jitdumps.
+/// Reports a dump or log whose times come from another clock than those of the recording. `error` is the possible error
+/// of the converted times in nanoseconds; `None` if they could not be converted at all. `is_monotonic` is true if the
+/// recording uses the clock of jitdumps.
 fn clock(
     process: &ExaminedProcess,
     share: Share,
@@ -198,9 +204,10 @@ fn clock(
         .with_highlight(Highlight::Jit)
 }
 
-/// A log's times are not on the recording's clock, and addresses were reused at about the time of the samples. `error`
-/// is the possible error of these times in nanoseconds; `None` if unknown. `is_best` is true if a log's times can't be
-/// matched to the recording any better: perf started the program and used the clock of jitdumps.
+/// Reports a log that may give some frames the wrong name: its times are not on the recording's clock, and addresses were
+/// reused at about the time of the samples. `error` is the possible error of the log's times in nanoseconds; `None` if it
+/// is unknown. `is_best` is true if the times can't be converted any better, because perf started the program and used
+/// the clock of jitdumps.
 fn log_clock(
     process: &ExaminedProcess,
     share: Share,

@@ -25,7 +25,8 @@ pub(super) struct FunctionName {
     pub(super) object: TextNumber,
 }
 
-/// What a line contains, apart from names. Functions are indices into [`CostReader::functions`].
+/// What a line contains. Lines that only name a file or an object have no record. Functions are indices into
+/// [`CostReader::functions`].
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Record<'a> {
     Header {
@@ -50,7 +51,7 @@ pub(super) enum Record<'a> {
     },
 }
 
-/// Follows the lines that set the current function, file and object, and gives each function a number.
+/// Follows the lines that set the current function, file and object, and numbers the functions in order of appearance.
 #[derive(Debug)]
 pub(super) struct CostReader {
     /// Names of functions, files and objects.
@@ -62,7 +63,7 @@ pub(super) struct CostReader {
     text_ids: [FxHashMap<u32, TextNumber>; 2],
     /// Numbers of functions by their IDs.
     function_ids: FxHashMap<u32, u32>,
-    /// The names of IDs that are used before their definition, if known.
+    /// The names of IDs that are used before the file defines them. Only filled by [`CostReader::with_definitions`].
     later_names: FxHashMap<(IdSpace, u32), TextNumber>,
     /// The current object (`ob=`).
     pub(super) object: TextNumber,
@@ -130,7 +131,8 @@ impl CostReader {
             Ok(Line::Call(call)) => self.read_call(call).map(Some),
             Ok(Line::Jump(_) | Line::Blank | Line::Unknown(_)) => Ok(None),
             Err(error) => {
-                // It may be a call, so what was stated about a callee doesn't hold after it.
+                // The malformed line may have been a call, so the `cob=`, `cfi=` and `cfn=` lines before it don't
+                // describe the next one.
                 self.take_callee();
                 Err(error)
             }
@@ -146,6 +148,7 @@ impl CostReader {
         self.callee.take()
     }
 
+    /// Reads a call. Its callee is the function that the preceding `cfn=` line named.
     fn read_call<'a>(&mut self, call: CallLine<'a>) -> Result<Record<'a>> {
         let callee = self.take_callee();
         let count = number(call.count).ok_or_else(|| Error::new("calls= has no count"))?;
@@ -158,6 +161,8 @@ impl CostReader {
         })
     }
 
+    /// Reads a line that names a function, object or file, and makes this name the current one. Only a `fn=` line
+    /// yields a record.
     fn read_name<'a>(&mut self, keyword: Keyword, value: &[u8]) -> Result<Option<Record<'a>>> {
         let field = name_field(value);
         match keyword {
@@ -217,8 +222,8 @@ impl CostReader {
         let (id, name) = match field {
             NameField::Refer(id) => match self.function_ids.get(&id) {
                 Some(function) => return Ok(*function),
-                // The definition of the ID comes later, perhaps with another object and file, so the ID doesn't stand
-                // for this function yet.
+                // The definition of the ID comes later, perhaps with another object and file, so the ID isn't mapped to
+                // this function yet.
                 None => (None, self.later_name(IdSpace::Function, id)?),
             },
             NameField::Define(id, name) => (Some(id), self.texts.intern(name)),

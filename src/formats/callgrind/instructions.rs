@@ -122,6 +122,7 @@ struct InstructionReader {
 }
 
 impl InstructionReader {
+    /// Adds the costs or the call in a record. Records without an instruction's address are ignored.
     fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
         match record {
             Some(Record::Header { word, value }) => self.read_header(word, value, columns),

@@ -59,7 +59,10 @@ pub(super) fn nodes(tree: &[u8]) -> serde_json::Result<Vec<ProfileNode<'static>>
     Ok(nodes)
 }
 
-/// Splits a tree into the texts of its nodes. Parents precede their children.
+/// Splits a tree into the JSON texts of its nodes, without their children. Parents precede their children.
+///
+/// Each token is copied into the text of the innermost open node. Where a list of children starts, `"children":0` is
+/// copied instead, and each element of the list is a new node.
 fn split_nodes(tree: &[u8]) -> Vec<NodeText> {
     let (mut nodes, mut levels): (Vec<NodeText>, Vec<Level>) = (Vec::new(), Vec::new());
     // Indices of the nodes that are open, innermost last.

@@ -29,8 +29,8 @@ impl<'a, 'data> ImageBuilder<'a, 'data> {
         Self { for_viewers: true, ..self }
     }
 
-    /// Adds a code range as it was at `addr`. Code that moved is added once per address. Must be called in order of
-    /// time: with [`Addressing::RunTime`], the last code at an address wins.
+    /// Adds a code range as it was at `addr`. Code that moved must be added once for each of its addresses. Code must
+    /// be added in order of time: with [`Addressing::RunTime`], the last code at an address wins.
     pub fn add(&mut self, code: &'a Code<'data>, addr: Addr) -> SlotId {
         let id = u32::try_from(self.slots.len()).unwrap_or(NO_SLOT);
         if id < NO_SLOT {

@@ -6,8 +6,8 @@ use crate::bytes::cursor::Endian;
 use crate::model::process::BuildId;
 use sha1::{Digest, Sha1};
 
-/// Identifies how images are written, and is a part of the hash. Change it when the same content is written
-/// differently, so that readers don't find the old form of an image in their caches.
+/// Names the way in which images are written, and is a part of the hash. Must be changed when the same content is
+/// written differently, so that readers don't find the old form of an image in their caches.
 const WRITER: &[u8] = b"jitgraft image 3";
 
 impl Image<'_, '_> {
@@ -20,6 +20,7 @@ impl Image<'_, '_> {
         let Self { target, addressing, layout, .. } = self;
         let mut content = HashedContent::new();
         content.bytes(WRITER);
+        // Everything else that decides how the same code is written.
         content.number(
             u64::from(target.machine) << 2 | u64::from(target.is_64) << 1 | u64::from(target.endian == Endian::Big),
         );
@@ -61,6 +62,7 @@ impl HashedContent {
         self.bytes(&value.to_le_bytes());
     }
 
+    /// Adds bytes to the hash. Short pieces are collected first, because hashing many short pieces is slow.
     fn bytes(&mut self, bytes: &[u8]) {
         if self.waiting.len() + bytes.len() > WAITING {
             self.hash.update(&self.waiting);

@@ -28,7 +28,7 @@ fn gap_fill(machine: u16) -> u8 {
     if matches!(machine, EM_386 | EM_X86_64) { 0xcc } else { 0 }
 }
 
-/// What the start of the file depends on, once everything else is written ([`Image::write_rest`]).
+/// What is needed to write the start of the file, after everything else was written ([`Image::write_rest`]).
 #[derive(Debug)]
 pub struct Rest {
     frames: eh_frame::Frames,
@@ -132,6 +132,7 @@ fn start_of_file(image: &Image, rest: &Rest, build_id: BuildId) -> Result<Vec<u8
     Ok(out.finish())
 }
 
+/// A program header for bytes that are loaded at addresses equal to their file offsets.
 fn segment(p_type: elf::ProgramType, place: Range<u64>, p_flags: elf::ProgramFlags, p_align: u64) -> ProgramHeader {
     let size = place.end - place.start;
     ProgramHeader {

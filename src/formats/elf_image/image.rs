@@ -25,15 +25,16 @@ pub struct Image<'a, 'data> {
 }
 
 impl<'a, 'data> Image<'a, 'data> {
-    /// Where a code range is in the image. `None` if it isn't: with [`Addressing::RunTime`] if later code overwrote its
-    /// start or its address exceeds the ELF class, and with [`Addressing::FileOffset`] if its size is absurd.
+    /// The position of a code range in the image. `None` if the image doesn't contain it. With [`Addressing::RunTime`],
+    /// that is the case if later code overwrote its start or its address exceeds the ELF class, and with
+    /// [`Addressing::FileOffset`] if its size is absurd.
     pub fn place(&self, slot: SlotId) -> Option<Place> {
         self.layout.places.get(slot.0 as usize).copied().flatten()
     }
 
-    /// Iterates over pieces together with their code. The code of neighboring pieces is scattered all over the dump and
-    /// not in the CPU's cache. Therefore the memory of several pieces is touched at once, so that the CPU waits for all
-    /// of it in parallel. This saves a fifth of `inject --all-functions` with a million functions.
+    /// Iterates over pieces, each with its code. The code of neighboring pieces is scattered all over the dump and not
+    /// in the CPU's cache. Therefore the memory of several pieces is read in advance, so that the CPU waits for all of
+    /// it in parallel. This saves a fifth of `inject --all-functions` with a million functions.
     pub(super) fn with_code<'i>(
         &'i self,
         pieces: &'i [Piece],

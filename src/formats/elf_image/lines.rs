@@ -95,6 +95,7 @@ impl LineUnit {
         self.rows += lines.len();
     }
 
+    /// Sets up the unit. `first_file` names the unit.
     fn start(&mut self, first_file: &[u8]) {
         let file = string(first_file);
         let encoding = self.dwarf.unit.encoding();
@@ -116,6 +117,7 @@ impl LineUnit {
         root.set(gimli::DW_AT_low_pc, AttributeValue::Address(Address::Constant(0)));
     }
 
+    /// Adds the source lines of one piece of code to the line table.
     fn add_rows(&mut self, piece: &Piece, lines: &[Line]) {
         let program = &mut self.dwarf.unit.line_program;
         let directory = program.default_directory();

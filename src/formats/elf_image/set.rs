@@ -16,8 +16,8 @@ pub struct ImageSet<'a, 'data> {
     slots: Vec<Option<(u32, SlotId)>>,
 }
 
-/// A part of an image that contains no code but must be mapped for libunwind: whenever code of the image is mapped, and
-/// again after another map covered this part.
+/// A part of an image that contains no code but must be mapped for libunwind. It is mapped whenever code of the image
+/// is mapped, and again after another map covered it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuxMapping {
     /// First address.
@@ -48,6 +48,8 @@ impl<'a, 'data> ImageSet<'a, 'data> {
     }
 }
 
+/// Divides the code into images. `slots` is the code to place, and `foreign` are the addresses of other files, which
+/// no image may overlap.
 pub(super) fn build<'a, 'data>(
     target: Target,
     slots: &[Slot<'a, 'data>],
@@ -58,7 +60,7 @@ pub(super) fn build<'a, 'data>(
     let code = Ranges::new(groups.iter().filter_map(|group| group.span.clone()));
     let is_free = |range: &Range<u64>| !foreign.overlap(range) && !code.overlap(range);
     let mut set = ImageSet { images: Vec::new(), slots: vec![None; slots.len()] };
-    // The range of the previous image, and its base.
+    // The address range and the base of the previous image. Images of the same range must have the same base.
     let mut previous: Option<(Range<u64>, u64)> = None;
     for (image, group) in groups.iter().enumerate() {
         let mut image_slots = Vec::with_capacity(group.slots.len());
@@ -87,8 +89,8 @@ struct ImagePlan {
     aux_mappings: Vec<AuxMapping>,
 }
 
-/// Plans an image. `shared_base` is the base of another image of the same range. `is_free` returns true if neither code
-/// nor another file was ever in a range of addresses.
+/// Plans an image. If an image of the same range was already planned, `shared_base` is that image's base. `is_free`
+/// returns true if neither code nor another file was ever in a range of addresses.
 fn plan(
     target: Target,
     slots: &[Slot],
@@ -99,7 +101,7 @@ fn plan(
     let header = target.header_size(SEGMENTS);
     let Some(span) = &group.span else { return ImagePlan::mirror(slots, target) };
     let frames = eh_frame::measure(target, slots);
-    // If header and table go before the code, all three form one contiguous range of addresses.
+    // First try to put header and table directly before the code, so that all three form one range of addresses.
     let front = header + frames.len.next_multiple_of(16) + span.start % 16;
     if frames.any
         && shared_base.is_none()
@@ -113,6 +115,7 @@ fn plan(
             aux_mappings: vec![AuxMapping { addr: base, len: front, offset: 0 }],
         };
     }
+    // Otherwise the table goes after the code.
     let front = header + span.start % 16;
     let Some(base) = shared_base.or(span.start.checked_sub(front)) else { return ImagePlan::mirror(slots, target) };
     // With an empty table, libunwind continues by frame pointers. Runtimes that only leave names rarely keep frame

@@ -1,4 +1,4 @@
-//! The code ranges that were added to an image, their places in it, and the pieces that are left of them.
+//! Types for the code ranges that were added to an image, and for their positions in it.
 
 use crate::model::Addr;
 use crate::model::code::Code;
@@ -7,10 +7,10 @@ use crate::model::code::Code;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SlotId(pub(super) u32);
 
-/// The ID of a code range after too many others. It isn't in the image.
+/// The ID of a code range that couldn't be added, because there were too many before it.
 pub(super) const NO_SLOT: u32 = u32::MAX;
 
-/// Where a code range is in an image.
+/// The position of a code range in an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// File offset of the first byte. For perf: the `pgoff` of a map whose first byte is the first byte of the code.
@@ -26,7 +26,7 @@ pub(super) struct Slot<'a, 'data> {
     pub(super) addr: Addr,
 }
 
-/// A part of a slot's code in the image: all of it, or what later code left of it.
+/// A part of a slot's code in the image: all of it, or a part that later code at the same addresses didn't overwrite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Piece {
     /// Virtual address in the image.

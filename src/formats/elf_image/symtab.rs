@@ -97,6 +97,7 @@ fn sentinel_symbols(image: &Image) -> Vec<u64> {
     first.flat_map(|first| (0..SENTINELS).map(move |number| first + number * SENTINEL_LEN)).collect()
 }
 
+/// A symbol for a function. `st_name` is the offset of the name in the string table.
 fn function(st_name: u32, section: u32, st_value: u64, st_size: u64) -> Sym {
     Sym {
         section: Some(section),

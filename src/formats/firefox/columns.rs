@@ -62,6 +62,7 @@ impl Column {
         }
         self.next();
         push_decimal(nanos / 1_000_000, &mut self.0);
+        // The fraction always gets six digits; `len` is its length without trailing zeros, but with at least one digit.
         let mut fraction = [b'.', b'0', b'0', b'0', b'0', b'0', b'0'];
         let (mut rest, mut len) = (nanos % 1_000_000, 2);
         for at in (1..fraction.len()).rev() {

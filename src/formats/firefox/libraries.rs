@@ -39,6 +39,7 @@ impl Libraries {
     }
 }
 
+/// Describes a module for Firefox Profiler.
 fn library(profile: &Profile, module: &[u8]) -> Library {
     let path = String::from_utf8_lossy(module).into_owned();
     let name = path.rsplit('/').next().unwrap_or(&path).to_owned();

@@ -30,6 +30,7 @@ struct MarkerData {
 }
 
 impl MarkerTable {
+    /// Makes one marker for each event.
     pub(super) fn new(writing: &Writing<'_>, moments: &[&Moment], strings: &mut Strings) -> Self {
         let mut table = Self::default();
         for moment in moments {
@@ -46,6 +47,7 @@ impl MarkerTable {
     }
 }
 
+/// The name of the marker for an event, and the text that the viewer shows with it.
 fn name_and_description(kind: &MomentKind) -> (&'static str, String) {
     match kind {
         MomentKind::Named(name) => ("comm", String::from_utf8_lossy(name).into_owned()),

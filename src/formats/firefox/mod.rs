@@ -42,8 +42,9 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     write_threads(MOST_KEPT, profile, options, out)
 }
 
-/// Like [`write()`]. A profile with at most `most_kept` threads keeps all its threads in memory from when they are
-/// built until they are written. To save memory, a profile with more threads keeps none, and builds each thread twice.
+/// Like [`write()`]. If the profile has at most `most_kept` threads, they stay in memory from when they are built until
+/// they are written. If it has more, each thread is built twice to save memory: first to collect the libraries and
+/// categories, then to be written.
 fn write_threads(most_kept: usize, profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else {
         return Err(Error::new("no samples to write"));
@@ -53,6 +54,7 @@ fn write_threads(most_kept: usize, profile: &Profile, options: &WriteOptions, ou
     let mut categories = Categories::default();
     let rows = threads(profile, series);
     let moments = moments(profile, &rows);
+    // Indices for the thread that is being built. They are cleared for each thread, but keep their memory.
     let mut known = ThreadNumbers::default();
     let mut build = |index: usize, libraries: &mut Libraries, categories: &mut Categories| {
         let mut shared = Shared { writing: &writing, libraries, categories };

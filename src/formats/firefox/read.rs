@@ -217,8 +217,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 }
 
 impl ReadFile {
-    /// The libraries that shared tables refer to. If the file has no list of libraries, it is that of the threads,
-    /// provided that they all have the same; otherwise shared tables can't tell which list is meant.
+    /// The libraries that shared tables refer to: those of the file. If the file has none, those of the threads,
+    /// provided that all threads have the same; otherwise it is unclear which thread's list is meant.
     fn shared_libs(&self) -> &[Lib] {
         let of_first = self.threads.first().map_or(&[][..], |thread| &thread.libs);
         if self.libs.is_empty() && self.threads.iter().all(|thread| thread.libs == of_first) {
@@ -229,6 +229,7 @@ impl ReadFile {
 }
 
 impl ReadThread {
+    /// The thread or process that the samples belong to.
     fn track(&self) -> Track {
         let process = self.process_name.as_deref().unwrap_or_default();
         let name = if self.name.is_empty() { process } else { &self.name };
@@ -314,6 +315,7 @@ impl<'f> ThreadTables<'f> {
         }
     }
 
+    /// What the tables say about the function in a row of the function table.
     fn function(&self, table: &ReadFunctions, row: usize) -> FunctionRow {
         let lib = index_in(&table.resource, row).and_then(|resource| index_in(&self.resources?.lib, resource));
         let source_file = index_in(&table.source, row).and_then(|source| index_in(&self.sources?.filename, source));

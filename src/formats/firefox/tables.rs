@@ -19,6 +19,7 @@ pub(super) struct Strings {
 }
 
 impl Strings {
+    /// The number of a text in the list. Adds the text if it is new.
     pub(super) fn number(&mut self, text: &str) -> u32 {
         if let Some(&number) = self.numbers.get(text) {
             return number;
@@ -68,15 +69,14 @@ pub(super) struct StackTable {
     frame: Column,
 }
 
-/// Maps the profile's stacks and frames to their indices in the current thread's tables.
+/// Maps the profile's stacks and frames to their indices in the tables of the thread that is being built.
 #[derive(Default)]
 pub(super) struct ThreadNumbers {
     stacks: Numbers,
     /// Only frames that are neither inlined nor called by a garbage collector. The others are in
     /// `Tables::frame_numbers`.
     frames: Numbers,
-    /// For each stack of the current thread, by the stack's index: the inline depth of its innermost frame, and whether
-    /// the stack is part of garbage collection. A stack with one more frame inherits from this entry.
+    /// For each stack in the thread's stack table: what a stack with one more frame inherits from it.
     inside: Vec<Inherited>,
     /// Scratch space of [`Tables::stack`]: a stack and its callers that are not in the table yet, innermost first.
     down: Vec<(StackId, FrameId)>,
@@ -113,8 +113,8 @@ pub(super) struct Tables<'k> {
     known: &'k mut ThreadNumbers,
 }
 
-/// What a stack passes on to the stacks that extend it by one frame: the inline depth of its innermost frame, and
-/// whether it is part of garbage collection.
+/// What a stack passes on to the stacks that extend it by one frame: how many inlined calls its innermost frames are,
+/// and whether these frames are part of garbage collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct Inherited {
     inline_depth: u32,
@@ -230,6 +230,7 @@ impl<'k> Tables<'k> {
         table.length - 1
     }
 
+    /// The row of a library in the resource table. Adds a row if the library has none.
     fn resource(&mut self, library: usize, name: &str) -> u32 {
         let table = &mut self.own.resources;
         let number = *self.resource_numbers.entry(library).or_insert(table.length);
@@ -295,7 +296,7 @@ impl StackTable {
     }
 }
 
-/// What the callees of a frame inherit, given what the frame itself inherited.
+/// What the frame's callees inherit. `inherited` is what the frame itself inherited from its caller.
 fn inherit(writing: &Writing<'_>, id: FrameId, inherited: Inherited) -> Inherited {
     let frame = writing.profile.frame_of(id);
     let inline_depth = if frame.kind == FrameKind::Inlined { inherited.inline_depth + 1 } else { 0 };
@@ -303,8 +304,8 @@ fn inherit(writing: &Writing<'_>, id: FrameId, inherited: Inherited) -> Inherite
     Inherited { inline_depth, in_gc }
 }
 
-/// A map from numbers to numbers, stored as a vector. A thread uses either most of the profile's numbers or few of
-/// them, and clearing costs no more than what was added.
+/// A map from the profile's numbers to a thread's numbers, stored as a vector. Clearing it takes time in proportion to
+/// its entries, not to the length of the vector, because many threads use only few of the profile's numbers.
 #[derive(Debug, Default)]
 struct Numbers {
     /// For each key, its value plus 1; 0 if it has none.

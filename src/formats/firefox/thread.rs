@@ -33,6 +33,7 @@ struct SampleColumns {
 }
 
 impl<'p> Thread<'p> {
+    /// Makes the thread of the output: its samples, and markers for its other events.
     pub(super) fn new(
         thread: &'p ThreadRows<'p>,
         moments: &[&Moment],

@@ -16,7 +16,7 @@ pub(super) enum Counted {
     Other,
 }
 
-/// The event that is written, with facts that all its threads need.
+/// The event that is written, and facts about the profile that all threads need.
 pub(super) struct Writing<'a> {
     pub(super) profile: &'a Profile,
     pub(super) series: &'a Series,
@@ -31,6 +31,7 @@ pub(super) struct Writing<'a> {
 }
 
 impl<'a> Writing<'a> {
+    /// Determines the times of the first and last sample, and the names of the main threads.
     pub(super) fn new(profile: &'a Profile, series: &'a Series, weight: Weight) -> Self {
         let times = series.rows.iter().filter_map(|row| row.time);
         let start = times.clone().min().map_or(0, |time| time.0);

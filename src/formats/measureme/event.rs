@@ -8,7 +8,7 @@ pub(super) const NARROW: usize = 24;
 /// Size of an event with 8-byte IDs.
 pub(super) const WIDE: usize = 32;
 
-/// What differs between the versions of the format.
+/// The differences between the versions of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VersionLayout {
     /// Size of an event in bytes: [`NARROW`] or [`WIDE`].

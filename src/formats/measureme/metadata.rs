@@ -23,6 +23,7 @@ impl Metadata {
         Self::parse(&String::from_utf8_lossy(&text))
     }
 
+    /// Parses the JSON text with facts about the recording. Facts that are missing or damaged stay empty.
     fn parse(text: &str) -> Self {
         let json: Value = serde_json::from_str(&rust_escapes_to_json(text)).unwrap_or_default();
         let counter = json["counter"]["name"].as_str().or(json["counter"].as_str());

@@ -84,8 +84,8 @@ impl<'data> MeasuremeFile<'data> {
         }
     }
 
-    /// Calls `each` with all events in reverse file order, so that callers come before their callees. `done` is given
-    /// the ranges of the file that are no longer needed.
+    /// Calls `each` with all events in reverse file order, so that callers come before their callees. Tells `done`
+    /// which ranges of the file are no longer needed, so that their memory can be released.
     pub(super) fn for_each_event_reversed(&self, done: &Done, each: impl FnMut(RawEvent)) {
         match self.layout.event {
             NARROW => self.for_each_sized_reversed::<NARROW>(done, each),
@@ -93,6 +93,8 @@ impl<'data> MeasuremeFile<'data> {
         }
     }
 
+    /// Passes all events to `each`, the last one first. `EVENT` is the length of an event in the file. Ranges of the
+    /// file that aren't needed any more are reported to `done`.
     fn for_each_sized_reversed<const EVENT: usize>(&self, done: &Done, mut each: impl FnMut(RawEvent)) {
         for page in self.pages().rev() {
             let (records, straddling) = self.events.records::<EVENT>(page);
@@ -116,9 +118,8 @@ const PAGES_PER_RELEASE: usize = 16;
 /// The version in the file's header. Fails if the file has another magic number than a measureme profile.
 fn parse_version(bytes: &[u8]) -> Result<u32> {
     let Some([magic @ .., a, b, c, d]) = bytes.first_chunk::<8>() else {
-        return Err(
-            Error::new(format!("it has {} bytes, fewer than the 8 of a measureme header", bytes.len())).at_offset(0)
-        );
+        return Err(Error::new(format!("the file has {} bytes, fewer than the 8 of a measureme header", bytes.len()))
+            .at_offset(0));
     };
     let version = u32::from_le_bytes([*a, *b, *c, *d]);
     match magic {

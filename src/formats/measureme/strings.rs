@@ -1,7 +1,8 @@
 //! The string table, which maps IDs to texts.
 //!
-//! An ID up to 100,000,001 is virtual and looked up in the string index; a higher one is an address in the string data.
-//! A text there consists of UTF-8 pieces and references to other strings (`0xFE` and an ID), and ends with `0xFF`.
+//! An ID up to 100,000,001 is virtual: the string index maps it to an address in the string data. A higher ID stands
+//! for such an address itself. The text at an address consists of UTF-8 pieces and references to other strings (`0xFE`
+//! and an ID), and ends with `0xFF`.
 
 use super::event::VersionLayout;
 use super::pages::{PageStream, STREAM_HEADER};
@@ -53,8 +54,8 @@ impl<'data> Strings<'data> {
         Self { data, index, id_size: layout.id }
     }
 
-    /// The text for an ID that can't be resolved: `fn#` and the ID. But if the file has an index that just lacks this
-    /// virtual ID, the program never named it, and the text is `<unknown>` for all such IDs.
+    /// The text to show for an ID that can't be resolved: `fn#` and the ID. But if the file has an index, and it just
+    /// lacks this virtual ID, the program never named it; the text is then `<unknown>`.
     pub(super) fn unknown(&self, id: u64) -> Vec<u8> {
         if id <= METADATA && !self.index.is_empty() { b"<unknown>".to_vec() } else { format!("fn#{id}").into_bytes() }
     }
@@ -213,7 +214,7 @@ fn little_endian(bytes: &[u8]) -> u64 {
 /// The number of entries of the cache that is searched before the map. Interpreters repeat a few thousand functions.
 const RECENT: usize = 1 << 13;
 
-/// Marks an unused entry of the cache. The ID alone can't, since a file may contain any ID.
+/// Marks an unused entry of the cache: its label is this number. The ID can't mark it, since a file may contain any ID.
 const NONE: u32 = u32::MAX;
 
 /// Numbers event labels in the order of their first use.
@@ -236,8 +237,8 @@ impl<'s, 'data> Labels<'s, 'data> {
     /// ID.
     #[inline]
     pub(super) fn number(&mut self, id: u64) -> u32 {
-        // IDs are addresses of texts, which often have the same length. Their low bits would collide more often than
-        // the high bits of a product.
+        // IDs are addresses of texts, which often have the same length, so their low bits would often collide. The
+        // high bits of a product collide less.
         let place = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
         let (recent, label) = self.recent[place];
         if recent == id && label != NONE {
@@ -248,6 +249,7 @@ impl<'s, 'data> Labels<'s, 'data> {
         label
     }
 
+    /// The number of the label of a string ID. Adds the label if it is new.
     fn look_up(&mut self, id: u64) -> u32 {
         let id = self.strings.label_id(id);
         if let Some(&label) = self.by_id.get(&id) {

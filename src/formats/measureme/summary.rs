@@ -79,7 +79,8 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
 #[derive(Debug, Default)]
 struct Sums {
     items: Vec<LabelTotals>,
-    /// By label, whether its cache hits are totaled in a number at the end of the file. Single hits are then ignored.
+    /// For each label, whether a number at the end of the file has the sum of its cache hits. Single cache hits are
+    /// then ignored, so that they don't count twice.
     counted: Vec<bool>,
     /// Sizes in bytes, by label.
     artifacts: BTreeMap<u32, u64>,
@@ -147,6 +148,7 @@ impl Sums {
         self.item(label).cache_hits += u64::from(!counted);
     }
 
+    /// Adds an event that is a number instead of a span of time.
     fn add_number(&mut self, kind: SummaryKind, label: u32, value: u64) {
         match kind {
             SummaryKind::CacheHitCount => {
@@ -158,6 +160,7 @@ impl Sums {
         }
     }
 
+    /// Converts the sums to a summary with the texts of labels.
     fn finish(self, texts: &TextList) -> LabelSummary {
         let text = |label: usize| texts.get(label).map_or_else(Vec::new, <[u8]>::to_vec);
         let seen = self.items.iter().enumerate().filter(|(_, item)| **item != LabelTotals::default());

@@ -10,12 +10,12 @@ use rustc_hash::FxHashMap;
 pub(super) struct ThreadNumbers {
     numbers: FxHashMap<u32, usize>,
     ids: Vec<u32>,
-    /// The thread that was asked for last, and its number.
+    /// The thread for which [`Self::number`] was called last, and its number.
     last: Option<(u32, usize)>,
 }
 
 impl ThreadNumbers {
-    /// The number of a thread. `new` provides the number of a thread that is new.
+    /// The number of a thread. For a new thread, `new` is called to get it.
     #[inline]
     pub(super) fn number(&mut self, id: u32, new: impl FnOnce() -> usize) -> usize {
         match self.last {

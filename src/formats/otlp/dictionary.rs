@@ -47,13 +47,13 @@ impl Dictionary {
         Attribute { key: self.string(attribute.key_strindex).clone(), value: self.decode(attribute.value.as_ref()) }
     }
 
-    /// Decodes an `AnyValue`. One that is damaged or nested too deeply counts as one of another type.
+    /// Decodes an encoded `AnyValue`. A value that is missing, damaged or nested too deeply gives [`Value::Other`].
     fn decode(&self, value: Option<&Bytes>) -> Value {
         let value = value.and_then(|value| AnyValue::decode(value.clone()).ok());
         value.map_or(Value::Other, |value| self.value(value))
     }
 
-    /// The part of a value that we need.
+    /// Converts a decoded `AnyValue`. Types that jitgraft doesn't need become [`Value::Other`].
     pub(super) fn value(&self, value: AnyValue) -> Value {
         if let Some(text) = value.string_value {
             Value::Text(text)

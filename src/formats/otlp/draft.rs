@@ -1,5 +1,5 @@
-//! A message under construction, and its dictionary. Equal elements are stored once, and the first element of each
-//! table is empty.
+//! Builds an outgoing message and its dictionary in memory. Equal dictionary entries are stored once, and the first
+//! entry of each table is empty, as the format requires.
 
 use super::messages::{
     AnyValue, AttributeMessage, CLOCK_KEY, COUNTS, KeyValue, LOST_KEY, LinkMessage, NAMES_KEY, OWN_CLOCK, PERF_NAMES,
@@ -12,7 +12,8 @@ use prost::Message;
 use prost::bytes::Bytes;
 use rustc_hash::FxHashMap;
 
-/// Samples with the same identity are merged. All fields are dictionary indices.
+/// What distinguishes the samples of a profile: rows that agree in all of this become one sample. All fields are
+/// dictionary indices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Identity {
     pub(super) stack: i32,
@@ -54,7 +55,7 @@ struct ProfileDraft {
     name: String,
     unit: String,
     period: i64,
-    /// Whether the event also has sample counts, which may differ from 1 per value.
+    /// Whether the event's sample counts are known. One value may stand for several samples, or for none.
     counted: bool,
     timed: bool,
     samples: Vec<SampleDraft>,
@@ -256,7 +257,7 @@ fn scope_attribute(key: &[u8], value: AnyValue) -> KeyValue {
     attribute(&String::from_utf8_lossy(key), &value)
 }
 
-/// A dictionary table, already encoded as the dictionary's fields.
+/// A dictionary table. Its entries are already encoded, as fields of the `ProfilesDictionary` message.
 #[derive(Debug, Default)]
 struct EncodedTable {
     numbers: FxHashMap<Box<[u8]>, i32>,

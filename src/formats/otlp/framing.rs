@@ -124,6 +124,7 @@ fn examine_data_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     }
 }
 
+/// What a field of a message shows: whether the message may be a `ResourceProfiles` of OTLP.
 fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(resource)) => examine(resource, |tag, value| examine_attribute(tag == 1, value)),
@@ -134,6 +135,7 @@ fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence 
     }
 }
 
+/// What a field of a message shows: whether the message may be a `ScopeProfiles` of OTLP.
 fn examine_scope_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(scope)) => examine(scope, |tag, value| match (tag, value) {
@@ -170,7 +172,7 @@ fn examine_attribute(is_attribute: bool, value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// Text identifies nothing: programs and services may have any name.
+/// Examines a text field. Valid UTF-8 is no evidence, because programs and services may have any name.
 fn examine_text(text: &[u8]) -> Evidence {
     if is_text(text) { Evidence::Nothing } else { Evidence::Contradiction }
 }
@@ -183,7 +185,8 @@ fn is_text(bytes: &[u8]) -> bool {
     }
 }
 
-/// The start of a profile: its value type, which is a pair of string indices. Nothing else identifies it.
+/// Examines the start of a `Profile` message. If its first field is a value type, that must hold nothing but string
+/// indices. Later fields are no evidence.
 fn examine_profile(profile: &[u8]) -> Evidence {
     match Fields::new(profile).next() {
         Some(Ok((1, FieldValue::Bytes(value_type)))) => {
@@ -204,7 +207,7 @@ pub(super) fn has_lengths(head: &[u8]) -> bool {
     len > 1 && (message.starts_with(ZSTD) || is_json(message) || is_message(message))
 }
 
-/// Called with each message.
+/// A callback that gets each message of an input.
 pub(super) type Take<'t> = dyn FnMut(ProfilesData) -> Result<()> + 't;
 
 /// Calls `take` with each message of an input. Unreadable messages are skipped; if none is readable, that is an error.
@@ -255,6 +258,7 @@ impl<'t> Messages<'_, 't> {
         }
     }
 
+    /// Ends reading: warns about skipped messages, or fails if no message could be read.
     fn finish(mut self, warnings: &mut Warnings) -> Result<()> {
         match self.first_error {
             Some(error) if self.taken == 0 => return Err(error),

@@ -92,7 +92,7 @@ pub(super) fn numbers<'de, D: Deserializer<'de>, T: TryFrom<i128>>(json: D) -> R
     or_default::<_, Vec<WholeNumber>>(json)?.into_iter().map(WholeNumber::fit).collect()
 }
 
-/// A 64-bit integer: a string.
+/// Reads and writes a 64-bit integer, which is a string in JSON.
 pub(super) mod long {
     use super::{Result, Serializer, fmt};
 
@@ -103,7 +103,7 @@ pub(super) mod long {
     }
 }
 
-/// An optional 64-bit integer: `None` if the field is missing or `null`.
+/// Reads and writes an optional 64-bit integer. A missing or `null` field is `None`.
 pub(super) mod some_long {
     use super::{Deserialize, Deserializer, Result, Serialize, Serializer, WholeNumber};
 
@@ -116,7 +116,7 @@ pub(super) mod some_long {
     }
 }
 
-/// A list of 64-bit integers: strings.
+/// Reads and writes a list of 64-bit integers, which are strings in JSON.
 pub(super) mod longs {
     use super::{Result, Serializer, fmt};
 
@@ -127,7 +127,7 @@ pub(super) mod longs {
     }
 }
 
-/// Text. When it is written, invalid UTF-8 is replaced.
+/// Reads and writes text. Invalid UTF-8 is replaced when it is written.
 pub(super) mod text {
     use super::{Bytes, Deserializer, Result, Serializer, or_default};
 
@@ -140,7 +140,7 @@ pub(super) mod text {
     }
 }
 
-/// Optional text: `None` if the field is missing or `null`.
+/// Reads and writes optional text. A missing or `null` field is `None`.
 pub(super) mod some_text {
     use super::{Bytes, Deserialize, Deserializer, Result, Serialize, Serializer};
 
@@ -153,7 +153,7 @@ pub(super) mod some_text {
     }
 }
 
-/// A list of texts.
+/// Reads and writes a list of texts.
 pub(super) mod texts {
     use super::{Bytes, Deserializer, Result, Serializer, or_default};
 
@@ -166,7 +166,7 @@ pub(super) mod texts {
     }
 }
 
-/// Bytes: base64. Both alphabets are read, the standard one is written.
+/// Reads and writes bytes as base64. The standard and the URL-safe alphabet are read; the standard one is written.
 pub(super) mod base64 {
     use super::{Bytes, Deserializer, Result, Serializer, de, or_default};
     use ::base64::Engine;
@@ -186,7 +186,7 @@ pub(super) mod base64 {
     }
 }
 
-/// Optional bytes: `None` if the field is missing or `null`.
+/// Reads and writes optional bytes as base64. A missing or `null` field is `None`.
 pub(super) mod some_base64 {
     use super::{Bytes, Deserialize, Deserializer, Result, Serializer, base64};
 
@@ -202,7 +202,8 @@ pub(super) mod some_base64 {
     }
 }
 
-/// The ID of a trace or span: 32 or 16 hexadecimal digits. Base64, which other protocol buffers use, is read, too.
+/// Reads and writes the ID of a trace or span: 32 or 16 hexadecimal digits. Base64 is read as well, since plain
+/// protocol-buffer JSON uses it.
 pub(super) mod id {
     use super::{Bytes, Deserializer, Result, Serializer, base64, hex_bytes, or_default};
 
@@ -221,7 +222,7 @@ pub(super) mod id {
     }
 }
 
-/// The samples of a profile, which are kept in the binary form.
+/// Reads and writes the samples of a profile. In memory, they stay encoded as protocol buffers.
 pub(super) mod samples {
     use super::{Bytes, Deserializer, Encoded, Result, SampleMessage, Serializer, or_default};
 
@@ -235,7 +236,7 @@ pub(super) mod samples {
     }
 }
 
-/// An attribute's value, which is kept in the binary form.
+/// Reads and writes the value of an attribute. In memory, it stays encoded as a protocol buffer.
 pub(super) mod value {
     use super::{AnyValue, Bytes, Deserialize, Deserializer, Encoded, Result, Serialize, Serializer};
 
@@ -249,7 +250,7 @@ pub(super) mod value {
     }
 }
 
-/// A message that is in the binary form here, and an object in JSON.
+/// A message that stays encoded as a protocol buffer in memory, and is an object in JSON.
 struct Encoded<M> {
     bytes: Bytes,
     message: PhantomData<M>,
@@ -273,7 +274,8 @@ impl<M: Message + Default + Serialize> Serialize for Encoded<M> {
     }
 }
 
-/// Reads a value type, or the list of them that profiles of protocol 1.7 have: those are recognized by their samples.
+/// Reads the value type of a profile. In protocol 1.7 this is a list, which gives `None`; such a message is refused
+/// later, because of the old name of its samples.
 pub(super) fn sample_type<'de, D: Deserializer<'de>>(json: D) -> Result<Option<ValueType>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -287,7 +289,8 @@ pub(super) fn sample_type<'de, D: Deserializer<'de>>(json: D) -> Result<Option<V
     }
 }
 
-/// Samples under their old name: only their number is kept.
+/// Reads the samples of protocols 1.7 and 1.8, which have another name. Only their number is kept, to refuse the
+/// message.
 pub(super) mod old_samples {
     use super::{Bytes, Deserializer, IgnoredAny, Result, Serializer, or_default};
 

@@ -209,8 +209,8 @@ pub(super) struct ProfileMessage {
     #[prost(bytes = "bytes", repeated, tag = "2")]
     #[serde(with = "json::samples", skip_serializing_if = "json::is_default")]
     pub(super) samples: Vec<Bytes>,
-    /// The name of samples in the JSON of protocols 1.7 and 1.8, which are refused: they stay empty. No version of the
-    /// protocol uses this number.
+    /// Samples under the name that they have in JSON of protocols 1.7 and 1.8. Only their number is kept: if there are
+    /// any, the message is refused as too old. The tag is one that no version of the protocol uses.
     #[prost(bytes = "bytes", repeated, tag = "1000")]
     #[serde(rename = "sample", with = "json::old_samples", skip_serializing_if = "json::is_default")]
     pub(super) old_samples: Vec<Bytes>,
@@ -396,8 +396,8 @@ pub(super) struct StackMessage {
     pub(super) location_indices: Vec<i32>,
 }
 
-/// The field numbers of the messages, to find fields that this version of the protocol doesn't have: they get lost when a
-/// message is encoded again.
+/// The field numbers of the messages that we decode. Other fields, such as those of later protocol versions, get lost
+/// when a message is encoded again; this table is used to find and report them.
 pub(super) static SCHEMA: MessageSchema =
     MessageSchema { name: "ProfilesData", last_field: 2, messages: &[(1, &RESOURCE_PROFILES), (2, &DICTIONARY)] };
 static RESOURCE_PROFILES: MessageSchema =

@@ -14,11 +14,11 @@
 //! |---|---|
 //! | `framing` | recognizes an input and splits it into messages |
 //! | `messages` | the messages and their fields, in binary and as JSON |
-//! | `json` | the JSON form of fields that isn't serde's |
+//! | `json` | reads and writes fields whose JSON form differs from serde's default |
 //! | `version` | decodes messages; refuses those of older protocol versions |
 //! | `dictionary`, `owner`, `labels`, `modules`, `read` | a message → stacks |
 //! | `rewrite` | adds names to unsymbolized locations |
-//! | `places`, `resource`, `draft`, `write` | rows → messages |
+//! | `stack_writer`, `resource`, `draft`, `write` | rows → messages |
 //!
 //! Schema: <https://github.com/open-telemetry/opentelemetry-proto>; OTLP's JSON rules:
 //! <https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>.
@@ -31,10 +31,10 @@ mod labels;
 mod messages;
 mod modules;
 mod owner;
-mod places;
 mod read;
 mod resource;
 mod rewrite;
+mod stack_writer;
 mod version;
 mod write;
 

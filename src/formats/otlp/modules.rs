@@ -1,4 +1,4 @@
-//! Collects the files of mappings: their build IDs, and where they were mapped.
+//! Collects the mapped files of all messages: their build IDs, and the address ranges they were mapped at.
 
 use super::messages::{Dictionary, MappingMessage};
 use crate::bytes::digits::hex_bytes;
@@ -20,6 +20,7 @@ pub(super) struct Modules {
 }
 
 impl Modules {
+    /// Adds the modules that a dictionary maps. Each message repeats the mappings, so known ones are ignored.
     pub(super) fn add(&mut self, dictionary: &Dictionary) {
         for mapping in &dictionary.mapping_table {
             let name = dictionary.string(mapping.filename_strindex);

@@ -9,7 +9,7 @@ use super::modules::{GNU_BUILD_ID, Modules};
 use super::owner::{Owner, Tracks};
 use crate::analysis::category::Category;
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
-use crate::analysis::namesakes::column_in_system_name;
+use crate::analysis::namesakes::{LineAndColumn, read_position};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::Nanos;
@@ -103,20 +103,23 @@ fn add_location(
         let function = entry_at(&dictionary.function_table, line.function_index).copied().unwrap_or_default();
         let name = dictionary.string(function.name_strindex);
         let system_name = dictionary.string(function.system_name_strindex);
-        let start_line = u32::try_from(function.start_line).unwrap_or(0);
+        let small = |number: i64| u32::try_from(number).unwrap_or(0);
+        let stated = LineAndColumn { line: small(line.line), column: small(line.column) };
+        let at = read_position(stated, small(function.start_line), name, system_name);
         StatedFrame {
             function: if name.is_empty() { system_name } else { name },
             file: dictionary.string(function.filename_strindex),
-            line: u32::try_from(line.line).unwrap_or(0),
-            start: (start_line, column_in_system_name(system_name, name, start_line)),
+            line: at.executed.line,
+            start: (at.start.line, at.start.column),
             ..whole
         }
     });
     frames.add(number, whole, lines, &mut reader.named, &mut reader.profile);
 }
 
-/// The kind of code for a `profile.frame.type`. Anything that isn't compiled ahead of time belongs to a runtime. `None`
-/// if the mapping tells more: profilers use `native` also for anonymous memory when they know of no runtime in it.
+/// Converts a `profile.frame.type` to a kind of frame. Languages that aren't compiled ahead of time count as JIT code.
+/// `None` means that the mapping has to decide, because profilers also use `native` for anonymous memory if they don't
+/// know which runtime it belongs to.
 fn frame_kind(frame_type: &[u8]) -> Option<FrameKind> {
     match frame_type {
         b"" | b"unknown" | b"abort-marker" | b"native" => None,
@@ -153,13 +156,14 @@ struct SampleValues<'s> {
 #[derive(Debug, Clone, Copy)]
 struct ProfileType {
     series: usize,
-    /// The number of the event's units in one unit of the file, such as 1000 nanoseconds in a microsecond.
+    /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
     /// Whether the values are numbers of samples.
     counts: bool,
 }
 
 impl MessageReader<'_> {
+    /// Reads the profiles of one resource, such as a process or container.
     fn read_resource(&mut self, message: &ResourceProfiles) {
         let mut owner = Owner::new(self.reader.apart);
         for attribute in message.resource.iter().flat_map(|resource| &resource.attributes) {
@@ -199,7 +203,7 @@ impl MessageReader<'_> {
         unit == "count"
             && counts_name.strip_suffix(COUNTS) == Some(&name)
             && counts.samples.len() == profile.samples.len()
-            && counts.samples.iter().zip(&profile.samples).all(|(counts, sample)| count_the_same(counts, sample))
+            && counts.samples.iter().zip(&profile.samples).all(|(counts, sample)| differ_only_in_values(counts, sample))
     }
 
     /// Reads a profile. `counts` is the profile that holds its sample counts, if there is one.
@@ -231,6 +235,8 @@ impl MessageReader<'_> {
             && let Ok(period) = u64::try_from(message.period)
             && period > 0
         {
+            // A period in the event's own unit is the weight of a sample. A period in time, for an event that counts
+            // something else, is the interval between samples.
             let (period_name, period_word) = self.value_type(message.period_type);
             if period_name == name && period_word == unit_word {
                 sampling = Some(Sampling::Period(period.saturating_mul(scale)));
@@ -248,6 +254,8 @@ impl MessageReader<'_> {
         ProfileType { series: index, scale, counts }
     }
 
+    /// Reads a sample and adds its rows to the event's series. `counts` has the sample's counts if another profile in
+    /// the message states these.
     fn read_sample(
         &mut self,
         encoded: &Bytes,
@@ -322,8 +330,8 @@ impl MessageReader<'_> {
     }
 }
 
-/// Whether two samples have the same stack, attributes, link and times, and the same number of values.
-fn count_the_same(counts: &Bytes, sample: &Bytes) -> bool {
+/// Whether two samples agree in everything but their values, and have the same number of values.
+fn differ_only_in_values(counts: &Bytes, sample: &Bytes) -> bool {
     let decode = |sample: &Bytes| SampleMessage::decode(sample.clone());
     let (Ok(mut counts), Ok(mut sample)) = (decode(counts), decode(sample)) else { return false };
     let (values, others) = (std::mem::take(&mut counts.values), std::mem::take(&mut sample.values));

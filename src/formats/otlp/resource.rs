@@ -67,6 +67,7 @@ pub(super) fn resource(
         // The specification's name for an unknown service.
         (None, None) => "unknown_service".to_owned(),
     };
+    // Other programs in the recording, such as child processes, were started with other arguments.
     let is_the_program = command.is_some() && command.map(lossy).as_deref() == executable_name.as_deref();
     let derived: [(&str, Option<AnyValue>); 9] = [
         ("service.name", Some(text(service))),

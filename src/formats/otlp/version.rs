@@ -52,7 +52,7 @@ impl ProfilesData {
 }
 
 fn no_dictionary() -> Error {
-    Error::new("has no dictionary; it is another OpenTelemetry signal, or a profile of a protocol version before 1.7")
+    Error::new("has no dictionary: this is another OpenTelemetry signal, or a profile of a protocol version before 1.7")
 }
 
 /// The encoded messages or strings in the field `tag`.
@@ -60,7 +60,7 @@ fn submessages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
     inner(message).filter(move |(number, _)| *number == tag).map(|(_, value)| value.bytes())
 }
 
-/// Evidence for protocol versions, found in the profiles of a message.
+/// Signs of protocol versions that were found in the profiles of a message.
 #[derive(Debug, Default)]
 struct Signs {
     v1_7: bool,
@@ -120,6 +120,7 @@ impl Signs {
                 _ => {}
             }
         }
+        // Field 2 holds values in 1.8 and 1.9, but attributes in 1.10.
         if let Some(second) = second {
             let mut numbers: Vec<u64> = second.numbers().collect();
             let of_attributes = numbers.iter().all(|number| (1..attributes as u64).contains(number));

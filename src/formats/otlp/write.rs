@@ -9,8 +9,8 @@ use super::framing::write_with_length;
 use super::json;
 use super::labels;
 use super::messages::{number, text};
-use super::places::Places;
 use super::resource::{RecordingFacts, resource};
+use super::stack_writer::StackWriter;
 use crate::contract::options::WriteOptions;
 use crate::contract::rows::{RowOrigin, RowWriter, WrittenNames, clamp, interval_start};
 use crate::error::Result;
@@ -50,7 +50,7 @@ struct WrittenInput {
     names: WrittenNames,
     /// The runtimes of each process, recognized by the files that it mapped. `None` until they are needed.
     mapped: Option<FxHashMap<Pid, RuntimeSet>>,
-    /// Whether a message already holds the number of lost samples.
+    /// Whether the number of lost samples was already written, into an earlier or the current message.
     tells_lost: bool,
     known: InMessage,
 }
@@ -58,10 +58,11 @@ struct WrittenInput {
 /// A process, and its resource's attributes.
 type ResourceKey = (Option<Pid>, BTreeMap<Box<str>, Box<str>>);
 
-/// Elements of the current message that later rows can refer to.
+/// The dictionary indices, resources and profiles that the current message already holds, so that later rows can refer
+/// to them.
 #[derive(Debug, Default)]
 struct InMessage {
-    places: Places,
+    stacks: StackWriter,
     resources: FxHashMap<ResourceKey, usize>,
     slots: FxHashMap<(usize, usize, bool), Slot>,
     owners: FxHashMap<TrackId, Owner>,
@@ -90,7 +91,7 @@ impl<'o> OtlpWriter<'o> {
             self.flush()?;
         }
         let (draft, input) = (&mut self.draft, &mut self.input);
-        let stack = input.known.places.stack(row.stack, runtimes, profile, &input.names, &mut draft.tables);
+        let stack = input.known.stacks.stack(row.stack, runtimes, profile, &input.names, &mut draft.tables);
         let Owner { resource, attributes, link } = input.owner(row.track, profile, draft);
         let identity = Identity { stack, attributes, link };
         let slot = *input
@@ -108,9 +109,9 @@ impl<'o> OtlpWriter<'o> {
     fn flush(&mut self) -> Result<()> {
         let draft = std::mem::replace(&mut self.draft, Draft::new());
         // The new message can't refer to elements of the old one.
-        let mut places = std::mem::take(&mut self.input.known.places);
-        places.forget_message();
-        self.input.known = InMessage { places, ..InMessage::default() };
+        let mut stacks = std::mem::take(&mut self.input.known.stacks);
+        stacks.forget_message();
+        self.input.known = InMessage { stacks, ..InMessage::default() };
         self.messages.write(draft.encode())
     }
 }
@@ -170,7 +171,7 @@ impl WrittenInput {
         for (key, value) in profile.track_of(row.track).labels.iter().flat_map(|labels| &**labels) {
             cost += 2 * (key.len() + value.len());
         }
-        if self.known.places.has(row.stack, runtimes) {
+        if self.known.stacks.has(row.stack, runtimes) {
             return cost;
         }
         let len = |name| profile.name_of(name).len();

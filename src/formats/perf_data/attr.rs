@@ -68,6 +68,7 @@ impl EventAttr {
         Ok(attr)
     }
 
+    /// Parses the fields that newer versions of perf added. Older recordings end before some of them.
     fn parse_later_versions(&mut self, mut cursor: Cursor<'_>) -> Result<()> {
         if cursor.left() < 8 + 8 {
             return Ok(());
@@ -90,7 +91,7 @@ impl EventAttr {
         Ok(())
     }
 
-    /// True if the event's samples contain the field of this `PERF_SAMPLE_*` bit.
+    /// True if the event's samples contain the field that this `PERF_SAMPLE_*` bit stands for.
     pub fn samples(&self, bit: u64) -> bool {
         self.sample_type & bit != 0
     }
@@ -145,7 +146,7 @@ impl EventAttr {
         self.flags & abi::ATTR_FLAG_BIT_INHERIT != 0
     }
 
-    /// The clock that `perf record -k` chose for times; `None` for perf's own clock.
+    /// The clock (`clockid_t`) that `perf record -k` chose for times; `None` for perf's own clock.
     pub fn clock(&self) -> Option<i32> {
         (self.flags & abi::ATTR_FLAG_BIT_USE_CLOCKID != 0).then_some(self.clockid)
     }

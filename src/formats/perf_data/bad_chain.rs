@@ -55,7 +55,7 @@ pub fn remove_bad_deferred_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8>
 /// The words of a call chain without the entries that make perf drop the whole chain; `None` if there are no such
 /// entries.
 fn good_words(chain: Words<'_>) -> Option<Vec<u64>> {
-    // After this marker, the last word of the chain is a cookie, not an address.
+    // After this marker, the last word of the chain is a cookie (see `deferred`), not an address.
     let ends_with_cookie = chain.len() >= 2 && chain.get(chain.len() - 2) == Some(USER_DEFERRED);
     let mut good = Vec::with_capacity(chain.len());
     for (index, word) in chain.iter().enumerate() {

@@ -45,6 +45,8 @@ impl Recording {
     }
 }
 
+/// Finds all code addresses in a sample: the instruction pointer, the call chain, and branches. Each comes with its
+/// offset in the record.
 fn addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr) -> Result<Vec<CodeAddress>> {
     let mut fields = Fields { body: raw.body(), attr };
     let position = |fields: &Fields<'_, '_>| (fields.body.offset() - raw.offset) as usize;

@@ -20,7 +20,7 @@ pub struct Decompressor {
     endian: Endian,
     /// Decompressed bytes: whole records, then the beginning of the next one.
     plain: Vec<u8>,
-    /// Number of bytes of `plain` that [`Self::unpack`] returned last. The next call removes them.
+    /// Number of bytes of `plain` that [`Self::unpack`] returned last. They are removed at its next call.
     given: usize,
     /// Limit in bytes for the decompressed size of one compressed record.
     most: usize,
@@ -102,7 +102,7 @@ impl Decompressor {
         }
     }
 
-    /// Number of decompressed bytes that were not returned, because the rest of their record hasn't come.
+    /// Number of decompressed bytes that were not returned, because the rest of their record hasn't been decompressed.
     pub fn pending(&self) -> usize {
         self.plain.len() - self.given
     }

@@ -10,7 +10,7 @@ use crate::bytes::cursor::Endian;
 use crate::error::Result;
 use linux_perf_event_reader::constants as abi;
 
-/// The `PERF_SAMPLE_*` bits of the fields that the conversion removes.
+/// The `PERF_SAMPLE_*` bits of the fields that the conversion removes from samples.
 const REMOVED: u64 = abi::PERF_SAMPLE_REGS_USER | abi::PERF_SAMPLE_STACK_USER;
 
 /// Offsets in `struct perf_event_attr`.
@@ -35,6 +35,8 @@ impl Recording {
     }
 }
 
+/// Changes an event's description to that of samples with plain call chains: without registers and copies of the
+/// stack.
 fn plain_chains(Event { attr, attr_bytes, .. }: &mut Event, endian: Endian) {
     attr.sample_type = attr.sample_type & !REMOVED | abi::PERF_SAMPLE_CALLCHAIN;
     attr.flags &= !abi::ATTR_FLAG_BIT_EXCLUDE_CALLCHAIN_USER;

@@ -43,7 +43,7 @@ pub struct DeferredChains<'data> {
     skipped: Skipped,
 }
 
-/// Number of samples without a chain, or of chains without a sample, and the file offset of the first.
+/// Counts samples without a chain, or chains without a sample. `first` is the file offset of the first one.
 #[derive(Debug, Default)]
 struct Unmatched {
     count: u64,

@@ -63,8 +63,8 @@ impl FeatureSection {
         Ok((clockid, cursor.u64("wall clock")?, cursor.u64("clock")?))
     }
 
-    /// Names the events by EVENT_DESC. An entry belongs to the event that has its first ID, or else to the event at the
-    /// same position.
+    /// Takes the names of the events from the section, which must be EVENT_DESC. An entry belongs to the event that has
+    /// the entry's first ID, or else to the event at the same position.
     pub(super) fn name_events(&self, endian: Endian, events: &mut [Event]) -> Result<()> {
         let mut cursor = self.cursor(endian);
         let count = cursor.u32("number of events")?;

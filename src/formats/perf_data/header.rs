@@ -134,6 +134,7 @@ impl Header {
         }
     }
 
+    /// Fails if sizes in the header contradict each other.
     fn check(&self) -> Result<()> {
         let entry = self.attr_entry_size;
         if entry < ATTR_SIZE_MIN + SECTION {

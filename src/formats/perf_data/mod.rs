@@ -69,7 +69,7 @@ pub mod kind {
         PERF_RECORD_LOST as LOST, PERF_RECORD_LOST_SAMPLES as LOST_SAMPLES, PERF_RECORD_MMAP as MMAP,
         PERF_RECORD_MMAP2 as MMAP2, PERF_RECORD_NAMESPACES as NAMESPACES, PERF_RECORD_SAMPLE as SAMPLE,
     };
-    /// The user part of call chains, which earlier samples deferred.
+    /// A deferred call chain: the user part that is missing in the call chains of earlier samples.
     pub const CALLCHAIN_DEFERRED: u32 = 22;
     /// The first number of perf's own record types; lower numbers are the kernel's.
     pub const USER_START: u32 = linux_perf_event_reader::constants::PERF_RECORD_USER_TYPE_START;

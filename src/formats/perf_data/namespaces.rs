@@ -36,14 +36,15 @@ impl PidNamespaces {
         self.forks.push(task);
     }
 
-    /// The ID outside and the ID inside of each process in a PID namespace that was created during the recording.
+    /// Returns, for each process in a PID namespace that was created during the recording, its ID outside of the
+    /// namespace and its ID inside.
     pub(super) fn numbers(mut self) -> Vec<(Pid, Pid)> {
         if self.by_thread.is_empty() {
             return Vec::new();
         }
         self.forks.sort_by_key(|task| task.time);
-        // The tasks in each new namespace, in order of creation. The first one was forked by a task in another
-        // namespace.
+        // The tasks in each new namespace, in order of creation. A namespace is new if its first task was forked by a
+        // task in another namespace.
         let mut new_namespaces: BTreeMap<Namespace, Vec<Task>> = BTreeMap::new();
         for &task in &self.forks {
             let Some(namespace) = self.by_thread.get(&task.tid) else { continue };

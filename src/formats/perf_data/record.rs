@@ -41,7 +41,7 @@ pub enum Record<'data> {
     BuildId(BuildIdRecord<'data>),
     /// Number of records for which the kernel's buffer had no room.
     Lost(u64),
-    /// Number of lost samples. LOST records may report the loss of the same samples.
+    /// Number of lost samples. They may also be counted in LOST records, so the two numbers must not be added up.
     LostSamples(u64),
     /// Any other record type.
     Other,
@@ -246,6 +246,7 @@ fn text<'data>(body: &Cursor<'data>) -> &'data [u8] {
     memchr::memchr(0, rest).map_or(rest, |end| &rest[..end])
 }
 
+/// Reads an MMAP or MMAP2 record. Only MMAP2 states protection, flags, and the file's identity or build ID.
 fn mmap<'data>(raw: &RawRecord<'data>, body: &mut Cursor<'data>) -> Result<Mmap<'data>> {
     let (pid, tid) = (pid(body)?, tid(body)?);
     let addr = Addr(body.u64("address")?);
@@ -314,6 +315,7 @@ fn bpf_event(body: &mut Cursor<'_>) -> Result<BpfEvent> {
     Ok(BpfEvent { kind, id, tag })
 }
 
+/// Reads a TIME_CONV record, which has a short and a long form.
 fn time_conv(body: &mut Cursor<'_>) -> Result<TscConversion> {
     let (shift, mult, zero) = (body.u64("time_shift")?, body.u64("time_mult")?, body.u64("time_zero")?);
     if body.left() < 18 {

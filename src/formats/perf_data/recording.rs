@@ -90,6 +90,7 @@ impl Recording {
         Ok(recording)
     }
 
+    /// Reads the descriptions of all events, each with the IDs that its samples contain. `len` is the file's length.
     fn read_attrs(&mut self, len: u64, read_at: &mut ReadAt<'_>) -> Result<()> {
         let (FileSection { offset, size }, entry_size) = (self.header.attrs, self.header.attr_entry_size);
         if self.header.attrs.end() > len {
@@ -153,12 +154,13 @@ impl Recording {
         self.name_events_by_meta_info();
     }
 
-    /// Adds the event or the feature that a record in pipe form describes. Returns false for other kinds of records.
+    /// Takes over the event or the feature that a record in pipe form describes. Returns false for other kinds of
+    /// records.
     pub fn absorb(&mut self, record: &RawRecord<'_>) -> Result<bool> {
         let mut body = record.body();
         match record.kind {
-            kind::HEADER_ATTR => self.absorb_attr(body)?,
-            kind::EVENT_UPDATE => self.absorb_update(body)?,
+            kind::HEADER_ATTR => self.add_piped_attr(body)?,
+            kind::EVENT_UPDATE => self.apply_event_update(body)?,
             kind::HEADER_FEATURE => {
                 let number = body.u64("feature number")?;
                 let number = u32::try_from(number).ok().filter(|&number| number < FEATURES).map(Feature);
@@ -177,7 +179,9 @@ impl Recording {
         Ok(true)
     }
 
-    fn absorb_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
+    /// Adds the event that a HEADER_ATTR record describes. Recordings from a pipe have these records instead of a
+    /// section.
+    fn add_piped_attr(&mut self, mut body: Cursor<'_>) -> Result<()> {
         let base = body.offset();
         // The attr states its own length. The IDs of the event fill the rest of the record.
         let mut peek = body;
@@ -190,7 +194,7 @@ impl Recording {
     }
 
     /// `struct perf_record_event_update`: u16 type, u16 size, u32 padding, u64 ID, then for type 2 (NAME) the name.
-    fn absorb_update(&mut self, mut body: Cursor<'_>) -> Result<()> {
+    fn apply_event_update(&mut self, mut body: Cursor<'_>) -> Result<()> {
         const NAME: u64 = 2;
         let kind = body.u64("event update type")?;
         let id = body.u64("event update id")?;
@@ -208,8 +212,8 @@ impl Recording {
         self.events.iter().any(|event| event.attr.is_tracepoint())
     }
 
-    /// True if, for some event, perf script prints more than the frames by default: for tracepoints, output of BPF
-    /// programs and raw events of the processor.
+    /// True if perf script by default prints more than the frames for any event. It does for tracepoints, for output of
+    /// BPF programs and for raw events of the processor.
     pub fn prints_more_than_frames(&self) -> bool {
         self.events.iter().any(|Event { attr, .. }| attr.is_tracepoint() || attr.is_bpf_output() || attr.is_raw_event())
     }
@@ -246,7 +250,8 @@ impl Recording {
         self.by_id.get(&id).copied().or(Some(0))
     }
 
-    /// Index of the event with this ID; `None` if the ID is unknown. Each event has one ID per CPU or thread.
+    /// The index in `events` of the event with this ID; `None` if the ID is unknown. Each event has one ID per CPU or
+    /// thread.
     pub fn event_with(&self, id: u64) -> Option<usize> {
         self.by_id.get(&id).copied()
     }
@@ -360,12 +365,16 @@ fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
     end.min(len)
 }
 
+/// Reads a feature section. `entry` is the offset of the entry that says where the section is; `len` is the file's
+/// length.
 fn read_section(entry: u64, endian: Endian, len: u64, read_at: &mut ReadAt<'_>) -> Result<FeatureSection> {
     let bytes = read_at(entry, 16)?;
     let section = FileSection::parse(&mut Cursor::new(&bytes, entry, endian), "section")?;
     if section.end() > len {
         let FileSection { offset, size } = section;
-        return Err(Error::new(format!("at {offset:#x}, of {size} bytes, it ends beyond the file's {len} bytes")));
+        return Err(Error::new(format!(
+            "the section at {offset:#x} of {size} bytes ends beyond the file's {len} bytes"
+        )));
     }
     Ok(FeatureSection { offset: section.offset, bytes: read_at(section.offset, section.size)? })
 }

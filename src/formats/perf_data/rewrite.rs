@@ -54,8 +54,8 @@ impl Edits {
         (len + inserted).saturating_sub(removed)
     }
 
-    /// By how many bytes the edits move the record at `offset` towards the end. Wraps around if more was removed than
-    /// inserted.
+    /// By how many bytes the edits move the record at `offset` towards the end of the stream. If more was removed than
+    /// inserted, the number wraps around below 0, so callers must add it with wrapping.
     fn shift(&self, offset: u64) -> u64 {
         let before = self.list.partition_point(|edit| edit.at <= offset);
         let edits = self.list[..before].iter();
@@ -133,6 +133,8 @@ impl Front {
         }
     }
 
+    /// Sets the bits of the header that say which features the file has. They are stored as words of 4 or 8 bytes in
+    /// the recording's byte order.
     fn put_features(&mut self, recording: &Recording, features: &Features) {
         let mut bits = [0u128; 2];
         for feature in features.sections.keys() {
@@ -260,7 +262,7 @@ pub fn pipe_front(recording: &Recording, features: &Features, warnings: &mut War
 }
 
 /// Returns edits that remove from a pipe's records what file form stores outside of the records: attrs, features and
-/// tracepoint formats. The tracepoint formats (TRACING_DATA) are added to `features`. `base` is the file offset of
+/// tracepoint formats. Also adds the tracepoint formats (TRACING_DATA) to `features`. `base` is the file offset of
 /// `data`.
 pub fn leave_pipe(recording: &Recording, data: &[u8], base: u64, features: &mut Features) -> Vec<Edit> {
     let mut edits = Vec::new();

@@ -251,8 +251,8 @@ impl<'data> Sample<'data> {
     }
 
     /// The frames that the recorder found, leaf first, each with the CPU mode of its code. Context markers are left
-    /// out. The first address of each context is where the code was interrupted; the others are return addresses.
-    /// Without a call chain, the only frame is `ip`.
+    /// out. The first address of each context is an instruction pointer; the others are return addresses. Without a
+    /// call chain, the only frame is `ip`.
     #[inline]
     pub fn frames(&self) -> impl Iterator<Item = (CpuMode, FrameAddr)> + use<'data> {
         let alone = if self.callchain.iter().all(is_context) { self.ip } else { None };
@@ -285,7 +285,7 @@ impl<'data> Sample<'data> {
     }
 }
 
-/// State of a walk along a call chain: the mode that the last marker set.
+/// State of a walk along a call chain: the CPU mode that the last context marker set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ChainContext {
     mode: CpuMode,
@@ -334,8 +334,8 @@ impl Iterator for ChainFrames<'_> {
     }
 }
 
-/// `PERF_CONTEXT_USER_DEFERRED` (since Linux 6.18): the user part of the chain comes in a later record. The next word
-/// is the cookie to find it by.
+/// `PERF_CONTEXT_USER_DEFERRED` (since Linux 6.18): the user part of the chain comes in a later record. The word after
+/// this marker is a cookie; the later record has the same one.
 pub const USER_DEFERRED: u64 = -640i64 as u64;
 
 /// True if a word is in the range reserved for context markers, at or above `PERF_CONTEXT_MAX`. No address is that
@@ -351,6 +351,7 @@ pub(super) fn is_mark(word: u64) -> bool {
     context(word).is_some() || word == USER_DEFERRED
 }
 
+/// The CPU mode that a mark in a call chain announces for the addresses after it; `None` if the number isn't a mark.
 #[inline]
 fn context(mark: u64) -> Option<CpuMode> {
     match mark {
@@ -443,6 +444,7 @@ impl<'data> Fields<'data, '_> {
         self.body.bytes(size.into(), "raw data").map(Some)
     }
 
+    /// Reads the field with recorded branches; `None` if the event's samples don't have this field.
     pub(super) fn branches(&mut self) -> Result<Option<Branches<'data>>> {
         if !self.attr.samples(abi::PERF_SAMPLE_BRANCH_STACK) {
             return Ok(None);
@@ -456,6 +458,8 @@ impl<'data> Fields<'data, '_> {
         Ok(Some(Branches { hw_idx, words }))
     }
 
+    /// Reads a field with register values; `None` if the event's samples don't have this field. `bit` selects the
+    /// field, and `mask` says which registers it holds.
     pub(super) fn registers(&mut self, bit: u64, mask: u64) -> Result<Option<Registers<'data>>> {
         if !self.attr.samples(bit) {
             return Ok(None);
@@ -467,6 +471,7 @@ impl<'data> Fields<'data, '_> {
         Ok(Some(Registers { abi, mask, values }))
     }
 
+    /// Reads the field with a copy of the user-space stack; `None` if the event's samples don't have this field.
     pub(super) fn user_stack(&mut self) -> Result<Option<StackCopy<'data>>> {
         if !self.attr.samples(abi::PERF_SAMPLE_STACK_USER) {
             return Ok(None);

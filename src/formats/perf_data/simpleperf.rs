@@ -36,6 +36,7 @@ struct FileEntry {
 }
 
 impl FileEntry {
+    /// Determines what the symbols' addresses are relative to.
     fn into_file(self) -> RecordedFile {
         let Self { path, kind, min_vaddr, min_vaddr_at, symbols } = self;
         let base = match (kind, min_vaddr_at) {
@@ -112,6 +113,7 @@ fn entry<'data>(cursor: &mut Cursor<'data>) -> Result<Cursor<'data>> {
     Ok(Cursor::new(cursor.bytes(len.into(), "a file's symbols")?, base, endian))
 }
 
+/// Parses the entry of one file in the older, binary form.
 fn parse_file(mut body: Cursor<'_>) -> Result<FileEntry> {
     let path = body.cstr("path")?.to_vec();
     let kind = body.u32("type of a file")?.into();
@@ -138,6 +140,7 @@ fn parse_file2(body: Cursor<'_>) -> Result<FileEntry> {
     parse_file_message(body.rest()).map_err(|error| error.at_offset(body.offset()))
 }
 
+/// Parses the entry of one file in the newer form, a Protocol Buffers message.
 fn parse_file_message(message: &[u8]) -> Result<FileEntry> {
     let mut file = FileEntry::default();
     for field in Fields::new(message) {
@@ -161,6 +164,7 @@ fn parse_file_message(message: &[u8]) -> Result<FileEntry> {
     Ok(file)
 }
 
+/// Parses a symbol, which is a Protocol Buffers message.
 fn parse_symbol(message: &[u8]) -> Result<RecordedSymbol> {
     let mut symbol = RecordedSymbol { addr: 0, len: 0, name: Box::default() };
     for field in Fields::new(message) {

@@ -24,7 +24,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Collects what the records say about processes, threads and mappings, one record at a time. [`RecordSurvey::finish`]
-/// sorts it by time.
+/// sorts everything by time.
 #[derive(Debug, Default)]
 pub struct RecordSurvey {
     processes: Processes,
@@ -102,7 +102,7 @@ impl RecordSurvey {
         }
     }
 
-    /// Returns the shared copy of a name, by the ID that `threads` gave it. Most names occur many times.
+    /// Returns the shared copy of a name. `number` is the name's number in `threads`. Most names occur many times.
     fn shared_name(&mut self, number: usize, name: &[u8]) -> Arc<[u8]> {
         if let Some(known) = self.names.get(number) {
             return known.clone();
@@ -116,6 +116,7 @@ impl RecordSurvey {
         self.processes.by_pid.entry(pid).or_default()
     }
 
+    /// Adds a KSYMBOL record.
     fn add_symbol(&mut self, symbol: &Ksymbol<'_>, time: Nanos) {
         self.bpf.add_symbol(time, self.processes.kernel_symbols.len());
         self.processes.kernel_symbols.push(KernelSymbol {
@@ -128,8 +129,8 @@ impl RecordSurvey {
         });
     }
 
-    /// Adds something that happened to a process. It is ignored if its time is 0: perf synthesizes records without a
-    /// time for what happened before the recording.
+    /// Adds an event in the life of a process. It is ignored if its time is 0: perf synthesizes records without a time
+    /// for what happened before the recording.
     fn add_moment(&mut self, moment: Moment) {
         if moment.time > Nanos(0) {
             self.processes.moments.push(moment);
@@ -142,6 +143,7 @@ impl RecordSurvey {
         }
     }
 
+    /// Adds a FORK record. A new thread of the same process only gets a name.
     fn add_fork(&mut self, task: Task) {
         self.threads.add_fork(task.time, task.tid, task.parent_tid);
         self.namespaces.add_fork(task);
@@ -158,6 +160,7 @@ impl RecordSurvey {
         process.forked.get_or_insert((task.parent, task.time));
     }
 
+    /// Adds an MMAP record at `offset` of the file. A mapping of a jitdump is also a marker.
     fn add_mapping(&mut self, mmap: &Mmap<'_>, time: Nanos, offset: u64) {
         let executable = mmap.executable();
         if let Some(number) = jitdump_pid(mmap.path) {
@@ -185,8 +188,8 @@ impl RecordSurvey {
         });
     }
 
-    /// The lowest start of a file's executable mappings, as an offset in the file or, for a kernel module, as an
-    /// address. `None` if the file wasn't mapped.
+    /// The lowest start of a file's executable mappings: an offset in the file or, for a kernel module, an address.
+    /// `None` if the file wasn't mapped.
     fn first_mapping(&self, path: &[u8]) -> Option<u64> {
         let mappings = self.processes.by_pid.values().flat_map(|process| &process.mappings);
         let of_file = mappings.filter(|mapping| mapping.executable && mapping.path == path);
@@ -197,8 +200,7 @@ impl RecordSurvey {
         starts.min()
     }
 
-    /// Returns everything in order of time. The three counts say what could not be read: records, BPF tables, symbol
-    /// files.
+    /// Returns everything in order of time, and counts of what could not be read: records, BPF tables, symbol files.
     pub fn finish(mut self, recording: &Recording) -> (Processes, Threads, [Skipped; 3]) {
         let endian = recording.header.endian;
         if let Some(feature) = recording.features.get(&Feature::BUILD_ID) {

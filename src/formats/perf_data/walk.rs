@@ -31,7 +31,7 @@ pub struct RawRecord<'data> {
 
 impl<'data> RawRecord<'data> {
     /// Reads the record at the start of `bytes`. If it is incomplete, the error is the number of bytes needed for the
-    /// record without its payload. If the size is impossible, the error is 0.
+    /// record without its payload. If the record's size is impossible, the error is 0.
     #[inline]
     fn read(bytes: &'data [u8], offset: u64, endian: Endian) -> Result<Self, usize> {
         let Some(&[k0, k1, k2, k3, m0, m1, s0, s1]) = bytes.first_chunk::<HEADER>() else { return Err(HEADER) };
@@ -124,7 +124,7 @@ impl<'data> Records<'data> {
         usize::try_from(self.at).ok().and_then(|at| self.bytes.get(at..))
     }
 
-    /// Why the walk ended. Only meaningful after the last record.
+    /// Why the walk ended. Only meaningful after the iterator has returned `None`.
     pub fn stop(&self) -> Stop {
         let offset = self.base.saturating_add(self.at);
         match self.rest().map(|rest| RawRecord::read(rest, offset, self.endian)) {

@@ -47,10 +47,10 @@ impl<'data> Words<'data> {
         words.get(index).map(|word| self.endian.u64(*word))
     }
 
-    /// Calls `act` for the words of the list, in order. Skips each block of `N` words that `asked_for` rejects. The
-    /// last words, which don't fill a block, are never skipped.
+    /// Calls `act` for the words of the list, in order. Blocks of `N` words for which `is_wanted` returns false are
+    /// skipped. The last words, which don't fill a block, are never skipped.
     #[inline]
-    pub fn for_each_in<const N: usize>(self, asked_for: impl Fn(&[u64; N]) -> bool, mut act: impl FnMut(u64)) {
+    pub fn for_each_in<const N: usize>(self, is_wanted: impl Fn(&[u64; N]) -> bool, mut act: impl FnMut(u64)) {
         let (words, _) = self.bytes.as_chunks::<8>();
         let (blocks, rest) = words.as_chunks::<N>();
         let read = |word: &[u8; 8]| self.endian.u64(*word);
@@ -59,7 +59,7 @@ impl<'data> Words<'data> {
             for (value, word) in values.iter_mut().zip(block) {
                 *value = read(word);
             }
-            if asked_for(&values) {
+            if is_wanted(&values) {
                 values.into_iter().for_each(&mut act);
             }
         }

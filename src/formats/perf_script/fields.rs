@@ -8,7 +8,8 @@
 //! |5        a += b;
 //! ```
 
-use super::frame::{ADDRESS_WIDTH, address, is_page_size};
+use super::frame::{address, is_page_size};
+use super::header::ADDRESS_WIDTH;
 use crate::bytes::digits::decimal;
 
 /// True if a line is the source line of the frame above: `  file.c:12`, `  file.c:12 (inlined)`, `  a.out[1f]`.
@@ -28,15 +29,15 @@ pub(super) fn is_source_line_without_indent(line: &[u8]) -> bool {
 pub(super) fn is_field_line(line: &[u8]) -> bool {
     match line {
         [b' ', ..] => is_fields(line.trim_ascii(), line.len()),
-        [b'\t', text @ ..] => is_block_of_branch(text),
+        [b'\t', text @ ..] => is_tabbed_field(text),
         [b'|', text @ ..] => text.first().is_some_and(u8::is_ascii_digit),
         _ => is_branch_line(line),
     }
 }
 
-/// True if a line that is indented by blanks holds one of the following fields: registers, instructions, physical
-/// address, page size, branches, BPF output, replaced code. `text` is the line without the blanks around it, and
-/// `columns` is the length of the line with them.
+/// True if a line that is indented by blanks holds one of the following fields: registers, instructions, a physical
+/// address, a page size, branches, BPF output, or code that was replaced. `text` is the line without the blanks around
+/// it, and `columns` is the length of the whole line.
 fn is_fields(text: &[u8], columns: usize) -> bool {
     const BEGINNINGS: [&[u8]; 8] =
         [b"ABI:", b"insn:", b"ilen:", b"IPC:", b"BPF output:", b"BPF string:", b"old bytes:", b"new bytes:"];
@@ -86,7 +87,7 @@ fn is_branch(word: &[u8]) -> bool {
 
 /// True if a line indented by a tab holds instructions of branches (`-F +brstackinsn`), metrics, or tracepoint fields
 /// as simpleperf prints them. `text` is the line without the tab.
-fn is_block_of_branch(text: &[u8]) -> bool {
+fn is_tabbed_field(text: &[u8]) -> bool {
     const BEGINNINGS: [&[u8]; 4] = [b"metric:", b"tracing data:", b"...", b"mispred"];
     if text.starts_with(b"\t") || BEGINNINGS.iter().any(|beginning| text.starts_with(beginning)) {
         return true;

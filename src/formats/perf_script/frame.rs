@@ -1,6 +1,6 @@
 //! Parses a frame of a stack in perf script output: address, symbol, offset, object.
 
-use super::header::Header;
+use super::header::{ADDRESS_WIDTH, Header};
 use crate::bytes::digits::{decimal, hex};
 use crate::model::mapping_kind::{MappingKind, base_name};
 
@@ -76,9 +76,10 @@ impl<'a> Frame<'a> {
         if is_other_line { None } else { Some(frame) }
     }
 
-    /// Parses the frame of a one-line sample. `text` is what follows the event. Other fields may precede the frame: a
-    /// data address with symbol and object (`-F +addr`), or numbers (`-F +weight`). Others may follow it: a branch
-    /// target, registers, branches. perf pads addresses to a fixed width, but not symbols. `None` if there is no frame.
+    /// Parses the frame of a one-line sample. `text` is the part of the line after the event. Other fields may precede
+    /// the frame: a data address with symbol and object (`-F +addr`), or numbers (`-F +weight`). Others may follow it:
+    /// a branch target, registers, branches. The frame is therefore the last number with an object after it or, if no
+    /// number has an object, the last number that may be an address. `None` if there is none.
     pub(super) fn parse_in_line(text: &'a [u8]) -> Option<Self> {
         let mut found: Option<Self> = None;
         let mut word_end = 0;
@@ -92,6 +93,7 @@ impl<'a> Frame<'a> {
             if word == b"=>" {
                 break;
             }
+            // perf pads addresses to a fixed width, so only the first word may be an address without padding.
             let may_be_address = is_first || blanks + len >= ADDRESS_WIDTH;
             is_first = false;
             if !may_be_address || !is_number(word) {
@@ -105,6 +107,7 @@ impl<'a> Frame<'a> {
             if is_other_field(&line[len..]) {
                 continue;
             }
+            // Leave out the fields that follow the object.
             let end = object_end(&line[len..]).map_or(line.len(), |end| len + end);
             let frame = Self::parse(&line[..end]);
             if frame.is_some_and(|frame| frame.dso.is_some() || found.is_none_or(|found| found.dso.is_none())) {
@@ -164,15 +167,64 @@ pub(super) fn parse_one_line_header(line: &[u8]) -> Option<Header<'_>> {
     if is_sample { Some(header) } else { None }
 }
 
+/// A sample on one line that has no event, and its frame.
+pub(super) struct EventlessSample<'a> {
+    pub(super) header: Header<'a>,
+    pub(super) frame: Frame<'a>,
+    /// The number of blanks before the frame's address.
+    pub(super) blanks: usize,
+}
+
+/// Parses a one-line sample without an event, as `perf script -G -F comm,ip,sym` prints it:
+/// `            shop      401136 pack (/bin/shop)`. Nothing but the padded address distinguishes it from other lines, so
+/// it only counts in a text that has such samples only ([`SampleStart::Fields`](super::layout::SampleStart)). `None` for
+/// other lines.
+pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>> {
+    if line.starts_with(b"\t") || line.starts_with(b"#") {
+        return None;
+    }
+    let mut fields_end = 0;
+    loop {
+        let blanks = line[fields_end..].iter().take_while(|byte| **byte == b' ').count();
+        let start = fields_end + blanks;
+        let word = line[start..].split(u8::is_ascii_whitespace).next().filter(|word| !word.is_empty())?;
+        let fields = line[..fields_end].trim_ascii();
+        if !fields.is_empty()
+            && blanks + word.len() > ADDRESS_WIDTH
+            && address(word).is_some_and(|(addr, rest)| addr > FIRST_PAGE && rest.is_empty())
+        {
+            let tail = &line[fields_end..];
+            let frame = Frame::parse_in_line(tail)?;
+            return Some(EventlessSample { header: eventless_header(&line[..fields_end], tail)?, frame, blanks });
+        }
+        fields_end = start + word.len();
+    }
+}
+
+/// The header of a one-line sample that has no event. `fields` is what precedes the frame, `tail` the rest of the line.
+/// `None` if the fields hold an event.
+fn eventless_header<'a>(fields: &'a [u8], tail: &'a [u8]) -> Option<Header<'a>> {
+    /// Columns to which perf pads a thread ID, and the blank before it.
+    const ID_WIDTH: usize = 6;
+    let last = fields.len() - fields.iter().rev().take_while(|byte| !byte.is_ascii_whitespace()).count();
+    let before = fields[..last].trim_ascii_end().len();
+    let is_padded = before == 0 || fields.len() - before >= ID_WIDTH;
+    let mut header = if decimal(&fields[last..]).is_some() && !is_padded {
+        // The number belongs to the name: `Worker 7`.
+        Header { comm: fields.trim_ascii(), ..Header::default() }
+    } else {
+        Header::parse_above_frames(fields)
+    };
+    (header.rest, header.tail) = (tail, tail);
+    if header.event.is_some() { None } else { Some(header) }
+}
+
 /// How many numbers in a line are tried as the address of the line's frame. perf prints fewer numbers before a frame.
-/// The limit bounds the time for nonsense.
+/// The limit bounds the time for lines that perf didn't print.
 const MOST_NUMBERS: usize = 16;
 
 /// Last address of the first page. Addresses up to it are never code.
 pub(super) const FIRST_PAGE: u64 = 0xfff;
-
-/// Width to which perf pads an address, in columns.
-pub(super) const ADDRESS_WIDTH: usize = 16;
 
 /// True if a text begins with white space and an address, and the two take at least `columns` bytes.
 pub(super) fn is_padded_address(text: &[u8], columns: usize) -> bool {

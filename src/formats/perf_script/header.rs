@@ -4,6 +4,9 @@ use crate::bytes::digits::{decimal, number};
 use crate::model::{Nanos, Pid, Tid};
 use std::ops::Range;
 
+/// Width to which perf pads an address, in columns.
+pub(super) const ADDRESS_WIDTH: usize = 16;
+
 /// The fields that were recognized in a header. All borrow from the line.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Header<'a> {
@@ -71,7 +74,7 @@ impl<'a> Header<'a> {
         for (start, word) in (Words { line: &line[..fields_end], offset: 0 }) {
             let time = parse_time(word);
             if time.is_none()
-                && !is_padded(line, start, word, PERIOD_WIDTH)
+                && !is_padded_number(line, start, word)
                 && let Some(Ids { pid, tid }) = parse_ids(word)
             {
                 (header.pid, header.tid) = (pid, tid);
@@ -93,13 +96,14 @@ impl<'a> Header<'a> {
         header.with_event()
     }
 
-    /// Parses a header with a time. The number before the time (or before CPU and flags) is the thread ID; everything
-    /// before that is the command name.
+    /// Parses a header with a time. The number before the time is the thread ID; the CPU and flags may stand between
+    /// the two. Everything before the thread ID is the command name, which may contain numbers and blanks.
     fn parse_with_time(line: &'a [u8], words: Words<'a>) -> Option<Self> {
         // The last process and thread ID, with their offset in the line.
         let mut ids: Option<(usize, Ids)> = None;
         let mut cpu = None;
         for (start, word) in words {
+            // Without a thread ID, only the line's first word can be the time.
             if (ids.is_some() || line[..start].trim_ascii().is_empty())
                 && let Some((time, nanos)) = parse_any_time(line, word)
             {
@@ -112,6 +116,8 @@ impl<'a> Header<'a> {
                 cpu = None;
             } else if let Some(number) = parse_cpu(word) {
                 cpu = Some(number);
+            // Only flags or a date can stand between the thread ID and the time. Any other word shows that the number
+            // before it belongs to the command name.
             } else if ids.is_none() || !is_flags(word) && !is_time_of_day(word) {
                 (ids, cpu) = (None, None);
             }
@@ -124,10 +130,10 @@ impl<'a> Header<'a> {
         // The last process and thread ID, with their range in the line.
         let mut ids: Option<(Range<usize>, Ids)> = None;
         let mut cpu = None;
-        // How many numbers precede the current word directly.
+        // How many thread IDs or plain numbers directly precede the current word.
         let mut numbers = 0;
         for (start, word) in words {
-            let is_period = line[..start].trim_ascii().is_empty() && is_padded(line, start, word, PERIOD_WIDTH);
+            let is_period = line[..start].trim_ascii().is_empty() && is_padded_number(line, start, word);
             if let Some(found) = parse_ids(word).filter(|_| !is_period) {
                 numbers += 1;
                 // The second of two plain numbers in a row is the period.
@@ -153,8 +159,10 @@ impl<'a> Header<'a> {
         let event_end = self.event_end();
         let fields = &self.rest[..event_end.unwrap_or(self.rest.len())];
         for (start, word) in (Words { line: fields, offset: 0 }) {
-            // Without an event, only the padding shows that a number is a period.
-            if (event_end.is_some() || is_padded(fields, start, word, PERIOD_WIDTH))
+            // Without an event, only the padding shows that a number is a period. An address is padded further.
+            let is_padded_period = is_padded(fields, start, word, PERIOD_WIDTH)
+                && (!is_padded(fields, start, word, ADDRESS_WIDTH) || word.len() >= ADDRESS_WIDTH);
+            if (event_end.is_some() || is_padded_period)
                 && let Some(period) = number(word)
             {
                 self.period = Some(period);
@@ -230,6 +238,11 @@ fn is_padded(line: &[u8], start: usize, word: &[u8], width: usize) -> bool {
     blanks + word.len() >= width
 }
 
+/// True if a word is a number that is padded as a period is. `31795/31795` is as long, but no number.
+fn is_padded_number(line: &[u8], start: usize, word: &[u8]) -> bool {
+    is_padded(line, start, word, PERIOD_WIDTH) && memchr::memchr(b'/', word).is_none()
+}
+
 /// True if a word looks like an event's name with its colon.
 fn is_event(word: &[u8]) -> bool {
     word.len() > 1 && word.ends_with(b":")
@@ -256,6 +269,7 @@ fn parse_any_time(line: &[u8], word: &[u8]) -> Option<(Nanos, bool)> {
         return time;
     }
     let text = word.strip_suffix(b":")?;
+    // Times with six digits were parsed above, so these have at most five.
     let dot = text.iter().position(|&byte| byte == b'.').filter(|dot| text.len() - dot <= 6)?;
     let micros = decimal(&text[..dot])?.checked_mul(1_000_000)?.checked_add(decimal(&text[dot + 1..])?)?;
     Some((Nanos(micros.checked_mul(1000)?), false))

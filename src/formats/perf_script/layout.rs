@@ -1,8 +1,8 @@
 //! Recognizes perf script's text by its first lines, and detects its layout.
 
 use super::fields::{is_field_line, is_source_line};
-use super::frame::{ADDRESS_WIDTH, FIRST_PAGE, Frame, UNKNOWN, is_padded_address, parse_one_line_header};
-use super::header::Header;
+use super::frame::{FIRST_PAGE, Frame, UNKNOWN, is_padded_address, parse_eventless_sample, parse_one_line_header};
+use super::header::{ADDRESS_WIDTH, Header};
 use super::record_lines::is_record_line;
 
 /// What all samples of a text have in common.
@@ -24,6 +24,8 @@ pub enum SampleStart {
     Frame,
     /// Its only frame: each line is a sample (`perf script -G -F ip,sym`).
     OnlyFrame,
+    /// Fields other than the event, with the only frame on the same line (`perf script -G -F comm,ip,sym`).
+    Fields,
 }
 
 impl Layout {
@@ -38,6 +40,9 @@ impl Layout {
             lines.push((line, &b""[..]));
         }
         let indent = lines.iter().find_map(|&(line, below)| document_indent(line, below)).unwrap_or_default();
+        if are_eventless_samples(lines.iter().map(|(line, _)| line.strip_prefix(indent).unwrap_or(line))) {
+            return Self { indent: indent.into(), sample_start: SampleStart::Fields };
+        }
         let mut frames: usize = 0;
         let mut is_each_alone = true;
         for (line, below) in lines {
@@ -65,6 +70,22 @@ impl Layout {
         };
         Self { indent: indent.into(), sample_start }
     }
+}
+
+/// True if all lines are one-line samples without an event, source lines below them, or records. At least one sample
+/// must have a frame that hardly any other text has.
+fn are_eventless_samples<'t>(lines: impl Iterator<Item = &'t [u8]>) -> bool {
+    let mut is_sure = false;
+    for line in lines {
+        let line = line.trim_ascii_end();
+        match parse_eventless_sample(line) {
+            // perf prints a blank after each field, and another one before the frame.
+            Some(sample) => is_sure |= is_unmistakable(&sample.frame) || sample.blanks > 1,
+            None if is_source_line(line) || is_record_line(line) => {}
+            None => return false,
+        }
+    }
+    is_sure
 }
 
 /// True for a frame that perf printed without a tab, because its sample has no call chain: a blank, and the address in
@@ -95,11 +116,14 @@ fn document_indent<'t>(line: &'t [u8], below: &[u8]) -> Option<&'t [u8]> {
     if is_shifted { Some(tabs) } else { None }
 }
 
-/// True if a text looks like perf script output: among its first lines, apart from comments and blank lines, there is a
-/// record line, a sample's header with a time, a one-line sample, a header directly above a frame, or an unmistakable
+/// True if a text looks like perf script output: all its first lines are one-line samples, or among its first lines,
+/// apart from comments and blank lines, there is a record line, a sample's header with a time, a one-line sample, a header directly above a frame, or an unmistakable
 /// frame.
 pub fn sniff(head: &[u8]) -> bool {
-    let indent = Layout::detect(head).indent;
+    let Layout { indent, sample_start } = Layout::detect(head);
+    if sample_start == SampleStart::Fields {
+        return true;
+    }
     let lines = first_lines(complete_lines(head));
     let mut lines = lines.map(|line| line.strip_prefix(&*indent).unwrap_or(line)).peekable();
     while let Some(line) = lines.next() {
@@ -193,6 +217,25 @@ fn begins_with_address(line: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_with_fields_and_a_frame_are_samples() {
+        let frame = "     556200401937 f+0x1f (/bin/x)";
+        for fields in ["             php ", "   V8 Worker 7 ", "31795 ", "php 31795/31795 ", "php 31795 1.000001: "] {
+            let text = format!("{fields}{frame}\n{fields} ffffffff815fd615 [unknown] ([kernel.kallsyms])\n");
+            assert_eq!(Layout::detect(text.as_bytes()).sample_start, SampleStart::Fields, "{text}");
+            assert!(sniff(text.as_bytes()), "{text}");
+            let with_stack = format!("{fields}\n\t{frame}\n\n");
+            assert_ne!(Layout::detect(with_stack.as_bytes()).sample_start, SampleStart::Fields, "{with_stack}");
+        }
+        for text in [
+            "0000000000001139 0000000000001026 T main\n0000000000002160 0000000000002026 T run\n",
+            "php cycles:u:     556200401937 f (/bin/x)\n",
+            "-rw-r--r-- 1 root root            1254 a\ntotal 2\n",
+        ] {
+            assert_ne!(Layout::detect(text.as_bytes()).sample_start, SampleStart::Fields, "{text}");
+        }
+    }
 
     fn is_headerless(text: &[u8]) -> bool {
         Layout::detect(text).sample_start == SampleStart::Frame

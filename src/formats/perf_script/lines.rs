@@ -1,4 +1,4 @@
-//! Splits perf script's text into lines, and tells what each line is. The filter and the reader of stacks both use it.
+//! Splits perf script's text into lines, and classifies each line. Both the rewriter and the reader use it.
 //!
 //! Most lines show by themselves what they are. Some depend on the lines around them: a line that only holds a command
 //! name is a header if a frame follows, and a number is a frame or another field depending on how the frames above it
@@ -6,8 +6,8 @@
 //! `expand`) or not at all, and with line ends of Windows.
 
 use super::fields::{is_field_line, is_source_line, is_source_line_without_indent};
-use super::frame::{ADDRESS_WIDTH, Frame, UNKNOWN, parse_one_line_header};
-use super::header::Header;
+use super::frame::{Frame, UNKNOWN, parse_eventless_sample, parse_one_line_header};
+use super::header::{ADDRESS_WIDTH, Header};
 use super::layout::{Layout, SampleStart};
 use super::record_lines::is_record_line;
 use crate::bytes::lines::strip_mark;
@@ -52,7 +52,8 @@ pub(super) struct Lines<'t, 'l> {
     is_below_sample: bool,
 }
 
-/// How frames are indented. All frames of a stack are indented in the same way.
+/// How frames are indented. All frames of a stack are indented in the same way, so this helps to recognize the next
+/// frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Indent {
     Tab,
@@ -103,6 +104,7 @@ impl<'t, 'l> Lines<'t, 'l> {
         }
     }
 
+    /// Classifies a line, and updates what is known about the current sample.
     fn classify(&mut self, line: &'t [u8]) -> Line<'t> {
         let is_below_field = std::mem::replace(&mut self.is_below_field, false);
         if line.is_empty() {
@@ -111,11 +113,18 @@ impl<'t, 'l> Lines<'t, 'l> {
             (self.has_frame, self.indent) = (false, None);
             return Line::Empty;
         }
+        // First the usual form of frames, which is cheap to recognize and never a record.
         let is_usual = is_usual_frame(line);
         if !is_usual && is_record_line(line) {
             return Line::Record;
         }
+        if self.layout.sample_start == SampleStart::Fields
+            && let Some(sample) = parse_eventless_sample(line)
+        {
+            return Line::Header(sample.header, Some(sample.frame));
+        }
         if is_usual || self.is_frame(line) {
+            // Each line of such a text is a sample. The header has no fields, and the frame follows.
             if self.layout.sample_start == SampleStart::OnlyFrame {
                 return Line::Header(Header { rest: line, tail: line, ..Header::default() }, Frame::parse(line));
             }
@@ -128,6 +137,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             return Line::Header(header, frame);
         }
         if self.in_sample && is_source_line(line) {
+            // The source line without its two blanks.
             return Line::Source(&line[2..]);
         }
         if matches!(self.indent, Some(Indent::Nothing)) && is_source_line_without_indent(line) {
@@ -164,8 +174,8 @@ impl<'t, 'l> Lines<'t, 'l> {
         }
     }
 
-    /// Parses a header, and its frame if the sample is printed on one line. `is_below_field` says that the line above
-    /// holds another field of the sample above.
+    /// Parses a header and, if the sample is printed on one line, its frame. `is_below_field` says that the line above
+    /// holds a field that belongs to the previous sample.
     fn parse_header(&self, line: &'t [u8], is_below_field: bool) -> Option<(Header<'t>, Option<Frame<'t>>)> {
         let below = &self.text[line_range(self.text, self.next, self.layout)];
         if let Some(header) = parse_full_header(line, below) {
@@ -173,7 +183,8 @@ impl<'t, 'l> Lines<'t, 'l> {
             let frame = if begins_stack(below) { None } else { Frame::parse_in_line(header.tail) };
             return Some((header, frame));
         }
-        // Anything may stand directly above a stack, but not within one. Only other fields end a stack.
+        // A command name could look like anything, so a line within a stack isn't taken for a header. Only lines of
+        // other fields can end a stack without an empty line.
         if self.in_sample && self.has_frame && !is_below_field {
             return None;
         }
@@ -239,8 +250,8 @@ fn begins_stack(line: &[u8]) -> bool {
     }
 }
 
-/// Length in bytes of the longest part at the start of a buffer that contains no incomplete sample. It ends after the
-/// last empty line or, in a text without empty lines, before the last header. 0 if nothing can be cut off.
+/// Length in bytes of the longest part at the start of a buffer that contains only complete samples. It ends after the
+/// last empty line or, in a text without empty lines, before the last header. 0 if there is no such position.
 pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
     if let Some(line_end) = memchr::memmem::rfind(buffer, b"\n\n") {
         return line_end + b"\n\n".len();
@@ -250,7 +261,7 @@ pub fn cut(buffer: &[u8], layout: &Layout) -> usize {
         return line_end + b"\n\r\n".len();
     }
     match layout.sample_start {
-        SampleStart::Header => last_header(buffer, layout),
+        SampleStart::Header | SampleStart::Fields => last_header(buffer, layout),
         SampleStart::Frame => 0,
         SampleStart::OnlyFrame => memchr::memrchr(b'\n', buffer).map_or(0, |line_feed| line_feed + 1),
     }
@@ -261,7 +272,8 @@ pub fn cut_without_source_lines(buffer: &[u8], layout: &Layout) -> usize {
     let Some(end) = memchr::memrchr(b'\n', buffer) else { return 0 };
     let line = &buffer[line_range(buffer, line_start(buffer, end), layout)];
     let header = parse_full_header(line, b"");
-    let is_one_line_sample = header.is_some_and(|header| Frame::parse_in_line(header.tail).is_some());
+    let is_one_line_sample = layout.sample_start == SampleStart::Fields && parse_eventless_sample(line).is_some()
+        || header.is_some_and(|header| Frame::parse_in_line(header.tail).is_some());
     if is_one_line_sample { end + 1 } else { cut(buffer, layout) }
 }
 
@@ -274,7 +286,8 @@ fn last_header(buffer: &[u8], layout: &Layout) -> usize {
     while end > buffer.len().saturating_sub(NEAR) {
         let start = line_start(buffer, end);
         let line = &buffer[line_range(buffer, start, layout)];
-        if is_header(line, below, line_above(buffer, start, layout)) {
+        let is_sample = layout.sample_start == SampleStart::Fields && parse_eventless_sample(line).is_some();
+        if is_sample || is_header(line, below, line_above(buffer, start, layout)) {
             return start;
         }
         below = line;

@@ -1,6 +1,6 @@
-//! Writes what perf script prints about a sample besides its frames (tools/perf/builtin-script.c, `process_event`). For
-//! memory accesses: where the data were, latencies and page sizes; also control groups, and the bytes that BPF programs
-//! emit.
+//! Writes what perf script prints about a sample besides its frames (tools/perf/builtin-script.c, `process_event`): for
+//! memory accesses, where the data were, latencies and page sizes; also the control group, and the bytes that a BPF
+//! program wrote.
 
 use super::output_fields::{Fields, put};
 
@@ -111,6 +111,7 @@ fn put_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
             put(out, format_args!(" {byte:02x}"));
         }
         out.resize(out.len() + 3 * (BYTES_PER_LINE - line.len()) + 2, b' ');
+        // A text consists of printable characters, followed by nothing but zero bytes.
         for &byte in line {
             let is_shown = byte == b' ' || byte.is_ascii_graphic();
             is_text &= if byte == 0 { true } else { is_shown && !has_ended };
@@ -155,6 +156,7 @@ fn operation(bits: u64) -> &'static str {
     NAMES.get(bits.trailing_zeros() as usize).unwrap_or(&"No")
 }
 
+/// The text for the level of memory that an access reached.
 fn level(word: u64) -> String {
     const NOT_AVAILABLE: u64 = 0xf;
     const NUMBERED: [&str; 16] = [
@@ -192,6 +194,7 @@ fn level(word: u64) -> String {
         "I/O",
         "Uncached",
     ];
+    // Bits 1 and 2 say whether the access was a hit or a miss.
     let levels = bits(word, 5, 14);
     let found = match levels & 6 {
         0 => "",
@@ -211,12 +214,14 @@ fn level(word: u64) -> String {
         };
         return format!("{remote}{hops}{name} {found}");
     }
+    // Without a level number, the other bits say where the data may have been.
     match levels & !7 {
         0 => "N/A".to_owned(),
         levels => format!("{} {found}", alternatives(levels, &LEVELS)),
     }
 }
 
+/// The text for how other caches were asked for the data.
 fn snoop(word: u64) -> String {
     let first = alternatives(bits(word, 19, 5), &["N/A", "None", "Hit", "Miss", "HitM"]);
     let second = alternatives(bits(word, 38, 2), &["Fwd", "Peer"]);
@@ -227,6 +232,7 @@ fn snoop(word: u64) -> String {
     }
 }
 
+/// The text for how the address was translated (TLB).
 fn translation(bits: u64) -> String {
     const NAMES: [&str; 7] = ["N/A", "HIT", "MISS", "L1", "L2", "Walker", "Fault"];
     let mut text = alternatives(bits & !6, &NAMES);

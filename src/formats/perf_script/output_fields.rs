@@ -128,6 +128,7 @@ pub(super) const UNSUPPORTED: &[&str] = &[
     "vcpu",
 ];
 
+/// Fails if a field of `-F` isn't supported.
 fn refuse_unsupported(field: &str) -> Result<(), Error> {
     const REMEDY: &str = "to name frames in perf's own text, run perf script -F … | jitgraft script";
     if let Some((kind, _)) = field.split_once(':') {

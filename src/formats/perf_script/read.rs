@@ -33,12 +33,13 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reader.into_profile())
 }
 
-/// Reads parts of a text one after the other into one profile. Frame lines of earlier parts are remembered.
+/// Reads parts of a text one after the other into one profile. Frame lines are remembered from part to part.
 #[derive(Debug)]
 pub struct PartReader {
     layout: Layout,
     profile: Profile,
     tiers: Tiers,
+    /// Demangles symbols.
     lines: LineMemo,
     readable: Readable,
 }
@@ -179,7 +180,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
         }
     }
 
-    /// Reads a line. `text` is its text, and `offset` where it begins in the part.
+    /// Reads a line of the part. `text` is the line's text, and `offset` where it begins in the part.
     fn read_line(&mut self, line: Line<'t>, text: &'t [u8], offset: u64) {
         match line {
             Line::Empty => self.end_sample(),
@@ -196,7 +197,9 @@ impl<'t, 'p> TextReader<'t, 'p> {
                 }
                 match self.sample {
                     Some(_) => self.read_frame_line(frame),
-                    None => self.skipped.add(Error::new("a frame without a sample above it").at_offset(offset)),
+                    None => {
+                        self.skipped.add(Error::new("a line with a frame has no sample above it").at_offset(offset))
+                    }
                 }
             }
             Line::Source(source) => self.read_source_line(source),
@@ -206,6 +209,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
         }
     }
 
+    /// Starts the sample that a header line announces.
     fn begin_sample(&mut self, header: &Header<'t>) {
         self.frames.clear();
         self.sample = Some(OpenSample {
@@ -237,6 +241,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
         track
     }
 
+    /// Adds the frames of a line to the open sample. Lines that were seen before aren't parsed again.
     fn read_frame_line(&mut self, line: &[u8]) {
         if let Some(known) = self.part.lines.get(line) {
             return self.frames.extend_from_slice(known);
@@ -309,6 +314,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
         self.part.profile.frame(stacks::Frame { module, addr, tier, joined, ..stacks::Frame::new(name, kind) })
     }
 
+    /// Ends the open sample, if there is one, and adds its row to the profile.
     fn end_sample(&mut self) {
         let Some(sample) = self.sample.take() else { return };
         let stack = self.stack();
@@ -358,6 +364,7 @@ fn is_module_and_offset(frame: &Frame<'_>) -> bool {
     name_len.is_some_and(|len| symbol[..len] == *base_name(dso))
 }
 
+/// The kind of code of a frame, judged by its symbol, its object, and its address.
 fn frame_kind(frame: &Frame<'_>) -> FrameKind {
     // An inlined Java method is JIT code even if the object suggests otherwise.
     if frame.inlined && java_calls::is_method(frame.symbol) {

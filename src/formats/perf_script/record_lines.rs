@@ -193,6 +193,7 @@ impl RecordLineFacts {
         }
     }
 
+    /// Applies the line of an MMAP record, which begins with `PERF_RECORD_MMAP`.
     fn apply_map(&mut self, text: &[u8], time: Nanos) {
         let Some(MmapLine { pid, tid, start, len, pgoff, path }) = MmapLine::parse(text) else { return };
         let facts = Arc::make_mut(&mut self.facts);

@@ -43,6 +43,7 @@ pub fn registers(out: &mut Vec<u8>, line: &RegisterLine<'_>) {
     }
 }
 
+/// The name that perf prints for a register. `bit` is the register's number in perf's masks.
 fn register_name(machine: u16, bit: u8) -> String {
     let index = usize::from(bit);
     let named = match machine {

@@ -46,7 +46,7 @@ pub struct Header<'a> {
     pub mode: CpuMode,
     /// True if the sample has a call chain, whose frames follow on lines of their own.
     pub chain: bool,
-    /// True if the command name is padded even if frames follow.
+    /// True if the command name is padded even if a call chain follows.
     pub pads_comm: bool,
 }
 
@@ -188,6 +188,8 @@ fn mode_letters(mode: CpuMode) -> &'static str {
     }
 }
 
+/// Appends the line below a frame with the source file and line. If they are unknown, it shows object and address, as
+/// in perf.
 fn source(out: &mut Vec<u8>, line: &Line<'_>) {
     out.extend_from_slice(b"\n  ");
     match (line.source, line.dso) {

@@ -115,14 +115,15 @@ fn without_quotes(text: &str) -> String {
     plain + rest
 }
 
-/// The locations of a sample without the dropped ones. Both lists start with the innermost frame.
+/// The locations of a sample without the dropped ones. Both lists start with the innermost frame. As in `go tool
+/// pprof`, a location is only dropped if a location that stays is further out.
 pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, Dropped>) -> &'l [u64] {
-    let mut found_user = false;
+    let mut has_kept_caller = false;
     for (at, location) in locations.iter().enumerate().rev() {
         match dropped.get(location) {
-            None => found_user = true,
-            Some(Dropped::Whole) if found_user => return &locations[at + 1..],
-            Some(Dropped::Inner) if found_user => return &locations[at..],
+            None => has_kept_caller = true,
+            Some(Dropped::Whole) if has_kept_caller => return &locations[at + 1..],
+            Some(Dropped::Inner) if has_kept_caller => return &locations[at..],
             Some(_) => {}
         }
     }

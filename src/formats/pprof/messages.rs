@@ -1,7 +1,7 @@
 //! The messages of `profile.proto`, with all their fields as of 2025.
 //!
-//! Samples are not decoded together with the rest of the file. Decoded, a sample takes about 300 bytes and often more
-//! than ten times its encoded size.
+//! Samples are not decoded together with the rest of the file, to save memory: a decoded sample takes about 300 bytes
+//! and often more than ten times its encoded size.
 
 use crate::bytes::protobuf::{MessageSchema, put_field};
 use crate::error::Result;
@@ -12,7 +12,7 @@ use prost::encoding::message::encoded_len_repeated;
 use std::borrow::Cow;
 use std::io::Write;
 
-/// Field numbers of `Profile`.
+/// Numbers of the fields of `Profile` that aren't decoded together with the others.
 const VALUE_TYPE: u32 = 1;
 pub(super) const SAMPLE: u32 = 2;
 
@@ -178,7 +178,7 @@ static LOCATION: MessageSchema = MessageSchema { name: "Location", last_field: 5
 static LINE: MessageSchema = MessageSchema { name: "Line", last_field: 3, messages: &[] };
 static FUNCTION: MessageSchema = MessageSchema { name: "Function", last_field: 5, messages: &[] };
 
-/// How many bytes are written at a time.
+/// How many bytes are collected before they are written.
 const PIECE: usize = 1 << 20;
 
 /// Writes a file with these encoded samples. They follow the value types, as in files of other tools: readers, ours

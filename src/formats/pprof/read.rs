@@ -14,12 +14,12 @@ use super::dropped::{Dropped, DroppedFunctions, kept_locations};
 use super::messages::{LabelMessage, PprofSample, ValueType};
 use super::tables::{Tables, is_pid, is_tid};
 use crate::analysis::named_frames::{LocationFrames, NamedFrames, StatedFrame};
-use crate::analysis::namesakes::column_in_system_name;
+use crate::analysis::namesakes::{LineAndColumn, read_position};
 use crate::analysis::quantity::counted;
 use crate::bytes::protobuf::{FieldValue, Fields, inner};
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warning, Warnings};
-use crate::model::about::{About, SampleValue, TimeExtent, ValueTypes, join_extents};
+use crate::model::about::{About, SampleValue, TimeExtent, TimeLabel, ValueTypes, join_extents};
 use crate::model::process::BuildId;
 use crate::model::stacks::{Counting, Profile, Row, Sampling, Track, Unit};
 use crate::model::{Nanos, Pid, Tid};
@@ -104,6 +104,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         keeps_labels: options.apart || options.labels,
         samples_without_labels: 0,
         number_labels: BTreeMap::new(),
+        time_label: None,
         unfit_values: 0,
         skipped_labels: Skipped::new("label"),
     };
@@ -122,6 +123,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     reading.profile.about = recording_facts(&tables, reading.sampled);
     reading.profile.about.samples_without_labels = reading.samples_without_labels;
     let values = value_types(&tables, &reading.events, reading.number_labels, &reading.profile);
+    let values = ValueTypes { time_label: reading.time_label, ..values };
     reading.profile.about.values = Some(values);
     Ok(reading.profile)
 }
@@ -143,17 +145,18 @@ struct EventValues {
     value: usize,
     /// `None` if the file doesn't state sample counts for this event.
     count: Option<usize>,
-    /// What the values are multiplied by to get the event's unit, such as 1000 from microseconds to nanoseconds.
+    /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
 }
 
-/// Creates an event for each value type, except for types that only count the samples of the next type. The default
-/// event comes first.
+/// Creates an event for each value type, except for types that only count the samples of the next type. The type that
+/// viewers show by default comes first.
 fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
     let types = &tables.profile.sample_type;
     let mut indices: Vec<usize> = (0..types.len()).filter(|index| !counts_next(tables, *index)).collect();
     let default = tables.profile.default_sample_type;
     let is_default = |index: &usize| default != 0 && types[*index].r#type == default;
+    // Without a default type, viewers show the last one.
     if let Some(default) = indices.iter().position(is_default).or(indices.len().checked_sub(1)) {
         indices[..=default].rotate_right(1);
     }
@@ -247,12 +250,13 @@ fn frames(
             let (name, system_name) = (tables.string(function.name), tables.string(function.system_name));
             let start_line = u32::try_from(function.start_line).unwrap_or(0);
             let (line, column) = line.position();
+            let at = read_position(LineAndColumn { line, column }, start_line, name, system_name);
             StatedFrame {
                 function: if name.is_empty() { system_name } else { name },
                 file: tables.string(function.filename),
-                line,
-                column: if keep_columns { column } else { 0 },
-                start: (start_line, column_in_system_name(system_name, name, start_line)),
+                line: at.executed.line,
+                column: if keep_columns { at.executed.column } else { 0 },
+                start: (at.start.line, at.start.column),
                 ..whole
             }
         });
@@ -275,6 +279,8 @@ struct PprofReading<'t, 'd> {
     samples_without_labels: u64,
     /// The unit of each label whose values are numbers.
     number_labels: BTreeMap<Box<str>, Box<str>>,
+    /// The label that holds the times of samples; `None` if there is none so far.
+    time_label: Option<TimeLabel>,
     /// The number of samples that don't have one value for each value type.
     unfit_values: u64,
     /// Labels that can't be kept.
@@ -311,7 +317,7 @@ impl PprofReading<'_, '_> {
         Ok(())
     }
 
-    /// Finds out from a sample's labels where and when it was taken.
+    /// Finds out the thread and the time of a sample from its labels.
     fn owner(&mut self, sample: &PprofSample) -> SampleOwner {
         let (mut track, mut time, mut others) = (Track::default(), None, BTreeMap::new());
         let mut has_more = false;
@@ -326,7 +332,15 @@ impl PprofReading<'_, '_> {
                     track.comm = text.to_owned();
                 }
                 b"time" | b"timestamp" | b"end_timestamp_ns" if label.num > 0 => {
-                    time = Some(Nanos(label.num.unsigned_abs()));
+                    let unit = self.tables.text(label.num_unit);
+                    let scale = match Unit::parse_word(&unit) {
+                        (scale, Unit::Nanos) => scale,
+                        _ => 1,
+                    };
+                    time = Some(Nanos(label.num.unsigned_abs().saturating_mul(scale)));
+                    if self.time_label.is_none() {
+                        self.time_label = Some(TimeLabel { key: self.tables.text(label.key), unit, scale });
+                    }
                 }
                 // The names of events in our own files, which have the values of all events anyway.
                 b"event" if self.profile.find_series(&String::from_utf8_lossy(text)).is_some() => {}
@@ -351,6 +365,7 @@ impl PprofReading<'_, '_> {
         let mut value = self.tables.text(label.str);
         if value.is_empty() {
             let unit = self.tables.text(label.num_unit);
+            // The first sample with this key decides the key's unit.
             let usual = self.number_labels.entry(key.as_str().into()).or_insert_with(|| unit.as_str().into());
             value = label.num.to_string();
             // A number in another unit than the key's becomes text.
@@ -362,7 +377,7 @@ impl PprofReading<'_, '_> {
     }
 }
 
-/// Where and when a sample was taken.
+/// The thread and the time of a sample.
 struct SampleOwner {
     track: Track,
     time: Option<Nanos>,
@@ -403,6 +418,7 @@ fn value_types(
         comments: file.comment.iter().map(|comment| tables.text(*comment)).collect(),
         doc_url: tables.text(file.doc_url),
         number_labels,
+        time_label: None,
     }
 }
 

@@ -123,6 +123,7 @@ struct UnnamedLocations {
 }
 
 impl UnnamedLocations {
+    /// Finds the locations that are unnamed and may be JIT code, and those that are in the kernel.
     fn find(tables: &Tables<'_>) -> Self {
         let (mut indices, mut in_kernel) = (FxHashMap::default(), FxHashSet::default());
         for (index, location) in (0..).zip(&tables.profile.location) {
@@ -150,7 +151,8 @@ impl UnnamedLocations {
         }
         let mut inner = None;
         sample.location_id.iter().map(move |id| {
-            // Code that the kernel interrupted did not call it: it can have been at any instruction.
+            // Code that the kernel interrupted didn't make a call: it can have been at any instruction. So its address
+            // isn't a return address.
             let is_caller = inner.is_some_and(|inner| !self.in_kernel.contains(inner));
             inner = Some(id);
             let location = *self.indices.get(id)?;
@@ -167,8 +169,9 @@ fn bare_address(location_use: &LocationUse, tables: &Tables<'_>) -> BareAddress 
     BareAddress { pid: location_use.pid, file: None, addr }
 }
 
-/// Adds the lines of locations, copies of locations, functions and strings. Returns the ID of the first copy; the
-/// others follow. Fails if there are no IDs left.
+/// Adds the names to the tables: lines to locations, and new functions, strings and copied locations at the ends of
+/// their tables. Returns the ID of the first copied location; the IDs of the others follow. Fails if there are no IDs
+/// left.
 fn add_names(names: &LocationNames<'_>, tables: &mut Tables<'_>) -> Result<u64> {
     let profile = &mut tables.profile;
     let mut functions = NewFunctions::new(profile);
@@ -207,7 +210,7 @@ impl NewFunctions {
         Self { old_strings, strings: Interner::default(), last_function, functions: Interner::default() }
     }
 
-    /// The lines of a location with these functions.
+    /// The lines for a location whose code belongs to these functions.
     fn lines(&mut self, calls: &[NamedCall<'_>]) -> Result<Vec<PprofLine>> {
         let mut lines = Vec::with_capacity(calls.len());
         for call in calls {
@@ -239,7 +242,7 @@ impl NewFunctions {
     }
 }
 
-/// The ID after the last one in the file. Fails if `count` new entries don't have IDs of 64 bits.
+/// The first ID after the last one in the file. Fails if `count` entries from there on would exceed 64 bits.
 fn first_free_id(last: u64, count: usize, what: &str) -> Result<u64> {
     match last.checked_add(count as u64) {
         Some(u64::MAX) | None => Err(Error::new(format!("uses the highest {what} ID, so no {what} can be added"))),

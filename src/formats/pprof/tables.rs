@@ -21,7 +21,7 @@ pub(super) struct Tables<'d> {
 }
 
 impl<'d> Tables<'d> {
-    /// Decodes as much as possible, and warns about the rest.
+    /// Decodes as much as possible, and warns about what can't be decoded.
     pub(super) fn read(bytes: &'d [u8], warnings: &mut Warnings) -> Self {
         let (mut tables, mut skipped) = (Self::default(), Skipped::new("table row"));
         for field in Fields::new(bytes) {

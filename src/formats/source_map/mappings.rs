@@ -9,15 +9,15 @@ use super::vlq;
 use crate::error::{Error, Result};
 use crate::model::script_map::{NONE, Place, Segment};
 
-/// How many sources and names there are, or the indices of the first source and the first name.
+/// A pair of numbers for sources and names: how many there are, or the index of the first one.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) sources: usize,
     pub(super) names: usize,
 }
 
-/// Decodes the mappings of a script, or of a section, that begins at `start`. `counts` is how many sources and names
-/// the section has. Their indices in the whole map begin at `first`.
+/// Decodes the mappings of a script, or of a section of it, that begins at `start`. `counts` is how many sources and
+/// names the section has, and `first` where they begin in the lists of the whole map.
 pub(super) fn decode(mappings: &[u8], start: Place, first: Numbers, counts: Numbers) -> Result<Vec<Segment>> {
     let mut segments = Vec::new();
     let mut state = State { generated: start, ..State::default() };
@@ -53,6 +53,9 @@ struct State {
 }
 
 impl State {
+    /// Decodes one segment of the `mappings` field. Each number is relative to that of the previous segment. `first`
+    /// and `counts` are where the section's sources and names start in the lists of the whole map, and how many there
+    /// are. `None` if the segment is invalid.
     #[inline(always)]
     fn decode_segment(&mut self, text: &mut &[u8], first: Numbers, counts: Numbers) -> Option<Segment> {
         let generated = i64::from(self.generated.column) + vlq::signed(text)?;
@@ -67,7 +70,7 @@ impl State {
                 name = global_index(self.name, first.names, counts.names)?;
             }
         }
-        // If one of them is negative or too large, so is their bitwise or.
+        // If one of these numbers is negative or exceeds 32 bits, so is their bitwise or.
         u32::try_from(generated | self.line | self.column).ok()?;
         self.generated.column = generated as u32;
         let authored = Place { line: self.line as u32, column: self.column as u32 };

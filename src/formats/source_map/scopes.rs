@@ -34,7 +34,7 @@ pub(super) fn read(text: &str, names: usize, start: Place) -> Result<ScriptScope
     let mut reader = ScopesReader { names, generated: start, ..ScopesReader::default() };
     for (index, item) in text.split(',').enumerate() {
         if reader.read_item(item.as_bytes()).is_none() {
-            return Err(Error::new(format!("its scopes are broken at item {index}")));
+            return Err(Error::new(format!("the scopes in the source map are damaged at item {index}")));
         }
     }
     Ok(reader.scopes)
@@ -72,6 +72,7 @@ impl ScopesReader {
         Some(())
     }
 
+    /// Reads the start of a scope in an authored file. `None` if the item is invalid.
     fn start_scope(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let flags = item.unsigned()?;
         self.authored = advance(self.authored, item.unsigned()?, item.unsigned()?)?;
@@ -99,6 +100,7 @@ impl ScopesReader {
         Some(())
     }
 
+    /// Reads the start of a range in the script. `None` if the item is invalid.
     fn start_range(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let flags = item.unsigned()?;
         let lines = if flags & HAS_LINE == 0 { 0 } else { item.unsigned()? };
@@ -115,6 +117,7 @@ impl ScopesReader {
         Some(())
     }
 
+    /// Reads the end of a range in the script. `None` if the item is invalid.
     fn end_range(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         let first = item.unsigned()?;
         // If there is only one number, it is the columns.

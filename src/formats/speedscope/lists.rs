@@ -29,13 +29,14 @@ struct OpenOrClose {
     at: u64,
 }
 
-/// The number of frames in each stack.
+/// For each stack of the profile, the number of its frames.
 pub(super) struct Depths(Vec<u32>);
 
-/// If the lists have fewer entries than this in total, they are written without considering differences.
+/// If the lists have fewer entries than this in total, stacks are written as lists. Differences are then not
+/// considered.
 const LONG: u64 = 1 << 22;
 
-/// The JSON of a difference is about as long as that of this many entries of a list.
+/// A difference takes about as much JSON text as this many entries of a list.
 const FRAMES_OF_A_CHANGE: u64 = 8;
 
 impl Depths {
@@ -98,8 +99,8 @@ impl Serialize for Changes<'_> {
     }
 }
 
-/// Calls `close` and `open` with the frames that close and open between two stacks, innermost first. Returns how many
-/// there are.
+/// Calls `close` and `open` with the frames that close and open between two consecutive stacks, innermost first.
+/// Returns the number of these frames.
 fn compare(
     profile: &Profile,
     mut before: Option<StackId>,

@@ -39,12 +39,14 @@ struct FileShared {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 struct SharedFrame {
     name: String,
     file: Option<String>,
     line: Option<f64>,
     col: Option<f64>,
+    /// The executed line, if the position is where the function starts. Only jitgraft writes this field.
+    executed_line: Option<f64>,
 }
 
 #[derive(Deserialize, Default)]
@@ -124,6 +126,9 @@ fn stated_frame(frame: &SharedFrame, columns_are_starts: bool, keep_columns: boo
     let column = frame.col.unwrap_or(0.0) as u32;
     let function = frame.name.as_bytes();
     let stated = StatedFrame { function, module, file, ..StatedFrame::default() };
+    if let Some(executed) = frame.executed_line {
+        return StatedFrame { line: executed as u32, start: (line, column), ..stated };
+    }
     if column > 0 && line > 0 && (columns_are_starts || is_anonymous(&frame.name)) {
         return StatedFrame { start: (line, column), ..stated };
     }

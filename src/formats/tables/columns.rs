@@ -154,6 +154,7 @@ impl Column {
     }
 }
 
+/// A column of the Parquet schema whose values are numbers, booleans or texts.
 fn primitive(
     name: &str,
     id: i32,

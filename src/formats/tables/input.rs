@@ -86,9 +86,9 @@ pub(super) struct TableInput {
     written: Vec<ByteArray>,
     pub(super) recording: RecordingCells,
     frames: Vec<FrameCells>,
-    /// Index in `frames` plus one, by the profile's frame number; 0 for frames that no row has had yet.
-    places: Vec<u32>,
-    /// By the profile's stack number. Stacks that no row has had yet have ID 0.
+    /// For each frame of the profile: its index in `frames` plus one, or 0 if no row contained it yet.
+    frame_numbers: Vec<u32>,
+    /// For each stack of the profile: its cells. Stacks that no row contained yet have ID 0.
     stacks: Vec<StackCells>,
     tracks: Vec<TrackCells>,
     labels: Labels,
@@ -97,6 +97,7 @@ pub(super) struct TableInput {
 }
 
 impl TableInput {
+    /// Prepares the tables of an input. They have no rows yet.
     pub(super) fn new(origin: &RowOrigin, profile: &Profile) -> Self {
         let mut texts = TextList::default();
         let recording = recording_cells(&origin.recording, &mut texts);
@@ -105,7 +106,7 @@ impl TableInput {
             written: Vec::new(),
             recording,
             frames: Vec::new(),
-            places: Vec::new(),
+            frame_numbers: Vec::new(),
             stacks: Vec::new(),
             tracks: Vec::new(),
             labels: origin.labels.clone(),
@@ -114,9 +115,9 @@ impl TableInput {
         }
     }
 
-    /// Adds the threads, events, stacks and frames of the profile's rows that are not here yet.
+    /// Adds the profile's new threads and events, and the stacks and frames of its rows that weren't added before.
     pub(super) fn extend(&mut self, profile: &Profile) {
-        self.places.resize(profile.frame_count(), 0);
+        self.frame_numbers.resize(profile.frame_count(), 0);
         self.stacks.resize(profile.stack_count(), StackCells::default());
         for track in &profile.tracks()[self.tracks.len()..] {
             let cells = self.track_cells(track);
@@ -147,12 +148,12 @@ impl TableInput {
         }
         for stack in new.into_iter().rev() {
             let (caller, frame) = profile.stack_of(stack);
-            if self.places[frame.index()] == 0 {
+            if self.frame_numbers[frame.index()] == 0 {
                 let cells = self.frame_cells(profile, profile.frame_of(frame));
                 self.frames.push(cells);
-                self.places[frame.index()] = self.frames.len() as u32;
+                self.frame_numbers[frame.index()] = self.frames.len() as u32;
             }
-            let frame = self.places[frame.index()] - 1;
+            let frame = self.frame_numbers[frame.index()] - 1;
             let (cells, caller_cells) = (self.frames[frame as usize], self.stack(caller));
             let function = &self.texts.items()[cells.function as usize];
             let module = cells.module.map_or("", |module| &self.texts.items()[module as usize]);
@@ -213,6 +214,7 @@ impl TableInput {
         }
     }
 
+    /// The values of the columns that describe a thread.
     fn track_cells(&mut self, track: &Track) -> TrackCells {
         let comm = String::from_utf8_lossy(&track.comm);
         TrackCells {
@@ -255,6 +257,7 @@ fn stack_id(caller: i64, function: &str, module: &str) -> i64 {
     hash.first_chunk().map_or(1, |bytes| i64::from_be_bytes(*bytes)).saturating_abs().max(1)
 }
 
+/// The values of the columns that describe the recording.
 fn recording_cells(recording: &Recording, texts: &mut TextList) -> RecordingCells {
     let Recording { input, host, arch, kernel, command, .. } = recording;
     let mut number = |text: &Option<Box<str>>| text.as_ref().map(|text| texts.number(&**text));

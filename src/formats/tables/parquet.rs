@@ -241,8 +241,8 @@ fn write_leaf<'r, T: DataType>(
 /// The minimum number of cells that are passed to the encoder at once.
 const BATCH_CELLS: usize = 1 << 14;
 
-/// Cells of a column, with their Parquet levels. The definition level of a null is lower than that of a value, and 0
-/// for an empty list. A repetition level of 0 starts a new row.
+/// Cells of a column, with their Parquet levels. The definition level says whether a cell is a value (`present`), a
+/// null (one less) or an empty list (0). A repetition level of 0 starts a new row.
 struct CellBatch<T: DataType> {
     values: Vec<T::T>,
     definitions: Vec<i16>,

@@ -20,7 +20,7 @@ const LEAST: usize = GROUP / 8;
 #[derive(Debug, Default)]
 pub(super) struct WaitingRows {
     rows: Vec<TableRow>,
-    /// For each thread, stack and time interval, the index of the row that holds its sum.
+    /// For each thread, stack and time bucket, the index of the row that sums it up.
     sums: FxHashMap<(TrackId, Option<StackId>, Option<i64>), usize>,
     /// The earliest and latest time of the rows, in nanoseconds on the recording's clock; `None` if no row has a time.
     times: Option<(i64, i64)>,

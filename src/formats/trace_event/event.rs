@@ -1,4 +1,4 @@
-//! One event as it is in the file. serde reads it; strings are borrowed from the file's bytes.
+//! Parses one event of a trace with serde. Strings are borrowed from the file's bytes.
 
 use super::repair::lenient_text;
 use serde::Deserialize;
@@ -95,12 +95,13 @@ impl<'a> TraceEvent<'a> {
         Ok((Self { raw: &bytes[..len], ..event }, len))
     }
 
-    /// True if the event is an instant or the start of a span, on a track that is identified by an ID.
+    /// True if the event is an instant, or the start of a span, on a track that is identified by an ID instead of a
+    /// thread.
     pub(super) fn is_by_id(&self) -> bool {
         matches!(self.phase, b'b' | b'n' | b'S')
     }
 
-    /// The thread. If the event states none, the thread whose ID is the process ID.
+    /// The thread. If the event states none, this is the thread whose ID is the process ID.
     pub(super) fn thread(&self) -> Owner<'a> {
         self.tid.clone().unwrap_or_else(|| self.process())
     }
@@ -444,6 +445,7 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
         [b'+', digits @ ..] => (false, digits),
         digits => (false, digits),
     };
+    // Three decimals are nanoseconds; the fourth is only used to round.
     let (mut nanos, mut decimals, mut point) = (0i64, 0, false);
     for &byte in digits {
         match byte {
@@ -463,6 +465,7 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
     if digits.len() == usize::from(point) {
         return None;
     }
+    // Fewer than three decimals: scale the number up to nanoseconds.
     for _ in decimals..3 {
         nanos = nanos.checked_mul(10)?;
     }

@@ -5,14 +5,14 @@ use crate::contract::rows::clamp;
 use crate::model::stacks::{FrameId, Profile, Row, StackId, Weight};
 use std::collections::BTreeMap;
 
-/// Which event of the profile is written, and how its samples become spans.
+/// The event of the profile that is written, and how the weights of its samples become durations.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct EventWriting<'p> {
     pub(super) profile: &'p Profile,
     pub(super) weight: Weight,
     /// Whether weights are nanoseconds.
     pub(super) counts_time: bool,
-    /// The duration of each sample in nanoseconds, if the event doesn't count time.
+    /// The duration of each sample in nanoseconds. Only used if the event doesn't count time and samples have times.
     pub(super) stretch: i64,
 }
 

@@ -46,8 +46,8 @@ use crate::contract::spans::{Spans, Wants};
 pub const SPANS: Spans =
     Spans { wants: Wants::Stream, stacks: read::stacks, timeline: read::timeline, emit: read::emit, summary: None };
 
-/// True for the start of a JSON object that hasn't shown its events yet. Other keys may precede them, and no other
-/// format starts like this. The reader fails if no events follow.
+/// True if the input begins with a JSON object that is cut off before it shows whether it has events. Other keys may
+/// precede them, and no other format starts like this. The reader fails if no events follow.
 fn is_incomplete(head: &[u8]) -> bool {
     event::TraceEvent::parse_bytes(head).is_err_and(|error| error.is_eof())
 }

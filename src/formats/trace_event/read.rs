@@ -41,7 +41,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
     if !options.only.is_empty() || sampled.is_empty() && trace.samples.is_empty() {
         return Ok(spans);
     }
-    // Hermes declares its threads with spans that take no time. In that case samples come first.
+    // Hermes declares its threads with spans that take no time. The samples' events then come before those spans.
     let takes_time = spans.series.iter().flat_map(|series| &series.rows).any(|row| row.weight > 0);
     let mut profile = if takes_time { std::mem::take(&mut spans) } else { Profile::empty(options.keep) };
     for ((pid, _), SampledThread { tid, chunks }) in sampled {
@@ -102,8 +102,8 @@ fn warn_about_unread(samples: u64, warnings: &mut Warnings) {
     }
 }
 
-/// Passes the spans to a sink. The trace is read twice: first for its spans, then for the remaining data of those that
-/// the sink wants.
+/// Passes the spans to a sink. The trace is read twice: first to find the spans and nest them, then to read the
+/// remaining data of those spans that the sink wants.
 pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut Warnings) -> Result<()> {
     let (bytes, done) = input.into_whole()?;
     let input = SpanInput::Whole { bytes: &bytes, done };
@@ -129,7 +129,7 @@ pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
     })
 }
 
-/// Adds the data of the event to what the timeline knows about its span.
+/// Completes a span's record with the data that the timeline doesn't keep: category, IDs and arguments of its event.
 fn with_event<'a>(record: SpanRecord<'a>, event: &'a TraceEvent<'a>) -> SpanRecord<'a> {
     SpanRecord {
         cat: event.cat.as_deref().map(str::as_bytes),
@@ -141,7 +141,7 @@ fn with_event<'a>(record: SpanRecord<'a>, event: &'a TraceEvent<'a>) -> SpanReco
     }
 }
 
-/// The ID of the event's track; `None` if that is a thread.
+/// The ID of the track that an event is on; `None` if the event is on the track of a thread.
 fn span_id<'a>(event: &'a TraceEvent<'a>) -> Option<SpanId<'a>> {
     if !event.is_by_id() {
         return None;

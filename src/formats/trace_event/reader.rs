@@ -1,5 +1,5 @@
 //! Reads the events of a document in order, as a stream. Only about two reads' worth of the document, or a single
-//! event, is in memory at once. After damage, reading continues with the next event.
+//! event, is in memory at once. After damage, reading continues with the next event that is intact.
 
 use super::event::TraceEvent;
 use super::repair::{Unrepairable, repair};
@@ -39,7 +39,7 @@ enum DocumentPart {
     End,
 }
 
-/// What a document contains in addition to its events.
+/// What a document contains besides its events.
 #[derive(Debug)]
 pub(super) struct DocumentRest {
     /// The parts that could not be read.
@@ -105,7 +105,8 @@ impl<R: Read> EventReader<R> {
         Ok(self.rest)
     }
 
-    /// Reads events until the end of the list, or until one is incomplete or damaged.
+    /// Reads the next part of the document: its start, a member of the outermost object, or events up to the first one
+    /// that is incomplete or damaged.
     fn step(&mut self, each: &mut impl FnMut(&TraceEvent<'_>) -> Result<()>) -> Result<()> {
         match self.part {
             DocumentPart::Start => self.read_start(),
@@ -382,8 +383,8 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// Counts the data here as unreadable, and continues at the next line that starts with an object or at the next
-    /// event after a comma.
+    /// Counts the data here as damaged, and moves on: to the next line that starts with an object, or to the next event
+    /// that follows a comma on the same line.
     fn resync(&mut self, message: &'static str) -> Result<()> {
         self.skip(message);
         self.at += 1;
@@ -507,7 +508,8 @@ fn error_offset(error: &serde_json::Error, text: &[u8]) -> usize {
     (line_start + error.column()).min(text.len())
 }
 
-/// True if the last byte that isn't white space is a comma. Returns `before` if there is no such byte.
+/// True if the last byte that isn't white space is a comma. If all bytes are white space, returns `before`, the result
+/// for the bytes before these.
 fn ends_with_comma(bytes: &[u8], before: bool) -> bool {
     bytes.trim_ascii_end().last().map_or(before, |last| *last == b',')
 }

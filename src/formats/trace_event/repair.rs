@@ -18,8 +18,7 @@ pub(super) enum Unrepairable {
 /// replaces.
 pub(super) fn repair(bytes: &[u8]) -> Result<(String, usize), Unrepairable> {
     let mut json = String::new();
-    // The open brackets. They are checked, because an object that lacks its closing bracket must not swallow what
-    // follows.
+    // The open brackets. They are checked, so that an object without its closing bracket doesn't take in what follows.
     let mut open = Vec::new();
     // True after a value, where only a comma, a colon or a closing bracket may follow.
     let mut is_behind_value = false;
@@ -52,6 +51,7 @@ pub(super) fn repair(bytes: &[u8]) -> Result<(String, usize), Unrepairable> {
                 if at + len == bytes.len() {
                     return Err(Unrepairable::Short);
                 }
+                // A word or number that isn't valid JSON, such as NaN, becomes a string.
                 if serde_json::from_str::<IgnoredAny>(&word).is_ok() {
                     json.push_str(&word);
                 } else {
@@ -94,6 +94,8 @@ fn repair_string(bytes: &[u8], json: &mut String) -> Result<usize, Unrepairable>
                 json.push('"');
                 return Ok(at + 1);
             }
+            // A valid escape is kept. One for half of a surrogate pair, or with invalid digits, becomes a replacement
+            // character.
             (Some(b'\\'), Some(b'u')) => match utf16_letter(&bytes[at..]) {
                 Some((Some(_), len)) => {
                     json.push_str(&String::from_utf8_lossy(&bytes[at..at + len]));

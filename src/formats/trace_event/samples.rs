@@ -104,7 +104,7 @@ impl TraceSamples {
             self.invalid += 1;
             return 1;
         };
-        // Tables have signed weights of 64 bits.
+        // Weights are signed 64-bit numbers.
         let kept = weight.clamp(-i128::from(i64::MAX), i128::from(i64::MAX));
         self.capped += u64::from(kept != weight);
         kept as i64
@@ -119,7 +119,7 @@ impl TraceSamples {
         *self.texts.entry(text).or_insert(next)
     }
 
-    /// Adds the samples to a profile. `thread_track` returns the track of a thread, given its process and thread ID.
+    /// Adds the samples to a profile. `thread_track` returns the track for a process ID and a thread ID.
     pub(super) fn push_to(
         &self,
         profile: &mut Profile,
@@ -156,9 +156,9 @@ impl TraceSamples {
         }
         warnings.extend(skipped.into_warning());
         for (count, fate) in [
-            (self.rounded, "with a fraction, rounded to whole numbers"),
-            (self.capped, "too large, counted as 9223372036854775807"),
-            (self.invalid, "not a number, counted as 1"),
+            (self.rounded, "with a fraction: rounded to whole numbers"),
+            (self.capped, "too large: counted as 9223372036854775807"),
+            (self.invalid, "not a number: counted as 1"),
         ] {
             if count > 0 {
                 warnings.push(Warning::new(format!("{} {fate}", counted(count, "sample weight"))));
@@ -167,7 +167,9 @@ impl TraceSamples {
         let orphans = self.frames.values().filter(|frame| !self.has_caller_in_file(frame)).count() as u64;
         if orphans > 0 {
             let orphans = counted(orphans, "stack frame");
-            warnings.push(Warning::new(format!("{orphans} with a parent that is not in the file, shown as outermost")));
+            warnings.push(Warning::new(format!(
+                "{orphans} with a parent that is not in the file: shown as outermost frames of their stacks"
+            )));
         }
     }
 

@@ -9,13 +9,15 @@ use super::event::{Owner, TraceEvent, is_other_phase, is_span};
 use super::reader::{DocumentRest, EventReader};
 use super::samples::TraceSamples;
 use super::stack::{Open, Stack};
+use crate::analysis::namesakes::{StartPlace, namesake_locations};
 use crate::analysis::quantity::counted;
-use crate::analysis::timeline::{NO_NAME, NameNo, Slice, SliceKind, SliceNames, Timeline, UNFINISHED, UNNAMED};
+use crate::analysis::timeline::{NO_NAME, NameNumber, Slice, SliceKind, SliceNames, Timeline, UNFINISHED, UNNAMED};
 use crate::contract::format::ReadOptions;
 use crate::error::{Result, Skipped};
 use crate::model::stacks::Track;
 use crate::model::{Pid, Tid};
 use rustc_hash::{FxHashMap, FxHasher};
+use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hasher;
 use std::io::Read;
@@ -96,7 +98,8 @@ pub(super) fn read_trace(
     Ok(Trace { skipped: Some(skipped), samples, ..builder.finish() })
 }
 
-/// The most events without an argument by which time is summed whose other arguments are listed.
+/// The number of events whose argument names are collected for a message, because they lack an argument by which time
+/// is summed. A limit, because listing arguments is slow.
 const MOST_EXAMINED: u32 = 1000;
 
 #[derive(Debug, Default)]
@@ -113,17 +116,23 @@ struct SpanBuilder<'o> {
     /// The names of processes, by process ID.
     process_names: FxHashMap<i64, Box<[u8]>>,
     by_id: FxHashMap<Id, ByIdTrack>,
-    /// The number of ID-based tracks so far.
+    /// The number of ID-based tracks so far. Each one gets the next number as its lane.
     lanes: u32,
     /// Empty stacks for reuse, because most ID-based tracks have only one span.
     spare: Vec<Stack>,
     early_ends: BTreeMap<EarlyEnd, u32>,
     /// True if clang wrote the trace.
     is_clang: bool,
-    /// Indices of slices whose action is their `detail` argument. Only clang's traces use `detail` in this way.
+    /// Indices of spans whose action is their `detail` argument. The action is removed again at the end if clang didn't
+    /// write the trace.
     details: Vec<usize>,
+    /// The slices of functions that jitgraft wrote, with the function's index in `functions`.
+    function_slices: Vec<(usize, u32)>,
+    /// Distinct functions that jitgraft wrote.
+    functions: Vec<StatedFunction>,
+    function_numbers: FxHashMap<StatedFunction, u32>,
     sums: u64,
-    /// The number of events whose arguments were listed because they lack one by which time is summed.
+    /// The number of events counted against [`MOST_EXAMINED`].
     examined: u32,
 }
 
@@ -142,7 +151,7 @@ struct ThreadSpans {
     /// The time of the latest event that was processed.
     latest: Option<i64>,
     stack: Stack,
-    /// True if the track has complete spans (`X`), whose nesting is only known at the end.
+    /// True if the thread has complete spans (`X`), which are only nested after all of them were read.
     has_whole: bool,
 }
 
@@ -152,36 +161,47 @@ struct SpanEvent {
     time: i64,
     duration: i64,
     /// The name; an end with [`NO_NAME`] matches any span.
-    name: NameNo,
-    cat: NameNo,
+    name: NameNumber,
+    cat: NameNumber,
     sub: Sub,
     /// The values of the arguments by which time is summed.
-    args: Vec<NameNo>,
+    args: Vec<NameNumber>,
+    /// The index of the function in [`SpanBuilder::functions`], if jitgraft wrote the span.
+    function: Option<u32>,
     thread: u32,
     phase: u8,
     origin: u64,
 }
 
-/// The action of a span, which its arguments state.
+/// A function whose start the arguments of its spans state. Only jitgraft writes them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct StatedFunction {
+    name: NameNumber,
+    file: Option<String>,
+    line: u32,
+    column: u32,
+}
+
+/// The action of a span: a second name that its arguments state, such as the file that clang compiles.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sub {
     None,
-    Name(NameNo),
+    Name(NameNumber),
     /// The `detail` argument, which only counts if clang wrote the trace.
-    Detail(NameNo),
+    Detail(NameNumber),
 }
 
 /// Identifies a track by category, scope and ID, within a process or globally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 struct Id {
-    cat: NameNo,
-    scope: NameNo,
+    cat: NameNumber,
+    scope: NameNumber,
     pid: Option<i64>,
     id: i128,
 }
 
 /// An end on an ID-based track that was written before its start: the track, the span's name, and the time.
-type EarlyEnd = (Id, NameNo, i64);
+type EarlyEnd = (Id, NameNumber, i64);
 
 impl<'o> SpanBuilder<'o> {
     fn new(options: &'o ReadOptions) -> Self {
@@ -228,7 +248,9 @@ impl<'o> SpanBuilder<'o> {
         if event.phase == b'X' && event.duration.is_none_or(|duration| duration < 0) {
             self.timeline.oddities.endless += 1;
         }
-        let span = SpanEvent { time, duration, name, cat, sub, args, thread, phase: event.phase, origin: event.offset };
+        let function = if event.phase == b'X' { self.stated_function(event, name) } else { None };
+        let (phase, origin) = (event.phase, event.offset);
+        let span = SpanEvent { time, duration, name, cat, sub, args, function, thread, phase, origin };
         if matches!(event.phase, b'b' | b'e' | b'n' | b'S' | b'F') {
             let pid = if event.id_is_local { Some(key.pid) } else { None };
             let scope = event.scope.as_ref().map_or(NO_NAME, |scope| self.timeline.names.number(scope.as_bytes()));
@@ -238,8 +260,52 @@ impl<'o> SpanBuilder<'o> {
         }
     }
 
+    /// The index of the event's function; `None` if jitgraft didn't write the event. Only jitgraft writes a number of
+    /// samples, and the file of the function if it is known.
+    fn stated_function(&mut self, event: &TraceEvent<'_>, name: NameNumber) -> Option<u32> {
+        if self.compat || !event.args.contains("\"samples\":") {
+            return None;
+        }
+        let [file, line, column, samples] = event.arguments(["file", "line", "column", "samples"]);
+        samples?.parse::<u64>().ok()?;
+        let number = |text: Option<Cow<'_, str>>| text.and_then(|text| text.parse().ok()).unwrap_or(0);
+        let (line, column) = (number(line), number(column));
+        let function = StatedFunction { name, file: file.map(Cow::into_owned), line, column };
+        let next = self.functions.len() as u32;
+        let index = *self.function_numbers.entry(function).or_insert_with_key(|function| {
+            self.functions.push(function.clone());
+            next
+        });
+        Some(index)
+    }
+
+    /// Appends the location where it starts to the name of each function that shares its name with others. Spans only
+    /// have names.
+    fn tell_functions_apart(&mut self) {
+        let names: Vec<String> = self
+            .functions
+            .iter()
+            .map(|function| String::from_utf8_lossy(self.timeline.names.text(function.name)).into_owned())
+            .collect();
+        let functions = names.iter().zip(&self.functions).map(|(name, function)| {
+            let StatedFunction { file, line, column, .. } = function;
+            let file = file.as_ref().map(String::as_bytes);
+            (&**name, file.map(|file| StartPlace { file, line: *line, column: *column }))
+        });
+        let mut renamed = Vec::with_capacity(names.len());
+        for (location, name) in namesake_locations(functions).into_iter().zip(&names) {
+            let name = location.map(|location| format!("{name} ({location})"));
+            renamed.push(name.map(|name| self.timeline.names.number(name.as_bytes())));
+        }
+        for &(slice, function) in &self.function_slices {
+            if let Some(name) = renamed[function as usize] {
+                self.timeline.slices[slice].name = name;
+            }
+        }
+    }
+
     /// For each argument by which time is summed, its value in the event; [`NO_NAME`] if the event lacks it.
-    fn argument_values(&mut self, event: &TraceEvent<'_>) -> Vec<NameNo> {
+    fn argument_values(&mut self, event: &TraceEvent<'_>) -> Vec<NameNumber> {
         let mut values = Vec::new();
         for key in self.by_args {
             let value = event.argument(key);
@@ -332,6 +398,7 @@ impl<'o> SpanBuilder<'o> {
         if self.compat {
             return;
         }
+        // Sort the event into its place among those that are held back.
         let mut at = thread.waiting.len() - 1;
         while at > 0 && thread.waiting[at - 1].time > thread.waiting[at].time {
             thread.waiting.swap(at - 1, at);
@@ -419,6 +486,7 @@ impl<'o> SpanBuilder<'o> {
         let (depth, lane) = (track.stack.depth(), track.lane);
         let (mut duration, kind) =
             if event.phase == b'n' { (0, SliceKind::Instant) } else { (UNFINISHED, SliceKind::Async) };
+        // The end of this span may have been written earlier in the file.
         if kind == SliceKind::Async
             && let Some(end) = take_early_end(&mut self.early_ends, id, event.name, time)
         {
@@ -440,6 +508,7 @@ impl<'o> SpanBuilder<'o> {
         if let Sub::Detail(_) = event.sub {
             self.details.push(index);
         }
+        self.function_slices.extend(event.function.map(|function| (index, function)));
         add_arguments(&mut self.timeline.by_arg, index, event);
         self.timeline.slices.push(slice);
     }
@@ -452,7 +521,7 @@ impl<'o> SpanBuilder<'o> {
     }
 
     /// Keeps an end that has no start yet; the start may have been written later.
-    fn add_early_end(&mut self, id: Id, name: NameNo, time: i64) {
+    fn add_early_end(&mut self, id: Id, name: NameNumber, time: i64) {
         self.timeline.oddities.unmatched_ends += 1;
         if self.early_ends.len() < EARLY_ENDS {
             *self.early_ends.entry((id, name, time)).or_default() += 1;
@@ -473,6 +542,7 @@ impl<'o> SpanBuilder<'o> {
                 self.timeline.slices[index].sub = NO_NAME;
             }
         }
+        self.tell_functions_apart();
         // If the start and the end of a span both state an argument, the value in the end wins.
         for values in &mut self.timeline.by_arg {
             values.reverse();
@@ -497,13 +567,13 @@ fn owner_name(number: i64, names: &SliceNames) -> Option<&[u8]> {
     if number >= 0 {
         return None;
     }
-    let name = NameNo::try_from(number.wrapping_sub(i64::MIN)).ok()?;
+    let name = NameNumber::try_from(number.wrapping_sub(i64::MIN)).ok()?;
     Some(names.text(name))
 }
 
-/// The track of a thread, whose `name` is the one that the trace states. Without a name, it is called after its thread
-/// or process if these have names instead of IDs, otherwise `unnamed`. An ID that doesn't fit the 32 bits of a system's
-/// becomes a part of the name, so that threads stay distinct and none gets an ID that the trace doesn't state.
+/// The track of a thread. `name` is the name that the trace states for it. Without a name, the track is called after
+/// its thread or process if the trace has names instead of their IDs, and otherwise `unnamed`. An ID that exceeds 32
+/// bits becomes a part of the name, so that threads stay distinct and none gets an ID that the trace doesn't state.
 fn thread_track(name: Option<&[u8]>, pid: Option<i64>, tid: Option<i64>, names: &SliceNames, unnamed: &[u8]) -> Track {
     let owner = tid.and_then(|tid| owner_name(tid, names)).or_else(|| owner_name(pid?, names));
     let base = name.or(owner).unwrap_or(unnamed);
@@ -539,7 +609,7 @@ impl SpanEvent {
     }
 }
 
-/// Sets the action from the end event, as Perfetto does. Usually the start event has it.
+/// Replaces the action by the one that the end event states, if it does. Perfetto does the same.
 fn set_sub(slice: &mut Slice, end: &SpanEvent) {
     if let Sub::Name(sub) = end.sub {
         slice.sub = sub;
@@ -547,7 +617,7 @@ fn set_sub(slice: &mut Slice, end: &SpanEvent) {
 }
 
 /// Stores for a slice the values of the arguments by which time is summed.
-fn add_arguments(by_arg: &mut [Vec<(u32, NameNo)>], slice: usize, event: &SpanEvent) {
+fn add_arguments(by_arg: &mut [Vec<(u32, NameNumber)>], slice: usize, event: &SpanEvent) {
     for (values, &value) in by_arg.iter_mut().zip(&event.args) {
         if value != NO_NAME {
             values.push((slice as u32, value));
@@ -560,7 +630,7 @@ const COMPAT_DEPTH: u16 = 512;
 
 /// Removes the earliest end that can belong to a span with this track and name that starts at `from`. Returns the time
 /// of the end; `None` if there is none.
-fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNo, from: i64) -> Option<i64> {
+fn take_early_end(ends: &mut BTreeMap<EarlyEnd, u32>, id: Id, name: NameNumber, from: i64) -> Option<i64> {
     let (&end, count) = ends.range_mut((id, name, from)..=(id, name, i64::MAX)).next()?;
     *count -= 1;
     if *count == 0 {

@@ -1,23 +1,23 @@
-//! The open spans of one track.
+//! The stack of spans on one track while events are read.
 
-use crate::analysis::timeline::{NO_NAME, NameNo, Slice, UNFINISHED};
+use crate::analysis::timeline::{NO_NAME, NameNumber, Slice, UNFINISHED};
 
-/// If more than this many spans are open inside a span, an end for it is not matched. Perfetto nests spans no deeper
-/// either.
+/// The maximum number of open spans between an end and the span that it closes. Beyond that, the end isn't matched.
+/// Perfetto nests spans no deeper either.
 const FAR: usize = 512;
 
-/// A span on the stack. It is open, or closed while spans inside it were still open.
+/// A span on the stack. It stays there after its end while spans inside it are still open.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Open {
     slice: usize,
-    name: NameNo,
-    cat: NameNo,
+    name: NameNumber,
+    cat: NameNumber,
     start: i64,
     duration: i64,
 }
 
 impl Open {
-    pub(super) fn new(slice: usize, name: NameNo, cat: NameNo, start: i64, duration: i64) -> Self {
+    pub(super) fn new(slice: usize, name: NameNumber, cat: NameNumber, start: i64, duration: i64) -> Self {
         Self { slice, name, cat, start, duration }
     }
 
@@ -32,21 +32,21 @@ impl Open {
     }
 
     /// True if the span is still open, and an end with this name and category may close it.
-    fn is_ended_by(&self, name: NameNo, cat: NameNo) -> bool {
+    fn is_ended_by(&self, name: NameNumber, cat: NameNumber) -> bool {
         self.duration == UNFINISHED && is_match(self.name, name) && is_match(self.cat, cat)
     }
 }
 
 /// True if two names or categories are equal or one is missing.
-fn is_match(one: NameNo, other: NameNo) -> bool {
+fn is_match(one: NameNumber, other: NameNumber) -> bool {
     one == other || one == NO_NAME || other == NO_NAME
 }
 
-/// The spans of a track, outermost first.
+/// The spans of a track that contain the current time, outermost first.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     open: Vec<Open>,
-    /// The number of closed spans on the stack. Usually 0, so that nothing needs to be searched.
+    /// The number of spans on the stack that have ended. Usually 0, so that nothing needs to be searched.
     closed: usize,
 }
 
@@ -60,17 +60,18 @@ impl Stack {
         self.open.push(span);
     }
 
-    /// True if the innermost span is closed and ends before `end`.
+    /// True if the innermost span has ended, before the time `end`.
     pub(super) fn top_ends_before(&self, end: i64) -> bool {
         self.open.last().is_some_and(|top| top.duration != UNFINISHED && top.end() < end)
     }
 
-    /// Removes the spans that are over at `time`. A span can be over although spans inside it have not ended. These
-    /// then end with it, and it counts as misplaced. Returns the number of misplaced spans.
+    /// Removes the spans that are over at `time`. If such a span still contains open spans, these end with it, and it
+    /// counts as misplaced. Returns the number of misplaced spans.
     #[inline]
     pub(super) fn pass(&mut self, time: i64, slices: &mut [Slice]) -> u64 {
         let mut misplaced = 0;
-        // From the innermost span outwards: whether a span that hasn't ended was passed, and how many spans stay.
+        // `open_inside`: a span that hasn't ended was passed on the way out. `kept`: the number of spans that stay so
+        // far.
         let mut open_inside = false;
         let mut kept = 0;
         for at in (0..self.open.len()).rev() {
@@ -101,7 +102,7 @@ impl Stack {
         misplaced
     }
 
-    /// Removes the span at index `at` and all spans inside it. Those that are still open end at `end`.
+    /// Removes the span at index `at` and all spans inside it. Those that are still open are ended at the time `end`.
     fn cut(&mut self, at: usize, end: i64, slices: &mut [Slice]) {
         self.closed -= 1;
         for inner in self.open.drain(at..).skip(1) {
@@ -114,7 +115,7 @@ impl Stack {
     /// Ends the innermost open span with this name and category; missing ones match any. Returns the slice's index.
     /// `None` if there is no such span, or if too many others are open inside it.
     #[inline]
-    pub(super) fn end(&mut self, time: i64, name: NameNo, cat: NameNo, slices: &mut [Slice]) -> Option<usize> {
+    pub(super) fn end(&mut self, time: i64, name: NameNumber, cat: NameNumber, slices: &mut [Slice]) -> Option<usize> {
         let first_searched = self.open.len().saturating_sub(FAR);
         let distance = self.open[first_searched..].iter().rposition(|span| span.is_ended_by(name, cat))?;
         let index = first_searched + distance;
@@ -127,7 +128,7 @@ impl Stack {
         if is_innermost {
             self.open.pop();
         } else {
-            // It stays on the stack until the spans inside it are over.
+            // The span stays on the stack until the spans inside it are over.
             self.closed += 1;
         }
         Some(slice)

@@ -26,13 +26,22 @@ use crate::contract::rows::{clamp, command_line};
 use crate::error::Result;
 use crate::model::Nanos;
 use crate::model::process::{Moment, MomentKind};
-use crate::model::stacks::{FrameId, Profile, Row, Sampling, Series, Timing, Unit, Weight};
+use crate::model::stacks::{Frame, FrameId, Profile, Row, Sampling, Series, Timing, Unit, Weight};
 use rustc_hash::FxHashSet;
 use serde_json::{Value, json};
 use std::io::Write;
 
 /// Writes the event that the options select ([`WriteOptions::series`]).
 pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
+    // A function that ran at several lines is one span.
+    let has_lines = profile.frames().any(|(_, frame)| *frame != without_line(frame));
+    let functions;
+    let profile = if has_lines {
+        functions = profile.with_frames(|copy, _, frame| profile.frame_in(copy, &without_line(frame)));
+        &functions
+    } else {
+        profile
+    };
     let mut writer = TraceWriter::new(out)?;
     let Some(series) = profile.series.get(options.series) else { return writer.finish() };
     let threads = threads(profile, series);
@@ -63,7 +72,13 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     writer.finish_with_metadata(&recording_facts(profile, series, options.weight))
 }
 
-/// Nanoseconds between samples: as requested when recording, or else the median distance of samples in a thread.
+/// A frame without what differs between samples of one function.
+fn without_line(frame: &Frame) -> Frame {
+    Frame { file: None, line: 0, column: 0, addr: None, ..*frame }
+}
+
+/// The duration to give to each sample if the event doesn't count time, in nanoseconds: the sampling interval as
+/// requested when recording, or else the median distance of samples in a thread.
 fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
     /// The minimum, which is also used if no thread has two samples.
     const MICROSECOND: u64 = 1000;
@@ -77,8 +92,9 @@ fn stretch(series: &Series, threads: &[ThreadRows<'_>]) -> i64 {
 /// spans at the time of the profile's last sample.
 fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<StackSpan> {
     let mut spans: Vec<StackSpan> = Vec::new();
-    // Indices of the spans that are still open, outermost first.
+    // Indices of the spans that may continue with the next sample, outermost first.
     let mut open: Vec<usize> = Vec::new();
+    // The end of the previous sample's interval.
     let mut end: Option<i64> = None;
     for row in rows {
         let weight = writing.weight.value(row);
@@ -113,7 +129,8 @@ fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<S
     spans
 }
 
-/// The start of a sample's interval: not before the end of the previous one, and exactly there if it is close.
+/// The start of a sample's interval, which ends at `time`. It isn't before the end of the previous interval, and is
+/// exactly there if the gap is less than half the length.
 fn interval_start(time: i64, length: i64, previous_end: Option<i64>) -> i64 {
     let start = time.saturating_sub(length);
     match previous_end {
@@ -122,7 +139,8 @@ fn interval_start(time: i64, length: i64, previous_end: Option<i64>) -> i64 {
     }
 }
 
-/// Writes a span. Its arguments are the module, the number of samples and, if the event doesn't count time, the weight.
+/// Writes a span. Its arguments are the module, the file, line and column where the function starts, the number of
+/// samples and, if the event doesn't count time, the weight.
 fn write_span(
     writing: EventWriting<'_>,
     span: &StackSpan,
@@ -137,6 +155,16 @@ fn write_span(
         args.extend(b"\"module\":");
         quote(&mut args, profile.name_of(module));
         args.push(b',');
+    }
+    if let Some(file) = frame.start.file {
+        args.extend(b"\"file\":");
+        quote(&mut args, profile.name_of(file));
+        args.push(b',');
+        for (key, number) in [("line", frame.start.line), ("column", frame.start.column)] {
+            if number > 0 {
+                args.extend(format!("\"{key}\":{number},").bytes());
+            }
+        }
     }
     args.extend(format!("\"samples\":{}", span.samples).bytes());
     if !writing.counts_time {
@@ -198,7 +226,7 @@ fn recording_facts(profile: &Profile, series: &Series, weight: Weight) -> Value 
 mod tests {
     use super::*;
     use crate::model::Nanos;
-    use crate::model::stacks::{Frame, FrameKind, StackId, Track};
+    use crate::model::stacks::{FrameKind, StackId, Track};
 
     /// The spans for samples of 10 ns each, given as their stacks and times.
     fn spans(samples: &[(&str, u64)]) -> Vec<(String, i64, i64, u64)> {

@@ -109,6 +109,7 @@ impl<'o> TraceWriter<'o> {
         }
     }
 
+    /// Starts an event with the fields that all events have. More fields may follow.
     fn begin(&mut self, name: &[u8], cat: Option<&[u8]>, phase: &str) {
         self.separate();
         self.line.extend(b"{\"name\":");
@@ -131,7 +132,7 @@ impl<'o> TraceWriter<'o> {
         self.line.extend(text.bytes());
     }
 
-    /// Writes the process, the thread, and the ID of the track if it isn't the thread's own.
+    /// Writes the process and the thread of a span, and the ID of its track if it isn't on the thread's own track.
     fn owner(&mut self, span: &SpanRecord<'_>) {
         for (key, owner) in [("pid", &span.pid), ("tid", &span.tid)] {
             self.line.extend(format!(",\"{key}\":").bytes());
@@ -226,7 +227,8 @@ fn without_surrogates(json: &[u8]) -> Vec<u8> {
         // A pair takes two escapes, `\ud83d\ude00`.
         let longest = if matches!(escape, [_, _, _, _, _, _, b'\\', b'u', ..]) { 12 } else { 6 };
         let pair = &escape[..longest.min(escape.len())];
-        // A lone surrogate becomes U+FFFD; a second half that follows is handled by itself.
+        // A lone surrogate becomes U+FFFD. If the second escape isn't the other half of the pair, it is handled in the
+        // next round.
         let (letter, len) = utf16_letter(pair).unwrap_or((None, pair.len()));
         let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
         written.extend_from_slice(letter.encode_utf8(&mut [0; 4]).as_bytes());

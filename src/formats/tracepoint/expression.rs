@@ -19,7 +19,8 @@ pub(super) enum Argument {
     Field(usize),
     /// An element of an array: the index of the array's field, and the element's index.
     Element(usize, Box<Self>),
-    /// A cast to a shorter type: the type's number of bits, and the operand. Only that many low bits are kept.
+    /// A number cut to a shorter type by a cast: the type's number of bits, and the operand. Only that many low bits
+    /// are kept.
     Cut(u32, Box<Self>),
     Unary(Op, Box<Self>),
     Binary(Op, Box<Self>, Box<Self>),
@@ -47,11 +48,10 @@ pub(super) enum Argument {
         count: Box<Self>,
         size: Box<Self>,
     },
-    /// `__get_dynamic_array` or `__get_str`: the data of a field, by the field's index. They are stored elsewhere in
-    /// the sample.
+    /// `__get_dynamic_array` or `__get_str`: the data that a field refers to, which are elsewhere in the sample. Holds
+    /// the field's index.
     Data(usize),
-    /// `__get_dynamic_array_len`: the length in bytes of a field's data that are stored elsewhere in the sample, by the
-    /// field's index.
+    /// `__get_dynamic_array_len`: the length in bytes of the data that a field refers to. Holds the field's index.
     DataLen(usize),
     /// `__get_bitmask`: the bit mask in a field, printed as hexadecimal words.
     Bits(usize),
@@ -239,6 +239,7 @@ impl<'f> Parser<'f> {
         Some(left)
     }
 
+    /// Parses an operand with the signs before it, such as `!` and `-`. `None` if it isn't supported.
     fn unary(&mut self) -> Option<Argument> {
         self.depth += 1;
         if self.depth > DEEPEST {
@@ -261,6 +262,8 @@ impl<'f> Parser<'f> {
         Some(argument)
     }
 
+    /// Parses an operand: a number, text, field or call, or an expression in parentheses. `None` if it isn't
+    /// supported.
     fn operand(&mut self) -> Option<Argument> {
         if let Some(Token::Text(_)) = self.tokens.get(self.at) {
             return Some(Argument::Text(self.texts()?));
@@ -292,7 +295,8 @@ impl<'f> Parser<'f> {
         }
     }
 
-    /// Parses `[index]` after an operand, if it is there. `None` if the operand isn't an array.
+    /// Parses `[index]` after an operand. Returns the operand itself if no bracket follows, and `None` if the operand
+    /// can't be indexed.
     fn element(&mut self, operand: Argument) -> Option<Argument> {
         if !self.is_sign("[") {
             return Some(operand);
@@ -306,9 +310,10 @@ impl<'f> Parser<'f> {
         }
     }
 
-    /// Parses the rest of a cast after its opening parenthesis, and returns the number of bits of its type. `None` if
-    /// the parenthesis doesn't begin a cast.
+    /// Tries to parse the rest of a cast after its opening parenthesis, and returns the number of bits of its type.
+    /// `None`, without moving on, if the parenthesis doesn't begin a cast.
     fn cast(&mut self) -> Option<u32> {
+        // A cast is a type in parentheses, followed by an operand. A type consists of words and stars.
         let end = (self.at..self.tokens.len()).find(|&at| self.tokens[at] == Token::Sign(")"))?;
         let mut kind = Vec::new();
         for token in &self.tokens[self.at..end] {
@@ -336,7 +341,8 @@ impl<'f> Parser<'f> {
         self.field_indices.get(&name[..]).copied()
     }
 
-    /// Like [`Self::field`], but only accepts a field whose data is stored elsewhere in the sample.
+    /// Parses the name of a field whose data are elsewhere in the sample, and returns the field's index. `None` for
+    /// other fields.
     fn far_field(&mut self) -> Option<usize> {
         let field = self.field()?;
         (self.fields[field].place != Place::Inline).then_some(field)
@@ -448,6 +454,7 @@ pub(super) fn cut(number: u64, bits: u32) -> u64 {
     if bits >= 64 { number } else { number & ((1 << bits) - 1) }
 }
 
+/// Splits the C expressions of a format into tokens. `None` if a byte can't start a token, or a number is too large.
 fn tokens(line: &str) -> Option<Vec<Token>> {
     let mut tokens = Vec::new();
     let mut rest = line.as_bytes();

@@ -12,6 +12,7 @@ pub(super) struct Field {
     pub(super) is_array: bool,
     /// True for an array of characters.
     pub(super) is_text: bool,
+    /// Whether the data are in the field or elsewhere.
     pub(super) place: Place,
     /// Size in bytes of an element if the field is an array; otherwise the size of the field.
     pub(super) element: usize,

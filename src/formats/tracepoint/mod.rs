@@ -81,6 +81,7 @@ impl TracepointFormats {
         Ok(formats)
     }
 
+    /// Reads the description of one tracepoint. A description that isn't understood is skipped.
     fn add(&mut self, cursor: &mut Cursor<'_>, skipped: &mut Skipped) -> Result<()> {
         let size = cursor.u64("size of a format")?;
         let at = cursor.offset();

@@ -55,6 +55,7 @@ impl<'a> TracepointRecord<'a> {
         addresses
     }
 
+    /// Appends the text of a record. `None` if the text would become too long, or an argument can't be computed.
     fn print_line(&self, line: &PrintLine, out: &mut Vec<u8>) -> Option<()> {
         for piece in &line.pieces {
             match piece {
@@ -77,6 +78,7 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
+    /// Appends an argument as its conversion (such as `%08lx`) formats it. `None` if it can't be computed.
     fn convert(&self, conversion: &Conversion, argument: &Argument, out: &mut Vec<u8>) -> Option<()> {
         let width = self.size(&conversion.width)?;
         let precision = match &conversion.precision {
@@ -120,7 +122,8 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
-    /// Evaluates a width or precision. `Some(None)` if the conversion has none, `None` if its argument isn't a number.
+    /// Evaluates a width or precision. The inner `None` means that the conversion has none, the outer one that its
+    /// argument isn't a number.
     fn size(&self, size: &Size) -> Option<Option<usize>> {
         Some(match size {
             Size::None => None,
@@ -156,7 +159,7 @@ impl<'a> TracepointRecord<'a> {
         }
     }
 
-    /// The data of a field, wherever it is stored.
+    /// The data of a field, whether they are in the field or elsewhere in the raw data.
     fn data(&self, field: &Field) -> &'a [u8] {
         let (offset, len) = self.data_extent(field);
         self.bytes(offset, len)
@@ -164,6 +167,7 @@ impl<'a> TracepointRecord<'a> {
 
     /// Offset and length in bytes of a field's data in the raw data.
     fn data_extent(&self, field: &Field) -> (usize, usize) {
+        // Only a field whose data are elsewhere contains their offset and length.
         let word = self.read(field.offset, field.size) as usize;
         let (offset, len) = (word & 0xffff, word >> 16 & 0xffff);
         match field.place {
@@ -194,6 +198,7 @@ impl<'a> TracepointRecord<'a> {
             Argument::Unary(op, operand) => op.apply(0, self.number(operand)?),
             Argument::Binary(op @ (Op::BothTrue | Op::AnyTrue), left, right) => {
                 let left = self.number(left)?;
+                // The left operand alone may decide. The right one isn't evaluated then, as in C.
                 let decides = (left != 0) == (*op == Op::AnyTrue);
                 if decides { Some((left != 0).into()) } else { Some((self.number(right)? != 0).into()) }
             }
@@ -299,6 +304,9 @@ impl<'a> TracepointRecord<'a> {
         }
     }
 
+    /// Appends the names of the flags that are set in `value`, and the other bits as a number. The rules are those of
+    /// libtraceevent: only flags that are positive as signed numbers are tested, and the first negative one names the
+    /// value 0. `between` separates the names.
     fn flags(
         &self,
         value: &Argument,
@@ -331,6 +339,7 @@ impl<'a> TracepointRecord<'a> {
         Some(())
     }
 
+    /// Appends the first `count` numbers of an array, which have `size` bytes each, such as `{0x1,0x2}`.
     fn numbers(&self, array: &Argument, count: &Argument, size: &Argument, out: &mut Vec<u8>) -> Option<()> {
         let (count, size) = (self.number(count)? as usize, self.number(size)? as usize);
         if !matches!(size, 1 | 2 | 4 | 8) {
@@ -440,6 +449,7 @@ impl Layout<'_> {
         self.pad(&text[..text.len().min(self.precision.unwrap_or(usize::MAX))], out);
     }
 
+    /// Appends a text, with blanks to the left or right up to the width of the conversion.
     fn pad(&self, text: &[u8], out: &mut Vec<u8>) {
         let blanks = std::iter::repeat_n(b' ', self.width.saturating_sub(text.len()));
         if self.conversion.left {
@@ -451,6 +461,7 @@ impl Layout<'_> {
         }
     }
 
+    /// Appends a number like C's `printf`.
     fn number(&self, number: u64, out: &mut Vec<u8>) {
         let Conversion { bits, kind, alternate, zeros, left, plus, space, .. } = *self.conversion;
         let number = cut(number, bits);

@@ -183,6 +183,7 @@ impl Walk {
         }));
     }
 
+    /// Walks along all remaining components of the path, and returns the file at its end.
     fn walk_to_end(mut self) -> Result<Place, Stop> {
         while let Some(name) = self.left.pop() {
             if let Some(last) = self.step(&name)? {
@@ -284,6 +285,7 @@ impl Walk {
         found
     }
 
+    /// Walks to the parent of the current directory, for a component `..`.
     fn go_up(&mut self) -> Result<(), Stop> {
         if self.directories.len() > 1 {
             self.directories.pop();
@@ -363,6 +365,7 @@ fn may_be_changed_by_others(directory: &File) -> io::Result<bool> {
     Ok(!is_trusted(about.uid()) || by_group || about.mode() & (STICKY | WRITABLE_BY_ALL) != 0)
 }
 
+/// True if the directory has an access control list, or if that can't be found out.
 fn has_access_list(directory: &File) -> bool {
     let own = format!("/proc/self/fd/{}", directory.as_raw_fd());
     let mut list = [0; 1 << 10];

@@ -9,7 +9,7 @@ use std::ops::Range;
 pub(super) const PIECE: u64 = 1 << 20;
 
 /// Calls `each` with every record in file order, like [`JitDump::records`]. If there is a pool, its threads meanwhile
-/// parse the next pieces, of `piece_size` bytes each.
+/// parse the next pieces of the file, of `piece_size` bytes each.
 pub(super) fn for_each_record<'data>(
     dump: &JitDump<'data>,
     pool: Option<&Pool>,

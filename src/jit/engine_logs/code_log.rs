@@ -22,14 +22,14 @@ pub struct JitLog {
     pub sniff: fn(head: &[u8]) -> bool,
     /// Reads a whole log. Damaged parts are skipped and counted. Fails only if nothing can be read.
     pub read: fn(bytes: &[u8]) -> Result<CodeLog>,
-    /// Finds the process of a log without reading all of it; `None` if this kind of log doesn't allow that.
-    pub process: Option<TellsProcess>,
+    /// Finds the process of a log without reading all of it; `None` if that isn't possible for this kind of log.
+    pub process: Option<FindProcess>,
 }
 
 /// A function that finds the process of a log; `None` if the log doesn't contain it.
-pub type TellsProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
+pub type FindProcess = fn(bytes: &[u8]) -> Option<LogProcess>;
 
-/// The process that a log belongs to.
+/// The process that a log belongs to, as far as the log shows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LogProcess {
     /// The process ID in the process's own PID namespace; `None` if the log doesn't contain it.
@@ -154,7 +154,8 @@ pub struct LogCode {
     pub bytes: Option<TextId>,
     /// The range of the log that [`CodeLog::positions`] decodes to source lines. Empty if the code has no lines.
     pub positions: (u64, u64),
-    /// A key with which [`CodeLog::positions`] finds the source lines, if they aren't in one range of the log.
+    /// A key with which [`CodeLog::positions`] finds the source lines, if they aren't in one range of the log
+    /// (`positions`).
     pub place: Option<TextId>,
     /// The range of the log that is the machine code, if the log contains it verbatim; otherwise empty.
     pub memory: (u64, u64),

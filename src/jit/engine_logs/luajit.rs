@@ -52,6 +52,7 @@ fn sniff(head: &[u8]) -> bool {
     })
 }
 
+/// Reads a LuaJIT dump: traces with the addresses of their machine code.
 fn read(bytes: &[u8]) -> Result<CodeLog> {
     let mut reader = TraceReader {
         log: CodeLog::new(LogClock::None, "line"),
@@ -70,7 +71,7 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     reader.end_code();
     let mut log = reader.log;
     if !reader.has_code && (verbose || reader.has_traces) {
-        return Err(Error::new("LuaJIT wrote this without addresses; use -jdump=m,FILE"));
+        return Err(Error::new("contains no addresses of machine code; run LuaJIT with -jdump=m,FILE"));
     }
     // A dump that was cut off ends in a trace's machine code, or in the middle of a line.
     log.torn = reader.in_code || bytes.last().is_some_and(|last| *last != b'\n');
@@ -131,7 +132,7 @@ struct TraceReader {
     log: CodeLog,
     /// The source location at which each current trace starts, by the trace's number.
     locations: FxHashMap<u64, TextId>,
-    /// The loaded traces that aren't discarded yet: (index of the load event, address of the code).
+    /// The load events of traces that aren't discarded yet: (index of the event, address of the code).
     alive: Vec<(usize, u64)>,
     /// The trace whose machine code was announced, but whose first instruction is still to come.
     expected: Option<ExpectedCode>,
@@ -153,6 +154,8 @@ struct ExpectedCode {
 }
 
 impl TraceReader {
+    /// Reads a line: the head of a section or, at the start of machine code, its first instruction, whose address is
+    /// that of the code.
     fn read_line(&mut self, line: &[u8], offset: u64) {
         if let Some(head) = Head::parse(line) {
             self.read_head(&head, offset);
@@ -164,6 +167,7 @@ impl TraceReader {
         }
     }
 
+    /// Applies the head of a section.
     fn read_head(&mut self, head: &Head<'_>, offset: u64) {
         self.end_code();
         match *head {
@@ -191,6 +195,7 @@ impl TraceReader {
         }
     }
 
+    /// Adds the machine code of a trace, named after the trace's number and its source line.
     fn load(&mut self, trace: u64, addr: u64, size: u64, offset: u64) {
         if addr.checked_add(size).is_none() {
             return self

@@ -16,7 +16,7 @@ mod pypy;
 mod v8;
 
 pub use code_log::{
-    CodeLog, JitLog, LogClock, LogCode, LogEvent, LogEventKind, LogPositions, LogProcess, MappedFile, TellsProcess,
+    CodeLog, FindProcess, JitLog, LogClock, LogCode, LogEvent, LogEventKind, LogPositions, LogProcess, MappedFile,
     TextId, Texts,
 };
 

@@ -78,14 +78,14 @@ fn code_offset(addr: u64, lines: &Lines<'_>) -> Option<u64> {
     addr.checked_sub(lines.base).filter(|offset| *offset <= lines.size)
 }
 
-/// True if the cursor is at the end of all entries, or where an entry for this code can begin.
+/// True if the cursor is at the end of all entries, or at a position where an entry for this code may begin.
 fn can_be_next(cursor: &Cursor<'_>, lines: &Lines<'_>) -> bool {
     let mut next = *cursor;
     // Fewer bytes than an entry takes are padding at the end.
     next.left() < SHORTEST || next.u64("addr").is_ok_and(|addr| code_offset(addr, lines).is_some())
 }
 
-/// True if a name of `len` bytes and its NUL can be at the cursor.
+/// True if a name of `len` bytes may be at the cursor: a NUL follows it, and after that the next entry or the end.
 fn can_be_name(cursor: &Cursor<'_>, len: usize, lines: &Lines<'_>) -> bool {
     let mut next = *cursor;
     cursor.rest().get(len) == Some(&0) && next.bytes(len as u64 + 1, "").is_ok() && can_be_next(&next, lines)

@@ -116,7 +116,7 @@ impl<'data> JitDump<'data> {
     }
 
     /// The records in file order. After a record with a nonsensical length, the walk continues at the next position
-    /// where two records can be; if there is none, it ends.
+    /// where two plausible records follow each other. If there is no such position, it ends.
     pub fn records(&self) -> Records<'data> {
         Records { cursor: self.records, last_time: 0, dead: false }
     }
@@ -204,7 +204,7 @@ pub struct Records<'data> {
     cursor: Cursor<'data>,
     /// Timestamp of the last good record.
     last_time: u64,
-    /// True if the next record is unreadable and no later one was found. The walk then ends.
+    /// True if the next record can't be read and no readable one was found after it. The walk then ends.
     dead: bool,
 }
 
@@ -245,7 +245,8 @@ impl<'data> Records<'data> {
         self.dead
     }
 
-    /// Continues at the next position after `bad` where two records can be, if there is one.
+    /// Continues after the unreadable record at `bad`, at the next position where two plausible records follow each
+    /// other. Without such a position, [`Self::dead`] stays set.
     fn resume(&mut self, bad: Cursor<'data>) {
         let mut next = bad;
         while next.bytes(1, "").is_ok() {
@@ -365,6 +366,7 @@ fn record_name(id: u32) -> String {
     names.get(id as usize).map_or_else(|| format!("record of type {id}"), |name| (*name).to_owned())
 }
 
+/// Reads the part of a record that depends on its type.
 fn read_body<'data>(id: u32, payload: &mut Cursor<'data>) -> Result<Body<'data>> {
     Ok(match id {
         0 => Body::Load(read_load(payload)?),
@@ -389,6 +391,7 @@ fn read_cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
     fits.then_some(Record { offset: start.offset(), timestamp, body: Body::Load(load) })
 }
 
+/// Reads a JIT_CODE_LOAD record up to the name. The code follows.
 fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let pid = payload.u32("pid")? as i32;
     let tid = payload.u32("tid")? as i32;
@@ -405,6 +408,7 @@ fn read_load_header<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     Ok(Load { pid, tid, addr, index, name, size, code: None })
 }
 
+/// Reads a JIT_CODE_LOAD record.
 fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     let load = read_load_header(payload)?;
     let size = load.size;
@@ -417,6 +421,7 @@ fn read_load<'data>(payload: &mut Cursor<'data>) -> Result<Load<'data>> {
     Ok(Load { code: Some(code), ..load })
 }
 
+/// Reads a JIT_CODE_MOVE record.
 fn read_move(payload: &mut Cursor<'_>) -> Result<Move> {
     let pid = payload.u32("pid")? as i32;
     let tid = payload.u32("tid")? as i32;
@@ -436,6 +441,7 @@ fn read_debug_info<'data>(payload: &mut Cursor<'data>) -> Result<DebugInfo<'data
     Ok(DebugInfo { addr, count, first, entries })
 }
 
+/// Reads a JIT_CODE_UNWINDING_INFO record. `None` if it is empty.
 fn read_unwinding<'data>(payload: &mut Cursor<'data>) -> Result<Option<Unwind<'data>>> {
     let size = payload.u64("unwinding_size")?;
     let header_size = payload.u64("eh_frame_hdr_size")?;

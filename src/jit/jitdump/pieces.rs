@@ -53,7 +53,7 @@ impl<'data> Records<'data> {
         (!self.dead && !self.cursor.is_empty()).then(|| self.cursor.offset())
     }
 
-    /// Skips a piece if the next record is the piece's first. Returns whether it did.
+    /// Skips the records of a piece, if the piece begins with the next record. Returns whether it does.
     pub fn step_over(&mut self, piece: &Piece<'data>) -> bool {
         let is_next = self.next_offset() == Some(piece.start) && !piece.records.is_empty();
         if is_next {

@@ -7,7 +7,7 @@
 use super::logs;
 use super::progress::Search;
 use super::scene::Scene;
-use super::steps::{Candidate, Clue, Place, Step};
+use super::steps::{Candidate, Clue, NamedPath, Step};
 use crate::jit::account::Kind;
 use crate::jit::engine_logs::{LogId, LogProcess, MappedFile};
 use crate::jit::found::Source;
@@ -25,7 +25,7 @@ const MAX_PER_DIRECTORY: usize = 32;
 
 /// A file that is named like a core dump.
 struct CoreFile {
-    place: Place,
+    named_path: NamedPath,
     id: LogId,
     /// The process ID in the file's name.
     pid: Option<Pid>,
@@ -38,14 +38,15 @@ pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
         return Vec::new();
     }
     let mut steps = Vec::new();
-    for CoreFile { place, id, pid: pid_in_name } in core_files(search) {
-        let inner = match scene.open(&place) {
+    for CoreFile { named_path, id, pid: pid_in_name } in core_files(search) {
+        let inner = match scene.open(&named_path) {
             None => continue,
             Some(Ok(opened)) => match logs::read_process(id, &opened.bytes) {
                 Some(LogProcess { pid: Some(inner), .. }) => Pid(inner),
                 _ => continue,
             },
-            // The name has to decide, because the contents are unknown. The loop reports why.
+            // The process in the core dump is unknown, so the file's name has to decide. The search opens the file
+            // again and reports why it can't be opened.
             Some(Err(_)) => match pid_in_name {
                 Some(inner) => inner,
                 None => continue,
@@ -55,7 +56,7 @@ pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
             continue;
         }
         for pid in scene.processes_not_injected().filter(|pid| scene.inner_pids(*pid).contains(&inner)) {
-            let (kind, clue) = (Kind::Log(id), Clue::Core(place.clone()));
+            let (kind, clue) = (Kind::Log(id), Clue::Core(named_path.clone()));
             steps.push(Step::Look(Candidate { kind, pid, inner: Some(inner), clue }));
         }
     }
@@ -65,7 +66,7 @@ pub(super) fn core_dumps<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
 /// Files in the usual directories that are named like core dumps, newest first in each directory.
 fn core_files(search: &Search<'_>) -> Vec<CoreFile> {
     let mut files = Vec::new();
-    for Place { path: directory, named } in search.scene.log_directories(&[".", "/tmp", SYSTEMD]) {
+    for NamedPath { path: directory, named } in search.scene.log_directories(&[".", "/tmp", SYSTEMD]) {
         let mut cores = Vec::new();
         let door = search.scene.door(&directory, named);
         for (name, about) in door.entries(&directory, |name| parse_core_name(name).is_some()) {
@@ -80,7 +81,7 @@ fn core_files(search: &Search<'_>) -> Vec<CoreFile> {
         }
         cores.sort();
         for (_, path, id, pid) in cores.into_iter().rev().take(MAX_PER_DIRECTORY) {
-            files.push(CoreFile { place: Place::new(path, named), id, pid: pid.map(Pid) });
+            files.push(CoreFile { named_path: NamedPath::new(path, named), id, pid: pid.map(Pid) });
         }
     }
     files
@@ -96,8 +97,8 @@ impl Search<'_> {
 }
 
 impl Scene<'_> {
-    /// Explains why a core dump belongs to another process than the one that it was found for: its mappings differ from
-    /// the recorded ones. `None` if they don't contradict each other.
+    /// Explains why a core dump can't be from the process for which it was found: its mappings differ from the recorded
+    /// ones. `None` if they don't contradict each other.
     pub(super) fn explain_if_core_contradicts(&self, source: &Source) -> Option<String> {
         let Kind::Log(kind) = source.kind else { return None };
         let process = self.process(source.pid)?;

@@ -1,10 +1,11 @@
-//! The files that the user named: which process each belongs to, and which of them may be a certain process's.
+//! The files that the user named: which process each of them belongs to, and which of them may belong to a given
+//! process.
 
 use super::logs;
 use super::markers::inner_pid;
 use super::progress::Search;
 use super::scene::Scene;
-use super::steps::{NOT_USED, Place, Step};
+use super::steps::{NOT_USED, NamedPath, Step};
 use crate::error::{Error, Warning};
 use crate::io::door::Opened;
 use crate::io::is_directory;
@@ -22,24 +23,24 @@ use std::ffi::OsStr;
 use std::path::Path;
 
 impl Scene<'_> {
-    /// The jitdumps from the user that may belong to a process. Directories: the file called `name` in them. Files:
-    /// those called `name`, those that the user named for this process (`FILE@PID`), and those with its ID inside its
-    /// namespace (`inner`) in their header.
-    pub(super) fn given_dumps(&self, name: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<Place> {
+    /// The jitdumps that the user named and that may belong to a process: in a directory, the file called `name`; of
+    /// the files, those called `name`, those that the user named for this process (`FILE@PID`), and those with `inner`,
+    /// the process's ID in its own namespace, in their header.
+    pub(super) fn given_dumps(&self, name: &OsStr, inner: Option<Pid>, pid: Pid) -> Vec<NamedPath> {
         let is_shared = inner.is_some_and(|inner| self.shared_pids.contains(&inner));
-        let mut places = Vec::new();
+        let mut paths = Vec::new();
         for given in self.given.dumps.files_for(pid, is_shared) {
             let path = &given.path;
             if is_directory(path) {
-                places.push(Place::new(path.join(name), Named::Directory));
+                paths.push(NamedPath::new(path.join(name), Named::Directory));
             } else if given.pid.is_some()
                 || path.file_name() == Some(name)
                 || inner.is_some() && self.pid_in_dump(path) == inner
             {
-                places.push(Place::new(path, Named::User));
+                paths.push(NamedPath::new(path, Named::User));
             }
         }
-        places
+        paths
     }
 
     /// The process ID in a jitdump's header; `None` if the file can't be read. Reads each file only once.
@@ -47,7 +48,7 @@ impl Scene<'_> {
         if let Some(known) = self.given.pids_in_dumps.borrow().get(path) {
             return *known;
         }
-        let opened = self.open(&Place::new(path, Named::User)).and_then(Result::ok);
+        let opened = self.open(&NamedPath::new(path, Named::User)).and_then(Result::ok);
         let pid = opened.and_then(|opened| pid_in_header(&opened.bytes));
         self.given.pids_in_dumps.borrow_mut().insert(path.to_owned(), pid);
         pid
@@ -65,7 +66,8 @@ impl Scene<'_> {
     }
 }
 
-/// The files from the user that no marker refers to. Directories from the user are searched in other rounds.
+/// Plans what to do with the files from the user that no marker refers to. Directories from the user are searched in
+/// other rounds.
 pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let SourceOptions { jitdump, perf_map, jit_log, .. } = search.scene.options;
     let mut steps = Vec::new();
@@ -91,11 +93,11 @@ pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Opens a file from the user and determines its process. `kind` is `None` for a log, whose kind only its contents
-/// tell.
+/// Opens a file that the user named and determines its process. `kind` is `None` for a log, because only the contents
+/// of a log show which kind of log it is.
 fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> Step<'a> {
     let path = &given.path;
-    let opened = scene.open(&Place::new(path, Named::User));
+    let opened = scene.open(&NamedPath::new(path, Named::User));
     let opened = opened.unwrap_or_else(|| Err(Error::new("does not exist")));
     match (opened, kind) {
         (Ok(opened), Some(kind)) => plan_opened(given, kind, opened, scene),
@@ -111,6 +113,8 @@ fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> St
     }
 }
 
+/// Decides what to do with a file that the user named: use it for a process, refuse it, or leave it to the round that
+/// matches files by their contents.
 fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<'_>) -> Step<'a> {
     let path = given.path.clone();
     if let Some(hint) = wrong_option_hint(kind, &opened.bytes) {
@@ -181,7 +185,7 @@ fn pid_in_header(bytes: &[u8]) -> Option<Pid> {
     jitdump::JitDump::parse(bytes).ok().map(|dump| Pid(dump.header.pid))
 }
 
-/// A hint if a file was passed with the option for another kind.
+/// The error for a file that was passed with the option for another kind of file; `None` if the option is right.
 fn wrong_option_hint(kind: Kind, bytes: &[u8]) -> Option<&'static str> {
     let head = &bytes[..bytes.len().min(4096)];
     match kind {

@@ -8,7 +8,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 
-/// Lookup tables for the jitdumps, perf maps and logs that the user named.
+/// Lookup tables for the jitdumps, perf maps and logs that the user named. There may be thousands of files.
 #[derive(Debug)]
 pub(super) struct GivenFiles<'a> {
     paths: FxHashSet<&'a Path>,
@@ -45,6 +45,7 @@ impl<'a> GivenFiles<'a> {
 }
 
 impl<'a> GivenList<'a> {
+    /// Divides the files into those for one process and those for any.
     fn new(files: &'a [GivenFile]) -> Self {
         let mut list = Self { files, by_pid: FxHashMap::default(), for_any: Vec::new() };
         for (index, given) in files.iter().enumerate() {

@@ -5,7 +5,7 @@
 //! (`v8.log`) are matched by their contents (see `orphans`).
 
 use super::scene::Scene;
-use super::steps::Place;
+use super::steps::NamedPath;
 use crate::jit::account::Kind;
 use crate::jit::engine_logs::{LogEventKind, LogId, LogProcess};
 use crate::model::Pid;
@@ -41,7 +41,8 @@ pub(super) fn has_code(kind: Kind, bytes: &[u8]) -> bool {
     code_ranges(id, bytes).is_some_and(|ranges| !ranges.is_empty())
 }
 
-/// The process that a log or core dump states near its start; `None` if it isn't of this kind or states none.
+/// The process that a log or core dump states. `None` if the file isn't of this kind, or if this kind of file states no
+/// process.
 pub(super) fn read_process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
     if detect(bytes) != Some(id) {
         return None;
@@ -53,7 +54,7 @@ pub(super) fn read_process(id: LogId, bytes: &[u8]) -> Option<LogProcess> {
 /// A file that is named like a log of a process.
 #[derive(Debug)]
 pub(super) struct NamedLog {
-    pub(super) place: Place,
+    pub(super) named_path: NamedPath,
     pub(super) kind: Kind,
     /// The process ID in the file's name.
     pub(super) pid: Pid,
@@ -63,7 +64,7 @@ pub(super) struct NamedLog {
 pub(super) fn named_logs(scene: &Scene<'_>) -> Vec<NamedLog> {
     let mut logs: Vec<NamedLog> = Vec::new();
     let mut names: FxHashSet<OsString> = FxHashSet::default();
-    for Place { path: directory, named } in scene.log_directories(&[".", "/tmp"]) {
+    for NamedPath { path: directory, named } in scene.log_directories(&[".", "/tmp"]) {
         let door = scene.door(&directory, named);
         let mut found = Vec::new();
         for (name, _) in door.entries(&directory, |name| parse_log_name(name).is_some()) {
@@ -79,7 +80,11 @@ pub(super) fn named_logs(scene: &Scene<'_>) -> Vec<NamedLog> {
             }
             // The first directory that contains a file of this name wins.
             if names.insert(name.clone()) {
-                logs.push(NamedLog { place: Place::new(directory.join(name), named), kind: Kind::Log(id), pid });
+                logs.push(NamedLog {
+                    named_path: NamedPath::new(directory.join(name), named),
+                    kind: Kind::Log(id),
+                    pid,
+                });
             }
         }
     }

@@ -8,16 +8,16 @@
 //! | `marked_dumps` | jitdumps whose marker a process mapped | see below |
 //! | `given` | the files that the user named | `--jitdump`, `--perf-map`, `--jit-log` |
 //! | `files_named_by_pid` | jitdumps and perf maps of processes with JIT memory | see below |
-//! | `unexpected_files` | the same of other processes | `--jitdump` and `--perf-map`, the input's directory, `/tmp` |
+//! | `unexpected_files` | jitdumps and perf maps of other processes | `--jitdump` and `--perf-map`, the input's directory, `/tmp` |
 //! | `maps_of_parents` | perf maps of a running ancestor that shares its JIT memory | as perf maps |
 //! | `maps_of_shared_memory` | perf maps of another process with the same JIT memory | – |
 //! | `logs_named_by_pid` | runtimes' logs | `--jit-log`, the input's directory, `.`, `/tmp` |
-//! | `cores` | core dumps | the same, and systemd's directory |
+//! | `cores` | core dumps | `--jit-log`, the input's directory, `.`, `/tmp`, systemd's directory |
 //! | `registered_objects` | code registered with GDB's JIT interface | the memory of running processes |
-//! | `orphans` | files with other process IDs, by their contents | all of the user's, the input's directory, `/tmp` |
+//! | `orphans` | files with other process IDs, by their contents | all files and directories that the user named, the input's directory, `/tmp` |
 //! | `placed_objects` | ELF objects | `--elf` |
 //!
-//! The places of a file that is named after its process, in order of precedence ([`Scene::places`]):
+//! The places of a file that is named after its process, in order of precedence ([`Scene::possible_paths`]):
 //!
 //! | | jitdump | perf map |
 //! |---|---|---|
@@ -28,7 +28,7 @@
 //! | usual places | `/tmp`, the current directory, `$JITDUMPDIR`, `~/.debug/jit` and `/tmp/.debug/jit` | `/tmp` |
 //!
 //! The table in [`crate::runtimes`] says where each runtime writes its files; the usual places cover all of them. To
-//! search another place, add it to `places`; to search in another way, add a round.
+//! search another place, add it to `possible_paths`; to search in another way, add a round.
 //!
 //! | question | answered by |
 //! |---|---|
@@ -46,7 +46,7 @@ mod given_files;
 mod logs;
 mod markers;
 mod orphans;
-mod places;
+mod possible_paths;
 mod process_ids;
 mod progress;
 mod rounds;

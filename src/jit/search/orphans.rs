@@ -4,7 +4,7 @@
 use super::markers::inner_pid;
 use super::progress::Search;
 use super::scene::Scene;
-use super::steps::{Place, Step, not_matched, not_matched_remark, unasked_use_remark};
+use super::steps::{NamedPath, Step, not_matched, not_matched_remark, unasked_use_remark};
 use super::{logs, stale};
 use crate::error::Warning;
 use crate::io::door::Door;
@@ -37,7 +37,7 @@ struct Orphan {
     path: PathBuf,
     kind: Kind,
     named: Named,
-    /// True if the user named the file or its directory.
+    /// True if the user named the file, or the directory that it is in.
     asked: bool,
     id: Option<FileId>,
     written: Option<SystemTime>,
@@ -107,10 +107,10 @@ fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orpha
     let scene = &search.scene;
     let mut files = Vec::new();
     for (path, kind) in &search.unassigned {
-        files.extend(read_orphan(Place::new(path, Named::User), *kind, scene, steps));
+        files.extend(read_orphan(NamedPath::new(path, Named::User), *kind, scene, steps));
     }
     let mut listed = BTreeSet::new();
-    for Place { path: directory, named } in scene.orphan_directories() {
+    for NamedPath { path: directory, named } in scene.orphan_directories() {
         if !listed.insert(directory.canonicalize().unwrap_or_else(|_| directory.clone())) {
             continue;
         }
@@ -120,7 +120,7 @@ fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orpha
             let process = inner_pid(&path).and_then(|pid| scene.process(pid));
             let is_tried = process.is_some_and(|process| process.has_jit_memory);
             if !is_tried && !search.used_paths.contains(&path) {
-                files.extend(read_orphan(Place::new(path, named), kind, scene, steps));
+                files.extend(read_orphan(NamedPath::new(path, named), kind, scene, steps));
             }
         }
     }
@@ -128,30 +128,30 @@ fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orpha
 }
 
 /// Reads what is needed to match a file to a process. `None` if the file can't be opened or contains no code.
-fn read_orphan<'a>(place: Place, kind: Kind, scene: &Scene<'_>, steps: &mut Vec<Step<'a>>) -> Option<Orphan> {
+fn read_orphan<'a>(named_path: NamedPath, kind: Kind, scene: &Scene<'_>, steps: &mut Vec<Step<'a>>) -> Option<Orphan> {
     // Files that nobody asked for aren't reported if they can't be opened, for example because another user owns them.
-    let asked = matches!(place.named, Named::User | Named::Directory);
-    let opened = match scene.open(&place)? {
+    let asked = matches!(named_path.named, Named::User | Named::Directory);
+    let opened = match scene.open(&named_path)? {
         Ok(opened) => opened,
         Err(error) => {
             if asked {
-                steps.push(Step::Refuse { path: place.path, kind, pid: Pid(-1), error });
+                steps.push(Step::Refuse { path: named_path.path, kind, pid: Pid(-1), error });
             }
             return None;
         }
     };
     let OrphanContents { ranges, times } = read_contents(&opened.bytes, kind)?;
     let (id, written) = (Some(file_id(&opened.about)), opened.about.modified().ok());
-    Some(Orphan { path: place.path, kind, named: place.named, asked, id, written, ranges, times })
+    Some(Orphan { path: named_path.path, kind, named: named_path.named, asked, id, written, ranges, times })
 }
 
-/// What to do with a file. `None` if that is nothing: files that nobody asked for and that fit no process may be
-/// anybody's, and aren't reported.
+/// What to do with a file. `None` means that nothing is done or reported: a file that fits no process, and that the
+/// user didn't name, may belong to anybody.
 fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> Option<Step<'a>> {
     let Orphan { path, kind, named, .. } = file;
     match verdict {
         Verdict::Used(Fit { pid, sign, .. }) => {
-            let opened = scene.open(&Place::new(path, *named))?.ok()?;
+            let opened = scene.open(&NamedPath::new(path, *named))?.ok()?;
             let remark = sign.map(|sign| unasked_use_remark(path, *pid, sign.reason()));
             let source = Source::new(path.clone(), *kind, *pid, opened);
             Some(Step::Use(Box::new(Source { inner: inner_pid(path), remark, ..source })))
@@ -245,6 +245,7 @@ pub(crate) fn goes_with_recordings(name: &OsStr) -> bool {
     kind_by_name(name).is_some()
 }
 
+/// The kind of a file, judged by its name; `None` if it isn't named like a source.
 fn kind_by_name(name: &OsStr) -> Option<Kind> {
     let name = name.to_str()?;
     let has_pid = || inner_pid(Path::new(name)).is_some();
@@ -289,7 +290,7 @@ fn read_contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     if ranges.is_empty() { None } else { Some(OrphanContents { ranges, times }) }
 }
 
-/// Compares every file with every process, for `evidence::judge`.
+/// Compares every file with every process. `evidence::judge` decides on the basis of the results.
 fn compare_all(files: &[Orphan], processes: &[PossibleOwner], when: &SampledTimes) -> Vec<Fit> {
     let mut fits = Vec::new();
     for (index, file) in files.iter().enumerate() {
@@ -351,7 +352,7 @@ fn find_contradiction(file: &Orphan, process: &PossibleOwner, when: &SampledTime
     is_older.then(|| "it was last written before the process began".to_owned())
 }
 
-/// Whether the times of a jitdump's records fit the process; the error says why not. `None` if that can't be
+/// Whether the times of a jitdump's records fit the process. The error says why they don't. `None` if that can't be
 /// determined.
 fn compare_times(file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Option<Result<(), String>> {
     if !is_monotonic(&when.clock) {

@@ -1,7 +1,8 @@
 //! The IDs that processes have in their own PID namespaces. Files of a process in a container are named after these.
 //!
-//! Such an ID doesn't identify a process: each of two containers has its process 1, and both wrote `/tmp/jit-1.dump`.
-//! The name of such a file doesn't say which of them it belongs to; only its location or contents do.
+//! Such an ID doesn't identify a process: each of two containers has its process 1, and both may have written
+//! `/tmp/jit-1.dump`. The name of such a file doesn't say which of the processes it belongs to; only its location or
+//! contents do.
 
 use super::markers::inner_pid;
 use super::scene::Scene;

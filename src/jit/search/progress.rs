@@ -35,6 +35,7 @@ pub(super) struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
+    /// Carries out one step of the plan.
     pub(super) fn carry_out(&mut self, step: Step<'a>) {
         match step {
             Step::Look(candidate) => self.look_for(&candidate),
@@ -49,23 +50,24 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Uses the first file that exists at the candidate's places and is acceptable. Reports each unacceptable one.
+    /// Uses the first acceptable file among those that exist at the candidate's possible paths. Reports each
+    /// unacceptable file before it.
     fn look_for(&mut self, candidate: &Candidate<'a>) {
         if !self.is_needed(candidate) {
             return;
         }
-        let places = self.scene.places(candidate);
-        if candidate.excludes_used_files() && places.iter().any(|place| self.used_paths.contains(&place.path)) {
+        let paths = self.scene.possible_paths(candidate);
+        if candidate.excludes_used_files() && paths.iter().any(|named| self.used_paths.contains(&named.path)) {
             return;
         }
         let is_reported = !matches!(candidate.clue, Clue::Unexpected);
-        for place in &places {
-            let opened = match self.scene.open(place) {
+        for named_path in &paths {
+            let opened = match self.scene.open(named_path) {
                 None => continue,
                 Some(Ok(opened)) => opened,
                 Some(Err(error)) => {
                     if is_reported {
-                        self.report_refused(&place.path, candidate.kind, candidate.pid, error);
+                        self.report_refused(&named_path.path, candidate.kind, candidate.pid, error);
                     }
                     continue;
                 }
@@ -74,11 +76,11 @@ impl<'a> Search<'a> {
             if matches!(candidate.clue, Clue::Core(_)) && !logs::has_code(candidate.kind, &opened.bytes) {
                 continue;
             }
-            let source = candidate.to_source(place, opened);
+            let source = candidate.to_source(named_path, opened);
             if let Some(why) = self.scene.explain_if_stale(&source) {
                 if is_reported {
                     let error = Error::new(format!("{NOT_USED}{why}"));
-                    self.report_refused(&place.path, candidate.kind, candidate.pid, error);
+                    self.report_refused(&named_path.path, candidate.kind, candidate.pid, error);
                 }
                 continue;
             }
@@ -88,7 +90,7 @@ impl<'a> Search<'a> {
             return self.add(source);
         }
         if let Clue::Marker(marker) = candidate.clue {
-            self.missing.push((marker, places.into_iter().map(|place| place.path).collect()));
+            self.missing.push((marker, paths.into_iter().map(|named| named.path).collect()));
         }
     }
 
@@ -107,7 +109,7 @@ impl<'a> Search<'a> {
         self.files.push(source);
     }
 
-    /// The kinds of sources that a process has.
+    /// The kinds of sources that a process has so far.
     pub(super) fn kinds_of(&self, pid: Pid) -> impl Iterator<Item = Kind> {
         // `JitDump` compares as the least kind, so the range contains all kinds of the process.
         let from_pid = self.kinds.range((pid, Kind::JitDump)..);
@@ -119,7 +121,8 @@ impl<'a> Search<'a> {
         self.scene.processes_not_injected().filter(|pid| self.kinds_of(*pid).next().is_none()).collect()
     }
 
-    /// Warns if the file at a marker's path isn't the one that was mapped: it may have been overwritten since.
+    /// Warns if the file at a marker's path isn't the file that the process had mapped; it may have been overwritten
+    /// since.
     fn warn_if_replaced(&mut self, source: &Source, marker: &Marker) {
         let (Some(about), Some(recorded)) = (&source.about, marker.file) else { return };
         let found = file_id(about);
@@ -134,6 +137,8 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Reports that a file isn't used: as an account of the source, and as a warning. If the same was already reported
+    /// for another path of the file, reports nothing.
     fn report_refused(&mut self, path: &Path, kind: Kind, pid: Pid, error: Error) {
         let reason = error.refusal();
         let warning = error.in_file(path).into_warning();
@@ -147,6 +152,8 @@ impl<'a> Search<'a> {
         self.warnings.push(warning);
     }
 
+    /// Reports the jitdumps that processes mapped but that weren't found, unless their absence doesn't matter or was
+    /// reported already.
     pub(super) fn report_missing_dumps(&mut self) {
         let mut reported: BTreeSet<PathBuf> = self.failed.iter().map(|account| account.path.clone()).collect();
         for (marker, looked_at) in std::mem::take(&mut self.missing) {
@@ -161,14 +168,15 @@ impl<'a> Search<'a> {
         }
     }
 
+    /// Reports one jitdump that wasn't found. `looked_at` are the paths that were tried.
     fn report_missing_dump(&mut self, marker: &Marker, looked_at: Vec<PathBuf>) {
         // If no recorded process has the ID in the path, the process probably ran in a container and wrote the file
         // there.
         let is_in_container = inner_pid(&marker.path).is_some_and(|inner| self.scene.process(inner).is_none());
         let remedy = if is_in_container { " (from a container: docker cp CONTAINER:PATH .)" } else { "" };
         self.warnings.push(Warning::new(format!(
-            "{}: process {} mapped this jitdump, but it is not there, next to the input, or in the usual places; pass \
-             its path with --jitdump{remedy}",
+            "{}: process {} mapped this jitdump, but no such file is at this path, next to the input, or in the usual \
+             directories; pass the file's path with --jitdump{remedy}",
             marker.path.display(),
             marker.pid
         )));
@@ -187,8 +195,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// For logs whose times aren't on the recording's clock: stores in each log when each address of its process was
-    /// first sampled. If a process has several such logs, each gets a copy.
+    /// Stores in each log when each address of its process was first sampled, so that the log can be dated. Only for
+    /// logs whose times aren't on the recording's clock. If a process has several such logs, each gets a copy.
     pub(super) fn date_logs(&mut self) {
         let Some(samples) = self.scene.site.samples else { return };
         // A log of a process that also has a jitdump is dated by comparing the two, which needs no samples.

@@ -1,9 +1,9 @@
-//! The rounds that look for files named after a process, or mapped by it, and those that need no file.
+//! The rounds that look for files named after a process or mapped by it, and for code that is in no file.
 
 use super::logs::named_logs;
 use super::markers::inner_pid;
 use super::progress::Search;
-use super::steps::{Candidate, Clue, Place, Step, unasked_use_remark};
+use super::steps::{Candidate, Clue, NamedPath, Step, unasked_use_remark};
 use crate::error::Error;
 use crate::jit::account::Kind;
 use crate::jit::engine_logs::LogId;
@@ -85,7 +85,8 @@ pub(super) fn maps_of_parents<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Perf maps that were found for one process also name code of other processes that share its JIT memory.
+/// Uses perf maps that were found for one process for other processes that share its JIT memory: the maps name their
+/// code, too.
 pub(super) fn maps_of_shared_memory<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     let mut steps = Vec::new();
     for (pid, memory) in sharing_processes_without_map(search) {
@@ -100,7 +101,7 @@ pub(super) fn maps_of_shared_memory<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
     steps
 }
 
-/// Processes without a perf map whose JIT memory may be shared with other processes, and that memory.
+/// Processes without a perf map whose JIT memory may be shared with other processes, each with that memory.
 fn sharing_processes_without_map(search: &Search<'_>) -> Vec<(Pid, SharedMemory)> {
     let mut sharing = Vec::new();
     for &pid in &search.scene.jit_processes {
@@ -140,7 +141,7 @@ pub(super) fn logs_named_by_pid<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
         indices.sort_unstable();
         for index in indices {
             let log = &logs[index];
-            let clue = Clue::Log(Place::clone(&log.place));
+            let clue = Clue::Log(NamedPath::clone(&log.named_path));
             steps.push(Step::Look(Candidate { kind: log.kind, pid, inner: Some(log.pid), clue }));
         }
     }

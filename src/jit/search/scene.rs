@@ -3,7 +3,7 @@
 
 use super::given_files::GivenFiles;
 use super::markers::Markers;
-use super::steps::Place;
+use super::steps::NamedPath;
 use crate::error::Result;
 use crate::io;
 use crate::io::door::{Door, Opened, Start};
@@ -17,7 +17,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The circumstances of a search, which don't change while it runs.
+/// What a search is based on. Doesn't change while the search runs.
 pub(super) struct Scene<'a> {
     pub(super) processes: &'a Processes,
     pub(super) options: &'a SourceOptions,
@@ -38,6 +38,7 @@ pub(super) struct Scene<'a> {
 }
 
 impl<'a> Scene<'a> {
+    /// Collects the facts that the rounds of the search need.
     pub(super) fn new(processes: &'a Processes, options: &'a SourceOptions, site: &'a Site<'a>) -> Self {
         let has_jit_memory = processes.by_pid.iter().filter(|(_, process)| process.has_jit_memory);
         let mut scene = Self {
@@ -89,7 +90,7 @@ impl<'a> Scene<'a> {
 
     /// Opens a file that may be a source, if its type, its owner and the links on the way to it permit that. `None` if
     /// it doesn't exist.
-    pub(super) fn open(&self, Place { path, named }: &Place) -> Option<Result<Opened>> {
+    pub(super) fn open(&self, NamedPath { path, named }: &NamedPath) -> Option<Result<Opened>> {
         if self.is_of_another_machine(path, *named) {
             return None;
         }
@@ -99,8 +100,9 @@ impl<'a> Scene<'a> {
         }
     }
 
-    /// True if a recording in an archive can't be about this file: jitgraft chose the path, or the recording states it,
-    /// and it isn't in the archive. Such a recording is from another machine, and its files are in the archive.
+    /// True if the recording is in an archive and the file isn't. The recording is then from another machine, whose
+    /// files are in the archive, so a path that jitgraft chose or that the recording states doesn't mean a file on this
+    /// machine.
     fn is_of_another_machine(&self, path: &Path, named: Named) -> bool {
         if !matches!(named, Named::Convention | Named::Marker) {
             return false;

@@ -42,6 +42,7 @@ impl Scene<'_> {
         }
     }
 
+    /// Explains why a jitdump must be from an earlier process with the same ID; `None` if it need not be.
     fn explain_if_dump_is_stale(&self, source: &Source) -> Option<String> {
         let dump = JitDump::parse(&source.bytes).ok()?;
         if !is_monotonic(&self.processes.clock) || dump.header.has_arch_timestamps() {

@@ -37,7 +37,7 @@ pub(super) struct Candidate<'a> {
     pub(super) clue: Clue<'a>,
 }
 
-/// Why a source may exist. Decides where it is looked for (`Scene::places`), when it is needed
+/// Why a source may exist. Decides where it is looked for (`Scene::possible_paths`), when it is needed
 /// (`Search::is_needed`), and what is reported.
 #[derive(Debug, Clone)]
 pub(super) enum Clue<'a> {
@@ -51,19 +51,19 @@ pub(super) enum Clue<'a> {
     /// wasn't recorded. Few such processes have these files, so files that can't be used aren't reported.
     Unexpected,
     /// A directory contains this file, which is named like a log of the process.
-    Log(Place),
+    Log(NamedPath),
     /// A directory contains this core dump. It states the process, or if it can't be opened, its name does.
-    Core(Place),
+    Core(NamedPath),
 }
 
 /// The path of a file that may be a source, and who named it. The latter decides how it is opened.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct NamedPath {
     pub(super) path: PathBuf,
     pub(super) named: Named,
 }
 
-impl Place {
+impl NamedPath {
     pub(super) fn new(path: impl Into<PathBuf>, named: Named) -> Self {
         Self { path: path.into(), named }
     }
@@ -76,7 +76,8 @@ impl Candidate<'_> {
         self.kind != Kind::PerfMap || matches!(self.clue, Clue::Unexpected)
     }
 
-    pub(super) fn to_source(&self, place: &Place, opened: Opened) -> Source {
+    /// The source for a file that was found at this path.
+    pub(super) fn to_source(&self, named_path: &NamedPath, opened: Opened) -> Source {
         let marked = match self.clue {
             Clue::Marker(marker) => Some(marker.time).filter(|time| time.0 != 0),
             _ => None,
@@ -84,26 +85,26 @@ impl Candidate<'_> {
         Source {
             inner: self.inner,
             marker: marked,
-            remark: self.remark(place),
-            ..Source::new(place.path.clone(), self.kind, self.pid, opened)
+            remark: self.remark(named_path),
+            ..Source::new(named_path.path.clone(), self.kind, self.pid, opened)
         }
     }
 
     /// Tells users why a file is used for a process that neither its name nor the user mentions. `None` if there is
     /// nothing to remark on.
-    fn remark(&self, place: &Place) -> Option<String> {
-        let why = match (&self.clue, self.inner, place.named) {
+    fn remark(&self, named_path: &NamedPath) -> Option<String> {
+        let why = match (&self.clue, self.inner, named_path.named) {
             (Clue::Parent, Some(parent), _) => {
                 format!("which shares its JIT memory with its parent, process {parent}")
             }
             (_, _, Named::Inside(_)) => "which is still running in another mount namespace".to_owned(),
             _ => return None,
         };
-        Some(unasked_use_remark(&place.path, self.pid, &why))
+        Some(unasked_use_remark(&named_path.path, self.pid, &why))
     }
 }
 
-/// Starts the warning about a file that isn't used. Left out where only the reason is shown.
+/// How the warning about a file that isn't used begins. Left out where only the reason is shown.
 pub(super) const NOT_USED: &str = "not used: ";
 
 /// The account of a file that belongs to no process, for this reason.

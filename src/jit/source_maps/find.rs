@@ -193,8 +193,8 @@ impl<'a> Finder<'a> {
         Lookup::Found { map, found: Box::new(script), places, size, is_given }
     }
 
-    /// Parses a script's source map. If the script was generated from other scripts, also loads their source maps, up
-    /// to `max_depth` levels deep. `debug_id` is the ID that the script states. The error says why the map can't be
+    /// Parses a script's source map. If the script was generated from other scripts, their source maps are loaded, too,
+    /// up to `max_depth` levels deep. `debug_id` is the ID that the script states. The error says why the map can't be
     /// used.
     fn load(
         &self,
@@ -204,6 +204,7 @@ impl<'a> Finder<'a> {
         paths: ScriptPaths<'_>,
         max_depth: usize,
     ) -> Result<LoadedScript, String> {
+        // A short map could give a long directory to very many sources.
         let map = source_map::parse(&file).map_err(|error| error.to_string())?;
         let len_of_paths = base.as_os_str().len().saturating_mul(map.sources.len());
         if len_of_paths > source_map::room_for_paths(file.bytes().len()) {
@@ -476,6 +477,7 @@ impl<'a> Finder<'a> {
         self.read_map_through(named.door(self.search.force), path)
     }
 
+    /// Reads a source map. `None` if there is no file at this path.
     fn read_map_through(&self, door: Door<'_>, path: &Path) -> Option<Result<Candidate, Refusal>> {
         let name = path.display().to_string();
         let bytes = match self.read_text(door, path)? {
@@ -496,7 +498,7 @@ impl<'a> Finder<'a> {
             Some(("data", data)) => {
                 let name = format!("in {}", actual.display());
                 let Some(bytes) = source_map::decode_data_url(data) else {
-                    return Some(Err((name, "cannot decode its data: URL".to_owned())));
+                    return Some(Err((name, "cannot decode the data: URL of the script's source map".to_owned())));
                 };
                 let (file, base) = (FileBytes::new(bytes), recorded_dir.to_owned());
                 return Some(Ok(Candidate { name, path: None, file, base, is_given: false }));
@@ -504,7 +506,7 @@ impl<'a> Finder<'a> {
             Some(("file", _)) => file_from_url(url)?,
             Some(_) => {
                 let remedy = format!(
-                    "jitgraft does not download it; pass a copy with --source-maps FILE={}",
+                    "jitgraft does not download source maps; pass a copy with --source-maps FILE={}",
                     recorded.display()
                 );
                 return self.read_adjacent_map(paths).or(Some(Err((url.to_owned(), remedy))));
@@ -514,7 +516,7 @@ impl<'a> Finder<'a> {
         let map = normalize(&map);
         let Ok(relative) = map.strip_prefix(normalize(recorded_dir)) else {
             let why = format!(
-                "it is outside the script's directory; if you trust it, pass --source-maps {}={}",
+                "the map is outside the script's directory; if you trust the map, pass --source-maps {}={}",
                 map.display(),
                 recorded.display()
             );
@@ -546,8 +548,8 @@ fn is_script(file: &Path) -> bool {
     file.extension().is_some_and(|extension| extension == "js" || extension == "mjs" || extension == "cjs")
 }
 
-/// Where jitgraft would look for a source map (`map`) on the recorded machine: the path relates to the script's
-/// recorded path as `map` relates to the script's actual path.
+/// Where jitgraft would look for a source map on the recorded machine. `map` is the source map's actual path. The
+/// result is next to the script's recorded path as `map` is next to the script's actual path.
 fn recorded_map_path(ScriptPaths { recorded, actual }: ScriptPaths<'_>, map: &Path) -> PathBuf {
     match map.strip_prefix(actual.parent().unwrap_or(actual)) {
         Ok(relative) => recorded.parent().unwrap_or(recorded).join(relative),

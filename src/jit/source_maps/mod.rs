@@ -53,7 +53,7 @@ pub struct SourceMaps {
     pub accounts: Vec<MapAccount>,
 }
 
-/// The result of looking for a script's source map.
+/// What became of the search for a script's source map, for messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct MapAccount {
     /// The script, as the runtime names it.
@@ -134,6 +134,8 @@ impl SourceMaps {
         self.authored.script(script)?.place(line, column)
     }
 
+    /// Looks for the source map of a script and applies it. `functions` are the script's functions by position and
+    /// name, with all names in the profile that refer to each.
     fn add(
         &mut self,
         script: &str,
@@ -159,7 +161,7 @@ impl SourceMaps {
                 account.is_doubtful = is_given && !loaded.fits();
                 let names = functions.keys().map(|(place, name)| (*name, *place));
                 if !is_given && !loaded.fits() {
-                    account.trouble = Some("it does not fit the script".to_owned());
+                    account.trouble = Some("the map does not fit the script".to_owned());
                 } else if let Some(answers) = loaded.functions(names) {
                     self.rename(functions, answers, &mut account);
                     self.authored.add(script, *loaded);
@@ -172,6 +174,7 @@ impl SourceMaps {
         self.accounts.push(account);
     }
 
+    /// Like [`Self::add`], for a WebAssembly module: its debugging information takes the place of a source map.
     fn add_module(
         &mut self,
         url: &str,
@@ -222,10 +225,10 @@ impl SourceMaps {
         self.accounts.push(account);
     }
 
-    /// Translates the name that a runtime gave to a WebAssembly function which it compiled to native code, such as a
-    /// name in a perf map. Returns a name in the same style with the authored function's name in it, and where the
-    /// authored source defines that function, if known. Returns `None` if `name` isn't the name of a WebAssembly
-    /// function, or if no source map or debug information knows the function.
+    /// Translates the name of a WebAssembly function that a runtime compiled to native code, such as a name in a perf
+    /// map. Returns a name in the same style that contains the authored function's name, and where that function is
+    /// defined in the authored source, if known. `None` if `name` isn't the name of a WebAssembly function, or if no
+    /// source map or debug information knows the function.
     pub fn native(&self, name: &[u8]) -> Option<(String, Option<AuthoredPlace<'_>>)> {
         let parts = WasmName::parse(name)?;
         let (function, place) = self.native.as_ref()?.function(parts.number)?;
@@ -236,6 +239,8 @@ impl SourceMaps {
         Some((parts.spell(function, &position), place))
     }
 
+    /// Stores the authored names of a script's functions. `answers` has what the source map says about each function,
+    /// in the order of `functions`.
     fn rename(
         &mut self,
         functions: &BTreeMap<(Place, &str), Vec<ScriptName<'_>>>,
@@ -322,6 +327,7 @@ impl MapAccount {
         }
     }
 
+    /// A remark for the user on how many functions got authored names; `None` if there is nothing to say.
     fn remark(&self) -> Option<String> {
         let Self { map: Some(map), functions, renamed, third_party, contradicted, trouble: None, .. } = self else {
             return None;
@@ -344,6 +350,7 @@ impl MapAccount {
         ))
     }
 
+    /// A warning that the map was not used, or may not fit; `None` if there is no trouble.
     fn warning(&self) -> Option<Warning> {
         if let (Some(map), true) = (&self.map, self.is_doubtful) {
             return Some(Warning::new(format!(

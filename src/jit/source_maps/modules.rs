@@ -114,8 +114,8 @@ impl Finder<'_> {
         self.combine_files("", first, indices.into_iter().map(|index| (index, index)))
     }
 
-    /// Combines what all files with the code of `first` say about the module. Each function is given by its index in
-    /// the module, and by the offset that the runtime states for it (the index again if it states none).
+    /// Combines the information in all files that have the same code as `first`. Each function is given by its index in
+    /// the module, and by the offset that the runtime states for it (or the index again, if it states none).
     fn combine_files(
         &self,
         url: &str,
@@ -220,8 +220,8 @@ fn find_functions(module: &WasmModule, url: &str, functions: &[StatedFunction<'_
     None
 }
 
-/// The possible offsets of the code section in the bytes that the runtime loaded: the whole file, or the file without
-/// custom sections. Empty if the module doesn't match the URL.
+/// The possible offsets of the code section in the bytes that the runtime loaded. These bytes may be the whole file, or
+/// the file without custom sections. Empty if the module doesn't match the URL.
 fn possible_code_offsets(module: &WasmModule, url: &str) -> Vec<usize> {
     let forms = module.hashes.iter();
     match v8_url(url) {

@@ -26,7 +26,7 @@ pub struct GivenMap {
 }
 
 impl SourceMapOptions {
-    /// True if source maps are to be used.
+    /// True if source maps should be used.
     pub fn is_on(&self) -> bool {
         self.asked.unwrap_or(self.usual)
     }

@@ -42,6 +42,7 @@ impl<T: Span> IntervalTree<T> {
         self.visit_among(0..self.list.len(), &range, &mut each);
     }
 
+    /// Visits a subtree: `among` are the indices of the subtree's items in `list`.
     fn visit_among(&self, among: Range<usize>, range: &Range<u64>, each: &mut impl FnMut(&T)) {
         let middle = among.start.midpoint(among.end);
         if among.is_empty() || self.ends[middle] <= range.start {

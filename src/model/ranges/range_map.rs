@@ -105,8 +105,8 @@ impl<V: Copy> RangeMap<V> {
         }
     }
 
-    /// Removes the entries that overlap a range and whose value `wanted` accepts, including their parts outside the
-    /// range. Calls `evicted` with each.
+    /// Removes entries that overlap a range and whose value `wanted` accepts, and calls `evicted` with each. Each
+    /// entry is removed as a whole, also its parts outside the range.
     pub fn evict(&mut self, range: Range<u64>, wanted: impl Fn(&V) -> bool, mut evicted: impl FnMut(Entry<V>)) {
         if range.is_empty() {
             return;
@@ -160,7 +160,7 @@ impl<V: Copy> RangeMap<V> {
         self.starts.partition_point(|first| *first <= start).saturating_sub(1)
     }
 
-    /// The first entry that ends after an address: the one that contains it, or the next.
+    /// Where the first entry is that ends after an address: the entry that contains the address, or else the next one.
     fn first_ending_after(&self, addr: u64) -> EntryPlace {
         let block = self.block_for(addr);
         let index = self.blocks.get(block).map_or(0, |entries| entries.partition_point(|entry| entry.end <= addr));

@@ -84,7 +84,7 @@ impl<V: Copy> SharedRanges<V> {
         None
     }
 
-    /// True if it is empty.
+    /// True if the map has no entries.
     pub fn is_empty(&self) -> bool {
         self.root.is_none()
     }

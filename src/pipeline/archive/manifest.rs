@@ -10,7 +10,7 @@ pub(super) const MARK: &str = "jitgraft-pack";
 /// The name of an archive's second file: the manifest.
 pub(super) const MANIFEST: &str = "manifest.json";
 
-/// The version of the manifest. Archives with another version are rejected.
+/// The version of the manifest's format. Archives of another version are rejected.
 const VERSION: u32 = 1;
 
 /// The manifest: what an archive contains.
@@ -28,7 +28,7 @@ pub(crate) struct Manifest {
 /// A file in an archive, as the manifest describes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PackedFile {
-    /// Its path in the archive.
+    /// The file's path in the archive.
     pub(crate) path: String,
     pub(crate) role: Role,
     /// The process that the file belongs to, by its recorded ID; `None` if it belongs to none.
@@ -77,7 +77,7 @@ impl Manifest {
 
     /// Parses a manifest and rejects anything that must not be unpacked.
     pub(super) fn parse(text: &[u8]) -> Result<Self> {
-        /// Only the version, which is checked before the other fields are parsed.
+        /// The part of a manifest that all versions have. It is parsed first, so that other versions get a clear error.
         #[derive(Deserialize)]
         struct Versioned {
             version: u32,
@@ -94,6 +94,7 @@ impl Manifest {
         Ok(manifest)
     }
 
+    /// Fails if the files would be too many or too large, or if one has a forbidden path.
     fn check(&self) -> Result<()> {
         /// The maximum number of files, which is more than any recording needs.
         const MOST_FILES: usize = 100_000;

@@ -78,6 +78,8 @@ fn damaged(error: io::Error) -> Error {
 struct PlainFiles<'a, R: Read>(Entries<'a, R>);
 
 impl<'a, R: Read> PlainFiles<'a, R> {
+    /// The next regular file with its name. Fails on any other kind of entry, except directories and names that are too
+    /// long for a header.
     fn next(&mut self) -> Result<Option<(String, Entry<'a, R>)>> {
         let mut long_name = None;
         for entry in &mut self.0 {
@@ -131,7 +133,7 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-/// An opened archive.
+/// The recording and the other files in an archive that was opened.
 #[derive(Debug, Clone)]
 pub(crate) struct Packed {
     archive: Arc<Archive>,

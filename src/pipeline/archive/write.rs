@@ -12,9 +12,9 @@ const ABOUT: &[u8] = b"A recording of perf with all that names its code: jitgraf
 /// A part of the contents of a file.
 #[derive(Debug, Clone)]
 pub(crate) enum Piece<'a> {
-    /// These bytes.
+    /// The bytes themselves.
     Bytes(Cow<'a, [u8]>),
-    /// This many zero bytes.
+    /// This many zero bytes, which aren't in memory.
     Zeros(u64),
 }
 
@@ -26,7 +26,7 @@ impl Piece<'_> {
         }
     }
 
-    /// Calls `show` with all bytes of this part, a bounded number at a time.
+    /// Calls `show` with all bytes of this part, some at a time.
     pub(crate) fn each(&self, mut show: impl FnMut(&[u8])) {
         const ZEROS: [u8; 1 << 12] = [0; 1 << 12];
         match self {

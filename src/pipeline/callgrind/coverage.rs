@@ -27,12 +27,12 @@ pub(crate) struct Coverage {
     pub(crate) nameable: u64,
     /// The self cost in memory without a file for which no source has a name.
     pub(crate) unnameable: u64,
-    /// What became of each source of JIT code, such as a perf map.
+    /// How each source of JIT code, such as a perf map, was used.
     pub(crate) accounts: Vec<Account>,
 }
 
 impl Coverage {
-    /// Determines the coverage of a callgrind file.
+    /// Determines the coverage of a callgrind file. `options` says where to find sources.
     pub(crate) fn find(input: &InPath, options: &SourceOptions, job: &Job, warnings: &mut Warnings) -> Result<Self> {
         let mut file = open_rewindable(input)?;
         let mut head = Vec::new();

@@ -1,5 +1,5 @@
-//! Names JIT code in a callgrind file that is being read as stacks. Uses the perf maps and jitdumps next to the file
-//! like `jitgraft callgrind`, but keeps the result in a temporary file.
+//! Names JIT code in a callgrind file that is going to be read as stacks. Like `jitgraft callgrind`, this uses the perf
+//! maps and jitdumps next to the file, but the file with names is only a temporary one.
 
 use super::names::CodeNames;
 use super::{directory, passes, pid_in_name, processes};
@@ -8,6 +8,7 @@ use crate::error::{Result, Warnings};
 use crate::io::{self, Bytes, InPath, Stream};
 use crate::jit::{Found, SourceOptions, find};
 use crate::model::Pid;
+use crate::model::code_file::object_name;
 use crate::model::printable::readable;
 use crate::model::shell::quoted;
 use crate::model::stacks::{Profile, Weight};
@@ -19,7 +20,7 @@ use std::path::Path;
 /// How many bytes at the start of the file are searched for the process ID.
 const HEAD: usize = 1 << 14;
 
-/// A reader of the callgrind file's text: with names for JIT code if any are found, otherwise unchanged.
+/// Returns a reader of the callgrind file's text, with names for JIT code if any are found, otherwise unchanged.
 pub(crate) fn with_names(
     reader: Box<dyn Read + Send>,
     path: &InPath,
@@ -53,7 +54,7 @@ fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warn
     }
     let processes = processes(pid);
     let loaded = found.load(&processes, &job.pool, warnings);
-    let names = CodeNames::new(&loaded.map, pid, format!("jitted-{pid}.elf").into_bytes(), &job.pool);
+    let names = CodeNames::new(&loaded.map, pid, object_name(pid).into_bytes(), &job.pool);
     if names.is_empty() {
         return Ok(None);
     }
@@ -68,18 +69,23 @@ fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warn
 /// The smallest percentage of the cost that [`report_unnamed`] reports.
 const LEAST: f64 = 1.0;
 
-/// A message that says how much of the first event's cost is in JIT code without names, and which command explains why.
-/// `None` if it is less than [`LEAST`] percent.
+/// A message that says how much of the first event's cost is in code without names that belongs to no file, and which
+/// command explains why. `None` if it is less than [`LEAST`] percent.
 pub(crate) fn report_unnamed(profile: &Profile, path: &Path) -> Option<String> {
     let series = profile.series.first()?;
     let CodeShares { whole, jit, jit_named, no_file, .. } = CodeShares::count(profile, series, Weight::Period);
-    // Code in memory without a file counts as JIT code even if no JIT compiler is known in the process.
-    let unnamed = (jit - jit_named).saturating_add(no_file);
+    let unnamed_jit = jit - jit_named;
+    // Code in no file is only JIT code for sure if the program is a known runtime.
+    let (unnamed, code) = if unnamed_jit >= no_file {
+        (unnamed_jit, "JIT code without a name")
+    } else {
+        (no_file, "code without a name that belongs to no file")
+    };
     let percent = 100.0 * unnamed as f64 / whole.max(1) as f64;
     if percent < LEAST {
         return None;
     }
     let path = quoted(path.as_os_str().as_bytes());
     let event = readable(series.name.as_bytes());
-    Some(format!("{percent:.1}% of {event} is in JIT code without a name; run jitgraft doctor {path} to find out why"))
+    Some(format!("{percent:.1}% of {event} is in {code}; run jitgraft doctor {path} to find out why"))
 }

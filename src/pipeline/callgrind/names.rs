@@ -2,6 +2,9 @@
 //!
 //! callgrind adds up costs over the whole run. If there was different code at an address in the course of the run, the
 //! last one gets all the cost. It is then marked as ambiguous, so that the cost in question can be counted.
+//!
+//! The symbolizer can't answer this: it finds what is at one address, but costs are summed by ranges in which the answer
+//! is the same. And it doesn't know code that another entry of the same perf map hides, which makes a name ambiguous.
 
 use crate::formats::callgrind::{CodeLine, Covered, JitFunctions};
 use crate::model::Pid;
@@ -14,11 +17,11 @@ use rustc_hash::{FxBuildHasher, FxHashMap, FxHashSet};
 use std::borrow::Cow;
 use std::hash::BuildHasher;
 
-/// The JIT code of a process at the end of the run, by address.
+/// The JIT code of a process at the end of the run, to be looked up by address.
 #[derive(Debug)]
 pub(crate) struct CodeNames<'m, 'data> {
     map: &'m CodeMap<'data>,
-    /// The start address of each span. Separate from the spans, so that a search touches less memory.
+    /// The start addresses of the spans. They are separate from `spans`, so that a search touches less memory.
     starts: Vec<u64>,
     /// The address ranges in which entries are visible, sorted and without overlaps.
     spans: Vec<CodeSpan>,
@@ -42,7 +45,7 @@ pub(crate) struct JitEntry<'data> {
     /// The name of the function in the output.
     name: Cow<'data, [u8]>,
     file: &'data [u8],
-    /// True if there was different code at some of its addresses before.
+    /// True if other code was at some of the entry's addresses before.
     ambiguous: bool,
 }
 
@@ -105,12 +108,12 @@ impl<'m, 'data> CodeNames<'m, 'data> {
         self.entries.iter().zip(seen).filter(|(_, seen)| *seen).map(|(entry, _)| entry)
     }
 
-    /// True if there was different code at some of the entry's addresses before. `entry` is an index.
+    /// True if other code was at some of the entry's addresses before. `entry` is the entry's index.
     pub(crate) fn is_ambiguous(&self, entry: usize) -> bool {
         self.entries.get(entry).is_some_and(|entry| entry.ambiguous)
     }
 
-    /// All code from a source in the source's order, including code that later code hides.
+    /// All code of a source, in the source's order. Also includes code that later code replaced.
     pub(crate) fn codes_of_origin(&self, origin: OriginId) -> Vec<(CodeId, Code<'data>)> {
         codes(self.map).filter(|(_, code)| code.origin == origin).collect()
     }
@@ -190,7 +193,8 @@ impl<'m, 'data> Painter<'m, 'data> {
         }
     }
 
-    /// The address ranges of code as it was loaded, without later moves. Adds an entry for each.
+    /// Adds an entry for each code at the address where it was loaded, without later moves. Returns the address ranges
+    /// of these entries.
     fn ranges(&mut self, codes: impl Iterator<Item = (CodeId, Code<'data>)>) -> Vec<EntryRange> {
         let mut ranges = Vec::with_capacity(self.entries.capacity());
         for (id, code) in codes {
@@ -228,7 +232,7 @@ impl<'m, 'data> Painter<'m, 'data> {
         ranges
     }
 
-    /// The index of the entry for a piece of code at an address. Adds the entry if it doesn't exist.
+    /// The index of the entry for code `id` at an address. Adds the entry if it doesn't exist yet.
     fn entry(&mut self, id: CodeId, addr: u64) -> u32 {
         // Fewer than 2³², because each belongs to one of the code map's changes, which are numbered with 32 bits.
         let next = self.entries.len() as u32;
@@ -254,36 +258,17 @@ struct EntryRange {
     entry: u32,
 }
 
-/// The ranges sorted by address, if none overlap: then no code hides another. Otherwise `None`.
+/// Sorts the ranges by address. `None` if any two overlap, so that one code replaced another.
 fn sort_if_disjoint(ranges: &[EntryRange]) -> Option<Vec<EntryRange>> {
     let mut sorted = ranges.to_vec();
     sorted.sort_unstable_by_key(|range| range.start);
     sorted.is_sorted_by(|before, after| before.end <= after.start).then_some(sorted)
 }
 
-/// Makes names unique: if several functions have the same name, the address where a function was loaded is appended. A
-/// function that is listed twice or was moved is still one function. `visible` are the indexes of visible entries; only
-/// these count as having the same name.
+/// Makes names unique: if several functions have the same name, the address where a function was loaded is appended to
+/// its name. `visible` are the indexes of visible entries.
 fn make_names_unique(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], visible: impl Iterator<Item = u32>) {
-    // The first entry with each name.
-    let mut first: HashTable<u32> = HashTable::with_capacity(entries.len());
-    let mut shared: FxHashSet<&[u8]> = FxHashSet::default();
-    let hash = |name: &[u8]| FxBuildHasher.hash_one(name);
-    let name_of = |entry: u32| map.name(entries[entry as usize].id);
-    let addr_of = |entry: u32| map.code(entries[entry as usize].id).addr;
-    for entry in visible {
-        let name = name_of(entry);
-        match first.find(hash(name), |other| name_of(*other) == name) {
-            Some(first) => {
-                if addr_of(*first) != addr_of(entry) {
-                    shared.insert(name);
-                }
-            }
-            None => {
-                first.insert_unique(hash(name), entry, |other| hash(name_of(*other)));
-            }
-        }
-    }
+    let shared = find_shared_names(map, entries, visible);
     for entry in entries.iter_mut() {
         if entry.name.is_empty() {
             entry.name = Cow::Borrowed(b"(no name)");
@@ -300,7 +285,37 @@ fn make_names_unique(map: &CodeMap<'_>, entries: &mut [JitEntry<'_>], visible: i
     }
 }
 
+/// The names that several functions have, among the entries with the indexes `visible`. A function that is listed twice
+/// or was moved is still one function, because its code was loaded at one address.
+fn find_shared_names<'data>(
+    map: &CodeMap<'data>,
+    entries: &[JitEntry<'_>],
+    visible: impl Iterator<Item = u32>,
+) -> FxHashSet<&'data [u8]> {
+    let mut shared = FxHashSet::default();
+    // The first entry with each name. A table of indexes takes less memory than a map from names.
+    let mut first_with_name: HashTable<u32> = HashTable::with_capacity(entries.len());
+    let hash = |name: &[u8]| FxBuildHasher.hash_one(name);
+    let name_of = |entry: u32| map.name(entries[entry as usize].id);
+    let addr_of = |entry: u32| map.code(entries[entry as usize].id).addr;
+    for entry in visible {
+        let name = name_of(entry);
+        match first_with_name.find(hash(name), |other| name_of(*other) == name) {
+            Some(first) => {
+                if addr_of(*first) != addr_of(entry) {
+                    shared.insert(name);
+                }
+            }
+            None => {
+                first_with_name.insert_unique(hash(name), entry, |other| hash(name_of(*other)));
+            }
+        }
+    }
+    shared
+}
+
 impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
+    /// The entry at an address (`None` if there is none), with the range of addresses for which the answer is the same.
     fn find_range(&self, addr: u64) -> Covered {
         // A fast path, because most addresses are lower than all JIT code.
         let first = self.starts.first().copied().unwrap_or(u64::MAX);
@@ -330,6 +345,7 @@ impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
         &self.object
     }
 
+    /// The source lines of an entry's code, with their addresses.
     fn lines(&self, entry: usize) -> Vec<CodeLine<'_>> {
         let entry = &self.entries[entry];
         let code = self.code(entry);

@@ -7,9 +7,10 @@
 //! one bit each is set; this costs a few percent.
 
 use crate::formats::perf_data::Sample;
+use crate::model::lasting::{Lasting, LastingCache};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, Nanos, Pid};
-use rustc_hash::{FxHashMap, FxHasher};
+use rustc_hash::FxHasher;
 use std::hash::{Hash, Hasher};
 use std::ops::Range;
 
@@ -63,7 +64,7 @@ impl Hash for ChainKey<'_> {
 /// Resolved call chains. Each is valid for a time range.
 #[derive(Debug)]
 pub(crate) struct ChainMemo<'data, V> {
-    known: FxHashMap<ChainKey<'data>, (V, Range<Nanos>)>,
+    known: LastingCache<ChainKey<'data>, V>,
     once: Vec<u64>,
     /// True if a chain is never kept when it is first seen.
     only_repeated: bool,
@@ -73,7 +74,7 @@ pub(crate) struct ChainMemo<'data, V> {
 
 impl<V> Default for ChainMemo<'_, V> {
     fn default() -> Self {
-        Self { known: FxHashMap::default(), once: Vec::new(), only_repeated: false, kept: 0, found: 0 }
+        Self { known: LastingCache::default(), once: Vec::new(), only_repeated: false, kept: 0, found: 0 }
     }
 }
 
@@ -87,12 +88,9 @@ impl<'data, V> ChainMemo<'data, V> {
     /// The value of a chain, if it is in the memo and valid at this time.
     #[inline]
     pub(crate) fn get(&mut self, key: &ChainKey<'data>, time: Nanos) -> Option<&mut V> {
-        let (value, holds) = self.known.get_mut(key)?;
-        if !holds.contains(&time) {
-            return None;
-        }
+        let known = self.known.get_mut(key, time)?;
         self.found += 1;
-        Some(value)
+        Some(&mut known.answer)
     }
 
     /// Adds the value of a chain, valid during `holds`, if the chain is likely to repeat. `drop` gets the values that
@@ -111,18 +109,16 @@ impl<'data, V> ChainMemo<'data, V> {
         }
         self.kept += 1;
         if self.known.len() >= MOST {
-            for (_, (value, _)) in self.known.drain() {
-                drop(value);
-            }
+            self.known.drain().for_each(&mut drop);
         }
-        if let Some((before, _)) = self.known.insert(key, (value(), holds)) {
+        if let Some(before) = self.known.insert(key, Lasting { answer: value(), holds }) {
             drop(before);
         }
     }
 
-    /// Returns all values in the memo.
-    pub(crate) fn into_values(self) -> impl Iterator<Item = V> {
-        self.known.into_values().map(|(value, _)| value)
+    /// Removes all chains, and returns their values.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = V> {
+        self.known.drain()
     }
 
     /// Marks a chain with this hash as seen. Returns true if it had been seen before.
@@ -161,7 +157,7 @@ mod tests {
         }
         memo.put(words, Nanos(9)..Nanos(20), || "second", |value| dropped.push(value));
         assert_eq!(memo.get(&words, Nanos(9)), Some(&mut "second"));
-        assert_eq!((dropped, memo.into_values().collect()), (vec!["first"], vec!["second"]));
+        assert_eq!((dropped, memo.drain().collect()), (vec!["first"], vec!["second"]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Merges the samples that several workers have read, chunk by chunk in the order of the file.
 
-use super::locator::FrameLocation;
+use super::frame_location::FrameLocation;
 use super::samples::{SampleRow, Samples, Taken, TakenRows};
 use crate::error::Result;
 use crate::model::about;

@@ -1,18 +1,21 @@
 //! Names code locations. Each distinct location is looked up once.
 
-use super::locator::{FrameLocation, Locator};
+use super::frame_location::FrameLocation;
 use crate::analysis::start_functions::starts_threads;
 use crate::error::Warnings;
 use crate::model::chains::{Chains, PlaceId};
+use crate::model::code_file::{image_process, perf_map};
 use crate::model::mapping_kind::{MappingKind, simpleperf_jit_cache};
 use crate::model::process::{BuildId, CpuMode};
 use crate::model::stacks::{FrameKind, TRUNCATED};
 use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::runtimes::{ProcessRuntimes, RuntimeSet};
+use crate::symbolize::Location;
 use crate::symbolize::dso::{DsoId, DsoKind};
 use crate::symbolize::frames::{Frames, FramesAt};
-use crate::symbolize::{Location, Resolver};
+use crate::symbolize::resolver::Resolver;
+use crate::symbolize::symbolizer::Symbolizer;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 /// A frame with everything that writers need.
@@ -88,7 +91,9 @@ struct LocationInfo {
 
 /// What is needed to describe code locations while they are being named.
 struct FrameNaming<'a> {
-    locator: &'a Locator<'a>,
+    symbolizer: Symbolizer<'a>,
+    /// True if frames keep their addresses.
+    keep_addr: bool,
     origins: &'a [Origin],
     runtimes: ProcessRuntimes<'a>,
     /// Processes that certainly have a JIT compiler, because there is a jitdump, perf map or other source of their
@@ -126,17 +131,18 @@ impl Named {
     /// map.
     pub(super) fn new<'a>(
         chains: &Chains<FrameLocation>,
-        locator: &'a Locator<'a>,
+        keep_addr: bool,
         origins: &'a [Origin],
         runtimes: ProcessRuntimes<'a>,
-        resolver: &Resolver<'_>,
+        resolver: &Resolver<'a>,
         pool: &Pool,
         warnings: &mut Warnings,
     ) -> Self {
         let mut distinct: Vec<Location> = Vec::new();
         let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
         let mut naming = FrameNaming {
-            locator,
+            symbolizer: resolver.symbolizer,
+            keep_addr,
             origins,
             runtimes,
             announced: origins.iter().filter(|origin| origin.is_sure).filter_map(|origin| origin.pid).collect(),
@@ -154,9 +160,9 @@ impl Named {
             locations.push(NamedLocation { number, info: naming.describe(place) });
         }
         let modules = naming.modules;
-        let frames = resolver.resolve(&distinct, pool, warnings);
+        let frames = resolver.frames(&distinct, pool, warnings);
         let entered = find_entered(chains.places(), &frames, &mut locations);
-        let entered = resolver.resolve(&entered, pool, warnings);
+        let entered = resolver.frames(&entered, pool, warnings);
         Self { frames, entered, locations, modules }
     }
 
@@ -274,7 +280,7 @@ impl FrameNaming<'_> {
             Location::Code(id, offset) => {
                 kind = FrameKind::Jit;
                 jit_memory = true;
-                let code = self.locator.codes.code(id);
+                let code = self.symbolizer.codes.code(id);
                 let origin = self.origins.get(code.origin.0 as usize);
                 runtimes = self.runtimes_of(origin.and_then(|origin| origin.pid));
                 (origin.map(|origin| self.module(&origin.file, None)), code.addr.0.wrapping_add(offset))
@@ -285,13 +291,13 @@ impl FrameNaming<'_> {
                     kind = FrameKind::Jit;
                     runtimes = jit_runtimes;
                 }
-                match self.locator.spaces.dsos().get(dso).kind {
+                match self.symbolizer.spaces.dsos().get(dso).kind {
                     DsoKind::Anonymous => {
                         jit_memory = true;
-                        let path = &self.locator.spaces.dsos().get(dso).path;
+                        let path = &self.symbolizer.spaces.dsos().get(dso).path;
                         memory = (!path.is_empty()).then(|| self.module(path, None));
                         // In memory that no file backs, `offset` is the address.
-                        other_time = self.locator.codes.has_code_at_other_times(place.pid, Addr(offset));
+                        other_time = self.symbolizer.codes.has_code_at_other_times(place.pid, Addr(offset));
                         // The process has a JIT compiler if it mapped files of a runtime, or if there is or was a
                         // jitdump, perf map or log of the process.
                         let has_jit = self.announced.contains(&place.pid)
@@ -318,7 +324,7 @@ impl FrameNaming<'_> {
         LocationInfo {
             module,
             memory,
-            addr: (self.locator.keep_addr && !truncated).then(|| addr.wrapping_add(back)),
+            addr: (self.keep_addr && !truncated).then(|| addr.wrapping_add(back)),
             ip: place.addr.0,
             back,
             kind,
@@ -335,7 +341,7 @@ impl FrameNaming<'_> {
     }
 
     fn module(&mut self, name: &[u8], build: Option<BuildId>) -> u32 {
-        let build = build.filter(|_| self.locator.keep_addr).map(|build| build.to_string().into_bytes());
+        let build = build.filter(|_| self.keep_addr).map(|build| build.to_string().into_bytes());
         let module = (name.to_vec(), build);
         let next = self.modules.len() as u32;
         let id = *self.module_ids.entry(module.clone()).or_insert(next);
@@ -348,13 +354,10 @@ impl FrameNaming<'_> {
     /// The module to show for a mapped file. Its `jit` is set if the file is an image of JIT code (by `perf inject
     /// --jit`).
     fn dso_module(&mut self, id: DsoId, place: &FrameLocation) -> FrameModule {
-        let dso = self.locator.spaces.dsos().get(id);
+        let dso = self.symbolizer.spaces.dsos().get(id);
         if dso.kind == DsoKind::Anonymous && !MappingKind::from_path(&dso.path).has_own_name() {
             // perf shows such memory with the name of the perf map that would name its code.
-            return FrameModule {
-                name: self.module(format!("/tmp/perf-{}.map", place.pid).as_bytes(), None),
-                jit: None,
-            };
+            return FrameModule { name: self.module(&perf_map(place.pid), None), jit: None };
         }
         if let Some(&known) = self.dso_modules.get(&id) {
             return known;
@@ -366,7 +369,7 @@ impl FrameNaming<'_> {
         };
         let jit = match android {
             Some(_) => Some(RuntimeSet::default()),
-            None => image_of_jit_code(label).map(|pid| self.runtimes_of(pid)),
+            None => image_process(label).map(|pid| self.runtimes_of(pid)),
         };
         let module = FrameModule { name: self.module(label, dso.build_id), jit };
         self.dso_modules.insert(id, module);
@@ -374,18 +377,8 @@ impl FrameNaming<'_> {
     }
 }
 
-/// For an image of JIT code (`jitted-PID.so`, `jitted-PID-INDEX.so`), the process of the code. The outer `None` means
-/// that the file isn't such an image, the inner one that its name contains no process ID.
-fn image_of_jit_code(path: &[u8]) -> Option<Option<Pid>> {
-    let name = path.strip_suffix(b".so")?;
-    let name = &name[memchr::memmem::find(name, b"/jitted-")? + b"/jitted-".len()..];
-    let digits = name.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(name.len());
-    Some(std::str::from_utf8(&name[..digits]).ok().and_then(|digits| digits.parse().ok()).map(Pid))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::model::mapping_kind::{MappingKind, tests::paths_where};
 
     #[test]
@@ -400,13 +393,5 @@ mod tests {
                 "/tmp/#77 (deleted)",
             ]
         );
-    }
-    #[test]
-    fn images_of_jit_code_show_their_process() {
-        assert_eq!(image_of_jit_code(b"/x/jitted-77.so"), Some(Some(Pid(77))));
-        assert_eq!(image_of_jit_code(b"/x/jitted-77.2.so"), Some(Some(Pid(77))));
-        assert_eq!(image_of_jit_code(b"/x/jitted-77-3.so"), Some(Some(Pid(77))));
-        assert_eq!(image_of_jit_code(b"/x/jitted-x.so"), Some(None));
-        assert_eq!(image_of_jit_code(b"/x/libjitted-77.so"), None);
     }
 }

@@ -1,6 +1,6 @@
 //! Passes on a recording's samples one by one, each with the addresses of its frames.
 
-use super::locator::FrameLocation;
+use super::frame_location::FrameLocation;
 use super::merging::Merging;
 use super::named::Named;
 use super::options::RecordingOptions;

@@ -1,7 +1,7 @@
 //! Converts symbolized samples to a [`Profile`]. Each code location becomes one or more frames, and each call chain a
 //! stack.
 
-use super::locator::FrameLocation;
+use super::frame_location::FrameLocation;
 use super::named::{FrameView, Named};
 use super::samples::{SampleRow, Samples};
 use crate::formats::perf_data::{Event, EventAttr, Recording};

@@ -3,27 +3,27 @@
 //! Each worker assigns its own IDs to code locations, chains and threads. It keeps them from chunk to chunk, so that
 //! for each chunk, it only passes on what is new. A stack is looked up in three ways, cheapest first: as a whole
 //! (`chain_memo`), by the frames that it has in common with the previous stack (`previous_stack`), and frame by frame
-//! (`newest_answers`).
+//! ([`LastingCache`]).
 
 use super::branches::{lbr_chain, put_history};
 use super::chain_memo::{ChainKey, ChainMemo};
 use super::chain_words::ChainWords;
 use super::counted::{Counted, Member, single_member};
-use super::locator::{LIMIT_FRAME, LocatedFrame, Locator, TRUNCATED_FRAME};
+use super::frame_location::{FrameLocation, LIMIT_FRAME, TRUNCATED_FRAME};
 use super::merging::SampleChunk;
-use super::newest_answers::NewestAnswers;
 use super::previous_stack::{KeptFrame, ModeFrame, PreviousStack};
 use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, StackEnd, Taken};
 use crate::analysis::filter::PlacedFilter;
 use crate::formats::perf_data::{Branch, DeferredChains, EventAttr, RawRecord, Recording, Sample, kind};
 use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, PlaceId};
-use crate::model::lasting::{Lasting, UNTIMED};
+use crate::model::lasting::{Lasting, LastingCache, UNTIMED};
 use crate::model::process::CpuMode;
 use crate::model::recorded::Labels;
 use crate::model::stacks::{Keep, Track};
 use crate::model::threads::Threads;
 use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
+use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::unwind::registers::{Machine, Registers};
 use crate::symbolize::unwind::{Cache, MAX_DEPTH, Moment, Unwinder, UnwoundChain, UserStack};
 use rustc_hash::FxHashMap;
@@ -43,7 +43,9 @@ pub(super) struct Context<'a> {
     /// The user parts of call chains that were recorded after their samples (deferred call chains).
     pub(super) deferred: &'a DeferredChains<'a>,
     pub(super) filter: &'a PlacedFilter<'a>,
-    pub(super) locator: &'a Locator<'a>,
+    pub(super) symbolizer: Symbolizer<'a>,
+    /// True if frames keep their addresses.
+    pub(super) keep_addr: bool,
     /// Unwinds copies of user stacks; comes with the machine type (`e_machine`). `None` if the machine isn't supported.
     pub(super) unwinder: Option<(&'a Unwinder<'a>, u16)>,
     /// For each event of the recording, whether its samples are wanted.
@@ -91,11 +93,11 @@ pub(super) struct SampleReader<'a, 'data> {
     frames: Vec<ModeFrame>,
     unwound: UnwoundChain,
     unwind_cache: Cache,
-    places: NewestAnswers<(Pid, ModeFrame), PlaceId>,
+    places: LastingCache<(Pid, ModeFrame), PlaceId>,
     /// For each chain ID, the index in `places` of its innermost frame. An array is fast, because the chains of a stack
     /// have consecutive IDs.
     innermost_places: Vec<u32>,
-    tracks: NewestAnswers<TrackKey, u32>,
+    tracks: LastingCache<TrackKey, u32>,
 }
 
 /// The result of looking up a sample's call chain.
@@ -128,9 +130,9 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             frames: Vec::new(),
             unwound: UnwoundChain::default(),
             unwind_cache: Cache::default(),
-            places: NewestAnswers::default(),
+            places: LastingCache::default(),
             innermost_places: Vec::new(),
-            tracks: NewestAnswers::default(),
+            tracks: LastingCache::default(),
         }
     }
 
@@ -259,7 +261,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             let answer = self.samples.tracks.intern(Track { comm, pid, tid, cpu, labels, ..Track::default() });
             Lasting { answer, holds: now..threads.holds_until(pid, tid, now) }
         });
-        self.tracks.get(number).1.answer
+        self.tracks.entry(number).1.answer
     }
 
     /// Looks up the call chain of a sample, or takes it from the memo.
@@ -379,7 +381,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         time: Nanos,
     ) -> Option<(ChainId, Nanos)> {
         for (chain, place) in self.samples.chains.newest(caller) {
-            let (key, found) = self.places.get(self.innermost_places[chain.0 as usize]);
+            let (key, found) = self.places.entry(self.innermost_places[chain.0 as usize]);
             // When the chain was added, there may have been different code at the address.
             if found.answer == place && *key == (pid, frame) && found.holds.contains(&time) {
                 return Some((chain, found.holds.end));
@@ -391,7 +393,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     /// Looks up the frame and adds a chain for it. Returns the chain's ID and the time until which it is valid.
     fn add_extended(&mut self, caller: Option<ChainId>, pid: Pid, frame: ModeFrame, time: Nanos) -> (ChainId, Nanos) {
         let number = self.find_place(pid, frame, time);
-        let Lasting { answer: place, holds } = &self.places.get(number).1;
+        let Lasting { answer: place, holds } = &self.places.entry(number).1;
         let chain = self.samples.chains.chain(caller, *place);
         // A chain that has just been added has no entry yet.
         match self.innermost_places.get_mut(chain.0 as usize) {
@@ -419,14 +421,15 @@ impl<'a, 'data> SampleReader<'a, 'data> {
 
     fn place(&mut self, pid: Pid, frame: ModeFrame, time: Nanos) -> PlaceId {
         let number = self.find_place(pid, frame, time);
-        self.places.get(number).1.answer
+        self.places.entry(number).1.answer
     }
 
     /// The index in `places` of what was found for a frame.
     fn find_place(&mut self, pid: Pid, frame: ModeFrame, time: Nanos) -> u32 {
         self.places.number((pid, frame), time, || {
-            let LocatedFrame { place, until } = self.context.locator.find(pid, frame.0, frame.1, time);
-            Lasting { answer: self.samples.chains.place(place), holds: time..until }
+            let Context { symbolizer, keep_addr, .. } = self.context;
+            let Lasting { answer, holds } = FrameLocation::find(symbolizer, keep_addr, pid, frame, time);
+            Lasting { answer: self.samples.chains.place(answer), holds }
         })
     }
 

@@ -1,7 +1,7 @@
 //! Resolves the addresses of a recording that has been surveyed: what they belong to, and what that is called.
 
 use super::counted::Counted;
-use super::locator::{FrameLocation, Locator};
+use super::frame_location::FrameLocation;
 use super::merging::{Merging, SampleChunk};
 use super::named::{Named, Origin};
 use super::options::RecordingOptions;
@@ -16,22 +16,25 @@ use crate::io::Bytes;
 use crate::jit::{self, Account, Found, Kind, SourceState};
 use crate::model::abi::EM_X86_64;
 use crate::model::chains::{Chains, PlaceId};
+use crate::model::code_file::code_file;
 use crate::model::process::{CpuMode, Processes};
 use crate::model::stacks::{Keep, Profile};
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::job::Job;
 use crate::pipeline::progress::Progress;
 use crate::runtimes::ProcessRuntimes;
+use crate::symbolize::Location;
 use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::dso::{DsoId, DsoKind};
 use crate::symbolize::kernel::{KernelOptions, KernelSymbols};
+use crate::symbolize::resolver::Resolver;
+use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::symbols::data::{Variable, Variables, vaddr_of_data};
 use crate::symbolize::symbols::files::SearchOptions;
 use crate::symbolize::symbols::image::Image;
 use crate::symbolize::symbols::images::Images;
 use crate::symbolize::unwind::registers::Machine;
 use crate::symbolize::unwind::{MAX_DEPTH, Unwinder};
-use crate::symbolize::{Location, Resolver};
 use rustc_hash::FxHashMap;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -100,8 +103,8 @@ impl<'a> Resolution<'a> {
         self.survey.processes.machine.unwrap_or(EM_X86_64)
     }
 
-    fn locator(&self) -> Locator<'_> {
-        Locator { spaces: self.spaces, codes: &self.sources.map, keep_addr: self.options.keep_addr }
+    fn symbolizer(&self) -> Symbolizer<'_> {
+        Symbolizer { spaces: self.spaces, codes: &self.sources.map }
     }
 
     /// Reads the samples that the options ask for, in parallel, and determines the code location of each address.
@@ -173,7 +176,7 @@ impl<'a> Resolution<'a> {
         let recording = self.survey.recording;
         let chunks = &self.survey.chunks;
         let max_depth = options.max_stack.unwrap_or(MAX_DEPTH);
-        let unwinder = Unwinder::new(self.spaces, &self.sources.map, &self.images, max_depth);
+        let unwinder = Unwinder::new(self.symbolizer(), &self.images, max_depth);
         let asks_time = options.filter.asks_time();
         let (first, last) = if asks_time { chunks.times(recording) } else { (Nanos(0), Nanos(0)) };
         let context = Context {
@@ -181,7 +184,8 @@ impl<'a> Resolution<'a> {
             threads: &self.survey.threads,
             deferred: &self.survey.deferred,
             filter: &options.filter.place(first, last),
-            locator: &self.locator(),
+            symbolizer: self.symbolizer(),
+            keep_addr: options.keep_addr,
             unwinder: Machine::is_any_known(self.machine()).then_some((&unwinder, self.machine())),
             events: &recording.events.iter().map(|event| is_wanted(&event.name, &options.event)).collect::<Vec<_>>(),
             keep,
@@ -241,8 +245,7 @@ impl<'a> Resolution<'a> {
     pub(crate) fn name(&self, chains: &Chains<FrameLocation>, job: &Job, warnings: &mut Warnings) -> Named {
         let kernel = self.kernel();
         let resolver = Resolver {
-            spaces: self.spaces,
-            codes: &self.sources.map,
+            symbolizer: self.symbolizer(),
             bpf: &self.survey.processes.bpf_functions,
             recorded: &self.survey.processes.recorded_symbols,
             images: &self.images,
@@ -252,7 +255,7 @@ impl<'a> Resolution<'a> {
         let origins: Vec<Origin> =
             self.sources.accounts.iter().map(|account| origin(account, &self.survey.processes)).collect();
         let runtimes = ProcessRuntimes::new(&self.survey.processes);
-        Named::new(chains, &self.locator(), &origins, runtimes, &resolver, &job.pool, warnings)
+        Named::new(chains, self.options.keep_addr, &origins, runtimes, &resolver, &job.pool, warnings)
     }
 
     /// The variables in a file and, if available, in its separate debug file.
@@ -290,7 +293,9 @@ impl<'a> Resolution<'a> {
         addr: Addr,
         time: Nanos,
     ) -> PlaceId {
-        chains.place(self.locator().find(pid, mode, FrameAddr::Ip(addr), time).place)
+        let frame = (mode, FrameAddr::Ip(addr));
+        let found = FrameLocation::find(self.symbolizer(), self.options.keep_addr, pid, frame, time);
+        chains.place(found.answer)
     }
 
     /// Reports problems with the files that were opened for symbols.
@@ -316,15 +321,14 @@ fn with_progress<'data>(records: Records<'data>, progress: &Progress) -> impl It
     })
 }
 
-/// The file to which the output attributes the JIT code of a source. For a jitdump, it is the image that `inject` makes
-/// of it; for a perf map or log, the perf map. inferno recognizes JIT code by either.
+/// A source of JIT code, with the file that its code is said to be in.
 fn origin(account: &Account, processes: &Processes) -> Origin {
     let file = match account.kind {
-        Kind::JitDump => path_in_process(account, processes)
-            .with_file_name(format!("jitted-{}.so", account.pid))
-            .into_os_string()
-            .into_vec(),
-        Kind::PerfMap | Kind::Log(_) => format!("/tmp/perf-{}.map", account.pid).into_bytes(),
+        Kind::JitDump | Kind::PerfMap | Kind::Log(_) => {
+            let path = path_in_process(account, processes);
+            let directory = path.parent().unwrap_or(Path::new(""));
+            code_file(account.pid, account.kind == Kind::JitDump, directory)
+        }
         Kind::PlacedElf => account.path.clone().into_os_string().into_vec(),
     };
     let is_sure = matches!(account.state, SourceState::Loaded { .. } | SourceState::Missing { .. });

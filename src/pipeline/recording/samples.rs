@@ -3,7 +3,7 @@
 //! Each worker assigns its own IDs ([`super::reading`]). Chunks are merged in the order of the file, so the result
 //! doesn't depend on the number of threads.
 
-use super::locator::FrameLocation;
+use super::frame_location::FrameLocation;
 use crate::error::{Result, Skipped};
 use crate::formats::perf_data::{Registers as SampledRegisters, Sample};
 use crate::model::about::TimeExtent;

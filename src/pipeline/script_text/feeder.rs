@@ -19,14 +19,23 @@ const LONGEST: usize = 1 << 24;
 /// Decides when the feeder may wait for more input. It must not do so while blocks that it has returned may still need
 /// names: nothing could interrupt the wait, and text that a slow program has written already would be held up.
 pub(super) struct Gate {
-    /// The number of blocks that are being processed, and whether reading should stop.
-    state: Mutex<(usize, bool)>,
+    state: Mutex<GateState>,
     changed: Condvar,
+}
+
+struct GateState {
+    /// The number of blocks that are being processed.
+    under_way: usize,
+    /// Whether finished blocks need names that aren't loaded yet.
+    needs_names: bool,
+    /// Whether reading should stop.
+    halted: bool,
 }
 
 impl Gate {
     pub(super) fn new(under_way: usize) -> Self {
-        Self { state: Mutex::new((under_way, false)), changed: Condvar::new() }
+        let state = GateState { under_way, needs_names: false, halted: false };
+        Self { state: Mutex::new(state), changed: Condvar::new() }
     }
 
     /// Called before a block is read; returns false if reading should stop. `paused` says that the program that writes
@@ -34,17 +43,20 @@ impl Gate {
     pub(super) fn may_read(&self, paused: bool) -> bool {
         // The lock is only poisoned if another worker panicked. The thread scope reports that panic.
         let Ok(state) = self.state.lock() else { return false };
-        let wait = |(under_way, halted): &mut (usize, bool)| paused && *under_way > 0 && !*halted;
+        let wait = |state: &mut GateState| paused && state.under_way > 0 && !state.halted && !state.needs_names;
         let Ok(mut state) = self.changed.wait_while(state, wait) else { return false };
-        state.0 += 1;
-        !state.1
+        state.under_way += 1;
+        let waits_for_names = paused && state.needs_names;
+        !state.halted && !waits_for_names
     }
 
-    /// To be called when a block is finished. `halt` says that reading should stop.
-    pub(super) fn taken(&self, halt: bool) {
+    /// To be called when a block is finished. `needs_names` says that this block or an earlier one needs more names,
+    /// `halt` that reading should stop.
+    pub(super) fn taken(&self, needs_names: bool, halt: bool) {
         if let Ok(mut state) = self.state.lock() {
-            state.0 = state.0.saturating_sub(1);
-            state.1 |= halt;
+            state.under_way = state.under_way.saturating_sub(1);
+            state.needs_names |= needs_names;
+            state.halted |= halt;
         }
         self.changed.notify_all();
     }

@@ -7,8 +7,8 @@
 //!                     stop, find and load its jitdumps and perf maps, go on with the same blocks
 //! ```
 //!
-//! Only a few blocks per thread and the code map are in memory. Text from a slow pipe is passed on as it arrives,
-//! because a block also ends where the program that writes the text pauses.
+//! Only the code map, a few blocks per thread and up to [`MOST_WAITING`] blocks that wait for names are in memory. Text
+//! from a slow pipe is passed on as it arrives, because a block also ends where the program that writes the text pauses.
 
 mod feeder;
 mod namer;
@@ -30,7 +30,9 @@ use crate::io::{InPath, OutPath, Output, Run, Stream};
 use crate::jit::{self, SourceOptions};
 use crate::model::Pid;
 use crate::model::process::{ProcessListState, Processes};
+use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::code_map::CodeMap;
+use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::symbols::SymbolOptions;
 use feeder::{BLOCK, Block, Cutting, Feeder, Gate};
 use namer::{Namer, ask_for};
@@ -120,6 +122,11 @@ struct BlockHandling<'f, T> {
     take: &'f mut dyn FnMut(T) -> Result<()>,
 }
 
+/// Every lookup covers all processes so far. If a text shows new processes in each block, looking them up at once would
+/// take quadratic time. Each lookup therefore waits for four times as many blocks as the one before, up to this number.
+/// More would take much memory: each block has facts of its own.
+const MOST_WAITING: usize = 8;
+
 /// The number of bytes at the beginning of a text by which its layout is detected.
 const HEAD: usize = 1 << 16;
 
@@ -166,20 +173,22 @@ impl TextFilter<'_> {
         let mut pending = Vec::new();
         let mut natives = Natives::new(self.symbols);
         let mut native_warnings = Warnings::new();
+        let mut most_waiting = 1;
         loop {
             // Every lookup covers the sources of all processes so far, so only the last one's warnings are reported.
             let mut source_warnings = Warnings::new();
             let directory = self.input_directory.as_deref();
             let found = jit::find(&processes, self.sources, directory, &mut source_warnings);
             let loaded = found.load(&processes, pool, &mut source_warnings);
-            let namer = Namer::new(&loaded.map, &processes, &self.images, style.srcline, self.symbols);
+            let symbolizer = Symbolizer { spaces: &AddressSpaces::default(), codes: &loaded.map };
+            let namer = Namer::new(symbolizer, &processes, &self.images, style.srcline, self.symbols);
             let needs = loop {
                 let answer = |wanted: Wanted<'_>| match wanted.file {
                     Some(file) => natives.answer(file, wanted.addr),
                     None => namer.answer(wanted),
                 };
                 let worker = Worker { rewriter: Rewriter { layout, style, namer: &answer }, buffers, cutting, make };
-                let round = self.round(&mut feeder, pending, &worker, take)?;
+                let round = self.round(&mut feeder, pending, most_waiting, &worker, take)?;
                 counts += round.counts;
                 if round.again.is_empty() {
                     warnings.append(source_warnings);
@@ -198,17 +207,20 @@ impl TextFilter<'_> {
             if processes.by_pid.is_empty() {
                 processes.list_state = ProcessListState::Partial(first_needed(&needs));
             }
+            most_waiting = (4 * most_waiting).min(MOST_WAITING);
             for (needs, facts) in needs {
                 ask_for(&mut processes, &needs.pids, &facts);
             }
         }
     }
 
-    /// Names frames in blocks until a block needs names that aren't loaded, or until the end of the text.
+    /// Names frames in blocks until the end of the text, or until a block needs names that aren't loaded. It and the
+    /// blocks after it then wait; reading goes on until there are `most_waiting` of them or the text pauses.
     fn round<T: Send>(
         &self,
         feeder: &mut Feeder<'_>,
         mut pending: Vec<Work<T>>,
+        most_waiting: usize,
         worker: &Worker<'_, '_, T>,
         take: &mut dyn FnMut(T) -> Result<()>,
     ) -> Result<Round<T>> {
@@ -232,7 +244,8 @@ impl TextFilter<'_> {
             |memo, work| worker.run(work, memo),
             |work| {
                 let taken = round.take(work, layout, take);
-                gate.taken(taken.is_err() || !round.again.is_empty());
+                let waiting = round.again.len();
+                gate.taken(waiting > 0, taken.is_err() || waiting >= most_waiting);
                 taken
             },
         )?;

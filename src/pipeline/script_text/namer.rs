@@ -1,23 +1,25 @@
-//! Names frames in perf script's text by looking them up in the code map.
+//! Names frames in perf script's text by asking the symbolizer. The text doesn't state mappings of JIT code's memory, so
+//! only the code map counts.
 
 use crate::formats::perf_script::record_lines::RecordLineFacts;
 use crate::formats::perf_script::rewrite::{Answer, Named, Wanted};
 use crate::model::code::Line;
-use crate::model::lasting::{ALWAYS, UNTIMED};
-use crate::model::process::{Marker, Processes};
+use crate::model::code_file::code_file;
+use crate::model::lasting::{Lasting, UNTIMED, intersect};
+use crate::model::process::{CpuMode, Marker, Processes};
 use crate::model::{Nanos, Pid};
-use crate::symbolize::code_map::{CodeMap, Hit, HitKind};
+use crate::symbolize::code_map::HitKind;
+use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::symbols::SymbolOptions;
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::Range;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 /// Looks up frames in the code map, and caches what is needed for their names.
-pub(super) struct Namer<'m, 'data> {
-    map: &'m CodeMap<'data>,
+pub(super) struct Namer<'m> {
+    symbolizer: Symbolizer<'m>,
     asked: &'m Processes,
     /// For each process, the two names that may be shown as the module of its JIT code: the image that `inject` would
     /// write, and the perf map.
@@ -26,42 +28,39 @@ pub(super) struct Namer<'m, 'data> {
     markers: BTreeMap<Pid, usize>,
     /// For each piece of code, its source lines, decoded when they are first needed. Empty if source lines aren't
     /// wanted.
-    lines: Vec<OnceLock<Vec<Line<'data>>>>,
+    lines: Vec<OnceLock<Vec<Line<'m>>>>,
     symbols: &'m SymbolOptions,
 }
 
-impl<'m, 'data> Namer<'m, 'data> {
+impl<'m> Namer<'m> {
     pub(super) fn new(
-        map: &'m CodeMap<'data>,
+        symbolizer: Symbolizer<'m>,
         asked: &'m Processes,
         images: &Path,
         srcline: bool,
         symbols: &'m SymbolOptions,
     ) -> Self {
-        let lines = (0..if srcline { map.code_count() } else { 0 }).map(|_| OnceLock::new()).collect();
-        let dsos = asked.by_pid.keys().map(|&pid| {
-            let image = images.join(format!("jitted-{pid}.so")).into_os_string().into_vec();
-            (pid, (image, format!("/tmp/perf-{pid}.map").into_bytes()))
-        });
+        let lines = (0..if srcline { symbolizer.codes.code_count() } else { 0 }).map(|_| OnceLock::new()).collect();
+        let dsos = asked.by_pid.keys().map(|&pid| (pid, (code_file(pid, true, images), code_file(pid, false, images))));
         let dsos = dsos.collect();
-        Self { map, asked, dsos, markers: markers_by_process(asked), lines, symbols }
+        Self { symbolizer, asked, dsos, markers: markers_by_process(asked), lines, symbols }
     }
 
     pub(super) fn answer(&self, wanted: Wanted<'_>) -> Answer<'_> {
-        let asked = self.asked.by_pid.get(&wanted.pid);
         // If the process has mapped another jitdump since the code map was built, the code map must be built again.
         let markers = self.markers.get(&wanted.pid).copied().unwrap_or(0);
-        let Some(process) = asked.filter(|_| wanted.markers <= markers) else { return Answer::NotLoaded };
-        let at = self.map.lookup_address(wanted.pid, wanted.addr, wanted.time);
-        let Some(hit) = self.map.lookup(wanted.pid, at, wanted.time) else {
-            // A forked child may run its parent's program at one time and its own at another. An address without code
-            // at this time may therefore have code at another.
-            let never = process.forked.is_none() && self.map.lookup(wanted.pid, at, None).is_none();
-            return Answer::Unknown(if never { ALWAYS } else { moment(wanted.time.unwrap_or(UNTIMED)) });
-        };
-        let code = self.map.code(hit.code);
+        if !self.asked.by_pid.contains_key(&wanted.pid) || wanted.markers > markers {
+            return Answer::NotLoaded;
+        }
+        let Lasting { answer: located, holds } =
+            self.symbolizer.locate(wanted.pid, wanted.addr, wanted.time, CpuMode::User);
+        // At a time, the answer may differ from the one for frames without a time.
+        let holds = if wanted.time.is_some() { intersect(holds, Nanos(0)..UNTIMED) } else { holds };
+        let Some(hit) = located.code else { return Answer::Unknown(holds) };
+        let codes = self.symbolizer.codes;
+        let code = codes.code(hit.code);
         // Inherited code belongs to the modules of the parent.
-        let owner = self.map.segment(hit.segment).pid;
+        let owner = codes.segment(hit.segment).pid;
         let (image, map) = self.dsos.get(&owner).unwrap_or(&self.dsos[&wanted.pid]);
         let dso = if hit.kind == HitKind::Untimed { map } else { image };
         let lines = self.lines.get(hit.code.0 as usize).map(|lines| lines.get_or_init(|| code.lines.entries()));
@@ -69,41 +68,15 @@ impl<'m, 'data> Namer<'m, 'data> {
         let line = lines[..lines.partition_point(|line| line.offset <= hit.offset)].last();
         let named = Named {
             name: self.symbols.display_name(code.name),
-            offset: hit.offset + (wanted.addr.raw().0 - at.0),
+            offset: hit.offset + (wanted.addr.raw().0 - located.addr.0),
             dso: Cow::Borrowed(dso.as_slice()),
             source: line.map(|line| (Cow::Borrowed(line.file), line.line)),
             is_one_of_several: wanted.time.is_none()
                 && hit.kind.is_timed()
-                && self.map.has_other_names(wanted.pid, at, code.name),
+                && codes.has_other_names(wanted.pid, located.addr, code.name),
         };
-        Answer::Named(named, self.valid(&wanted, hit))
+        Answer::Named(named, holds)
     }
-
-    /// The time range in which looking up the same address gives the same answer.
-    fn valid(&self, wanted: &Wanted<'_>, hit: Hit) -> Range<Nanos> {
-        let last = || self.map.lookup(wanted.pid, wanted.addr.for_lookup(), None);
-        match (hit.kind, wanted.time) {
-            (_, None) => moment(UNTIMED),
-            // Only for code of the process itself: a child may replace inherited code at any time.
-            (HitKind::Live, Some(_)) if self.map.segment(hit.segment).pid == wanted.pid => {
-                let segment = self.map.segment(hit.segment);
-                segment.from..segment.until.min(UNTIMED)
-            }
-            // If even the last code at this address has no time, no code with a time was ever there. The answer then
-            // holds as long as the process runs the program to which the untimed names belong.
-            (HitKind::Untimed, Some(time)) if last().is_some_and(|last| last.kind == HitKind::Untimed) => {
-                let owner = self.map.segment(hit.segment).pid;
-                let named = self.map.untimed_period(owner);
-                if owner == wanted.pid || named == ALWAYS { named } else { moment(time) }
-            }
-            (_, Some(time)) => moment(time),
-        }
-    }
-}
-
-/// The time range that only contains `time`.
-fn moment(time: Nanos) -> Range<Nanos> {
-    time..Nanos(time.0.saturating_add(1))
 }
 
 /// The number of jitdumps that each process has mapped so far.

@@ -5,15 +5,22 @@
 
 use crate::error::Warnings;
 use crate::formats::perf_script::rewrite::{Answer, Named};
-use crate::model::FrameAddr;
 use crate::model::lasting::ALWAYS;
+use crate::model::recorded_symbols::RecordedSymbols;
+use crate::model::{Addr, FrameAddr};
 use crate::parallel::Pool;
-use crate::symbolize::dso::{Dso, DsoId};
+use crate::symbolize::Location;
+use crate::symbolize::address_space::AddressSpaces;
+use crate::symbolize::code_map::CodeMap;
+use crate::symbolize::dso::Dso;
+use crate::symbolize::kernel::KernelOptions;
+use crate::symbolize::resolver::Resolver;
+use crate::symbolize::symbolizer::Symbolizer;
+use crate::symbolize::symbols::SymbolOptions;
 use crate::symbolize::symbols::images::Images;
-use crate::symbolize::symbols::{self, Base, Request, SymbolOptions};
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// The name of a function, and the offset of an address from its start.
 type NativeFunction = (Box<[u8]>, u64);
@@ -61,30 +68,34 @@ impl<'a> Natives<'a> {
 
     /// Looks up offsets in files. Returns those where no function was found.
     fn find(&mut self, places: BTreeSet<(Vec<u8>, u64)>, pool: &Pool, warnings: &mut Warnings) -> Vec<(Vec<u8>, u64)> {
-        let mut wanted: BTreeMap<Vec<u8>, Vec<u64>> = BTreeMap::new();
-        for (path, offset) in places {
-            wanted.entry(path).or_default().push(offset);
+        let paths: BTreeSet<&Vec<u8>> = places.iter().map(|(path, _)| path).collect();
+        let spaces = AddressSpaces::from_files(paths.into_iter().map(|path| Dso::from_path(path.clone(), None)));
+        let images = Images::new(spaces.dsos().iter(), self.options.search.clone());
+        let resolver = Resolver {
+            symbolizer: Symbolizer { spaces: &spaces, codes: &CodeMap::default() },
+            bpf: &[],
+            recorded: &RecordedSymbols::default(),
+            images: &images,
+            options: self.options,
+            kernel: &KernelOptions::default(),
+        };
+        let mut locations = Vec::with_capacity(places.len());
+        for (path, offset) in &places {
+            locations.push(match images.id_of(&Dso::from_path(path.clone(), None)) {
+                Some(dso) => Location::File(dso, *offset),
+                None => Location::Nothing(Addr(*offset)),
+            });
         }
-        // The files get the IDs 0, 1, … in the order of their paths.
-        let dsos: Vec<Dso> = wanted.keys().map(|path| Dso::from_path(path.clone(), None)).collect();
-        let images = Images::new((0..).map(DsoId).zip(&dsos), self.options.search.clone());
-        let mut requests: Vec<Request> = Vec::new();
-        for (dso, offsets) in (0..).map(DsoId).zip(wanted.values()) {
-            requests.push(Request { dso, offsets: offsets.clone(), base: Base::File });
-        }
-        let parts = symbols::resolve(&requests, &images, self.options, pool, warnings);
-        // The answers come in the order of the requests and their offsets. The first frame is the innermost.
-        let mut answers = parts.iter().flat_map(|part| (0..part.len()).map(move |at| (part, part.get(at).next())));
+        let frames = resolver.frames(&locations, pool, warnings);
         let mut unknown = Vec::new();
-        for (path, offsets) in wanted {
-            let known = self.files.entry(path.clone()).or_default();
-            for (offset, (part, frame)) in offsets.into_iter().zip(answers.by_ref()) {
-                let function = frame.and_then(|frame| Some((part.text(frame.name?).into(), frame.offset?)));
-                if function.is_none() {
-                    unknown.push((path.clone(), offset));
-                }
-                known.insert(offset, function);
+        for (index, (path, offset)) in places.into_iter().enumerate() {
+            // The first frame is the innermost.
+            let frame = frames.get(index).next();
+            let function = frame.and_then(|frame| Some((frames.text(frame.name?).into(), frame.offset?)));
+            if function.is_none() {
+                unknown.push((path.clone(), offset));
             }
+            self.files.entry(path).or_default().insert(offset, function);
         }
         warnings.append(images.into_warnings());
         unknown

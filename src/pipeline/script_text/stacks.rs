@@ -108,7 +108,7 @@ impl HasProfile for PartReader {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::analysis::label::{Annotate, By};
+    use crate::analysis::label::{Annotate, RootFrame};
     use crate::contract::format::WriteOptions;
     use crate::formats::folded;
     use crate::parallel::Pool;
@@ -155,7 +155,7 @@ mod tests {
         let annotate = Annotate { jit: true, tid: true, ..Annotate::default() };
         let mut events = Vec::new();
         for (series, event) in profile.series.iter().enumerate() {
-            let options = WriteOptions { series, by: By::Tid, annotate, ..WriteOptions::default() };
+            let options = WriteOptions { series, by: RootFrame::Tid, annotate, ..WriteOptions::default() };
             let mut lines = Vec::new();
             folded::write(&profile, &options, &mut lines).unwrap();
             events.push((event.name.clone(), String::from_utf8(lines).unwrap()));

@@ -71,6 +71,7 @@ impl Table {
         text.write(out)
     }
 
+    /// Writes the table as CSV, with a line of column names.
     fn write_csv(&self, out: &mut dyn Write) -> Result<()> {
         writeln!(out, "{}", self.columns.join(","))?;
         let mut line = String::new();

@@ -82,6 +82,7 @@ impl Text<'_> {
         Ok(())
     }
 
+    /// Computes how wide each column is, so that the table fits the width of the terminal, if there is one.
     fn fitted(&self) -> Fitted {
         let left: Vec<bool> = (0..self.columns.len()).map(|at| self.is_of_names(at)).collect();
         let mut widths: Vec<usize> = self.columns.iter().map(|name| width(name)).collect();
@@ -123,6 +124,7 @@ impl Fitted {
         self.align_in(None, at, text, line);
     }
 
+    /// Appends the text of a cell to a line, padded to the width of its column.
     fn align_in(&self, color: Option<&str>, at: usize, text: &str, line: &mut String) {
         let padding = self.padded[at].saturating_sub(width(text));
         let (before, after) = match self.left[at] {

@@ -28,9 +28,12 @@ pub(super) enum Scale {
     Large,
 }
 
+/// Units of time, the longest first, each with its length in nanoseconds.
 const TIMES: &[(f64, &str)] = &[(1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1.0, "ns")];
+/// Units of size, the largest first, each with its number of bytes.
 const BYTES: &[(f64, &str)] =
     &[(1_099_511_627_776.0, "TiB"), (1_073_741_824.0, "GiB"), (1_048_576.0, "MiB"), (1024.0, "KiB"), (1.0, "bytes")];
+/// Letters for large numbers, the largest first, each with the number that it stands for.
 const LARGE: &[(f64, &str)] = &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
 
 impl Amounts {
@@ -68,8 +71,8 @@ impl Amounts {
     }
 }
 
-/// Formats an amount in the largest of the units that is not larger than the amount, rounded to about three digits.
-/// `None` for an amount of 0.
+/// Formats an amount in the largest unit that is not larger than the amount, rounded to about three digits. `units` has
+/// each unit's size and name, the largest first. `None` for an amount of 0.
 fn format_in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
     // A value that would be rounded to 1000 is shown in the next larger unit.
     let (size, unit) =

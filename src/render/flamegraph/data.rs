@@ -8,9 +8,9 @@
 //! ```
 //!
 //! `start` is relative to the start of the previous box in the group. `name` is a line number in `names`, from 0.
-//! `color` is a letter and the number of a shade. `own` is the self weight; empty if the box doesn't tell. `shares` are
-//! the letters of tiers, each followed by the tier's amount. `before` is the amount in the earlier profile of a
-//! difference; it ends in `~` if the change may be chance. Amounts are multiples of the fact `unit`.
+//! `color` is a letter and the number of a shade. `own` is the self weight; empty if unknown. `shares` are the letters
+//! of tiers, each followed by the tier's amount. `before` is the amount in the earlier profile of a difference; it
+//! ends in `~` if the change may be chance. Amounts are divided by the fact `unit`, their greatest common divisor.
 
 use super::amount::Scale;
 use super::drawing::{Drawing, PageBox};
@@ -22,7 +22,8 @@ use crate::bytes::decimal::push_decimal;
 use crate::render::palette::{Swatch, shade};
 use serde_json::{Map, Value, json};
 
-/// The JSON of the element `facts`. `unit` is the factor of all amounts, `subtitle` the line below the title.
+/// The JSON of the element `facts`. All amounts in the picture's data are divided by `unit`. `subtitle` is the line
+/// below the title.
 pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, subtitle: &str) -> Value {
     let mut legend = Vec::new();
     for (swatch, text) in &drawing.legend {
@@ -66,7 +67,7 @@ pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, 
     })
 }
 
-/// Writes boxes for the attribute `data-b`.
+/// Writes boxes as the text of the attribute `data-b`. Amounts are divided by `unit`.
 pub(super) fn write_boxes(drawing: &Drawing, boxes: &[PageBox], unit: u64, out: &mut Vec<u8>) {
     let mut previous = 0;
     for (index, one) in boxes.iter().enumerate() {
@@ -92,7 +93,7 @@ pub(super) fn write_boxes(drawing: &Drawing, boxes: &[PageBox], unit: u64, out: 
     }
 }
 
-/// Writes the fields at the end of a box, which may be left out.
+/// Writes the optional fields at the end of a box: self weight, shares of tiers, and amount in the earlier profile.
 fn write_details(one: &PageBox, unit: u64, out: &mut Vec<u8>) {
     let (has_shares, has_before) = (!one.shares.is_empty(), one.before.is_some());
     if one.own.is_some() || has_shares || has_before {

@@ -9,14 +9,16 @@ pub(super) fn push_fixed(out: &mut Vec<u8>, number: f64, behind: usize) {
         // Writing to a `Vec` can't fail.
         return drop(write!(out, "{number:.behind$}"));
     };
-    let (whole, part) = (scaled / 10u64.pow(behind as u32), scaled % 10u64.pow(behind as u32));
-    push_decimal(whole, out);
+    let power = 10u64.pow(behind as u32);
+    push_decimal(scaled / power, out);
     out.push(b'.');
-    out.extend((0..behind as u32).rev().map(|place| b'0' + (part / 10u64.pow(place) % 10) as u8));
+    let decimals = scaled % power;
+    // Leading zeros are part of the decimal places, so append digit by digit.
+    out.extend((0..behind as u32).rev().map(|place| b'0' + (decimals / 10u64.pow(place) % 10) as u8));
 }
 
 /// `number` × 10^`digits`, rounded to an integer. `None` if the number is outside the range of the fast algorithm, or
-/// exactly halfway between two integers.
+/// if the product is exactly halfway between two integers, where rounding is left to the standard library.
 fn scale(number: f64, digits: usize) -> Option<u64> {
     const MANTISSA: u32 = 52;
     const BIAS: u32 = 1023;
@@ -26,12 +28,14 @@ fn scale(number: f64, digits: usize) -> Option<u64> {
     if !(BIAS - 20..BIAS + 30).contains(&exponent) {
         return if bits == 0 { Some(0) } else { None };
     }
+    // A positive number is `mantissa` × 2^-`shift`. The product with the power of ten is exact in 128 bits, so the bits
+    // behind the binary point tell how to round.
     let mantissa = bits & ((1 << MANTISSA) - 1) | 1 << MANTISSA;
     let product = u128::from(mantissa) * u128::from(10u64.pow(digits as u32));
     let shift = BIAS + MANTISSA - exponent;
-    let (down, rest, half) = (product >> shift, product & ((1 << shift) - 1), 1 << (shift - 1));
-    let down = u64::try_from(down).ok()?;
-    (rest != half).then_some(down + u64::from(rest > half))
+    let whole = u64::try_from(product >> shift).ok()?;
+    let (fraction, half) = (product & ((1 << shift) - 1), 1 << (shift - 1));
+    if fraction == half { None } else { Some(whole + u64::from(fraction > half)) }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use super::amount::percent;
 use super::drawing::{Before, Drawing, NameTable, PageBox, function_tree, own_of_box};
-use super::look::{Difference, Look, nothing};
+use super::look::{Difference, Look, no_samples};
 use crate::analysis::call_tree::CallTree;
 use crate::analysis::comparison::{Comparison, Evidence};
 use crate::analysis::groups::Sum;
@@ -23,9 +23,11 @@ pub struct Side<'a> {
     pub series: usize,
 }
 
-/// Two call trees of one event with the same nodes. One has the requested weight, the other the number of samples.
+/// The call tree of one event, with two numbers for each node: its weight and its number of samples.
 struct CountedTrees {
+    /// The tree with the weights that the user requested.
     tree: CallTree,
+    /// The same nodes as in `tree`, with numbers of samples as weights.
     samples: CallTree,
 }
 
@@ -38,6 +40,7 @@ impl CountedTrees {
         Ok(Self { tree, samples })
     }
 
+    /// The total weight and the number of samples of a node. Both are 0 if there is no node.
     fn sum(&self, node: Option<u32>) -> Sum {
         let Some(node) = node else { return Sum::default() };
         let weight = i64::try_from(self.tree.total_weight(node)).unwrap_or(i64::MAX);
@@ -45,6 +48,7 @@ impl CountedTrees {
     }
 }
 
+/// The call tree of one event. Each function has one node per call path, whatever its tiers.
 fn build_tree(
     profile: &Profile,
     series: &Series,
@@ -59,7 +63,7 @@ fn build_tree(
 
 impl<'a> Side<'a> {
     fn event(&self) -> Result<&'a Series> {
-        self.profile.series.get(self.series).ok_or_else(nothing)
+        self.profile.series.get(self.series).ok_or_else(no_samples)
     }
 }
 
@@ -78,23 +82,24 @@ impl Drawing {
         let new = CountedTrees::new(after, options, look, difference)?;
         let (total, total_before) = (new.tree.total(), old.tree.total());
         let scale = if difference.normalize { total as f64 / total_before as f64 } else { 1.0 };
-        let mut comparison = Comparison::new(before.event()?, after.event()?, options.weight, difference.compare);
-        (comparison.before, comparison.after) = (old.sum(Some(0)), new.sum(Some(0)));
-        let was = counterparts(&old.tree, &new.tree);
         drawing.total = total;
         drawing.total_before = Some(scaled(total_before, scale));
+        let mut comparison = Comparison::new(before.event()?, after.event()?, options.weight, difference.compare);
+        (comparison.before, comparison.after) = (old.sum(Some(ROOT)), new.sum(Some(ROOT)));
+        let old_nodes = counterparts(&old.tree, &new.tree);
         let (mut names, starts) = (NameTable::default(), new.tree.namesake_locations());
         for placed in new.tree.boxes(look.narrowest(total)) {
-            let node = was[placed.node as usize];
-            let amount = node.map_or(0, |node| scaled(old.tree.total_weight(node), scale));
-            let total = placed.end - placed.start;
+            let old_node = old_nodes[placed.node as usize];
+            let amount_before = old_node.map_or(0, |node| scaled(old.tree.total_weight(node), scale));
+            let amount = placed.end - placed.start;
             let is_change = match comparison.evidence {
-                Evidence::Samples => comparison.change(old.sum(node), new.sum(Some(placed.node))).is_real(),
+                Evidence::Samples => comparison.change(old.sum(old_node), new.sum(Some(placed.node))).is_real(),
                 // Exact amounts don't vary by chance, and without evidence no change can be tested. In both cases,
                 // every change is shown.
-                Evidence::Exact | Evidence::Nothing => amount != total,
+                Evidence::Exact | Evidence::Nothing => amount_before != amount,
             };
-            let step = if is_change { step(amount, total) } else { 0 };
+            let is_noise = comparison.evidence == Evidence::Samples && !is_change;
+            let step = if is_change { step(amount_before, amount) } else { 0 };
             drawing.boxes.push(PageBox {
                 row: placed.depth,
                 start: placed.start,
@@ -103,26 +108,35 @@ impl Drawing {
                 name: names.number_of(&new.tree, placed.label, &starts),
                 swatch: Swatch::Change(if look.negate { -step } else { step }),
                 shares: Vec::new(),
-                before: Some(Before { amount, is_noise: comparison.evidence == Evidence::Samples && !is_change }),
+                before: Some(Before { amount: amount_before, is_noise }),
             });
         }
         drawing.legend = legend(comparison.evidence, look.negate);
-        let before_text = drawing.amounts.text(total_before);
-        drawing.facts.push(format!("before {before_text}{}", change(total_before, total)));
-        if comparison.evidence == Evidence::Nothing {
-            drawing.facts.push("changes may be noise: the number of samples is unknown".to_owned());
-        }
-        let gone = sum_gone(&old.tree, &was);
-        if gone > 0 {
-            drawing
-                .facts
-                .push(format!("{} of it in calls that no longer occur", percent(gone as f64, total_before as f64)));
-        }
+        drawing.add_facts_of_difference(&old.tree, &old_nodes, comparison.evidence);
         drawing.finish(names)
+    }
+
+    /// Adds the facts below the title that compare the totals of two profiles. `before` is the call tree of the earlier
+    /// profile, and `old_nodes` its node for each node of the later tree.
+    fn add_facts_of_difference(&mut self, before: &CallTree, old_nodes: &[Option<u32>], evidence: Evidence) {
+        let total_before = before.total();
+        let before_text = self.amounts.text(total_before);
+        self.facts.push(format!("before {before_text}{}", change(total_before, self.total)));
+        if evidence == Evidence::Nothing {
+            self.facts.push("changes may be noise: the number of samples is unknown".to_owned());
+        }
+        let gone = sum_gone(before, old_nodes);
+        if gone > 0 {
+            let share = percent(gone as f64, total_before as f64);
+            self.facts.push(format!("{share} of the earlier profile is in calls that no longer occur"));
+        }
     }
 }
 
-/// An amount of the earlier profile, scaled for comparison with the later one.
+/// The root node of a call tree, which stands for the whole profile.
+const ROOT: u32 = 0;
+
+/// Multiplies an amount of the earlier profile by the factor that makes the two profiles comparable.
 fn scaled(amount: u64, scale: f64) -> u64 {
     (amount as f64 * scale).round() as u64
 }
@@ -135,13 +149,14 @@ fn step(before: u64, after: u64) -> i8 {
     if part < 0.0 { -(steps as i8) } else { steps as i8 }
 }
 
-/// Formats the relative change, for example `, +12.3%`.
+/// Formats the relative change from `before` to `after` as the continuation of a text, for example `, +12.3%`.
 fn change(before: u64, after: u64) -> String {
     let change = 100.0 * (after as f64 - before as f64) / before as f64;
     let sign = if change < 0.0 { '−' } else { '+' };
     format!(", {sign}{:.1}%", change.abs())
 }
 
+/// The legend of a difference: the color of each kind of change.
 fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
     let middle = if evidence == Evidence::Samples { "within noise" } else { "the same" };
     let texts = [(-STEPS, "much less"), (-1, "less"), (0, middle), (1, "more"), (STEPS, "much more, or new")];
@@ -151,25 +166,26 @@ fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
 /// For each node of the later tree, the node of the earlier tree with the same function and the same callers. `None` if
 /// the earlier tree has no such node.
 fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
-    let mut known: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
+    let mut children: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
     for (node, label) in before.labeled_nodes() {
-        known.entry((before.parent_node(node), before.name(label), before.start(label))).or_insert(node);
+        children.entry((before.parent_node(node), before.name(label), before.start(label))).or_insert(node);
     }
-    let mut was = vec![None; after.node_count()];
-    was[0] = Some(0);
+    let mut old_nodes = vec![None; after.node_count()];
+    old_nodes[ROOT as usize] = Some(ROOT);
+    // Nodes come after their callers, so the caller's counterpart is known when a node is visited.
     for (node, label) in after.labeled_nodes() {
-        if let Some(parent) = was[after.parent_node(node) as usize] {
-            was[node as usize] = known.get(&(parent, after.name(label), after.start(label))).copied();
+        if let Some(parent) = old_nodes[after.parent_node(node) as usize] {
+            old_nodes[node as usize] = children.get(&(parent, after.name(label), after.start(label))).copied();
         }
     }
-    was
+    old_nodes
 }
 
 /// The weight of functions that the later profile no longer has: boxes of the earlier tree that have no counterpart in
 /// the later tree, although their callers have one.
-fn sum_gone(before: &CallTree, was: &[Option<u32>]) -> u64 {
+fn sum_gone(before: &CallTree, old_nodes: &[Option<u32>]) -> u64 {
     let mut kept = vec![false; before.node_count()];
-    for node in was.iter().flatten() {
+    for node in old_nodes.iter().flatten() {
         kept[*node as usize] = true;
     }
     let mut gone = 0;
@@ -228,7 +244,11 @@ mod tests {
             ["all 3500→5010 0", "a 3500→5010 0", "0x34 0→600 4", "f 1000→3000 3", "g 1000→1010 1", "new 0→400 4"]
         );
         let facts = drawing.facts.join(" · ");
-        assert!(facts.contains("before 3,500 samples, +43.1%") && facts.contains("42.86% of it in calls"), "{facts}");
+        assert!(
+            facts.contains("before 3,500 samples, +43.1%")
+                && facts.contains("42.86% of the earlier profile is in calls"),
+            "{facts}"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The content of a flame graph before layout: boxes with names and colors, title and legend.
 
 use super::amount::{Amounts, percent};
-use super::look::{Look, nothing};
+use super::look::{Look, no_samples};
 use crate::analysis::call_tree::{CallTree, Chart, Lane, MergedBox, PlacedBox, Spelling};
 use crate::analysis::category::Category;
 use crate::analysis::label::Annotate;
@@ -51,8 +51,8 @@ pub(super) struct PageBox {
     pub(super) start: u64,
     /// The right edge: `start` plus the weight of the box.
     pub(super) end: u64,
-    /// The weight of the function itself, without what it called. `None` if the box doesn't tell: in a chart over time,
-    /// and for the callers in a graph of reversed stacks.
+    /// The weight of the function itself, without what it called. `None` if unknown: in a chart over time, and for the
+    /// callers in a graph of reversed stacks.
     pub(super) own: Option<u64>,
     /// The index of the box's name in [`Drawing::names`].
     pub(super) name: u32,
@@ -69,7 +69,7 @@ pub(super) struct PageBox {
 pub(super) struct Before {
     /// The weight. If profiles are compared by shares, it is scaled to the later profile's total.
     pub(super) amount: u64,
-    /// True if both profiles are samples, and they differ by no more than chance.
+    /// True if both profiles are samples, and the two weights differ by no more than chance.
     pub(super) is_noise: bool,
 }
 
@@ -90,8 +90,9 @@ impl NameTable {
         self.0.number(&*readable(without_suffix(name).as_bytes()))
     }
 
-    /// The number of a label's name. If other functions have the same name, the location where this function starts is
-    /// appended to it.
+    /// The number of the name to show for a label; `None` is the box of the whole graph. If other functions have the
+    /// same name, the location where this function starts is appended to the name. `starts` has this location for such
+    /// labels.
     pub(super) fn number_of(&mut self, tree: &CallTree, label: Option<u32>, starts: &[Option<String>]) -> u32 {
         let Some(label) = label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
@@ -132,7 +133,7 @@ pub(super) fn function_tree(
             return Err(Error::new(format!("no function is named {base} (--base); functions in this input: {there}")));
         }
     }
-    if tree.total() == 0 { Err(nothing()) } else { Ok(tree) }
+    if tree.total() == 0 { Err(no_samples()) } else { Ok(tree) }
 }
 
 /// The self weight by kind of code. Empty if no kinds are known.
@@ -159,8 +160,9 @@ fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> 
     own
 }
 
-/// The self weight of a box. `ending` is the weight of the stacks that end at the box. Of reversed stacks, the boxes
-/// next to the root are the functions that ran, so only they tell; boxes of callers have `None`.
+/// The self weight of a box. `ending` is the weight of the stacks that end at the box. In reversed stacks, the boxes
+/// next to the root are the functions that ran, so their whole weight is self weight. The self weight of boxes further
+/// away, which are callers, is unknown (`None`).
 pub(super) fn own_of_box(placed: &PlacedBox, ending: u64, look: &Look) -> Option<u64> {
     if !look.reversed {
         return Some(ending);
@@ -172,8 +174,8 @@ pub(super) fn own_of_box(placed: &PlacedBox, ending: u64, look: &Look) -> Option
     }
 }
 
-/// The color of a box, given its label and its tiers, the heaviest first. `are_known` says whether the profile states
-/// kinds of code.
+/// The color of a box. `label` is its function (`None`: the whole graph), `tiers` are the function's tiers with their
+/// weights, the heaviest first. `are_known` says whether the profile states kinds of code.
 fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], are_known: bool) -> Swatch {
     let Some(label) = label else { return Swatch::Owner };
     match tree.category(label) {
@@ -184,12 +186,15 @@ fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], ar
     }
 }
 
-/// The legend of a flame graph: the kinds of code, each with its share of the self weight.
-fn legend(own: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
+/// The legend of a flame graph: the kinds of code, each with its share of the self weight. Leaves out kinds whose share
+/// would be shown as zero.
+fn legend(self_weights: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
+    let zero = percent(0.0, 1.0);
     let mut legend = Vec::new();
     for category in Category::ALL {
-        if let Some(own) = own.get(&category) {
-            let share = percent(*own as f64, total as f64);
+        let Some(weight) = self_weights.get(&category) else { continue };
+        let share = percent(*weight as f64, total as f64);
+        if share != zero {
             legend.push((Swatch::Code(category), format!("{} {share}", category.name())));
         }
     }
@@ -199,7 +204,7 @@ fn legend(own: &FxHashMap<Category, u64>, total: u64) -> Vec<(Swatch, String)> {
 impl Drawing {
     /// The flame graph of one event, with equal stacks merged.
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
-        let series = profile.series.get(options.series).ok_or_else(nothing)?;
+        let series = profile.series.get(options.series).ok_or_else(no_samples)?;
         let tree = function_tree(profile, series, options, look)?;
         let own = own_by_category(&tree, look.reversed);
         let mut drawing = Self::empty(profile, series, options, look);
@@ -232,7 +237,7 @@ impl Drawing {
 
     /// The chart of one event over time, with the threads one below the other.
     pub(super) fn chart(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
-        let series = profile.series.get(options.series).ok_or_else(nothing)?;
+        let series = profile.series.get(options.series).ok_or_else(no_samples)?;
         let spelling = spelling(profile, &WriteOptions { annotate: Annotate::default(), ..options.clone() }, look);
         let chart = Chart::new(profile, series, options.weight, spelling);
         let mut drawing = Self::empty(profile, series, options, look);
@@ -283,7 +288,7 @@ impl Drawing {
 
     /// Title and facts of one event's flame graph, without boxes.
     pub(super) fn without_boxes(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
-        let series = profile.series.get(options.series).ok_or_else(nothing)?;
+        let series = profile.series.get(options.series).ok_or_else(no_samples)?;
         let mut drawing = Self::empty(profile, series, options, look);
         let total = drawing.amounts.text(sum_weights(series, options.weight));
         drawing.facts = facts(profile, series, options.weight, &total);
@@ -309,6 +314,7 @@ impl Drawing {
         self.boxes.iter().any(|one| one.swatch == swatch)
     }
 
+    /// A drawing with title and units, but without boxes and facts.
     fn empty(profile: &Profile, series: &Series, options: &WriteOptions, look: &Look) -> Self {
         Self {
             title: look.title.clone().unwrap_or_else(|| title(profile, look)),
@@ -327,7 +333,7 @@ impl Drawing {
     pub(super) fn finish(mut self, names: NameTable) -> Result<Self> {
         self.names = names.0.into_items();
         self.rows = self.boxes.iter().map(|one| one.row + 1).max().unwrap_or(0);
-        if self.total == 0 || self.rows == 0 { Err(nothing()) } else { Ok(self) }
+        if self.total == 0 || self.rows == 0 { Err(no_samples()) } else { Ok(self) }
     }
 
     /// The name of a box.
@@ -362,7 +368,7 @@ impl PageBox {
 }
 
 impl Look {
-    /// The minimum weight of a box. Lighter functions get none.
+    /// The minimum weight of functions that get a box, in a picture with this total weight.
     pub(super) fn narrowest(&self, total: u64) -> u64 {
         let usual = if self.flame_chart { NARROWEST_IN_CHART } else { NARROWEST };
         (self.min_width.unwrap_or(usual) / 100.0 * total as f64).ceil() as u64
@@ -411,4 +417,17 @@ fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec
     }
     facts.extend(profile.about.notes.iter().cloned());
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_legend_has_no_kind_with_a_share_of_zero() {
+        let weights = [(Category::Native, 99_999), (Category::Unknown, 1)].into_iter().collect();
+        let texts = |total| legend(&weights, total).into_iter().map(|(_, text)| text).collect::<Vec<_>>();
+        assert_eq!(texts(100_000), [format!("{} 100.00%", Category::Native.name())]);
+        assert_eq!(texts(2).len(), 2);
+    }
 }

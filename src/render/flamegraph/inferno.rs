@@ -4,7 +4,7 @@
 //! Boxes that are too narrow to be drawn are left out before inferno sees them. This doesn't change the picture, and it
 //! avoids expanding deep recordings into one line per stack.
 
-use super::look::{Difference, Look, nothing};
+use super::look::{Difference, Look, no_samples};
 use crate::analysis::call_tree::{CallTree, Spelling};
 use crate::contract::format::WriteOptions;
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ use std::io::Write;
 
 /// Draws one event of a profile.
 pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dyn Write) -> Result<()> {
-    let series = profile.series.get(options.series).ok_or_else(nothing)?;
+    let series = profile.series.get(options.series).ok_or_else(no_samples)?;
     let count_name = look.count_name.clone().unwrap_or_else(|| count_name(series, options.weight));
     let look = &Look { count_name: Some(count_name), ..look.clone() };
     let (by, annotate, shortening) = (options.by, options.annotate, options.shortening);
@@ -49,7 +49,7 @@ pub fn draw_difference(
     draw_lines(lines.lines(), look, out)
 }
 
-/// The minimum weight of boxes that inferno draws. Lighter boxes can be left out.
+/// The minimum weight of boxes that inferno draws, so that lighter boxes can be left out before.
 fn narrowest(tree: &CallTree, look: &Look) -> u64 {
     // With base functions, inferno computes the total itself from the stacks with these functions, so the weight isn't
     // known here.
@@ -60,6 +60,7 @@ fn narrowest(tree: &CallTree, look: &Look) -> u64 {
     (percent / (100.0 / tree.total() as f64)).ceil() as u64
 }
 
+/// Appends the stacks of a tree as lines of folded stacks. Boxes lighter than `narrow` are left out.
 fn spell(tree: &CallTree, narrow: u64, lines: &mut Vec<String>) {
     let pushed: Result<(), std::convert::Infallible> = tree.stacks(narrow, |stack, weight| {
         lines.push(line(stack, weight));
@@ -89,10 +90,11 @@ fn count_name(series: &Series, weight: Weight) -> String {
     }
 }
 
+/// Draws folded stacks with inferno. Each line consists of a stack and its weight.
 fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &Look, out: &mut dyn Write) -> Result<()> {
     let lines: Vec<Cow<'_, str>> = lines.map(readable_line).collect();
     if lines.is_empty() {
-        return Err(nothing());
+        return Err(no_samples());
     }
     // inferno adds weights without checking for overflow.
     let weights = lines.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
@@ -101,7 +103,7 @@ fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &Look, out: &mut d
             .with_remedy(Some("draw the graph without --style inferno".to_owned())));
     }
     flamegraph::from_lines(&mut options(look), lines.iter().map(Cow::as_ref), out)
-        .map_err(|error| Error::new("cannot draw").because(error))
+        .map_err(|error| Error::new("cannot draw the flame graph").because(error))
 }
 
 /// Makes all names of a folded stack printable, and shortens very long ones.

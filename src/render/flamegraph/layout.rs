@@ -1,4 +1,4 @@
-//! Where the parts of the static picture are, in pixels.
+//! Computes where the parts of the static picture are, in pixels.
 
 use super::drawing::{Drawing, PageBox};
 use super::look::Look;

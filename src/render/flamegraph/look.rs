@@ -109,6 +109,6 @@ pub struct Difference {
 }
 
 /// The error for a flame graph without any samples.
-pub(super) fn nothing() -> Error {
+pub(super) fn no_samples() -> Error {
     Error::new("no samples to draw: none match the filters").with_kind(ErrorKind::NoSamples)
 }

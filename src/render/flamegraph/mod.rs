@@ -55,7 +55,7 @@ pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Pi
     Ok(Picture::new(drawing, look))
 }
 
-/// Draws `after`, with colors that show where it has more or less than `before`.
+/// Draws the flame graph of `after`. Colors show which functions have more or less weight than in `before`.
 pub fn draw_difference(
     before: Side<'_>,
     after: Side<'_>,

@@ -57,6 +57,7 @@ pub struct Picture {
 pub struct Piece<'a>(&'a [PageBox]);
 
 impl Picture {
+    /// Creates the picture, with its text before and after the boxes.
     pub(super) fn new(drawing: Drawing, look: &Look) -> Self {
         let mut picture = Self {
             unit: drawing.common_unit(),
@@ -118,6 +119,7 @@ impl Picture {
         head + &self.write_legend() + "<g id=\"boxes\">"
     }
 
+    /// The SVG text of the legend.
     fn write_legend(&self) -> String {
         let mut legend = String::new();
         for entry in &self.layout.legend {
@@ -145,6 +147,7 @@ impl Picture {
         swatches
     }
 
+    /// The text of the style sheet: fonts, sizes and colors.
     fn style(&self, look: &Look, swatches: &[Swatch]) -> String {
         let (family, font) = (look.font_family(), self.layout.font);
         let mut style = format!(
@@ -161,6 +164,7 @@ impl Picture {
         if self.has_script { style + &palette::variables_of(swatches) } else { style }
     }
 
+    /// The SVG text after the boxes: the time axis of a chart, and the script.
     fn write_tail(&self) -> String {
         let mut tail = String::from("</g>\n");
         if self.drawing.is_chart {

@@ -54,6 +54,7 @@ struct ModuleParts<'t> {
 }
 
 impl<'t> ModuleParts<'t> {
+    /// Splits the text of a module.
     fn parse(text: &'t str) -> Self {
         let mut module = Self::default();
         let mut rest = text;

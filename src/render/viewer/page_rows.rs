@@ -16,7 +16,7 @@ const SINGLE: usize = 1_000_000;
 /// Maximum number of rows after summing. A row takes about 8 bytes of the page.
 const MOST: usize = 1_500_000;
 
-/// Translates numbers of a profile to indices in the page's tables.
+/// Translates the IDs of a profile's frames, stacks and tracks to indices in the page's tables.
 pub(super) struct PageNumbers {
     /// The index of the function in the page's table, by frame of the profile.
     pub(super) functions: Vec<u32>,
@@ -38,7 +38,7 @@ pub(super) struct PageRow {
 }
 
 impl PageRow {
-    /// The key for summing: rows with equal keys become one row.
+    /// The fields that must be equal in rows that are summed to one.
     fn key(&self) -> (u64, u32, u32, u32) {
         (self.time, self.node, self.track, self.instruction)
     }
@@ -100,6 +100,7 @@ impl<'p> PageRows<'p> {
     pub(super) fn rows(&self, event: usize) -> impl Iterator<Item = PageRow> {
         let sums = self.sums.as_ref().map(|sums| sums[event].iter().copied());
         let samples = &self.samples[event];
+        // Either the sums or the single samples; the other iterator is empty.
         let single = samples.order.iter().filter(|_| self.sums.is_none()).map(|at| samples.row(*at, self.clock));
         sums.into_iter().flatten().chain(single)
     }
@@ -130,6 +131,7 @@ impl<'p> Samples<'p> {
         Self { rows, instructions, numbers, order }
     }
 
+    /// The thread, stack and instruction of the row with this index, as numbers in the page's tables.
     fn owner(&self, index: usize) -> Owner {
         let Row { track: TrackId(track), stack, .. } = self.rows[index];
         Owner {
@@ -146,6 +148,7 @@ impl<'p> Samples<'p> {
         self.order = order;
     }
 
+    /// The row with this index, as it is written to the page. All times are 0 if there is no clock.
     fn row(&self, index: usize, clock: Option<PageClock>) -> PageRow {
         let Owner { track, node, instruction } = self.owner(index);
         let row = &self.rows[index];
@@ -158,7 +161,7 @@ impl<'p> Samples<'p> {
         self.order.chunk_by(|one, next| self.summed_by(*one, clock) == self.summed_by(*next, clock)).count()
     }
 
-    /// The key for summing with this clock: rows with equal keys become one row.
+    /// What must be equal in rows that are summed to one with this clock: the owner and the time.
     fn summed_by(&self, index: usize, clock: PageClock) -> (Owner, u64) {
         (self.owner(index), clock.since_start(&self.rows[index]))
     }
@@ -201,11 +204,12 @@ impl PageClock {
         let powers = std::iter::successors(Some(self.unit), |unit| unit.checked_mul(10));
         let units: Vec<u64> = powers.flat_map(|unit| [1, 2, 5].map(|step| unit.saturating_mul(step))).collect();
         let units = &units[..units.partition_point(|unit| *unit < whole)];
-        let coarse_enough = units.partition_point(|unit| {
+        // The longer the unit, the fewer rows are left, so a binary search finds the first unit that is long enough.
+        let shortest = units.partition_point(|unit| {
             let clock = Self { unit: *unit, ..self };
             samples.iter().map(|samples| samples.count(clock)).sum::<usize>() > MOST
         });
-        Self { unit: units.get(coarse_enough).copied().unwrap_or(whole), ..self }
+        Self { unit: units.get(shortest).copied().unwrap_or(whole), ..self }
     }
 
     /// The time of a row in units since the first sample. Rows without a time are sorted to the end.

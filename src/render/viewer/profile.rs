@@ -57,6 +57,7 @@ pub fn sections(
     let mut tables = PageTables { compares: baseline.is_some(), ..PageTables::default() };
     let shown = tables.add(profile);
     let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
+    // For each event, whether the input states its calls.
     let is_stated: Vec<bool> =
         profile.series.iter().map(|series| CallGraph::from_series(profile, series).is_some()).collect();
     let sampled = PageRows::new(profile, &profile.series, instructions, &shown);
@@ -79,30 +80,36 @@ pub fn sections(
     let section = calls(profile, &is_stated, &shown, section);
     let mut sections = vec![columns(&sampled, section)];
     if let Some((baseline, numbers)) = before {
-        let mut by_name: FxHashMap<&str, &Series> = FxHashMap::default();
-        for series in &baseline.series {
-            by_name.entry(&series.name).or_insert(series);
-        }
-        let mut series: Vec<Series> = Vec::with_capacity(profile.series.len());
-        for after in &profile.series {
-            series.push(match by_name.get(after.name.as_str()) {
-                Some(before) => (*before).clone(),
-                None => clone_without_rows(after),
-            });
-        }
-        let sampled = PageRows::new(baseline, &series, &[], &numbers);
-        let evidence = series.iter().zip(&profile.series).map(|(before, after)| {
-            let comparison = Comparison::new(before, after, Weight::Period, compare);
-            json!({ "kind": comparison.evidence.word(), "one": comparison.one })
-        });
-        let json = json!({
-            "evidence": evidence.collect::<Vec<_>>(),
-            "events": series.iter().map(event).collect::<Vec<_>>(),
-            "time": sampled.clock.map(PageClock::json),
-        });
-        sections.push(columns(&sampled, Section::new("baseline").json(json)));
+        sections.push(baseline_section(profile, baseline, &numbers, compare));
     }
     sections
+}
+
+/// Makes the section `baseline`. It has the events of the profile that is shown, in the same order, with the samples of
+/// the baseline. `numbers` are the indices of the baseline's functions, stacks and threads in the page's tables.
+fn baseline_section(profile: &Profile, baseline: &Profile, numbers: &PageNumbers, compare: CompareOptions) -> Section {
+    let mut by_name: FxHashMap<&str, &Series> = FxHashMap::default();
+    for series in &baseline.series {
+        by_name.entry(&series.name).or_insert(series);
+    }
+    let mut events: Vec<Series> = Vec::with_capacity(profile.series.len());
+    let mut evidence = Vec::with_capacity(profile.series.len());
+    for after in &profile.series {
+        let before = match by_name.get(after.name.as_str()) {
+            Some(before) => (*before).clone(),
+            None => clone_without_rows(after),
+        };
+        let comparison = Comparison::new(&before, after, Weight::Period, compare);
+        evidence.push(json!({ "kind": comparison.evidence.word(), "one": comparison.one }));
+        events.push(before);
+    }
+    let sampled = PageRows::new(baseline, &events, &[], numbers);
+    let json = json!({
+        "evidence": evidence,
+        "events": events.iter().map(event).collect::<Vec<_>>(),
+        "time": sampled.clock.map(PageClock::json),
+    });
+    columns(&sampled, Section::new("baseline").json(json))
 }
 
 /// A copy of an event's description without its samples.
@@ -145,8 +152,8 @@ struct PageFunction {
     line: u32,
 }
 
-/// For each frame, the source file and line that most of its function's self weight in the first event belongs to. The
-/// tables of `report` show the same.
+/// For each frame, the source file and line to show for its function: the ones with most of the function's self weight
+/// in the first event, as in the tables of `report`.
 fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
     let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
@@ -204,7 +211,8 @@ impl<'p> PageTables<'p> {
         identities.collect()
     }
 
-    /// Sets the source positions of the functions that have at least the number `first`.
+    /// Sets the source positions of the functions of a profile. `functions` has each frame's function. Functions with
+    /// numbers below `first` are from another profile and keep their positions.
     fn find_places(&mut self, profile: &Profile, functions: &[u32], first: usize) {
         for ((number, place), (_, frame)) in functions.iter().zip(places(profile)).zip(profile.frames()) {
             // If the input states calls, lines don't lead to functions. So show the start of the function, as `report`
@@ -236,6 +244,7 @@ impl<'p> PageTables<'p> {
         *self.modules.entry(base.into()).or_insert_with(|| self.texts.number(&*text))
     }
 
+    /// The number of a track. Adds the track if it is new.
     fn track(&mut self, track: &'p Track) -> u32 {
         *self.track_numbers.entry(track).or_insert_with(|| {
             self.tracks.push(track);
@@ -397,6 +406,7 @@ fn counted_rows(profile: &Profile) -> &'static str {
     }
 }
 
+/// The description of an event for the page.
 fn event(series: &Series) -> serde_json::Value {
     // If an event is only counted, the name of the event is shown as the unit.
     let unit = if series.unit.name() == "count" { series.name.as_str() } else { series.unit.name() };
@@ -407,6 +417,7 @@ fn event(series: &Series) -> serde_json::Value {
     json!({ "name": readable(series.name.as_bytes()), "unit": readable(unit.as_bytes()), "sampling": sampling })
 }
 
+/// The description of a thread for the page.
 fn track(track: &&Track) -> serde_json::Value {
     json!({
         "comm": readable(&track.comm),

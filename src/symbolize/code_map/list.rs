@@ -276,22 +276,6 @@ impl<'data> Codes<'data> {
         }
     }
 
-    /// Removes all code whose entry in `wanted` is false, and renumbers the rest. `wanted` has one entry per code.
-    pub(super) fn keep_only(&mut self, wanted: &[bool]) {
-        let mut details = Vec::new();
-        let mut wanted = wanted.iter();
-        self.packed.retain_mut(|code| {
-            let keep = wanted.next().is_some_and(|wanted| *wanted);
-            if let (true, Some(&known)) = (keep, self.details.get(code.details as usize)) {
-                code.details = details.len() as u32;
-                details.push(known);
-            }
-            keep
-        });
-        self.packed.shrink_to_fit();
-        self.details = details;
-    }
-
     pub(super) fn len(&self) -> usize {
         self.packed.len()
     }
@@ -371,9 +355,6 @@ mod tests {
         let shown = |id| format!("{:?}", codes.get(CodeId(id)));
         assert_eq!([shown(0), shown(1), shown(2)], [full, plain, full].map(|code| format!("{code:?}")));
         assert_eq!((codes.size(CodeId(0)), codes.size(CodeId(1)), codes.addr(CodeId(2))), (2, 5, Addr(0x10)));
-        codes.keep_only(&[false, true, true]);
-        let shown = |id| format!("{:?}", codes.get(CodeId(id)));
-        assert_eq!([shown(0), shown(1)], [plain, full].map(|code| format!("{code:?}")));
-        assert_eq!((codes.len(), codes.details.len()), (2, 1));
+        assert_eq!((codes.len(), codes.details.len()), (3, 2));
     }
 }

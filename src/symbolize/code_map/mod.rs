@@ -30,18 +30,16 @@ mod live;
 mod programs;
 mod segment;
 mod segment_index;
-mod selected;
 mod sweep;
 
 pub use list::{CodeList, ListedCode};
 pub use segment::{CodeId, Segment, SegmentId};
-pub use selected::{SegmentSet, SelectedCode, SelectedId, SelectedIds};
 
 use crate::model::ancestry::{Ancestor, Ancestry};
 use crate::model::code::Code;
 use crate::model::lasting::{ALWAYS, Lasting, QuietPeriod, intersect};
 use crate::model::process::Processes;
-use crate::model::{Addr, FrameAddr, Nanos, Pid};
+use crate::model::{Addr, Nanos, Pid};
 use crate::parallel::Pool;
 use list::{ChangeKind, Codes};
 use segment_index::SegmentIndex;
@@ -239,43 +237,6 @@ impl<'data> CodeMap<'data> {
         intersect(intersect(timed, gap_filling), same_program.range)
     }
 
-    /// The period in which the untimed entries of the process apply: the time in which the program that they belong to
-    /// ran. All time if the process never called exec.
-    pub fn untimed_period(&self, pid: Pid) -> Range<Nanos> {
-        self.layers.get(&pid).and_then(|layer| layer.program.clone()).unwrap_or(ALWAYS)
-    }
-
-    /// The address to look up for a frame. For a return address, this is the byte before it, which lies in the call
-    /// instruction. Functions that are entered by returning to their first byte are an exception; for them it is the
-    /// return address itself.
-    ///
-    /// Erlang processes end by returning to the first byte of a function that nothing has called. In memory, that
-    /// function follows a header that isn't code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp).
-    pub fn lookup_address(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>) -> Addr {
-        let (before, raw) = (frame.for_lookup(), frame.raw());
-        let hit = if before == raw || self.is_empty() { None } else { self.lookup(pid, before, time) };
-        if hit.is_some_and(|hit| self.is_entered_by_return(hit)) { raw } else { before }
-    }
-
-    /// Like [`Self::lookup_address`], and also returns the code at that address and the period around `time` in which
-    /// the answer stays the same.
-    pub fn lookup_frame(&self, pid: Pid, frame: FrameAddr, time: Nanos) -> (Addr, Lasting<Option<Hit>>) {
-        let (before, raw) = (frame.for_lookup(), frame.raw());
-        let found = self.lookup_lasting(pid, before, time);
-        if before != raw && found.answer.is_some_and(|hit| self.is_entered_by_return(hit)) {
-            (raw, self.lookup_lasting(pid, raw, time))
-        } else {
-            (before, found)
-        }
-    }
-
-    /// True for the header in front of the function to which Erlang processes return when they end; see
-    /// [`Self::lookup_address`]. The address before such a return address is in the header, but the address itself is
-    /// in the function.
-    fn is_entered_by_return(&self, hit: Hit) -> bool {
-        self.code(hit.code).name.ends_with(b"-CodeInfoPrologue")
-    }
-
     /// True if code with a name other than `name` was at `addr` at any time. For a sample without a time, it is then
     /// unclear which code ran.
     pub fn has_other_names(&self, pid: Pid, addr: Addr, name: &[u8]) -> bool {
@@ -335,11 +296,6 @@ impl<'data> CodeMap<'data> {
     /// All segments, in the order of their numbers.
     pub fn segments(&self) -> &[Segment] {
         &self.segments
-    }
-
-    /// Keeps only the segments in `set` and their code. The result can't be searched by address.
-    pub fn select(self, set: &SegmentSet) -> (SelectedCode<'data>, SelectedIds) {
-        SelectedCode::new(self.codes, self.segments, set)
     }
 
     /// The processes that have loaded code themselves. Processes that only inherited code are not included.

@@ -28,13 +28,13 @@ pub mod registers;
 #[cfg(test)]
 mod tests;
 
-use super::address_space::{AddressSpaces, Place};
-use super::code_map::{CodeMap, Hit, HitKind};
+use super::address_space::Place;
+use super::code_map::{Hit, HitKind};
 use super::dso::DsoId;
-use super::precedence::code_wins;
+use super::symbolizer::{Located, Symbolizer};
 use super::symbols::images::Images;
 use crate::model::abi::EM_AARCH64;
-use crate::model::lasting::{ALWAYS, Lasting, intersect};
+use crate::model::lasting::{Lasting, LastingCache, NEVER};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use cfi::{FrameTable, Lost, Scratch, UnwindRow};
@@ -44,7 +44,6 @@ use frame_pointer::Stage;
 use registers::{Machine, Registers};
 use rustc_hash::FxHashMap;
 use std::cell::Cell;
-use std::ops::Range;
 use std::rc::Rc;
 use std::sync::OnceLock;
 
@@ -91,8 +90,7 @@ pub struct UnwoundChain {
 /// Unwinds the stacks in one recording. All threads share it.
 #[derive(Debug)]
 pub struct Unwinder<'a> {
-    spaces: &'a AddressSpaces,
-    codes: &'a CodeMap<'a>,
+    symbolizer: Symbolizer<'a>,
     images: &'a Images<'a>,
     tables: Vec<OnceLock<Option<FrameTable<'a>>>>,
     indexes: Vec<OnceLock<Option<ExidxTable<'a>>>>,
@@ -103,11 +101,10 @@ pub struct Unwinder<'a> {
 /// Unwind rules that have been looked up already. Each thread has its own.
 #[derive(Debug, Default)]
 pub struct Cache {
-    /// The rules for an address in a process, and the period in which they are valid.
-    known: FxHashMap<(Pid, FrameAddr), (Rules, Range<Nanos>)>,
-    /// Whether a function at an address in a process has its return address in the link register, and the period in
-    /// which this is valid.
-    in_link: FxHashMap<(Pid, FrameAddr), (bool, Range<Nanos>)>,
+    /// The rules for an address in a process.
+    known: LastingCache<(Pid, FrameAddr), Rules>,
+    /// Whether a function at an address in a process has its return address in the link register.
+    in_link: LastingCache<(Pid, FrameAddr), bool>,
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
     in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
     scratch: Scratch,
@@ -130,11 +127,12 @@ enum Rules {
 
 impl<'a> Unwinder<'a> {
     /// Creates an unwinder that follows at most `max_depth` frames per stack. perf's limit is [`MAX_DEPTH`].
-    pub fn new(spaces: &'a AddressSpaces, codes: &'a CodeMap<'a>, images: &'a Images<'a>, max_depth: usize) -> Self {
-        let tables = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
-        let indexes = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
-        let functions = spaces.dsos().iter().map(|_| OnceLock::new()).collect();
-        Self { spaces, codes, images, tables, indexes, functions, max_depth }
+    pub fn new(symbolizer: Symbolizer<'a>, images: &'a Images<'a>, max_depth: usize) -> Self {
+        let dsos = symbolizer.spaces.dsos();
+        let tables = dsos.iter().map(|_| OnceLock::new()).collect();
+        let indexes = dsos.iter().map(|_| OnceLock::new()).collect();
+        let functions = dsos.iter().map(|_| OnceLock::new()).collect();
+        Self { symbolizer, images, tables, indexes, functions, max_depth }
     }
 
     /// Unwinds one stack. Replaces the contents of `chain` by the result.
@@ -240,15 +238,13 @@ impl<'a> Unwinder<'a> {
     /// register.
     fn is_in_link(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> bool {
         let key = (moment.pid, frame);
-        if let Some((in_link, holds)) = cache.in_link.get(&key)
-            && holds.contains(&moment.time)
-        {
-            return *in_link;
+        if let Some(in_link) = cache.in_link.get(&key, moment.time) {
+            return in_link.answer;
         }
         let rules = self.find_rules(moment, frame, cache);
         let in_link = self.returns_by_link(moment, &rules, frame);
-        let holds = cache.known.get(&key).map_or(ALWAYS, |(_, holds)| holds.clone());
-        cache.in_link.insert(key, (in_link, holds));
+        let holds = cache.known.get(&key, moment.time).map_or(NEVER, |known| known.holds.clone());
+        cache.in_link.insert(key, Lasting { answer: in_link, holds });
         in_link
     }
 
@@ -273,15 +269,14 @@ impl<'a> Unwinder<'a> {
 
     /// The JIT code at an address, as a function of [`direct_call`]. `None` if there is none, or its bytes are unknown.
     fn find_jit_function(&self, moment: Moment, addr: Addr) -> Option<Function<'a>> {
-        let place = self.find_place(moment, addr).answer;
-        let hit = self.find_code(moment, addr, place).answer?;
-        let code = self.codes.code(hit.code).bytes?;
+        let hit = self.locate(moment, addr).answer.code?;
+        let code = self.symbolizer.codes.code(hit.code).bytes?;
         Some(Function { start: addr.0.checked_sub(hit.offset)?, is_thumb: false, code })
     }
 
     /// The file mapped at an address, and the link-time address in that file. `None` if there is none.
     fn find_in_file(&self, moment: Moment, addr: Addr) -> Option<(DsoId, u64)> {
-        let place = self.find_place(moment, addr).answer?;
+        let place = self.find_mapping(moment, addr)?;
         Some((place.dso, self.images.get(place.dso)?.vaddr(place.offset)?))
     }
 
@@ -294,7 +289,7 @@ impl<'a> Unwinder<'a> {
         match rules {
             Rules::Row(row) if row.returns_by_link(moment.machine) => true,
             Rules::Row(_) if moment.machine == Machine::Aarch64 => {
-                let Some(place) = self.find_place(moment, frame.raw()).answer else { return false };
+                let Some(place) = self.find_mapping(moment, frame.raw()) else { return false };
                 self.file_stage(place, link_register::stage_if_half_framed) != Stage::Framed
             }
             Rules::Exidx { by_link, .. } => *by_link,
@@ -304,15 +299,13 @@ impl<'a> Unwinder<'a> {
     }
 
     fn find_rules(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> Rules {
-        if let Some((rules, holds)) = cache.known.get(&(moment.pid, frame))
-            && holds.contains(&moment.time)
-        {
-            return rules.clone();
+        let key = (moment.pid, frame);
+        if let Some(known) = cache.known.get(&key, moment.time) {
+            return known.answer.clone();
         }
         let (addr, machine) = (frame.for_lookup(), moment.machine);
-        let Lasting { answer: place, holds: place_holds } = self.find_place(moment, addr);
-        let Lasting { answer: hit, holds: hit_holds } = self.find_code(moment, addr, place);
-        let rules = match (hit, place) {
+        let Lasting { answer: Located { code, mapping, .. }, holds } = self.locate(moment, addr);
+        let rules = match (code, mapping) {
             (Some(hit), place) => match self.row_for_code(&hit, place, frame, machine, cache) {
                 Some(row) => Rules::Row(row),
                 None => Rules::FramePointer(self.jit_stage(&hit, frame, machine)),
@@ -323,7 +316,7 @@ impl<'a> Unwinder<'a> {
                 None => self.rules_without_row(place, frame, machine),
             },
         };
-        cache.known.insert((moment.pid, frame), (rules.clone(), intersect(place_holds, hit_holds)));
+        cache.known.insert(key, Lasting { answer: rules.clone(), holds });
         rules
     }
 
@@ -422,14 +415,14 @@ impl<'a> Unwinder<'a> {
     /// True if the return address is in the function that `row` describes.
     fn returns_into(&self, moment: Moment, caller: &Registers, row: &ExidxRow) -> bool {
         let Some(pc) = caller.pc() else { return false };
-        let place = self.find_place(moment, FrameAddr::Return(Addr(pc)).for_lookup()).answer;
+        let place = self.find_mapping(moment, FrameAddr::Return(Addr(pc)).for_lookup());
         place.and_then(|place| self.exidx_row(place)).is_some_and(|(other, _)| other == *row)
     }
 
     /// True if the return address follows a call instruction in 32-bit Arm code.
     fn returns_behind_call(&self, moment: Moment, caller: &Registers) -> bool {
         let code_before_return = || {
-            let place = self.find_place(moment, Addr(caller.pc()?.wrapping_sub(1))).answer?;
+            let place = self.find_mapping(moment, Addr(caller.pc()?.wrapping_sub(1)))?;
             let image = self.images.get(place.dso)?;
             let end = image.vaddr(place.offset)?.checked_add(1)?;
             image.loaded(end.checked_sub(4)?..end)
@@ -459,23 +452,12 @@ impl<'a> Unwinder<'a> {
         }
     }
 
-    fn find_place(&self, moment: Moment, addr: Addr) -> Lasting<Option<Place>> {
-        match self.spaces.lookup(moment.pid, addr, moment.time, CpuMode::User) {
-            Some(place) if place.until > moment.time => {
-                Lasting { answer: Some(place), holds: moment.time..place.until }
-            }
-            _ => self.spaces.user_lasting(moment.pid, addr, moment.time),
-        }
+    fn locate(&self, moment: Moment, addr: Addr) -> Lasting<Located> {
+        self.symbolizer.locate_address(moment.pid, addr, Some(moment.time), CpuMode::User)
     }
 
-    /// The JIT code at an address. `None` if a file that is mapped there (`place`) hides it.
-    fn find_code(&self, moment: Moment, addr: Addr, place: Option<Place>) -> Lasting<Option<Hit>> {
-        if self.codes.is_empty() {
-            return Lasting { answer: None, holds: ALWAYS };
-        }
-        let mut found = self.codes.lookup_lasting(moment.pid, addr, moment.time);
-        found.answer = found.answer.filter(|hit| code_wins(hit, self.codes, place, self.spaces));
-        found
+    fn find_mapping(&self, moment: Moment, addr: Addr) -> Option<Place> {
+        self.symbolizer.spaces.lookup(moment.pid, addr, moment.time, CpuMode::User)
     }
 
     fn file_row(&self, place: Place, machine: Machine, cache: &mut Cache) -> Option<Rc<UnwindRow>> {
@@ -493,7 +475,7 @@ impl<'a> Unwinder<'a> {
     }
 
     fn code_row(&self, hit: &Hit, frame: FrameAddr, machine: Machine, cache: &mut Cache) -> Option<Rc<UnwindRow>> {
-        let code = self.codes.code(hit.code);
+        let code = self.symbolizer.codes.code(hit.code);
         let unwind = code.unwind.as_ref()?;
         let addr = frame.for_lookup().0;
         let start = addr.checked_sub(hit.offset)?;
@@ -508,7 +490,7 @@ impl<'a> Unwinder<'a> {
     /// How much of its frame JIT code has set up. Only the running function can be in its prologue or epilogue. Its
     /// callers are all at a call and have their frames.
     fn jit_stage(&self, hit: &Hit, frame: FrameAddr, machine: Machine) -> Stage {
-        match (frame, machine, self.codes.code(hit.code).bytes) {
+        match (frame, machine, self.symbolizer.codes.code(hit.code).bytes) {
             (FrameAddr::Ip(_), Machine::X86_64, Some(bytes)) => frame_pointer::stage_x86_64(bytes, hit.offset),
             (FrameAddr::Ip(_), Machine::Aarch64, Some(bytes)) => link_register::stage_aarch64(bytes, hit.offset),
             _ => Stage::Framed,

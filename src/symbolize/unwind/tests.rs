@@ -7,6 +7,8 @@ use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind
 use crate::model::process::{Mapping, Process, Processes};
 use crate::model::{Nanos, Tid};
 use crate::parallel::Pool;
+use crate::symbolize::address_space::AddressSpaces;
+use crate::symbolize::code_map::CodeMap;
 use crate::symbolize::symbols::files::SearchOptions;
 
 const JIT: u64 = 0x10_0000;
@@ -56,7 +58,7 @@ fn unwinder_of(processes: &Processes, events: Vec<CodeEvent<'static>>, max_depth
     let spaces = kept(AddressSpaces::new(processes));
     let codes = kept(CodeMap::build(vec![events.into_iter().collect()], processes, &Pool::new(None).unwrap()));
     let images = kept(Images::new(spaces.dsos().iter(), SearchOptions::default()));
-    Unwinder::new(spaces, codes, images, max_depth)
+    Unwinder::new(Symbolizer { spaces, codes }, images, max_depth)
 }
 
 fn unwind(events: Vec<CodeEvent<'static>>, registers: &Registers, words: &[u64], max_depth: usize) -> UnwoundChain {

@@ -171,7 +171,7 @@ fn a_dump_that_was_never_mapped_was_not_lost_by_an_early_end() {
     let found = finding(&scene, "source-refused");
     assert!(text(&found, "remedy").contains("noexec") && !text(&found, "remedy").contains("_exit"), "{found:#}");
     assert!(text(&found, "remedy").contains("--perf-basic-prof"), "{found:#}");
-    // The same without the file, which nobody can bring.
+    // The process's file is missing, and nobody can provide it.
     let found = finding(&sampled("/usr/bin/node", &command), "no-dump-or-map");
     assert!(text(&found, "remedy").contains("noexec") && !text(&found, "remedy").contains("bring"), "{found:#}");
     // One that was mapped was cut short.

@@ -13,7 +13,7 @@ fn build(dir: &Path, name: &str, more: &[&str]) -> String {
     build_with("hot", dir, name, more)
 }
 
-/// The same with another first function.
+/// Builds a program whose first function has the name `hot`.
 fn build_with(hot: &str, dir: &Path, name: &str, more: &[&str]) -> String {
     let (source, program) = (dir.join("app.s"), dir.join(name));
     let function =

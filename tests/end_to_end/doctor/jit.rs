@@ -22,7 +22,7 @@ fn named_dump() -> String {
     format!("jit-{PID}.dump")
 }
 
-/// The same, with its dump mapped.
+/// A scene in which the process has mapped its jitdump.
 fn marked() -> Scene {
     let mut scene = Scene::of("/usr/bin/node");
     scene.marker(&named_dump());

@@ -74,7 +74,7 @@ fn perf_prints_the_jit_frames_of_chains_without_their_bad_entries() {
         assert_eq!(before, after);
     }
     assert_eq!(stats(&without), stats(&now.0));
-    // The same through a pipe, and with addresses of their own.
+    // Reading from a pipe and giving JIT functions unique addresses has the same result.
     let piped = dir.path().join("piped.data");
     fs::write(&piped, run(&dir, &[FLAG], &[]).stdout).unwrap();
     assert_eq!(counts(&printed(&piped)), (0, BAD));

@@ -35,7 +35,7 @@ enum Told {
     Nothing,
     /// One line on standard error has the file's name and this.
     Line(&'static str),
-    /// The same line, and the finding of this key.
+    /// A line as for [`Self::Line`], with the first text, and doctor's finding with the second one as its key.
     Finding(&'static str, &'static str),
 }
 
@@ -64,7 +64,7 @@ fn sound() -> Vec<u8> {
     dump([BEGAN + 10, BEGAN + 20, BEGAN + 30])
 }
 
-/// The same program's in another run, when those seconds had passed.
+/// The dump of another run of the same program, which started this many seconds later.
 fn of_another_run(seconds: u64) -> Vec<u8> {
     dump([0, 10, 20].map(|more| seconds * SECOND + more))
 }

@@ -233,7 +233,7 @@ fn a_map_names_what_a_dump_that_is_damaged_part_way_does_not() {
     let odd = Odd::new("jit-77.dump").file("jit-77.dump", &dump).file("perf-77.map", map.as_bytes());
     let odd = odd.sample(PID, 20, AT).sample(PID, 21, AT + 0x100);
     expect_warning(odd, &["first", "fallback"], &["jit-77.dump", "at byte"]);
-    // And all of it, if the dump is not a dump at all.
+    // If the jitdump isn't one at all, the perf map names everything.
     let odd = Odd::new("jit-77.dump").file("jit-77.dump", b"garbage").file("perf-77.map", map.as_bytes());
     let odd = odd.sample(PID, 20, AT).sample(PID, 21, AT + 0x100);
     expect_warning(odd, &["stale", "fallback"], &["jit-77.dump", "is not a jitdump"]);

@@ -63,13 +63,13 @@ impl Odd {
         self.inject_in(&[], options)
     }
 
-    /// The same, with variables of the environment.
+    /// Runs `inject` with additional environment variables.
     pub(super) fn inject_in(self, environment: &[(&str, &Path)], options: &[&str]) -> (tempfile::TempDir, Vec<String>) {
         let input = self.dir.path().join("perf.data");
         self.inject_from(&input, environment, options)
     }
 
-    /// The same, with the recording at some other place.
+    /// Runs `inject` with the recording at another path.
     pub(super) fn inject_from(
         self,
         input: &Path,

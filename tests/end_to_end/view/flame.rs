@@ -403,7 +403,7 @@ fn every_way_to_draw_a_graph_draws_one_without_complaint() {
 #[test]
 #[ignore = "drives a browser: tests/run.sh --all"]
 fn code_without_a_name_is_hatched_and_the_page_states_how_much_there_is() {
-    // Nothing states that the dump beside it is of this run: no trace has a name.
+    // Nothing shows that the dump next to the recording is from this run, so no trace has a name.
     let mut shown = Shown::fixture("recording-luajit/perf.data.zst").part("flame");
     let rows = shown.report(&["--group-by", "kind", "--format", "json"]);
     let rows: Vec<Value> = serde_json::from_str(&rows).unwrap();

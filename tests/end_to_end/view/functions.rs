@@ -9,7 +9,7 @@ const NODE: &str = "recording-node/perf.data.zst";
 /// States calls, with cycles and levels of recursion.
 const CALLS: &str = "callgrind-jit/php-tracing.callgrind.zst";
 
-/// The same, with threads that are distinguished.
+/// A callgrind file in which threads are kept separate.
 const THREADS: &str = "callgrind-jit/node-septhreads.callgrind.zst";
 
 fn table_of(input: &str) -> Shown {

@@ -19,7 +19,7 @@ fn many() -> String {
     (0..120).map(line).collect()
 }
 
-/// What has the focus: the id of it, or of what it is in; `BODY` if nothing has.
+/// The ID of the focused element, or of the nearest element around it that has an ID; `BODY` if nothing is focused.
 fn focused(shown: &mut Shown) -> String {
     let at = "(() => { const at = document.activeElement; if (!at || at === document.body || !at.checkVisibility()) return 'BODY'; \
               return at.id || at.closest('[id]').id })()";

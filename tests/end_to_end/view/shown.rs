@@ -53,7 +53,7 @@ impl Shown {
         Self::with(input, arguments, &[])
     }
 
-    /// The same with arguments that are only the page's.
+    /// Opens a page of the input. `of_page` are arguments for `view` that `report` does not get.
     pub(crate) fn with(input: &Path, arguments: &[&str], of_page: &[&str]) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("page.html");
@@ -66,7 +66,7 @@ impl Shown {
         Self { page, input: input.to_owned(), arguments, dirs: vec![dir] }
     }
 
-    /// The same page, held from now on against what `jitgraft report` states about another of its inputs.
+    /// From now on, compares the page with what `jitgraft report` prints about another of its inputs.
     pub(crate) fn against(&mut self, input: &Path) -> &mut Self {
         input.clone_into(&mut self.input);
         self
@@ -164,7 +164,7 @@ impl Shown {
         assert!(!reported.is_empty(), "{:?} {filters:?}: nothing is left", self.input);
     }
 
-    /// The same after the page is loaded anew from its address.
+    /// Loads the page again from its address, and checks that it shows the same.
     pub(crate) fn assert_reload_shows_the_same(&mut self) {
         let (table, address) = (self.table(), self.page.text("location.hash"));
         self.reload();

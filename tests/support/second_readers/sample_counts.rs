@@ -201,7 +201,7 @@ pub(crate) fn otlp(bytes: &[u8]) -> Events {
     events
 }
 
-/// The same as JSON, a message a line.
+/// Counts samples in OTLP as JSON, with one message per line.
 pub(crate) fn otlp_json(bytes: &[u8]) -> Events {
     let mut events = Events::new();
     for message in text(bytes).lines().map(|line| json(line.as_bytes())) {

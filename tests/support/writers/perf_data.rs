@@ -34,9 +34,8 @@ pub(crate) const IDENTIFIER: u64 = 1 << 16;
 /// The fields of `perf record -k mono -g`.
 pub(crate) const USUAL: u64 = IP | TID | TIME | PERIOD | CALLCHAIN;
 
-/// `PERF_SAMPLE_BRANCH_USER`, `PERF_SAMPLE_BRANCH_CALL_STACK`: of `branch_sample_type`.
+/// `PERF_SAMPLE_BRANCH_USER`, a bit of `branch_sample_type`.
 pub(crate) const BRANCH_USER: u64 = 1;
-pub(crate) const BRANCH_CALL_STACK: u64 = 1 << 11;
 
 /// In a call chain: kernel addresses, user addresses follow.
 pub(crate) const CONTEXT_KERNEL: u64 = -128i64 as u64;
@@ -80,9 +79,8 @@ pub(crate) struct Event {
     pub(crate) max_stack: u16,
 }
 
-/// `PERF_FORMAT_ID`, and with `PERF_FORMAT_GROUP`.
+/// `PERF_FORMAT_ID`
 pub(crate) const READ_ID: u64 = 4;
-pub(crate) const READ_GROUP: u64 = 4 | 8;
 
 /// The other fields of a sample, beside address and call chain.
 #[derive(Clone, Debug, Default)]
@@ -155,9 +153,9 @@ pub(crate) struct Mmap<'a> {
 /// A recording being written. Records are in the order of the calls.
 #[derive(Clone, Debug)]
 pub(crate) struct PerfData {
-    order: Order,
+    pub(crate) order: Order,
     events: Vec<Event>,
-    records: Out,
+    pub(crate) records: Out,
     features: Vec<(u8, Vec<u8>)>,
 }
 
@@ -204,7 +202,7 @@ impl PerfData {
         self.mmap2_of(stamp, map, (0, 0), inode);
     }
 
-    /// The same of the file with this inode on the device with these numbers.
+    /// Like [`Self::mmap2`], for the file with this inode on the device with these numbers.
     pub(crate) fn mmap2_of(&mut self, stamp: Stamp, map: Mmap, device: (u32, u32), inode: u64) {
         let mut body = Out::new(self.order);
         body.u32(stamp.pid).u32(stamp.tid).u64(map.addr).u64(map.len).u64(map.pgoff);
@@ -220,16 +218,6 @@ impl PerfData {
         self.stamped(1, KERNEL, body, stamp);
     }
 
-    /// The feature with build IDs, of the kernel alone.
-    pub(crate) fn kernel_build_id(&mut self, id: &[u8; 20]) {
-        let mut body = Out::new(self.order);
-        body.u32(u32::MAX).raw(id).raw(&[20, 0, 0, 0]).padded_text(b"[kernel.kallsyms]");
-        let mut entry = Out::new(self.order);
-        // The size is there: PERF_RECORD_MISC_BUILD_ID_SIZE.
-        entry.u32(67).u16(KERNEL | 1 << 15).u16((8 + body.bytes.len()) as u16).raw(&body.bytes);
-        self.feature(2, entry.bytes);
-    }
-
     /// `PERF_RECORD_KSYMBOL` of a BPF program: it appears, or with flag 1 is gone.
     pub(crate) fn ksymbol(&mut self, stamp: Stamp, addr: u64, len: u32, flags: u16, name: &str) {
         let mut body = Out::new(self.order);
@@ -242,13 +230,6 @@ impl PerfData {
         let mut body = Out::new(self.order);
         body.u16(what).u16(0).u32(id).raw(tag);
         self.stamped(18, 0, body, stamp);
-    }
-
-    /// `PERF_RECORD_CGROUP`
-    pub(crate) fn cgroup(&mut self, stamp: Stamp, id: u64, path: &str) {
-        let mut body = Out::new(self.order);
-        body.u64(id).padded_text(path.as_bytes());
-        self.stamped(19, 0, body, stamp);
     }
 
     /// `PERF_RECORD_COMM`; after an exec if `exec`.
@@ -279,7 +260,7 @@ impl PerfData {
         self.sample_of(0, USER, stamp, chain[0], &[&[CONTEXT_USER], chain].concat());
     }
 
-    /// `PERF_RECORD_SAMPLE` of any event; `chain` is written as it stands.
+    /// `PERF_RECORD_SAMPLE` of any event; `chain` is written unchanged.
     pub(crate) fn sample_of(&mut self, event: usize, misc: u16, stamp: Stamp, ip: u64, chain: &[u64]) {
         self.sample_with(event, misc, stamp, ip, chain, &More::default());
     }
@@ -349,7 +330,7 @@ impl PerfData {
         field(STACK_USER, &|out| {
             let size = 8 * more.stack.len() as u64;
             out.u64(size).words(more.stack);
-            // The part of it that is real; not there if absent.
+            // How many bytes of the copy are real. Absent if there is no copy.
             (size > 0).then(|| out.u64(size));
         });
         field(WEIGHT | WEIGHT_STRUCT, &|out| {
@@ -372,24 +353,6 @@ impl PerfData {
             });
         }
         self.record(9, misc, &body.bytes);
-    }
-
-    /// The machine of the recording: `uname -m`.
-    pub(crate) fn machine(&mut self, name: &str) {
-        self.string_feature(6, name);
-    }
-
-    /// Records that it was recorded on the machine that this runs on.
-    pub(crate) fn recorded_here(&mut self) {
-        const HOSTNAME: u8 = 3;
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap();
-        self.string_feature(HOSTNAME, host.trim());
-    }
-
-    /// A feature that is a string: 3 HOSTNAME, 4 OSRELEASE, 6 ARCH.
-    pub(crate) fn string_feature(&mut self, bit: u8, text: &str) {
-        let text = self.string(text);
-        self.feature(bit, text);
     }
 
     /// `PERF_RECORD_NAMESPACES` of a thread in the pid namespace of that inode; the others are those of the machine.
@@ -420,7 +383,7 @@ impl PerfData {
         self.records.u32(kind).u16(misc).u16((8 + body.len()) as u16).raw(body);
     }
 
-    fn stamped(&mut self, kind: u32, misc: u16, mut body: Out, stamp: Stamp) {
+    pub(crate) fn stamped(&mut self, kind: u32, misc: u16, mut body: Out, stamp: Stamp) {
         let kinds = self.events[0].sample_type;
         if kinds & TID != 0 {
             body.u32(stamp.pid).u32(stamp.tid);
@@ -440,11 +403,6 @@ impl PerfData {
             body.u64(stamp.id);
         }
         self.record(kind, misc, &body.bytes);
-    }
-
-    /// The same events and features, but no record.
-    pub(crate) fn without_records(self) -> Self {
-        Self { records: Out::new(self.order), ..self }
     }
 
     /// The file, or what a pipe carries.
@@ -541,7 +499,7 @@ impl PerfData {
     }
 
     /// perf's string in a feature: its room, then the text, padded to a multiple of 64.
-    fn string(&self, text: &str) -> Vec<u8> {
+    pub(crate) fn string(&self, text: &str) -> Vec<u8> {
         let room = (text.len() + 1).next_multiple_of(64);
         let mut out = Out::new(self.order);
         out.u32(room as u32).raw(text.as_bytes());

@@ -83,24 +83,6 @@ impl JitRanges {
         Self::with_inherited(own, processes, without)
     }
 
-    /// The address ranges where files were mapped at any time. Only mappings that overlap the JIT ranges of `self`
-    /// count.
-    pub(super) fn with_files(&self, processes: &Processes) -> Self {
-        let mut own: BTreeMap<Pid, Vec<Range<Addr>>> = BTreeMap::new();
-        for (&pid, process) in &processes.by_pid {
-            let mut files = Vec::new();
-            for mapping in &process.mappings {
-                let range = mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len));
-                if mapping.kind().ends_jit_code() && self.overlaps(pid, range.start, range.end) {
-                    files.push(range);
-                }
-            }
-            merge(&mut files);
-            own.insert(pid, files);
-        }
-        Self::with_inherited(own, processes, &[])
-    }
-
     /// Adds to each process's own ranges the ones it inherited by fork, and leaves out the processes in `without`.
     fn with_inherited(mut own: BTreeMap<Pid, Vec<Range<Addr>>>, processes: &Processes, without: &[Pid]) -> Self {
         let ancestry = Ancestry::new(processes);

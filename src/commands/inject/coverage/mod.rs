@@ -1,9 +1,17 @@
 //! Finds the JIT code that samples use, and before which sample each piece of it must be mapped for perf.
+//!
+//! The symbolizer says which segment of the code map an address belongs to ([`use_finder`]). What inject needs beyond
+//! that is when perf would no longer see the segment: each mapping record over it starts a new epoch ([`shadowings`]).
+//!
+//! One pass over the samples finds all uses. The segments of one source never overlap in address and time, so their
+//! mapping records don't hide each other while they are used. Segments of different sources may: a perf map's entry lasts
+//! from start to end, and a jitdump's code is at some of its addresses for a while; or a forked child loads code next to
+//! what it inherited. Then perf must see one of them, the other, and the first again. Only in this case the pass is
+//! repeated with the planned mapping records among the shadowings, until they hide nothing that is used later.
 
 mod code_uses;
 mod insertions;
 mod jit_ranges;
-mod memo;
 mod selection;
 mod shadowings;
 #[cfg(test)]
@@ -15,6 +23,7 @@ pub(in crate::commands::inject) use selection::{CodeSelection, FirstUse};
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, SurveyedRecording};
 use crate::error::Warning;
+use crate::symbolize::symbolizer::Symbolizer;
 pub(in crate::commands::inject) use code_uses::SampleCounts;
 use code_uses::{CodeEpoch, CodeUse, CodeUses};
 use insertions::shadowed_by_insertions;
@@ -45,7 +54,6 @@ impl Coverage {
         let SurveyedRecording { input, processes, spaces, injected, deferred, .. } = survey;
         let (codes, dump_ends) = (&code.map, &code.loaded.dump_ends());
         let jit_ranges = &JitRanges::new(codes, processes, injected);
-        let files = &jit_ranges.with_files(processes);
         let mut shadowings = Shadowings::new(processes, jit_ranges);
         let mut round = 1;
         loop {
@@ -53,12 +61,10 @@ impl Coverage {
             let lookup = UseContext {
                 recording,
                 deferred,
-                codes,
+                symbolizer: Symbolizer { spaces, codes },
                 jit_ranges,
                 shadowings: &shadowings,
-                spaces,
                 dump_ends,
-                files,
             };
             let coverage = Self::read(survey, lookup, context);
             let shadowed = shadowed_by_insertions(&coverage.uses, codes, &context.job.pool);
@@ -80,7 +86,7 @@ impl Coverage {
 
     /// Reads all samples in parallel. Each worker keeps a running total, so that the results of single chunks don't
     /// pile up in memory.
-    fn read<'i>(survey: &SurveyedRecording<'i>, lookup: UseContext<'_, '_, 'i>, context: &InjectContext<'_>) -> Self {
+    fn read<'i>(survey: &SurveyedRecording<'i>, lookup: UseContext<'_, 'i>, context: &InjectContext<'_>) -> Self {
         let stretches = survey.chunks.list().into_iter();
         let finders = context.job.pool.fold(
             stretches,

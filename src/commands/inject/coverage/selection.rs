@@ -2,20 +2,20 @@
 
 use super::code_uses::{CodeEpoch, CodeUse};
 use crate::commands::inject::options::InjectOptions;
-use crate::commands::inject::survey::RecordOrder;
-use crate::commands::inject::survey::SurveyedRecording;
-use crate::error::{Error, Result};
+use crate::commands::inject::survey::{RecordOrder, SurveyedRecording};
 use crate::model::Pid;
-use crate::symbolize::code_map::{CodeMap, SegmentSet, SelectedCode, SelectedId, SelectedIds};
+use crate::symbolize::code_map::{CodeMap, Segment, SegmentId};
 
 /// The code for the images, and the samples before which each part of it must be mapped.
 #[derive(Debug)]
-pub(in crate::commands::inject) struct CodeSelection<'data> {
-    pub(in crate::commands::inject) code: SelectedCode<'data>,
+pub(in crate::commands::inject) struct CodeSelection<'c, 'data> {
+    /// The whole code map, selected or not.
+    pub(in crate::commands::inject) codes: &'c CodeMap<'data>,
+    /// For each segment of the code map, whether it is selected.
+    is_selected: Vec<bool>,
     /// Ordered by sample.
     pub(in crate::commands::inject) first_uses: Vec<FirstUse>,
-    /// The number of segments that samples use. [`CodeSelection::code`] has more segments if the user requested all
-    /// functions.
+    /// The number of segments that samples use. More segments are selected if the user requested all functions.
     pub(in crate::commands::inject) used_segments: usize,
 }
 
@@ -23,32 +23,38 @@ pub(in crate::commands::inject) struct CodeSelection<'data> {
 #[derive(Debug, Clone, Copy)]
 pub(in crate::commands::inject) struct FirstUse {
     pub(in crate::commands::inject) pid: Pid,
-    pub(in crate::commands::inject) segment: SelectedId,
+    pub(in crate::commands::inject) segment: SegmentId,
     pub(in crate::commands::inject) sample: RecordOrder,
 }
 
-impl<'data> CodeSelection<'data> {
+impl<'c, 'data> CodeSelection<'c, 'data> {
     /// Selects the code that samples use. If the options ask for all functions, selects all code except that of
-    /// processes injected earlier. Also returns how the old segment IDs translate to the new ones.
+    /// processes injected earlier.
     pub(in crate::commands::inject) fn new(
-        codes: CodeMap<'data>,
+        codes: &'c CodeMap<'data>,
         uses: Vec<(CodeEpoch, CodeUse)>,
         survey: &SurveyedRecording<'_>,
         options: &InjectOptions,
-    ) -> Result<(Self, SelectedIds)> {
-        let mut set = SegmentSet::none_of(codes.segments());
-        uses.iter().for_each(|(epoch, _)| set.insert(epoch.segment));
-        let used_segments = set.count();
+    ) -> Self {
+        let mut is_selected = vec![false; codes.segments().len()];
+        let mut first_uses = Vec::with_capacity(uses.len());
+        for (CodeEpoch { pid, segment, .. }, CodeUse { first, .. }) in uses {
+            is_selected[segment.0 as usize] = true;
+            first_uses.push(FirstUse { pid, segment, sample: first });
+        }
+        let used_segments = is_selected.iter().filter(|is_selected| **is_selected).count();
         // If stacks are unwound, which code their call chains use isn't known yet, so all code is selected.
         if options.all_functions || options.unwinds(&survey.input.recording) {
-            set.insert_where(codes.segments(), |segment| !survey.injected.contains(&segment.pid));
+            for (is_selected, segment) in is_selected.iter_mut().zip(codes.segments()) {
+                *is_selected |= !survey.injected.contains(&segment.pid);
+            }
         }
-        let (code, ids) = codes.select(&set);
-        let first_uses = uses.into_iter().map(|(epoch, of)| {
-            let segment = ids.get(epoch.segment).ok_or_else(|| Error::new("used code was not selected: a bug"))?;
-            Ok(FirstUse { pid: epoch.pid, segment, sample: of.first })
-        });
-        let first_uses = first_uses.collect::<Result<_>>()?;
-        Ok((Self { code, first_uses, used_segments }, ids))
+        Self { codes, is_selected, first_uses, used_segments }
+    }
+
+    /// The selected segments, in the order of the code map.
+    pub(in crate::commands::inject) fn segments(&self) -> impl Iterator<Item = (SegmentId, &Segment)> {
+        let all = self.is_selected.iter().zip(self.codes.segments()).zip((0..).map(SegmentId));
+        all.filter(|((is_selected, _), _)| **is_selected).map(|((_, segment), id)| (id, segment))
     }
 }

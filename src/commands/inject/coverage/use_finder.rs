@@ -3,78 +3,59 @@
 
 use super::code_uses::{CodeEpoch, CodeUse, CodeUses, FramePlace, UseId};
 use super::jit_ranges::{AddrRanges, JitRanges};
-use super::memo::{Memo, MemoKey, StackAnswer};
 use super::shadowings::{Epoch, ProcessShadowings, Shadowings};
 use crate::commands::inject::survey::RecordOrder;
 use crate::formats::perf_data::{
     DeferredChain, DeferredChains, RawRecord, Recording, Sample, Words, is_bad_entry, kind,
 };
-use crate::model::lasting::{ALWAYS, Lasting, intersect};
+use crate::model::lasting::{ALWAYS, Lasting, LastingCache, intersect};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::recording::chain_memo::{ChainKey, ChainMemo};
 use crate::pipeline::recording::counted::{Member, single_member};
-use crate::symbolize::address_space::{AddressSpaces, Place};
-use crate::symbolize::code_map::{CodeMap, Hit, HitKind, SegmentId};
-use crate::symbolize::dso::DsoKind;
-use crate::symbolize::precedence::is_reported;
+use crate::symbolize::code_map::{HitKind, SegmentId};
+use crate::symbolize::symbolizer::{Located, Symbolizer};
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 /// Everything needed to tell which code was at an address and which mappings may have hidden it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct UseContext<'a, 'data, 'r> {
+pub(super) struct UseContext<'a, 'r> {
     pub(super) recording: &'a Recording,
     /// Deferred user call chains, which come in records of their own (PERF_RECORD_CALLCHAIN_DEFERRED).
     pub(super) deferred: &'a DeferredChains<'r>,
-    pub(super) codes: &'a CodeMap<'data>,
+    pub(super) symbolizer: Symbolizer<'a>,
     pub(super) jit_ranges: &'a JitRanges,
     pub(super) shadowings: &'a Shadowings,
-    pub(super) spaces: &'a AddressSpaces,
     /// The time of the last record in each process's jitdump.
     pub(super) dump_ends: &'a BTreeMap<Pid, Nanos>,
-    /// File mappings that overlap JIT code.
-    pub(super) files: &'a JitRanges,
 }
 
-impl UseContext<'_, '_, '_> {
-    /// True if perf must find this code at the address, rather than a file that was mapped there. Only needed if the
-    /// code map isn't certain that the code was live at that time. Usually no file was mapped nearby, so there is
-    /// nothing to look up.
-    fn is_reported(&self, pid: Pid, addr: Addr, time: Option<Nanos>, hit: &Hit) -> Lasting<bool> {
-        if !self.files.get(pid).contains(addr) {
-            return Lasting { answer: true, holds: ALWAYS };
-        }
-        let answer = is_reported(hit, self.codes, self.spaces, pid, addr, time);
-        let holds = time.map_or(NEVER, |time| self.spaces.user_lasting(pid, addr, time).holds);
-        Lasting { answer, holds }
-    }
+/// Maximum number of cached answers per worker. When it is reached, the cache is emptied.
+const MOST_ANSWERS: usize = 1 << 14;
 
-    fn code(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Lasting<Option<Hit>> {
-        match time {
-            Some(time) => self.codes.lookup_lasting(pid, addr, time),
-            None => Lasting { answer: self.codes.lookup(pid, addr, None), holds: NEVER },
-        }
-    }
+/// An address of a stack: a call chain's frame, or a word of a copied stack, which may be a return address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum StackAddr {
+    Frame(FrameAddr),
+    Word(Addr),
+}
 
-    /// Whether the address is in memory that is not backed by a file, where JIT code usually is.
-    fn is_anonymous(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Lasting<bool> {
-        let is_anonymous = |place: Place| self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous;
-        let Some(time) = time else {
-            let place = self.spaces.lookup(pid, addr, Nanos(u64::MAX), CpuMode::User);
-            return Lasting { answer: place.is_some_and(is_anonymous), holds: NEVER };
-        };
-        let Lasting { answer, holds } = self.spaces.user_lasting(pid, addr, time);
-        Lasting { answer: answer.is_some_and(is_anonymous), holds }
-    }
+/// What was found at an address of a stack.
+#[derive(Debug, Clone, Copy)]
+struct StackAnswer {
+    /// The code that perf must be able to name: the code that contains the call and, if it differs, the code at the
+    /// return address.
+    uses: [Option<UseId>; 2],
+    kind: FramePlace,
 }
 
 /// Collects the JIT code that samples use, for one worker.
 #[derive(Debug)]
-pub(super) struct UseFinder<'a, 'data, 'r> {
-    context: UseContext<'a, 'data, 'r>,
+pub(super) struct UseFinder<'a, 'r> {
+    context: UseContext<'a, 'r>,
     found: CodeUses,
-    memo: Memo,
+    /// What was found at addresses of stacks. Consecutive samples share most of their stack.
+    answers: LastingCache<(Pid, StackAddr), StackAnswer>,
     chains: ChainMemo<'r, ChainUses>,
     /// The code that the current call chain uses. The buffer is reused for each chain.
     chain_uses: Vec<UseId>,
@@ -164,12 +145,12 @@ impl UsingSample<'_> {
     }
 }
 
-impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
-    pub(super) fn new(context: UseContext<'a, 'data, 'r>) -> Self {
+impl<'a, 'r> UseFinder<'a, 'r> {
+    pub(super) fn new(context: UseContext<'a, 'r>) -> Self {
         Self {
             context,
             found: Default::default(),
-            memo: Default::default(),
+            answers: LastingCache::default(),
             chains: ChainMemo::only_repeated(),
             chain_uses: Default::default(),
         }
@@ -187,7 +168,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
 
     /// Finishes and returns everything the samples have used.
     pub(super) fn finish(mut self) -> CodeUses {
-        for chain in self.chains.into_values() {
+        for chain in self.chains.drain() {
             chain.note(&mut self.found);
         }
         self.found
@@ -305,7 +286,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
 
     #[inline]
     fn look_up_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
-        self.answer(user, MemoKey::frame(frame), |finder| finder.find_frame(user, frame))
+        self.answer(user, StackAddr::Frame(frame), |finder| finder.find_frame(user, frame))
     }
 
     /// Returns the cached answer for an address of a stack, or calls `find` and caches its result.
@@ -313,14 +294,19 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     fn answer(
         &mut self,
         user: UsingSample<'_>,
-        asked: MemoKey,
+        asked: StackAddr,
         find: impl FnOnce(&mut Self) -> Lasting<StackAnswer>,
     ) -> Lasting<StackAnswer> {
-        if let Some(known) = user.time.and_then(|time| self.memo.get(user.pid, asked, time)) {
+        let Some(time) = user.time else { return find(self) };
+        let key = (user.pid, asked);
+        if let Some(known) = self.answers.get(&key, time) {
             return known.clone();
         }
         let found = find(self);
-        self.memo.put(user.pid, asked, found.clone());
+        if self.answers.len() >= MOST_ANSWERS {
+            self.answers.drain().for_each(drop);
+        }
+        self.answers.insert(key, found.clone());
         found
     }
 
@@ -333,8 +319,9 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
 
     /// Looks up one frame without using the cache.
     fn find_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
-        let code = self.look_up_address(user, frame.for_lookup());
-        let mut holds = code.holds;
+        let Lasting { answer: located, holds } = self.locate(user, frame.for_lookup());
+        let code = self.use_code(user, &located);
+        let mut holds = intersect(holds, code.holds);
         let mut uses = [code.answer.map(|code| code.id), None];
         // perf looks up the return address itself, not the call before it. It may be the first byte of other code, or
         // the only one of the two addresses that has a name.
@@ -345,18 +332,15 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
             holds = intersect(holds, returned_to.holds);
             uses[1] = returned_to.answer.map(|code| code.id);
         }
+        let symbolizer = self.context.symbolizer;
         let kind = if code.answer.is_some() {
             FramePlace::Known
+        } else if !symbolizer.is_in_anonymous_memory(&located) {
+            FramePlace::Elsewhere
+        } else if symbolizer.codes.has_code_at_other_times(user.pid, located.addr) {
+            FramePlace::OtherTime
         } else {
-            let anonymous = self.context.is_anonymous(user.pid, frame.for_lookup(), user.time);
-            holds = intersect(holds, anonymous.holds);
-            if !anonymous.answer {
-                FramePlace::Elsewhere
-            } else if self.context.codes.has_code_at_other_times(user.pid, frame.for_lookup()) {
-                FramePlace::OtherTime
-            } else {
-                FramePlace::Unknown
-            }
+            FramePlace::Unknown
         };
         Lasting { answer: StackAnswer { uses, kind }, holds }
     }
@@ -406,7 +390,7 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     }
 
     fn read_word(&mut self, user: UsingSample<'_>, word: u64) {
-        let found = self.answer(user, MemoKey::word(Addr(word)), |finder| finder.find_word(user, word));
+        let found = self.answer(user, StackAddr::Word(Addr(word)), |finder| finder.find_word(user, word));
         self.note(user, found.answer.uses);
     }
 
@@ -423,37 +407,38 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
     /// Notes that the JIT code at an address was used, and returns it. `None` if there is no JIT code at the address.
     #[inline]
     fn look_up_address(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
-        match user.ranges.contains(addr) {
-            true => self.look_up_in_range(user, addr),
-            false => Lasting { answer: None, holds: ALWAYS },
+        if !user.ranges.contains(addr) {
+            return Lasting { answer: None, holds: ALWAYS };
         }
+        let Lasting { answer: located, holds } = self.locate(user, addr);
+        let code = self.use_code(user, &located);
+        Lasting { holds: intersect(holds, code.holds), ..code }
     }
 
-    /// Looks up an address that may be in JIT code, and notes the use of the code found there.
-    fn look_up_in_range(&mut self, user: UsingSample<'_>, addr: Addr) -> Lasting<Option<UsedCode>> {
-        let UsingSample { pid, time, order, shadowings, .. } = user;
-        let Lasting { answer: hit, mut holds } = self.context.code(pid, addr, time);
-        let Some(hit) = hit else { return Lasting { answer: None, holds } };
-        if hit.kind != HitKind::Live {
-            let is_reported = self.context.is_reported(pid, addr, time, &hit);
-            holds = intersect(holds, is_reported.holds);
-            if !is_reported.answer {
-                return Lasting { answer: None, holds };
-            }
-        }
+    fn locate(&self, user: UsingSample<'_>, addr: Addr) -> Lasting<Located> {
+        self.context.symbolizer.locate_address(user.pid, addr, user.time, CpuMode::User)
+    }
+
+    /// Notes the use of the JIT code that was found at an address. `None` if there is none, or if the process was injected
+    /// before.
+    fn use_code(&mut self, user: UsingSample<'_>, located: &Located) -> Lasting<Option<UsedCode>> {
+        let UsingSample { pid, order, shadowings, ranges, .. } = user;
+        let Some(hit) = located.code.filter(|_| ranges.contains(located.addr)) else {
+            return Lasting { answer: None, holds: ALWAYS };
+        };
         let number = self.epoch(shadowings, hit.segment, order);
         let epoch = CodeEpoch { pid, segment: hit.segment, number: number.answer };
         let id = self.found.note(epoch, CodeUse { first: order, last: order });
-        let segment = self.context.codes.segment(hit.segment);
+        let segment = self.context.symbolizer.codes.segment(hit.segment);
         // Live code of the process itself has precedence, so the answer holds to the end of the segment.
         let is_certain = hit.kind == HitKind::Live && segment.pid == pid;
-        let end = if is_certain { segment.end } else { Addr(addr.0.saturating_add(1)) };
-        Lasting { answer: Some(UsedCode { id, end }), holds: intersect(holds, number.holds) }
+        let end = if is_certain { segment.end } else { Addr(located.addr.0.saturating_add(1)) };
+        Lasting { answer: Some(UsedCode { id, end }), holds: number.holds }
     }
 
     /// The epoch of a segment: the time between two mappings that hide it. See [`CodeEpoch`].
     fn epoch(&self, shadowings: Option<&ProcessShadowings>, id: SegmentId, now: RecordOrder) -> Lasting<u32> {
-        let segment = self.context.codes.segment(id);
+        let segment = self.context.symbolizer.codes.segment(id);
         let Epoch { number, last, next } = match shadowings {
             Some(all) => all.find_epoch(id, segment, now),
             None => Epoch::default(),
@@ -464,6 +449,3 @@ impl<'a, 'data, 'r> UseFinder<'a, 'data, 'r> {
         Lasting { answer: number, holds: start..next.map_or(Nanos(u64::MAX), |next| next.time) }
     }
 }
-
-/// An empty time span, for answers that must not be reused because their sample has no time.
-const NEVER: Range<Nanos> = Nanos(0)..Nanos(0);

@@ -118,7 +118,7 @@ impl<'a> MappingInserter<'a> {
         if is_first {
             self.map_aux(pid, image, anchor);
         }
-        let segment = self.images.selection.code.segment(segment);
+        let segment = self.images.selection.codes.segment(segment);
         self.map(image, MappedPart { addr: segment.start, len: segment.end.0 - segment.start.0, pgoff }, anchor);
     }
 

@@ -11,7 +11,6 @@ use crate::commands::inject::survey::{PlainRecording, SurveyedRecording};
 use crate::error::Result;
 use crate::formats::perf_data::{Edit, Edits, Feature, Features, Recording, leave_pipe};
 use crate::model::process::CpuMode;
-use crate::symbolize::code_map::SelectedIds;
 use build_ids::{BuildIdEdits, build_id_record};
 use samples::SampleChanges;
 use std::borrow::Cow;
@@ -35,7 +34,6 @@ impl<'a> PlannedEdits<'a> {
         survey: &SurveyedRecording<'a>,
         images: &JitImages<'_, '_>,
         samples: SampleChanges,
-        ids: &SelectedIds,
         context: &mut InjectContext<'_>,
     ) -> Result<Self> {
         let input = survey.input;
@@ -44,7 +42,7 @@ impl<'a> PlannedEdits<'a> {
         let build_ids = BuildIdEdits::find(survey, context)?;
         edits.extend(build_ids.edits);
         edits.extend(own_text_removals(survey));
-        let converted = samples.apply(input, images, ids, &mut edits);
+        let converted = samples.apply(input, images, &mut edits);
         let mut features = Features::from_recording(&input.recording);
         if input.is_pipe() && !context.options.to_pipe() {
             edits.extend(leave_pipe(&input.recording, input.records(), input.base(), &mut features));

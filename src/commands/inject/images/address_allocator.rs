@@ -1,9 +1,9 @@
 //! Allocates address ranges for images with `--relocate`.
 
+use crate::commands::inject::coverage::CodeSelection;
 use crate::error::{Error, Result};
 use crate::model::Addr;
 use crate::model::process::Processes;
-use crate::symbolize::code_map::SelectedCode;
 use std::ops::Range;
 
 /// Hands out address ranges that no process of the recording ever used.
@@ -16,10 +16,10 @@ pub(super) struct AddressAllocator {
 }
 
 impl AddressAllocator {
-    pub(super) fn new(processes: &Processes, code: &SelectedCode<'_>, is_64: bool) -> Self {
+    pub(super) fn new(processes: &Processes, selection: &CodeSelection<'_, '_>, is_64: bool) -> Self {
         let mappings = processes.by_pid.values().flat_map(|process| &process.mappings);
         let mappings = mappings.map(|map| map.addr.0..map.addr.0.saturating_add(map.len));
-        let code = code.segments().map(|(_, segment)| segment.start.0..segment.end.0);
+        let code = selection.segments().map(|(_, segment)| segment.start.0..segment.end.0);
         let mut taken: Vec<Range<u64>> = mappings.chain(code).collect();
         taken.sort_unstable_by_key(|range| (range.start, range.end));
         // The usable addresses lie above programs with fixed addresses and their heaps, and within the user address

@@ -9,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::formats::elf_image::{AuxMapping, Image};
 use crate::io::door::Named;
 use crate::io::{self, NewFile, OutDirectory, Run};
+use crate::model::code_file::image_name;
 use crate::model::process::BuildId;
 use crate::model::{Addr, Pid};
 use crate::parallel;
@@ -81,15 +82,15 @@ impl ImageFile {
         let in_directory = |error: Error| error.in_file(place.path());
         let new = place.create(directory.mode).map_err(|error| in_directory(error.into()))?;
         let unwritten =
-            |error| Error::new("cannot be written").because(error).in_file(&place.path().join(name(pid, 1)));
+            |error| Error::new("cannot be written").because(error).in_file(&place.path().join(image_name(pid, 1)));
         let build_id = write_to(&new, image).map_err(unwritten)?;
         for number in 1.. {
-            let path = place.path().join(name(pid, number));
+            let path = place.path().join(image_name(pid, number));
             directory.run.leave_outputs(&path)?;
             if before.iter().any(|other| other.path == path) {
                 continue;
             }
-            let is_there = place.has(name(pid, number).as_ref());
+            let is_there = place.has(image_name(pid, number).as_ref());
             if is_there && !is_same(new.file(), &path) {
                 continue;
             }
@@ -146,10 +147,6 @@ impl ImageFile {
             let _ = self.directory.remove(self.path.file_name().unwrap_or_default());
         }
     }
-}
-
-fn name(pid: Pid, number: u32) -> String {
-    if number == 1 { format!("jitted-{pid}.so") } else { format!("jitted-{pid}.{number}.so") }
 }
 
 /// Writes the image and computes its build ID in parallel, as both take about the same time.

@@ -17,7 +17,7 @@ use crate::error::{Result, Warning};
 use crate::formats::elf_image::Target;
 use crate::io::OutDirectory;
 use crate::model::Pid;
-use crate::symbolize::code_map::SelectedId;
+use crate::symbolize::code_map::SegmentId;
 use address_allocator::AddressAllocator;
 use libraries::Libraries;
 use process_images::{ImageRequest, ProcessImages, SegmentPlace};
@@ -29,9 +29,9 @@ use std::sync::atomic::AtomicUsize;
 #[derive(Debug)]
 pub(in crate::commands::inject) struct JitImages<'s, 'data> {
     /// The code in the images.
-    pub(in crate::commands::inject) selection: &'s CodeSelection<'data>,
+    pub(in crate::commands::inject) selection: &'s CodeSelection<'s, 'data>,
     by_pid: BTreeMap<Pid, Vec<ImageFile>>,
-    /// Indexed by [`SelectedId::index`].
+    /// By the number of the segment.
     places: Vec<Option<SegmentPlace>>,
     /// The number of functions in the images.
     pub(in crate::commands::inject) functions: usize,
@@ -41,7 +41,7 @@ pub(in crate::commands::inject) struct JitImages<'s, 'data> {
 impl<'s, 'data> JitImages<'s, 'data> {
     /// Writes images of the selected code. `machine` is ELF's `e_machine`, and `mode` the permissions of the files.
     pub(in crate::commands::inject) fn write(
-        selection: &'s CodeSelection<'data>,
+        selection: &'s CodeSelection<'s, 'data>,
         machine: u16,
         mode: u32,
         survey: &SurveyedRecording<'_>,
@@ -49,10 +49,9 @@ impl<'s, 'data> JitImages<'s, 'data> {
     ) -> Result<Self> {
         context.progress.phase("writing images");
         let (options, recording) = (context.options, &survey.input.recording);
-        let code = &selection.code;
-        let places = vec![None; code.segments().len()];
+        let places = vec![None; selection.codes.segments().len()];
         let mut images = Self { selection, by_pid: BTreeMap::new(), places, functions: 0, kept: false };
-        if images.places.is_empty() {
+        if selection.segments().next().is_none() {
             return Ok(images);
         }
         let target = Target::new(machine, recording.header.endian);
@@ -71,9 +70,10 @@ impl<'s, 'data> JitImages<'s, 'data> {
         }
         let directory = ImageDirectory { place, root, run: context.run, mode, waiting: &AtomicUsize::new(0) };
         let (for_viewers, libraries) = (options.relocate, libraries.as_ref());
-        images.write_all(ImageRequest { code, target, for_viewers, libraries, directory }, context)?;
+        images
+            .write_all(ImageRequest { codes: selection.codes, target, for_viewers, libraries, directory }, context)?;
         if options.relocate {
-            let mut addresses = AddressAllocator::new(&survey.processes, code, target.is_64);
+            let mut addresses = AddressAllocator::new(&survey.processes, selection, target.is_64);
             for image in images.by_pid.values_mut().flatten() {
                 image.base = Some(addresses.take(image.code_end)?);
             }
@@ -83,12 +83,12 @@ impl<'s, 'data> JitImages<'s, 'data> {
 
     /// Writes the images of all processes in parallel. If some fail, returns the first error after all have finished.
     fn write_all(&mut self, request: ImageRequest<'_, '_>, context: &InjectContext<'_>) -> Result<()> {
-        let mut segments: BTreeMap<Pid, Vec<SelectedId>> = BTreeMap::new();
-        for (id, segment) in request.code.segments() {
+        let mut segments: BTreeMap<Pid, Vec<SegmentId>> = BTreeMap::new();
+        for (id, segment) in self.selection.segments() {
             segments.entry(segment.pid).or_default().push(id);
         }
         let pool = &context.job.pool;
-        let made = pool.map(segments.into_iter().collect(), |(pid, segments): (Pid, Vec<SelectedId>)| {
+        let made = pool.map(segments.into_iter().collect(), |(pid, segments): (Pid, Vec<SegmentId>)| {
             (pid, pool.install(|| ProcessImages::write(request, pid, segments)))
         });
         let mut failed = None;
@@ -103,15 +103,15 @@ impl<'s, 'data> JitImages<'s, 'data> {
 
     fn add(&mut self, pid: Pid, made: ProcessImages) {
         self.by_pid.insert(pid, made.files);
-        made.places.into_iter().for_each(|(id, place)| self.places[id.index()] = Some(place));
+        made.places.into_iter().for_each(|(id, place)| self.places[id.0 as usize] = Some(place));
         self.functions += made.functions;
     }
 
     /// The image that contains the first byte of a segment, and the byte's offset in it. `None` if the segment has no
     /// place in an image.
-    pub(in crate::commands::inject) fn place(&self, segment: SelectedId) -> Option<(&ImageFile, u64)> {
-        let place = self.places.get(segment.index()).copied().flatten()?;
-        let files = self.by_pid.get(&self.selection.code.segment(segment).pid)?;
+    pub(in crate::commands::inject) fn place(&self, segment: SegmentId) -> Option<(&ImageFile, u64)> {
+        let place = self.places.get(segment.0 as usize).copied().flatten()?;
+        let files = self.by_pid.get(&self.selection.codes.segment(segment).pid)?;
         Some((files.get(place.image as usize)?, place.offset))
     }
 

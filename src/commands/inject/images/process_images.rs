@@ -8,13 +8,13 @@ use crate::formats::elf_image::{Addressing, ImageBuilder, Place, SlotId, Target}
 use crate::model::code::Code;
 use crate::model::{Addr, Nanos, Pid};
 use crate::parallel;
-use crate::symbolize::code_map::{CodeId, SelectedCode, SelectedId};
+use crate::symbolize::code_map::{CodeId, CodeMap, SegmentId};
 use rustc_hash::FxHashMap;
 
 /// The code for the images of a process, and how to build and write them.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ImageRequest<'a, 'data> {
-    pub(super) code: &'a SelectedCode<'data>,
+    pub(super) codes: &'a CodeMap<'data>,
     pub(super) target: Target,
     /// True if the images are for tools that load each image only once (`--relocate`), not for perf.
     pub(super) for_viewers: bool,
@@ -27,7 +27,7 @@ pub(super) struct ImageRequest<'a, 'data> {
 #[derive(Debug)]
 pub(super) struct ProcessImages {
     pub(super) files: Vec<ImageFile>,
-    pub(super) places: Vec<(SelectedId, SegmentPlace)>,
+    pub(super) places: Vec<(SegmentId, SegmentPlace)>,
     /// The number of functions in the images.
     pub(super) functions: usize,
 }
@@ -43,14 +43,14 @@ pub(super) struct SegmentPlace {
 
 impl ProcessImages {
     /// Writes the images for the given segments of a process.
-    pub(super) fn write(request: ImageRequest<'_, '_>, pid: Pid, segments: Vec<SelectedId>) -> Result<Self> {
-        let ImageRequest { code, target, directory, .. } = request;
+    pub(super) fn write(request: ImageRequest<'_, '_>, pid: Pid, segments: Vec<SegmentId>) -> Result<Self> {
+        let ImageRequest { codes, target, directory, .. } = request;
         // The builder needs the segments ordered by time.
-        let mut by_time: Vec<(Nanos, SelectedId)> = segments.iter().map(|&id| (code.segment(id).from, id)).collect();
+        let mut by_time: Vec<(Nanos, SegmentId)> = segments.iter().map(|&id| (codes.segment(id).from, id)).collect();
         parallel::sort_unstable_by_key(&mut by_time, |at| *at);
-        let segments: Vec<SelectedId> = by_time.into_iter().map(|(_, id)| id).collect();
-        let PlacedFunctions { of_segments, list } = PlacedFunctions::new(code, &segments);
-        let whole: Vec<Code<'_>> = list.iter().map(|placed| code.code(placed.code)).collect();
+        let segments: Vec<SegmentId> = by_time.into_iter().map(|(_, id)| id).collect();
+        let PlacedFunctions { of_segments, list } = PlacedFunctions::new(codes, &segments);
+        let whole: Vec<Code<'_>> = list.iter().map(|placed| codes.code(placed.code)).collect();
         let builder = ImageBuilder::new(target, Addressing::FileOffset);
         let mut builder = if request.for_viewers { builder.for_viewers() } else { builder };
         let slots = whole.iter().zip(&list).map(|(whole, placed)| builder.add(whole, placed.base));
@@ -59,7 +59,7 @@ impl ProcessImages {
         let (files, places) = match request.libraries {
             None => {
                 let image = builder.build();
-                let places = places(code, slot_of, |slot| Some((0, image.place(slot)?)));
+                let places = places(codes, slot_of, |slot| Some((0, image.place(slot)?)));
                 (vec![ImageFile::write(&image, &[], pid, directory, &[])?], places)
             }
             Some(libraries) => {
@@ -70,7 +70,7 @@ impl ProcessImages {
                     // If writing an image fails, delete the images written before it.
                     files.push(written.inspect_err(|_| files.iter().for_each(ImageFile::take_away))?);
                 }
-                (files, places(code, slot_of, |slot| set.place(slot)))
+                (files, places(codes, slot_of, |slot| set.place(slot)))
             }
         };
         Ok(Self { files, places, functions: list.len() })
@@ -79,14 +79,14 @@ impl ProcessImages {
 
 /// Computes where each segment is in the images, from where the function is that it belongs to.
 fn places(
-    code: &SelectedCode<'_>,
-    slot_of: impl Iterator<Item = (SelectedId, SlotId)>,
+    codes: &CodeMap<'_>,
+    slot_of: impl Iterator<Item = (SegmentId, SlotId)>,
     place: impl Fn(SlotId) -> Option<(usize, Place)>,
-) -> Vec<(SelectedId, SegmentPlace)> {
+) -> Vec<(SegmentId, SegmentPlace)> {
     let mut places = Vec::new();
     for (id, slot) in slot_of {
         if let Some((image, whole)) = place(slot) {
-            let offset = whole.offset + code.segment(id).offset;
+            let offset = whole.offset + codes.segment(id).offset;
             places.push((id, SegmentPlace { image: image as u32, offset }));
         }
     }
@@ -94,7 +94,7 @@ fn places(
 }
 
 /// A function at one of its addresses. A function that moved has several addresses.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 struct PlacedFunction {
     code: CodeId,
     /// The address of the function's first byte.
@@ -111,27 +111,16 @@ struct PlacedFunctions {
 }
 
 impl PlacedFunctions {
-    fn new(code: &SelectedCode<'_>, segments: &[SelectedId]) -> Self {
-        // Most functions have only one address, which is in `first`, with the function's index in the list. It is a
-        // plain array, because the code IDs of a process are consecutive. The hash map has the further addresses.
-        let codes = || segments.iter().map(|id| code.segment(*id).code.0 as usize);
-        let lowest = codes().min().unwrap_or(0);
-        let highest = codes().max().unwrap_or(0);
-        let mut first: Vec<Option<(Addr, u32)>> = vec![None; highest - lowest + 1];
-        let mut others: FxHashMap<(CodeId, Addr), u32> = FxHashMap::default();
+    fn new(codes: &CodeMap<'_>, segments: &[SegmentId]) -> Self {
+        let mut indexes: FxHashMap<PlacedFunction, u32> = FxHashMap::default();
         let mut list: Vec<PlacedFunction> = Vec::new();
         let mut of_segments = Vec::with_capacity(segments.len());
         for id in segments {
-            let segment = code.segment(*id);
+            let segment = codes.segment(*id);
             let function =
                 PlacedFunction { code: segment.code, base: Addr(segment.start.0.wrapping_sub(segment.offset)) };
             let next = list.len() as u32;
-            let slot = first[function.code.0 as usize - lowest].get_or_insert((function.base, next));
-            let index = if slot.0 == function.base {
-                slot.1
-            } else {
-                *others.entry((function.code, function.base)).or_insert(next)
-            };
+            let index = *indexes.entry(function).or_insert(next);
             if index == next {
                 list.push(function);
             }

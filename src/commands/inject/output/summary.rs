@@ -7,6 +7,7 @@ use crate::commands::inject::options::{InjectContext, InjectOptions};
 use crate::commands::inject::survey::{LoadedSources, SurveyedRecording};
 use crate::error::{Warning, Warnings};
 use crate::jit::Account;
+use crate::model::Pid;
 use crate::model::frame_counts::FrameCounts;
 use crate::model::programs::Programs;
 use crate::pipeline::Job;
@@ -88,6 +89,10 @@ impl Summary<'_> {
         if frames == 0 {
             return format!("{samples}, none with JIT frames");
         }
+        if *resolved == 0 && !self.has_jit_process() {
+            let frames = counted(frames, "frame");
+            return format!("{samples}; {frames} in memory without a file, but no process runs a known JIT compiler");
+        }
         let share = *resolved as f64 * 100.0 / frames as f64;
         let [resolved, frames] = [*resolved, frames].map(grouped);
         let innermost = self.innermost().map_or_else(String::new, |innermost| format!(", {innermost}"));
@@ -106,8 +111,7 @@ impl Summary<'_> {
         for (event, weights) in events.iter().zip(&self.samples.innermost).filter(|(_, weights)| weights.whole > 0) {
             let mut jit = weights.known;
             for (pid, weight) in &weights.unknown {
-                let has_file = self.loaded.accounts.iter().any(|account| account.pid == *pid && account.is_loaded());
-                if has_file || runtimes.find(*pid) != RuntimeSet::default() {
+                if self.may_run_jit_code(*pid, &mut runtimes) {
                     jit = jit.saturating_add(*weight);
                 }
             }
@@ -126,6 +130,19 @@ impl Summary<'_> {
             }
         };
         Some(format!("{shown} in JIT code (by innermost frame)"))
+    }
+
+    /// True if a process with frames in memory without a file may run JIT code there.
+    fn has_jit_process(&self) -> bool {
+        let mut runtimes = ProcessRuntimes::new(&self.survey.processes);
+        self.samples.unresolved.keys().any(|pid| self.may_run_jit_code(*pid, &mut runtimes))
+    }
+
+    /// True if memory without a file may hold JIT code of the process: it runs a known runtime, or a dump or map of it
+    /// was loaded.
+    fn may_run_jit_code(&self, pid: Pid, runtimes: &mut ProcessRuntimes<'_>) -> bool {
+        let has_source = self.loaded.accounts.iter().any(|account| account.pid == pid && account.is_loaded());
+        has_source || runtimes.find(pid) != RuntimeSet::default()
     }
 
     /// A line about call chains that perf drops. `None` if there are none.

@@ -5,15 +5,18 @@ use crate::contract::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
 use crate::error::{Warning, Warnings};
 use crate::jit::SourceOptions;
 use crate::model::Pid;
+use crate::model::process::CpuMode;
 use crate::model::recorded_symbols::RecordedSymbols;
 use crate::pipeline::Job;
+use crate::symbolize::Location;
 use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::code_map::CodeMap;
 use crate::symbolize::frames::{Frame, Frames};
 use crate::symbolize::kernel::KernelOptions;
+use crate::symbolize::resolver::Resolver;
+use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::symbols::SymbolOptions;
 use crate::symbolize::symbols::images::Images;
-use crate::symbolize::{Location, Resolver};
 use std::borrow::Cow;
 
 /// Counts of the profile's unnamed addresses, by what was found there.
@@ -59,6 +62,7 @@ impl<'m> Answers<'m> {
     ) -> Self {
         let addresses = profile.addresses();
         let spaces = AddressSpaces::from_files(profile.files().iter().map(dso));
+        let symbolizer = Symbolizer { spaces: &spaces, codes: map };
         let images = Images::new(spaces.dsos().iter(), sources.search.clone());
         let files = Files::new(profile.files(), &images, warnings);
         let default_pid = default_process(addresses, map, sources);
@@ -67,7 +71,7 @@ impl<'m> Answers<'m> {
         for address in addresses {
             found.push(match address.file {
                 Some(file) => files.location(file, address.addr.for_lookup()),
-                None => locate_code(address, default_pid, map, &mut counts),
+                None => locate_code(address, default_pid, symbolizer, &mut counts),
             });
         }
         let mut locations: Vec<Location> = found.iter().flatten().copied().collect();
@@ -75,15 +79,14 @@ impl<'m> Answers<'m> {
         locations.dedup();
         let options = SymbolOptions { lines: true, search: sources.search.clone(), ..SymbolOptions::default() };
         let resolver = Resolver {
-            spaces: &spaces,
-            codes: map,
+            symbolizer,
             bpf: &[],
             recorded: &RecordedSymbols::default(),
             images: &images,
             options: &options,
             kernel: &KernelOptions::default(),
         };
-        let frames = resolver.resolve(&locations, &job.pool, warnings);
+        let frames = resolver.frames(&locations, &job.pool, warnings);
         let mut frame_indices = Vec::with_capacity(addresses.len());
         for (address, location) in addresses.iter().zip(&found) {
             let index = location.and_then(|location| locations.binary_search(&location).ok());
@@ -135,18 +138,19 @@ impl<'m> Answers<'m> {
 fn locate_code(
     address: &BareAddress,
     default_pid: Option<Pid>,
-    map: &CodeMap<'_>,
+    symbolizer: Symbolizer<'_>,
     counts: &mut AddressCounts,
 ) -> Option<Location> {
     let Some(pid) = address.pid.or(default_pid) else {
         counts.without_process += 1;
         return None;
     };
-    let addr = address.addr.for_lookup();
-    let hit = map.lookup(pid, addr, None)?;
+    let located = symbolizer.locate(pid, address.addr, None, CpuMode::User).answer;
+    let hit = located.code?;
+    let codes = symbolizer.codes;
     counts.named += 1;
-    counts.several += u64::from(hit.kind.is_timed() && map.has_other_names(pid, addr, map.code(hit.code).name));
-    Some(Location::Code(hit.code, hit.offset))
+    counts.several += u64::from(hit.kind.is_timed() && codes.has_other_names(pid, located.addr, codes.name(hit.code)));
+    Some(located.location())
 }
 
 /// The process to assume for addresses that state no process: the only one that has code. `None` unless the user named

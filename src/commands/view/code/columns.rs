@@ -177,6 +177,8 @@ impl InstructionColumns {
         self.source_columns(self.target_columns(section))
     }
 
+    /// Adds the columns for instructions that have a target (`target.…`), and for targets outside the listings
+    /// (`out.…`).
     fn target_columns(&self, section: Section) -> Section {
         let outs = || self.outs.list.iter();
         section
@@ -188,6 +190,8 @@ impl InstructionColumns {
             .texts("out.address", outs().map(|out| format!("{:x}", out.addr)))
     }
 
+    /// Adds the columns for instructions that start a source line (`source.…`), and for the texts of source lines
+    /// (`line.…`).
     fn source_columns(&self, section: Section) -> Section {
         section
             .numbers("source.gap", gaps(self.sources.iter().map(|source| source.at)))

@@ -21,6 +21,7 @@ pub struct Chunk<'a> {
     pub last: bool,
 }
 
+/// Where a block of a function begins: the text can be cut after the line feed.
 const MARK: &[u8] = b"\nfn=";
 
 /// Cuts a file into chunks of about `size` bytes.
@@ -66,6 +67,8 @@ impl<R: Read> ReadChunks<R> {
         Self { input, size, offset: 0, rest: Vec::new(), ended: false }
     }
 
+    /// Reads the next chunk and returns its offset in the file and its bytes; `None` at the end. A chunk that contains
+    /// no place to cut becomes longer until it does, or until the input ends.
     fn next_chunk(&mut self) -> Result<Option<(u64, Vec<u8>)>> {
         let mut bytes = std::mem::take(&mut self.rest);
         let mut want = self.size;
@@ -81,7 +84,8 @@ impl<R: Read> ReadChunks<R> {
         if bytes.is_empty() {
             return Ok(None);
         }
-        // Copied instead of split off, so that the chunk keeps its allocation.
+        // The rest is copied instead of split off the chunk, so that the chunk keeps the buffer with its reserved
+        // capacity.
         self.rest = bytes[cut..].to_vec();
         bytes.truncate(cut);
         let offset = self.offset;
@@ -89,8 +93,9 @@ impl<R: Read> ReadChunks<R> {
         Ok(Some((offset, bytes)))
     }
 
-    /// Reads until `bytes` has `want` bytes or the input ends. Returns the last position between two functions at which
-    /// they can be cut; `None` if there is none.
+    /// Reads until `bytes` has `want` bytes or the input ends. Returns the last position in `bytes` at which one
+    /// function's block ends and the next begins; `None` if there is no such position. At the end of the input, this is
+    /// the length of `bytes`.
     fn fill(&mut self, bytes: &mut Vec<u8>, want: usize) -> Result<Option<usize>> {
         let before = bytes.len();
         bytes.reserve_exact(want.saturating_sub(before));
@@ -102,7 +107,7 @@ impl<R: Read> ReadChunks<R> {
                 .map_err(|error| Error::from(error).at_offset(self.offset + bytes.len() as u64))?;
             self.ended = got == 0 || (got as u64) < missing;
         }
-        // `MARK` may straddle the end of the bytes that were there before.
+        // `MARK` may straddle the end of the bytes that an earlier call has read.
         let from = before.saturating_sub(MARK.len());
         let found = memchr::memmem::rfind(&bytes[from..], MARK).map(|at| from + at + 1);
         Ok(if self.ended { Some(bytes.len()) } else { found })

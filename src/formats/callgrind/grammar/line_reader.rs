@@ -47,7 +47,7 @@ pub(in super::super) struct JumpLine<'a> {
     pub(in super::super) position: Option<Position>,
 }
 
-/// Iterates over the lines of a text. Yields the offset of each and its content, or an error if it is malformed.
+/// Iterates over the lines of a text. Yields each line's offset, and its content or an error if it is malformed.
 pub(in super::super) struct LineReader<'a, 'd> {
     text: &'a [u8],
     /// Offset of the next line.
@@ -66,6 +66,7 @@ impl<'a, 'd> LineReader<'a, 'd> {
         self.decoder.columns
     }
 
+    /// Classifies a line. For calls and jumps, also reads the line with costs that follows.
     fn read(&mut self, text: &'a [u8]) -> Result<Line<'a>> {
         Ok(match Statement::parse(text) {
             Statement::Header(word, value) => {
@@ -84,6 +85,7 @@ impl<'a, 'd> LineReader<'a, 'd> {
         })
     }
 
+    /// Remembers what a header line says about the positions in the lines that follow.
     fn apply_header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
         match word {
             b"positions" => {
@@ -102,6 +104,8 @@ impl<'a, 'd> LineReader<'a, 'd> {
         Ok(Line::Call(CallLine { count, target, cost: self.decoder.site(next) }))
     }
 
+    /// Reads a `jump=` or `jcnd=` line and the line with the position that follows. `value` is the text after the `=`:
+    /// counts and the target's position.
     fn read_jump(&mut self, conditional: bool, value: &'a [u8]) -> Result<Line<'a>> {
         let value = value.trim_ascii();
         let (mut counts, mut target) = split_word(value);

@@ -42,6 +42,8 @@ pub(in super::super) fn name_field(value: &[u8]) -> NameField<'_> {
 /// Number of decimal digits of the largest possible ID.
 const MOST_DIGITS: usize = 10;
 
+/// Splits a value such as `(7) main` into its ID and the name, which is empty if the value only refers to the ID.
+/// `None` if the value doesn't start with an ID.
 fn split_id(value: &[u8]) -> Option<(u32, &[u8])> {
     let inner = value.strip_prefix(b"(")?;
     let (mut id, mut len) = (0, 0);
@@ -69,8 +71,8 @@ pub(in super::super) fn push_id(id: u32, out: &mut Vec<u8>) {
 pub(in super::super) const UNKNOWN: &[u8] = b"???";
 
 /// Splits the name of a function that callgrind could only name by its address. Returns the address and the suffix,
-/// such as ` [PLT]`, `'2` or `'caller…`; `None` for any other name. callgrind prints the address of the first basic
-/// block that was entered by a call, with `%#0*lx`.
+/// such as ` [PLT]`, `'2` or `'caller…`; `None` for any other name. The address is that of the first basic block that a
+/// call entered, printed with `%#0*lx`.
 pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     let digits = name.strip_prefix(b"0x")?;
     // The width of an address in 64-bit and in 32-bit programs.
@@ -85,13 +87,14 @@ pub(in super::super) fn raw_name(name: &[u8]) -> Option<(u64, &[u8])> {
     None
 }
 
-/// True if a name contains an address among the callers that `--separate-callers` appends.
+/// True if a name contains an address among the callers that `--separate-callers` appends. `tail` is the whole name, or
+/// the part after the function's own name.
 pub(in super::super) fn has_raw_caller(tail: &[u8]) -> bool {
     memchr::memchr_iter(b'\'', tail).any(|at| tail[at..].starts_with(b"'0x"))
 }
 
-/// Replaces addresses among the callers in a name (`callee'caller'caller`), but not the callee itself. `resolve`
-/// returns the caller's name; an address for which it returns `None` stays.
+/// Replaces addresses among the callers in a name (`callee'caller'caller`). The callee itself, before the first quote,
+/// stays. `resolve` returns the name for a caller's address; an address for which it returns `None` stays.
 pub(in super::super) fn replace_callers<'a>(tail: &'a [u8], resolve: impl Fn(u64) -> Option<Vec<u8>>) -> Cow<'a, [u8]> {
     if !has_raw_caller(tail) {
         return Cow::Borrowed(tail);

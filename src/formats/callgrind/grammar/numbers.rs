@@ -23,6 +23,7 @@ pub(in super::super) fn costs(text: &[u8]) -> impl Iterator<Item = Option<i64>> 
     text.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(cost)
 }
 
+/// Parses a cost. A dot means 0. `None` if the word isn't a number, or doesn't fit into 64 bits.
 fn cost(word: &[u8]) -> Option<i64> {
     if word == b"." {
         return Some(0);
@@ -33,8 +34,8 @@ fn cost(word: &[u8]) -> Option<i64> {
     }
 }
 
-/// Adds the costs of a line to `sums`, which has one element per event. Returns `None` if a cost isn't a number or a
-/// sum overflows.
+/// Adds the costs of a line to `sums`, element by element. `sums` is extended if the line has more costs. Returns
+/// `None` if a cost isn't a number or a sum overflows.
 pub(in super::super) fn add_costs(text: &[u8], sums: &mut Vec<i64>) -> Option<()> {
     for (event, cost) in costs(text).enumerate() {
         if sums.len() <= event {

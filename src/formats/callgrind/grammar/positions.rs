@@ -1,9 +1,10 @@
 //! Reads and writes the positions of cost lines: their columns, and relative positions.
 //!
-//! Each column is absolute (`0x…` or decimal) or relative to the same column of an earlier line: `+n`, `-n`, `*`. In
-//! valgrind's files this is the last *cost* line of the block; the lines after `calls=` and `jump=` don't count.
-//! Readers that follow the manual count every line with a position. Files of pprof need the position of the function
-//! before, too. What we write means the same to all: where the base is disputed, positions are absolute.
+//! Each column is absolute (`0x…` or decimal) or relative to the same column of an earlier position, which is called
+//! the base here: `+n`, `-n`, `*`. Writers disagree about the base. In valgrind's files it is the last *cost* line of
+//! the block; the lines after `calls=` and `jump=` don't count. Readers that follow the manual count every line with a
+//! position. In files of pprof, the first position of a function is relative to the last one of the function before it.
+//! What we write means the same to all readers: where they disagree about the base, we write absolute positions.
 
 use super::numbers::number;
 use crate::bytes::decimal::push_decimal;
@@ -70,11 +71,11 @@ impl Columns {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in super::super) struct Position(pub(in super::super) [u64; MAX_COLUMNS]);
 
-/// Reads the positions of cost lines, and keeps the base to which relative positions refer.
+/// Decodes the positions of cost lines, and keeps the base: the position to which relative positions refer.
 #[derive(Debug, Clone, Default)]
 pub(in super::super) struct PositionDecoder {
     pub(in super::super) columns: Columns,
-    /// True if the lines after `calls=` and `jump=` move the base as well, as the manual says.
+    /// True if the lines after `calls=` and `jump=` also become the base, as the manual says.
     pub(in super::super) every_line_moves: bool,
     base: Option<Position>,
     /// True if any position so far was relative.
@@ -108,7 +109,7 @@ impl PositionDecoder {
         line
     }
 
-    /// Reads the line after `calls=` or `jump=`.
+    /// Reads the cost line after `calls=` or `jump=`, whose position is that of the calling or jumping instruction.
     pub(super) fn site<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
         let line = self.peek(text);
         if self.every_line_moves || self.base.is_none() {
@@ -117,7 +118,7 @@ impl PositionDecoder {
         line
     }
 
-    /// Reads a position that doesn't move the base: the target of `calls=`, `jump=` or `jcnd=`.
+    /// Reads a position that never becomes the base: the target of `calls=`, `jump=` or `jcnd=`.
     pub(super) fn peek<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
         let (mut position, mut is_valid) = (Position::default(), true);
         let mut rest = text;
@@ -133,6 +134,8 @@ impl PositionDecoder {
         CostLine { position: is_valid.then_some(position), costs: rest.trim_ascii_start() }
     }
 
+    /// Parses one number of a position. It may be relative to the same column of the previous position: `+3`, `-3`, or
+    /// `*` for the same number.
     fn parse_column(&mut self, column: usize, word: &[u8]) -> Option<u64> {
         let (&first, digits) = word.split_first()?;
         if !matches!(first, b'+' | b'-' | b'*') {
@@ -148,7 +151,7 @@ impl PositionDecoder {
     }
 }
 
-/// Writes the positions in a function's block, and keeps the base to which relative positions refer.
+/// Writes the positions in a function's block, and keeps the base: the position to which relative positions refer.
 #[derive(Debug)]
 pub(in super::super) struct PositionEncoder {
     columns: Columns,
@@ -189,6 +192,7 @@ impl PositionEncoder {
         self.write(position, self.base.filter(|_| !self.disputed), out);
     }
 
+    /// Writes a position. With `base`, columns are written relative to that position if this makes them shorter.
     fn write(&self, position: Position, base: Option<Position>, out: &mut Vec<u8>) {
         for column in 0..self.columns.count {
             if column > 0 {

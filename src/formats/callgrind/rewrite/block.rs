@@ -1,4 +1,4 @@
-//! The blocks of functions: the small model into which a chunk is parsed, independently of all other chunks.
+//! Parses the blocks of functions in a chunk, independently of all other chunks.
 //!
 //! Names stay as the file states them, because an ID may be defined in an earlier chunk. For the same reason, an object
 //! or file is `None` in the model where it is inherited from a statement before the block. Most blocks are only copied,
@@ -36,8 +36,8 @@ pub(super) struct Block<'a> {
     pub(super) columns: Columns,
     /// The statements of the block that name something, and its `calls=` lines. In file order, beginning with `fn=`.
     pub(super) statements: Vec<BlockStatement<'a>>,
-    /// The cost lines, calls, jumps and unknown lines, in file order. Empty if the block neither is of an unknown object
-    /// nor has any address in JIT code.
+    /// The cost lines, calls, jumps and unknown lines, in file order. Only filled if the object is `???` or some
+    /// address is in JIT code, because other blocks are copied without being decoded.
     pub(super) items: Vec<Item<'a>>,
     /// True if some positions are relative.
     pub(super) has_relative: bool,
@@ -85,6 +85,7 @@ pub(super) struct Call<'a> {
 
 /// A called function.
 #[derive(Debug, Clone, Copy)]
+/// A function that an item calls.
 pub(super) struct Callee<'a> {
     /// The object of the callee, from the last `cob=`. `None` if there was none: then it is the caller's object, as in
     /// KCachegrind.
@@ -263,6 +264,7 @@ struct ItemParser<'a> {
 }
 
 impl<'a> ItemParser<'a> {
+    /// Reads one line of the block: a name applies to the items that follow, everything else becomes an item.
     fn read_line(&mut self, line: Line<'a>) -> Result<()> {
         match line {
             Line::Name(keyword, value) => self.read_name(keyword, name_field(value)),
@@ -280,6 +282,7 @@ impl<'a> ItemParser<'a> {
         Ok(())
     }
 
+    /// Remembers a name for the items that follow: a file for all of them, the other names for the next call or jump.
     fn read_name(&mut self, keyword: Keyword, field: NameField<'a>) {
         match keyword {
             Keyword::Fi | Keyword::Fe => self.file = Some(field.into()),
@@ -292,6 +295,7 @@ impl<'a> ItemParser<'a> {
         }
     }
 
+    /// Adds a call to the function that the preceding lines named.
     fn read_call(&mut self, line: CallLine<'a>) -> Result<()> {
         let (object, file, function) = (self.cob.take(), self.cfi.take(), self.cfn.take());
         let function = function.ok_or_else(|| Error::new("calls= without a cfn="))?;

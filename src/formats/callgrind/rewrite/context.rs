@@ -3,7 +3,7 @@
 use super::output::OutputName;
 use crate::formats::callgrind::grammar::{Keyword, NameRef, Statement, name_field};
 
-/// What is in effect for readers of the input.
+/// The object and files in effect at a line of the input.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct InputContext<'a> {
     /// The last `ob=`.
@@ -15,7 +15,7 @@ pub(super) struct InputContext<'a> {
     pub(super) open_file: Option<NameRef<'a>>,
 }
 
-/// What is in effect for readers of the output.
+/// The object and files in effect at the end of the output so far.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutputContext<'a> {
     /// The last `ob=`.

@@ -11,8 +11,8 @@ use crate::formats::callgrind::grammar::{
 };
 use rustc_hash::{FxHashMap, FxHashSet};
 
-/// Writes all groups of a block. `before` is what is in effect for readers of the output; returns what is in effect
-/// afterwards.
+/// Writes all groups of a block. `before` has the object and files that are in effect at the end of the output so far;
+/// returns those that are in effect afterwards.
 pub(super) fn write_groups<'a>(
     groups: &BlockGroups<'a, '_>,
     before: OutputContext<'a>,
@@ -32,7 +32,7 @@ pub(super) fn write_groups<'a>(
     writer.context
 }
 
-/// Object and file of a function.
+/// The object and source file of a function.
 struct FunctionHome<'a> {
     object: Option<OutputName<'a>>,
     file: Option<OutputName<'a>>,
@@ -68,6 +68,8 @@ impl<'a> GroupWriter<'a, '_, '_> {
             self.output.put_definition(id, name);
             self.output.put(b"\n");
         }
+        // If the block defines the ID of its function, but the function gets another name, the definition isn't written
+        // here.
         if let NameField::Define(id, _) = self.groups.block.function
             && let GroupName::New(_) | GroupName::Jit(..) = self.groups.groups[0].function
         {
@@ -125,6 +127,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         self.output.put(b"\n");
     }
 
+    /// Writes the name of a function, without the `fn=` or `cfn=` before it.
     fn write_function(&mut self, function: &GroupName<'a>) {
         let names = self.groups.names;
         match function {
@@ -181,6 +184,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         (Some(OutputName::New(entry.file)), position)
     }
 
+    /// Writes an `fi=` or `fe=` line if the items that follow are in another file than those before.
     fn switch_file(&mut self, file: Option<OutputName<'a>>) {
         let Some(name) = file else { return };
         if self.writer.context.file == file {
@@ -228,6 +232,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         self.writer.output.put(b"\n");
     }
 
+    /// Writes the lines before a call that name the callee, with its object and file.
     fn write_callee(&mut self, item: &Item<'a>, call: &Call<'a>) {
         let groups = self.writer.groups;
         let callee = call.callee;
@@ -264,6 +269,7 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
         }
     }
 
+    /// Writes a jump, with the position of its target and its own.
     fn write_jump(&mut self, jump: &Jump<'a>, position: Position) {
         self.write_jump_target(jump);
         let key: &[u8] = if jump.conditional { b"jcnd=" } else { b"jump=" };

@@ -77,6 +77,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
     /// Adds each item to the group of its code. `head_code` is the code of the first group, `tail` the suffix of new
     /// groups' names.
     fn add_items(&mut self, head_code: Option<usize>, tail: &[u8]) {
+        // The group of each JIT function; `None` is the key of code that isn't in any JIT function.
         let mut indices = FxHashMap::from_iter([(head_code, 0)]);
         let mut covered = Covered { range: 0..0, entry: None };
         for item in &self.block.items {
@@ -115,7 +116,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
         })
     }
 
-    /// The new name of a called function.
+    /// The name to write for a function that the block calls.
     pub(super) fn callee_name(&self, callee: Callee<'a>) -> NewName<'a> {
         let in_unknown = self.names.is_unknown_object(callee.object.or(self.context.object));
         self.names.resolve(callee.function, in_unknown)

@@ -30,14 +30,14 @@ pub struct FileHeader {
 pub struct FileIndex<'a> {
     /// Facts from the headers.
     pub header: FileHeader,
-    /// What is in effect at the start of each chunk.
+    /// The settings in effect at the start of each chunk.
     starts: Vec<ChunkStart<'a>>,
     /// The largest ID in each namespace; the index is an [`IdSpace`].
     pub(super) max_ids: [u32; 3],
     /// Addresses that callgrind used as names of functions in unknown objects.
     unknown_functions: FxHashSet<u64>,
     saw_positions: bool,
-    /// What is in effect after the last chunk.
+    /// The settings in effect after the last chunk.
     end: ChunkStart<'a>,
 }
 
@@ -83,7 +83,7 @@ impl UnknownObjects {
 pub struct ChunkFacts<'a> {
     /// Word and value of each header line that [`FileIndex`] needs.
     headers: Vec<(&'a [u8], &'a [u8])>,
-    /// In the order of the chunk.
+    /// The definitions that matter for JIT code, in the order of the chunk.
     definitions: Vec<Definition<'a>>,
     max_ids: [u32; 3],
     /// The last `ob=`; `None` if the chunk has none.
@@ -130,6 +130,7 @@ pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
 }
 
 impl<'a> ChunkFacts<'a> {
+    /// Collects the facts about a name: the highest ID, which ID is the unknown object, and unnamed functions.
     fn add_name(&mut self, space: IdSpace, field: NameField<'a>, object: Option<NameRef<'a>>) {
         if let NameField::Define(id, _) | NameField::Refer(id) = field {
             let max = &mut self.max_ids[space as usize];
@@ -172,6 +173,7 @@ impl<'a> FileIndex<'a> {
         self.end.object = facts.object.or(self.end.object);
     }
 
+    /// Keeps what a header line says. Of headers that occur in each part of the file, the first counts.
     fn apply_header(&mut self, word: &[u8], value: &[u8]) {
         let header = &mut self.header;
         match word {
@@ -191,7 +193,7 @@ impl<'a> FileIndex<'a> {
         }
     }
 
-    /// What is in effect at the start of a chunk.
+    /// The settings in effect at the start of a chunk.
     pub(super) fn chunk_start(&self, chunk: usize) -> ChunkStart<'a> {
         self.starts.get(chunk).cloned().unwrap_or_default()
     }

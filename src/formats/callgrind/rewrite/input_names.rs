@@ -90,6 +90,7 @@ impl<'a> InputNames<'a> {
             let entry = self.jit.find(addr)?;
             self.index.is_unknown_function(addr).then(|| self.jit.name(entry).to_vec())
         };
+        // Only an address that is also a function of an unknown object is certainly absolute.
         replace_callers(name, resolve).into_owned()
     }
 

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-/// The JIT-compiled functions in memory without a file. Each function has a number, which is called its entry, and a
-/// unique name.
+/// Looks up JIT-compiled functions in memory without a file. A function is identified by its entry number, called
+/// `entry` in this folder (not to be confused with its entry address), and has a unique name.
 pub trait JitFunctions: Sync {
     /// The entry of the function that contains an address; `None` if no function does.
     fn find(&self, addr: u64) -> Option<usize> {
@@ -22,7 +22,7 @@ pub trait JitFunctions: Sync {
     fn lines(&self, entry: usize) -> Vec<CodeLine<'_>>;
 }
 
-/// A range of addresses covered by one entry or by none.
+/// The answer to a lookup, and the addresses around for which it is the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Covered {
     /// The range of addresses.

@@ -21,7 +21,7 @@ pub(super) struct Output {
     pub(super) text: Vec<u8>,
     /// The largest ID in use in each namespace; the index is an [`IdSpace`].
     last_ids: [u32; 3],
-    /// New names by ID namespace; the index is an [`IdSpace`].
+    /// The IDs of new names, by name; the index of the array is an [`IdSpace`].
     names: [FxHashMap<Vec<u8>, AssignedId>; 3],
     /// IDs of functions whose definitions were not copied from the input.
     dropped: FxHashSet<u32>,
@@ -84,6 +84,7 @@ impl Output {
         self.put_statement(key, IdSpace::File, name);
     }
 
+    /// Appends a line that sets an object, file or function, such as `fl=(3)`.
     fn put_statement(&mut self, key: &[u8], space: IdSpace, name: OutputName<'_>) {
         self.put(key);
         match name {
@@ -116,6 +117,7 @@ impl Output {
         }
     }
 
+    /// Gives a name the next free ID.
     fn assign_id(&mut self, space: IdSpace, name: &[u8]) -> u32 {
         let last = &mut self.last_ids[space as usize];
         match last.checked_add(1) {
@@ -145,7 +147,7 @@ impl Output {
         self.dropped.remove(&id);
     }
 
-    /// To be called before a header at which readers forget all IDs.
+    /// Starts a new part. Must be called before a header at which readers forget all IDs.
     pub(super) fn begin_part(&mut self) {
         self.era += 1;
     }

@@ -16,9 +16,9 @@ use std::io::Write;
 /// Writes the chunks of a file with names for JIT code. They must come in order.
 pub struct Rewriter<'a> {
     names: InputNames<'a>,
-    /// What is in effect for readers of the input.
+    /// The object and files in effect at the current line of the input.
     context: InputContext<'a>,
-    /// What is in effect for readers of the output; `None` if it is the same as for readers of the input.
+    /// The object and files in effect at the end of the output; `None` if they are the same as in the input.
     output_context: Option<OutputContext<'a>>,
     output: Output,
     /// Statistics about what was rewritten so far.
@@ -84,6 +84,7 @@ impl<'a> Rewriter<'a> {
         self.output.put(text);
     }
 
+    /// Writes a block of lines. Only a block in the unknown object is written anew; in all others, only names change.
     fn write_block(&mut self, chunk: &'a [u8], chunk_offset: u64, block: Block<'a>) {
         let context = self.context;
         self.context.open_file = block.open_file().or(context.open_file);
@@ -98,7 +99,7 @@ impl<'a> Rewriter<'a> {
         self.edit_callees(chunk, &block);
     }
 
-    /// Writes a block of an unknown object. `context` is what is in effect before it.
+    /// Writes a block of an unknown object. `context` has the object and files in effect before the block.
     fn write_unknown_block(
         &mut self,
         chunk: &'a [u8],
@@ -129,7 +130,7 @@ impl<'a> Rewriter<'a> {
         self.output.put(&chunk[block.range]);
     }
 
-    /// Reads the value of a statement that is copied.
+    /// Remembers the definition of an ID in a statement that is copied.
     fn define(&mut self, keyword: Keyword, value: &'a [u8]) {
         if let (Some(space), NameField::Define(id, name)) = (keyword.space(), name_field(value)) {
             self.names.define(space, id, name);
@@ -139,8 +140,8 @@ impl<'a> Rewriter<'a> {
         }
     }
 
-    /// Writes `ob=`, `fl=` and `fi=` lines if readers of the output would otherwise be in another object or file than
-    /// readers of the input, for which `context` is in effect.
+    /// Makes the object and files in effect in the output equal to those in the input, `context`, after groups changed
+    /// them. Writes `ob=`, `fl=` and `fi=` lines where necessary.
     fn restore(&mut self, context: InputContext<'a>) {
         let Some(current) = self.output_context.take() else { return };
         let inherited = OutputContext::from(context);
@@ -184,6 +185,8 @@ struct CalleeEditor<'a> {
 }
 
 impl<'a> CalleeEditor<'a> {
+    /// Replaces the name in a statement if it is that of JIT code. The object and file of a callee precede its name,
+    /// so these statements are kept in `pending` until the callee is known.
     fn edit(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut Output) {
         let field = name_field(statement.value);
         match statement.keyword {

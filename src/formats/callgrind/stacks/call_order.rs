@@ -35,6 +35,7 @@ struct Candidate {
 }
 
 impl Candidate {
+    /// The rank of the candidate, by which the next function is chosen. `function` breaks ties: lower numbers win.
     fn rank(&self, function: u32) -> Rank {
         let halves = if self.cost > 0.0 { (2.0 * self.cost / self.whole_cost).round() as u8 } else { 0 };
         Rank {

@@ -40,12 +40,12 @@ struct CallPath {
     cost: f64,
 }
 
-/// A stack from the root to the current function, while its cost is divided among the function's callees.
+/// A stack from the root to the current function. Its cost is being divided among the function and its callees.
 #[derive(Debug, Clone, Copy)]
 struct DividedStack {
     stack: StackId,
     cost: f64,
-    /// The part of `cost` that isn't passed on yet.
+    /// The part of `cost` that hasn't been given to the function or a callee yet.
     remaining: f64,
 }
 
@@ -65,17 +65,17 @@ struct PathFinder<'f> {
     unit: f64,
     /// The paths that have reached each function. The last element holds those that end in the current function.
     arrivals: Vec<Vec<CallPath>>,
-    /// For each function, the cost of all calls to it so far, minus the cost that paths have passed on to it. Negative if
-    /// paths have passed on more.
+    /// For each function, the cost of all calls to it so far, minus the cost of the paths that it received. Negative if
+    /// it received too much.
     owed: Vec<f64>,
-    /// For each function, the costliest call to it: its cost, and the caller's largest stack. A function that
-    /// no path reached is placed below that stack.
+    /// For each function, the costliest call to it: the cost of the call, and the caller's largest stack. If no path
+    /// reaches the function, its stack is put on top of that stack.
     costliest: Vec<Option<(f64, StackId)>>,
 }
 
-/// A part of a function's cost: the function's own cost, or the cost that goes to one of its callees.
+/// A share of the cost that arrived at a function: for the function itself, or for one of its callees.
 struct Part {
-    /// Index of the callee, or [`PathFinder::itself`].
+    /// Index of the callee, or [`PathFinder::itself`] for the function's self cost.
     taker: usize,
     cost: f64,
 }
@@ -115,12 +115,12 @@ pub(super) fn find_stacks(
 }
 
 impl PathFinder<'_> {
-    /// The index that stands for the current function as the taker of its own self cost.
+    /// The index under which the function that is being divided receives its own self cost.
     fn itself(&self) -> usize {
         self.owed.len()
     }
 
-    /// Takes the paths that reached a function; at least one.
+    /// Removes and returns the paths that reached a function; at least one.
     fn take_paths(&mut self, function: usize) -> Vec<CallPath> {
         let mut paths = std::mem::take(&mut self.arrivals[function]);
         let inclusive = self.flow.inclusive[function];
@@ -194,7 +194,8 @@ impl PathFinder<'_> {
         }
     }
 
-    /// How the whole cost that arrived at a function is divided: its self cost first, then one part for each callee.
+    /// Divides the cost that arrived at a function: its self cost first, then one part for each callee. `whole` is the
+    /// cost that arrived, `largest` the costliest stack that ends in the function.
     fn parts(&mut self, function: usize, whole: f64, largest: StackId) -> Vec<Part> {
         let self_cost = self.flow.self_costs[function].min(whole);
         let mut callees = Vec::new();
@@ -209,12 +210,15 @@ impl PathFinder<'_> {
                 callees.push(Part { taker: callee, cost });
             }
         }
+        // A callee's part is what it has yet to receive from all of its callers so far. This makes up for paths that
+        // earlier callers gave to it or withheld from it.
         let owed: f64 = callees.iter().map(|part| self.owed[part.taker].max(0.0)).sum();
         if owed > 0.0 {
             for part in &mut callees {
                 part.cost = self.owed[part.taker].max(0.0);
             }
         }
+        // Scale the parts so that, together with the self cost, they add up to the whole.
         let sum: f64 = callees.iter().map(|part| part.cost).sum();
         for part in &mut callees {
             part.cost *= (whole - self_cost) / sum;
@@ -232,8 +236,9 @@ impl PathFinder<'_> {
     }
 }
 
-/// Reduces the paths to about `most` that represent all of them: every large path, and from the small ones, laid end to
-/// end, those at equal distances.
+/// Reduces the paths to about `most` that represent all of them. Every large path stays. The small ones are laid end to
+/// end, like segments of a line, with points at equal distances; a path stays if it contains such a point, and its cost
+/// becomes the sum of the distances.
 fn thin_out(paths: &mut Vec<CallPath>, most: usize) {
     let step = paths.iter().map(|path| path.cost).sum::<f64>() / most as f64;
     let (mut upto, mut taken) = (0.0, 0.0);
@@ -249,7 +254,8 @@ fn thin_out(paths: &mut Vec<CallPath>, most: usize) {
     });
 }
 
-/// Splits a cost into integer parts in proportion to the stacks' shares. The parts add up to the cost.
+/// Splits a cost into integer parts in proportion to the stacks' shares. Running sums are rounded instead of single
+/// parts, so that the parts add up to the cost.
 pub(super) fn share_out(cost: u64, stacks: &[(StackId, f64)]) -> Vec<(StackId, u64)> {
     let all: f64 = stacks.iter().map(|(_, share)| share).sum();
     let mut parts = Vec::new();

@@ -138,8 +138,8 @@ fn space_operators(formula: &[u8]) -> Vec<u8> {
     spaced
 }
 
-/// The most derived events that are read; the rest are skipped. Each one adds a cost to every function and call, so a
-/// file with many formulas would need a lot of memory.
+/// The largest number of derived events; the rest are skipped with a warning. Each one adds a cost to every function
+/// and call, so a file with many formulas would need a lot of memory.
 const MOST_FORMULAS: usize = 64;
 
 impl CallGraph {
@@ -252,6 +252,7 @@ impl GraphReader {
         self.cost_index = None;
     }
 
+    /// Adds a record to the graph of the current thread.
     fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
         let events = self.graph.events.len().max(1);
         match record {
@@ -279,6 +280,7 @@ impl GraphReader {
         }
     }
 
+    /// Applies a header line: facts about the program, the names of events, or the start of another part or thread.
     fn read_header(&mut self, word: &[u8], value: &[u8]) -> Result<()> {
         let graph = &mut self.graph;
         match word {

@@ -53,8 +53,8 @@ pub(super) fn to_profile(graph: &CallGraph) -> Profile {
     profile
 }
 
-/// True if costs were counted, not sampled. Converters write samples in this format too: ours names itself as creator,
-/// and pprof's events are named like `cpu(nanoseconds)`.
+/// True if costs were counted, not sampled. Converters write samples in callgrind's format too: jitgraft names itself
+/// as the creator, and pprof names no creator and calls its events for example `cpu(nanoseconds)`.
 fn is_measured(graph: &CallGraph, event: &str) -> bool {
     let is_from_pprof = graph.creator.is_empty() && event.ends_with(')');
     !is_from_pprof && !graph.creator.starts_with(b"jitgraft")
@@ -124,7 +124,7 @@ fn split_by_line(
     rows
 }
 
-/// Copies the file's calls into the profile's form.
+/// Converts the thread's self costs and calls, as the file states them, to the profile's type for calls.
 fn thread_calls(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackId, profile: &Profile) -> ThreadCalls {
     let events = profile.series.len();
     let mut functions = Vec::with_capacity(thread.functions.len());

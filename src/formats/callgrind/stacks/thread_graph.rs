@@ -41,14 +41,14 @@ pub(super) struct EventFlow {
     pub(super) self_costs: Vec<f64>,
     /// Cost of each function including its callees.
     pub(super) inclusive: Vec<f64>,
-    /// For each function, the part of its inclusive cost that didn't come from any of these calls.
+    /// For each function, the fraction of its inclusive cost that didn't come from any call in `callees`.
     pub(super) uncalled: Vec<f64>,
-    /// The callees of each function. The number is the fraction of the callee's inclusive cost that came from this
-    /// caller.
+    /// The callees of each function, each with the fraction of the callee's inclusive cost that came from this caller.
     pub(super) callees: Lists<(u32, f64)>,
 }
 
 impl<'g> ThreadGraph<'g> {
+    /// Numbers the functions of a thread: first those with self costs, then those that only occur in calls.
     pub(super) fn new(thread: &'g Thread) -> Self {
         let mut graph = Self { functions: vec![], calls: vec![], cost_indices: vec![], thread, order: vec![] };
         let mut indices = FxHashMap::default();
@@ -129,6 +129,7 @@ impl<'g> ThreadGraph<'g> {
             ranks[function as usize] = rank;
         }
         let weighted = self.weighted_callees(event);
+        // Only calls from an earlier to a later function in `order` are kept, so that the graph has no cycles.
         let forward = weighted.items().filter(|&(caller, (callee, _))| ranks[caller as usize] < ranks[callee as usize]);
         let mut callees = Lists::new(count, forward);
         let mut uncalled = self.uncalled_costs(event);
@@ -146,6 +147,7 @@ impl<'g> ThreadGraph<'g> {
         let self_costs: Vec<f64> =
             (0..count).map(|function| self.self_cost(event, function).unsigned_abs() as f64).collect();
         let mut inclusive = self_costs.clone();
+        // Callees come after their callers in `order`, so in reverse order the callees' inclusive costs are complete.
         for &function in self.order.iter().rev() {
             let callees = callees[function as usize].iter();
             let called: f64 = callees.map(|&(callee, share)| inclusive[callee as usize] * share).sum();

@@ -43,7 +43,7 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 /// Index into [`CostSums::functions`].
 type FunctionId = usize;
 
-/// A source position and address in a function.
+/// Where in a function a cost occurs: source position and address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct CostSite {
     file: Option<NameId>,
@@ -51,6 +51,7 @@ struct CostSite {
     line: u32,
 }
 
+/// The costs and calls of all functions, summed over all stacks.
 struct CostSums<'a> {
     profile: &'a Profile,
     /// Number of events.
@@ -67,7 +68,7 @@ struct FunctionCosts {
     /// The function's name. If other functions of the file have the same name, the source position is appended, because
     /// readers identify functions by name and file.
     name: String,
-    /// The function's lowest address and lowest line.
+    /// The lowest pair of address and line in the function's frames, written as the target of calls to it.
     entry: (u64, u32),
     /// Self costs per event.
     self_costs: BTreeMap<CostSite, Vec<i64>>,
@@ -75,7 +76,8 @@ struct FunctionCosts {
 }
 
 impl FunctionCosts {
-    /// Removes calls with neither count nor cost: in each stack, another call was counted instead.
+    /// Removes calls that have neither a count nor a cost. They remain when in each stack a later call was counted
+    /// instead.
     fn drop_uncounted(&mut self) {
         self.calls.retain(|_, calls| calls.count > 0 || calls.costs.iter().any(|cost| *cost != 0));
     }
@@ -120,6 +122,7 @@ struct OpenFrame {
 }
 
 impl<'a> CostSums<'a> {
+    /// Prepares one entry for each function. A function's entry position is the lowest of its frames.
     fn new(profile: &'a Profile) -> Self {
         let mut sums = Self {
             profile,
@@ -177,8 +180,9 @@ impl<'a> CostSums<'a> {
         CostSite { file: frame.file, addr: frame.addr.unwrap_or(0), line: frame.line }
     }
 
-    /// Adds the stacks of an event. Each stack should count the last call between two functions, and charge the last
-    /// call that a function makes. What was added to earlier calls in the same stack is subtracted again.
+    /// Adds the stacks of an event. In each stack, only the last call between two functions is counted, and only the
+    /// last call that a function makes is charged. Entering a frame therefore also subtracts what was added to the
+    /// earlier calls of that stack.
     fn add(&mut self, event: usize, walk: &mut Walk<'_>) {
         let mut open = OpenFrames::default();
         walk.run(|walk, step| match step {
@@ -224,8 +228,8 @@ impl<'a> CostSums<'a> {
         function.self_costs.entry(site).or_insert_with(|| vec![0; events])
     }
 
-    /// Adds the call that led to a frame. `total` is the sum of all stacks that begin with the open frames and this
-    /// one.
+    /// Adds the call that led to a frame. `open` holds the frames that lead to it; `total` is the sum of all stacks
+    /// that begin with these frames and this one.
     fn enter(&mut self, event: usize, frame: FrameId, total: Sum, open: &mut OpenFrames) {
         let function = self.frame_functions[frame.index()];
         let call = open.list.last().map(|caller| CallKey {
@@ -276,6 +280,8 @@ impl<'a> CostSums<'a> {
 }
 
 impl OpenFrames {
+    /// Closes the innermost open frame. Restores what `last_frames` and `last_calls` said before the frame was
+    /// entered.
     fn leave(&mut self) {
         let Some(frame) = self.list.pop() else { return };
         match frame.previous_frame {
@@ -298,6 +304,7 @@ struct GraphWriter<'a> {
 }
 
 impl GraphWriter<'_> {
+    /// Writes the whole file.
     fn run(mut self, out: &mut dyn Write) -> Result<()> {
         self.write_header(out)?;
         for function in 0..self.sums.functions.len() {
@@ -308,6 +315,7 @@ impl GraphWriter<'_> {
         Ok(writeln!(out, "totals: {}", join_costs(&self.sums.totals()))?)
     }
 
+    /// Writes the header of the file.
     fn write_header(&self, out: &mut dyn Write) -> Result<()> {
         let comms = self.profile.tracks().iter().map(|track| String::from_utf8_lossy(&track.comm));
         let mut comms: Vec<String> =
@@ -331,6 +339,7 @@ impl GraphWriter<'_> {
         if self.sums.has_addrs { Position([addr, line, 0]) } else { Position([line, 0, 0]) }
     }
 
+    /// Writes a function: its self costs, then its calls. Writes nothing for a function without any.
     fn write_function(&mut self, id: FunctionId) {
         let function = &self.sums.functions[id];
         if function.self_costs.is_empty() && function.calls.is_empty() {

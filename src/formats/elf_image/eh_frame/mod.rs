@@ -47,7 +47,8 @@ pub(super) struct Measure {
     pub(super) any: bool,
 }
 
-/// The size that both sections need for `slots`, or slightly more. It doesn't depend on where the sections will be.
+/// The size that both sections need for `slots`, or slightly more. The size doesn't depend on the address of the
+/// sections.
 pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
     let mut encoder = Encoder::new(target);
     let mut len = 0;
@@ -63,13 +64,15 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
 /// A record of length 0, which ends the section.
 const END: [u8; 4] = [0; 4];
 
-/// Writes both sections, if any code range has unwinding information or the layout requires the sections anyway.
+/// Writes both sections. They are left out if no code range in the image has unwinding information, unless the layout
+/// requires them.
 pub(super) fn write<W: Write + Seek>(
     image: &Image,
     sink: &mut ByteSink<W>,
     sections: &mut Sections,
     counts: &mut Counts,
 ) -> Result<Frames> {
+    // A code range that is split into several pieces has its unwinding information only if its start is in the image.
     let any = image.slots.iter().any(|slot| slot.code.unwind.is_some());
     let pieces = image.layout.pieces.iter().filter(|piece| any && piece.skip == 0);
     let mut pieces = pieces.filter(|piece| image.slots[piece.slot as usize].code.unwind.is_some()).peekable();
@@ -97,11 +100,13 @@ pub(super) fn write<W: Write + Seek>(
     Ok(Frames { all: start..sink.offset(), header: at..sink.offset() })
 }
 
-/// Encodes `.eh_frame_hdr` at address `at` for an `.eh_frame` at `eh_frame`: a table of (code, FDE) sorted by code, for
-/// binary search (LSB Core 5.0, 10.6.2).
+/// Encodes `.eh_frame_hdr`. It contains a table of (address of code, address of its FDE), sorted by code for binary
+/// search (LSB Core 5.0, 10.6.2). `at` is the address of `.eh_frame_hdr` in the image, and `eh_frame` that of
+/// `.eh_frame`.
 fn encode_header(mut table: Vec<(u32, u32)>, endian: Endian, at: u64, eh_frame: u64) -> Vec<u8> {
     table.sort_unstable();
-    // Binary search needs unique addresses. Of several entries for an address, the last one dumped is valid.
+    // Binary search needs unique addresses. Of several entries for an address, the one with the highest FDE stays,
+    // because the code that was dumped last is valid.
     table.reverse();
     table.dedup_by_key(|&mut (pc, _)| pc);
     table.reverse();
@@ -134,8 +139,9 @@ impl Encoder {
         Self { target, cies: FxHashMap::default(), table: Vec::new(), out: Vec::new() }
     }
 
-    /// Encodes the unwinding information of code at address `addr` into `out`, which will be at address `at`. Returns
-    /// the number of FDEs, or `None` if something is malformed; the piece then gets no unwinding information.
+    /// Encodes the unwinding information of a code range into `out`. The code is at address `addr` in the image, and
+    /// `out` will be at address `at`. Returns the number of FDEs, or `None` if something is malformed; the code then
+    /// gets no unwinding information.
     fn encode_piece(&mut self, code: &Code, addr: u64, at: u64) -> Option<usize> {
         self.out.clear();
         let Some(unwind) = code.unwind else { return Some(0) };

@@ -60,7 +60,7 @@ pub(super) fn parse<'data>(
 ) -> Option<Vec<Fde<'data>>> {
     let section = EndianSlice::new(eh_frame, endian);
     let mut reader = section;
-    // By their offsets in the section, which increase.
+    // The CIEs so far, each with its offset in the section. The offsets increase.
     let mut cies: Vec<(usize, Cie)> = Vec::new();
     let mut fdes = Vec::new();
     while !reader.is_empty() {
@@ -73,6 +73,7 @@ pub(super) fn parse<'data>(
         let id_at = body.offset_from(section);
         match body.read_u32().ok()? {
             0 => cies.push((start, Cie::parse(body, address_size)?)),
+            // An FDE refers to its CIE by the distance from this field back to the CIE.
             back => {
                 let cie_at = id_at.checked_sub(back as usize)?;
                 let found = cies.binary_search_by_key(&cie_at, |(at, _)| *at).ok()?;
@@ -113,6 +114,7 @@ impl<'data> Cie<'data> {
         Some(cie)
     }
 
+    /// Reads the augmentation data of a CIE, which has one item for each of the augmentation string's `letters`.
     fn augment(&mut self, letters: &[u8], mut data: RecordReader, address_size: u8) -> Option<()> {
         for letter in letters {
             match letter {
@@ -209,7 +211,8 @@ fn read_sized<'data>(reader: &mut RecordReader<'data>) -> Option<RecordReader<'d
     reader.split(usize::try_from(len).ok()?).ok()
 }
 
-/// Checks that the instructions are complete and none contains an address (DW_CFA_set_loc), because they are copied.
+/// Checks that call frame instructions are complete. They are copied, so none of them may contain an address
+/// (DW_CFA_set_loc), which would be wrong in the image.
 fn check_instructions(mut reader: RecordReader, address_size: u8) -> Option<()> {
     while !reader.is_empty() {
         let byte = reader.read_u8().ok()?;

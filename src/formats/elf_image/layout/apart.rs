@@ -11,11 +11,11 @@
 //!   maps. Thus all code of an image needs the same base, and the image's header and `.eh_frame` must be mapped as well
 //!   ([`AuxMapping`](super::super::AuxMapping)), at addresses where nothing else ever ran.
 //!
-//! Therefore each range of code without other files in it gets an image, plus one for each time that its addresses were
-//! reused. `.eh_frame` goes before or after the code, wherever addresses are free. All images of a range have the same
-//! base and length, because libdw, which accepts no second module for an address, then continues with the one it has.
-//! On recordings of Node.js, CPython and Erlang, both libraries unwind at least as far as through perf's own images, of
-//! which there is one per function.
+//! Therefore each range of addresses that contains code, but no other file, gets an image, plus one for each time that
+//! its addresses were reused. `.eh_frame` goes before or after the code, wherever addresses are free. All images of a
+//! range have the same base and length: libdw accepts no second module for an address, and then continues with the one
+//! it has. On recordings of Node.js, CPython and Erlang, both libraries unwind at least as far as through perf's own
+//! images, of which there is one per function.
 
 use super::mirror::{FAR, Item, MAX_LAYERS, MIRROR_LIMIT, sorted_items};
 use crate::formats::elf_image::slot::Slot;
@@ -32,7 +32,8 @@ pub(in super::super) struct Group {
     /// The range from the first to the last code. Layers, which are successive uses of the same addresses, have the
     /// same range. `None` if the code has no common base.
     pub(in super::super) span: Option<Range<u64>>,
-    /// True if another file is mapped in this range, which the image replaces (such as Node.js, for its builtins).
+    /// True if another file is mapped in this range. The image then replaces that file (such as Node.js, for its
+    /// builtins).
     pub(in super::super) in_file: bool,
 }
 
@@ -41,6 +42,7 @@ pub(in super::super) struct Group {
 pub(in super::super) struct Ranges(Vec<Range<u64>>);
 
 impl Ranges {
+    /// Sorts the ranges, and joins those that overlap or touch each other.
     pub(in super::super) fn new(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
         let mut sorted: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
         sorted.sort_unstable_by_key(|range| (range.start, range.end));
@@ -77,7 +79,7 @@ impl Ranges {
 /// Groups the slots by address range and layer, one group per image. `foreign` are the addresses of other files.
 pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
     let items = sorted_items(slots);
-    // If code lies inside another file's map (Node.js's builtins), that map does not separate it from other code.
+    // If code lies inside another file's map (as Node.js's builtins do), that map doesn't separate it from other code.
     let separators = foreign.containing_none_of(items.iter().map(|item| item.addr));
     let (fitting, too_many): (Vec<&Item>, Vec<&Item>) = items.iter().partition(|item| item.layer < MAX_LAYERS);
     let mut groups: Vec<Group> = Vec::new();
@@ -106,7 +108,8 @@ pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Gro
     groups
 }
 
-/// Extends a range to the end of the next code. Returns false if that is too far away or another file is in between.
+/// Extends a range to the end of the next code. Returns false, and leaves the range as it is, if the code is too far
+/// away or another file lies in between.
 fn extend_span(span: &mut Range<u64>, next: &Item, separators: &Ranges) -> bool {
     let end = next.addr + next.len;
     let is_near = next.addr.saturating_sub(span.end) < FAR && end - span.start < MIRROR_LIMIT;

@@ -14,21 +14,21 @@ use crate::formats::elf_image::slot::{Piece, Place, Slot};
 use crate::model::Addr;
 use std::ops::Range;
 
-/// Code with a gap of this many bytes belongs to different regions, because the hole would only make the file look
-/// large.
+/// Code ranges with a gap of this many bytes between them belong to different regions. A larger hole would make the
+/// file look large.
 pub(super) const FAR: u64 = 1 << 24;
 
-/// All mirrors together may span this many bytes. Code beyond that is packed.
+/// The mirrors of all regions together may span this many bytes. Code beyond that is packed.
 pub(super) const MIRROR_LIMIT: u64 = 1 << 30;
 
 /// Limit in bytes of the code in an image: `.eh_frame_hdr` and 32-bit programs need offsets of 31 bits. Unwinding and
 /// debug information follow after it. Code that doesn't fit (after about 1.8 GB of sampled code) isn't in the image.
 const IMAGE_LIMIT: u64 = 0x7000_0000;
 
-/// The most layers of a region: an address that was used more often can't be mirrored each time.
+/// The largest number of layers of a region. Code at an address that was used more often is packed.
 pub(super) const MAX_LAYERS: u8 = 8;
 
-/// Longer code can only come from a damaged source, and is left out.
+/// Limit for the size of a code range in bytes. Longer code can only come from a damaged source, and is left out.
 const LONGEST: u64 = MIRROR_LIMIT;
 
 const PAGE: u64 = 4096;
@@ -122,7 +122,8 @@ pub(super) fn sorted_items(slots: &[Slot]) -> Vec<Item> {
     items
 }
 
-/// Assigns each piece the lowest layer in which no earlier piece overlaps it.
+/// Assigns each item the lowest layer in which no earlier item overlaps it. Items must be sorted by address. If there
+/// is no such layer, the item gets [`MAX_LAYERS`], which means that it is packed.
 fn assign_layers(items: &mut [Item]) {
     let mut ends = [0_u64; MAX_LAYERS as usize];
     for item in items {

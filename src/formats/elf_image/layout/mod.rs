@@ -1,4 +1,4 @@
-//! Decides where each code range goes in an image, and which pieces form a section.
+//! Decides where each code range goes in an image, and which of them share a section.
 
 pub(super) mod apart;
 mod mirror;
@@ -54,8 +54,8 @@ pub(super) enum FramesAt {
     BeforeCode(u64),
 }
 
-/// Pieces closer than this share a section. Otherwise a page of padding would be between them, and viewers that
-/// disassemble a range of addresses (KCachegrind) want it in one section.
+/// Pieces with a smaller gap between them share a section. This saves a page of padding between sections, and viewers
+/// that disassemble a range of addresses (KCachegrind) want it in one section.
 const JOIN_GAP: u64 = 4096;
 
 /// If there are more sections than this, pieces are joined over larger gaps. Section numbers must stay below
@@ -70,8 +70,8 @@ fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
         if runs.len() <= MAX_RUNS {
             return runs;
         }
-        // If even such a gap isn't enough, code alternates with ranges of which only names are known. Then both are
-        // joined, and the latter get zeros as code.
+        // If even such a gap isn't enough, code alternates with ranges of which only names are known. Then both kinds
+        // are joined, and the ranges without code get zeros.
         gap = if gap >= 1 << 62 { u64::MAX } else { gap * 4 };
     }
 }
@@ -112,8 +112,8 @@ impl Layout {
         Self::new(slots, (places, pieces), header, FramesAt::AfterCode)
     }
 
-    /// A layout for perf in which the offset of all code is its address minus `base`. The code part is as long as
-    /// `span`.
+    /// A layout for perf in which the file offset of all code is its address minus `base`. The part of the file for
+    /// code is as long as `span`.
     pub(super) fn one_region(slots: &[Slot], target: Target, base: u64, span: &Range<u64>, frames: FramesAt) -> Self {
         let placed = mirror::place_one_region(slots, base);
         let code = span.start.wrapping_sub(base)..span.end.wrapping_sub(base);
@@ -174,8 +174,8 @@ impl Layout {
 /// Cuts code that shared addresses into disjoint pieces at run-time addresses, sorted by address. The last code at an
 /// address wins. Code beyond `limit` has no piece.
 fn cut_into_pieces(slots: &[Slot], limit: u64) -> Vec<Piece> {
-    // From the last code to the first, each takes the addresses that are still free. Maps the start of each taken range
-    // to its end.
+    // The last code goes first, and each code range takes the addresses that are still free. Maps the start of each
+    // range of taken addresses to its end.
     let mut taken = BTreeMap::<u64, u64>::new();
     let mut pieces = Vec::with_capacity(slots.len());
     for (index, slot) in slots.iter().enumerate().rev() {

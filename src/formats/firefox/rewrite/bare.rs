@@ -67,10 +67,11 @@ pub(super) fn parse_address(name: &str) -> Option<Addr> {
     }
 }
 
-/// The bit of `funcTable.flags` that says that a function's `resource` is valid.
+/// The bit in `funcTable.flags` that says that the function's `resource` is valid.
 const HAS_RESOURCE: u64 = 4;
 
 impl RawFuncs<'_> {
+    /// True if a function has a resource, which is usually the library that contains the function.
     fn has_resource(&self, row: usize) -> bool {
         match &self.flags {
             Some(column) => {
@@ -82,8 +83,8 @@ impl RawFuncs<'_> {
     }
 }
 
-/// Combines each function with each process that uses it. Functions in a thread's own tables belong to its process;
-/// functions in shared tables belong to every process whose samples contain them.
+/// Pairs each function with each process that uses it. Functions in a thread's own tables belong to the thread's
+/// process; functions in shared tables belong to every process whose samples contain them.
 fn rows_by_process(
     tables: &Tables<'_, '_>,
     functions: &FxHashMap<usize, Addr>,

@@ -14,11 +14,11 @@ const HAS_SOURCE: u64 = 8;
 /// The bit of `frameTable.flags` that says that a frame's `line` is valid.
 const HAS_LINE: u64 = 16;
 
-/// The new name of a row in the function table.
+/// A row of the function table that gets a name.
 #[derive(Debug, Clone, Copy)]
 struct NamedRow<'a> {
     call: NamedCall<'a>,
-    /// The function row that its frames are moved to: the first row with the same function.
+    /// The row that its frames will refer to: the first row that turned out to be the same function.
     row: usize,
 }
 
@@ -84,7 +84,8 @@ impl<'d> Edits<'_, 'd> {
         rows
     }
 
-    /// The function that contains the code at an address; `None` if it isn't known. Calls inlined in it are left out.
+    /// Looks up the function that contains the code at a function's address; `None` if it isn't known. Calls inlined in
+    /// it are left out.
     fn look_up<'a>(&self, function: &BareFunction, find_calls: &FindCalls<'a>) -> Option<NamedCall<'a>> {
         let index = self.addresses.binary_search(&function.address()).ok()?;
         find_calls(index).last().copied()

@@ -1,5 +1,5 @@
-//! Adds names to a decoded message: lines of locations, and the functions, strings, copied locations and copied stacks
-//! that they need. These are appended to their tables.
+//! Adds names to a decoded message. Lines are added to locations. The functions, strings, copied locations and copied
+//! stacks that this needs are appended to the dictionary's tables.
 
 use super::uses::{LocationUses, SampleStack, sample_stacks};
 use crate::contract::unsymbolized::{BareAddress, LocationNames, NamedCall};
@@ -40,17 +40,17 @@ pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up
         push(copy, &mut functions.dictionary.location_table)?;
     }
     let (known, copies) = (FxHashMap::default(), FxHashMap::default());
-    let mut stacks = MovedStacks { uses, names: &names, first_copy, known, copies, dictionary };
+    let mut stacks = StackCopier { uses, names: &names, first_copy, known, copies, dictionary };
     for resource in &mut message.resource_profiles {
-        stacks.move_samples(resource)?;
+        stacks.redirect_samples(resource)?;
     }
     Ok(true)
 }
 
 /// Appends an element to a table and returns its index. Fails if the index doesn't fit into `int32`.
 fn push<T>(element: T, table: &mut Vec<T>) -> Result<i32> {
-    let index =
-        i32::try_from(table.len()).map_err(|_| Error::new("its dictionary is full, so no name can be added"))?;
+    let index = i32::try_from(table.len())
+        .map_err(|_| Error::new("the dictionary of a message is full, so no names can be added to the message"))?;
     table.push(element);
     Ok(index)
 }
@@ -83,6 +83,7 @@ impl<'m> NewFunctions<'m> {
         Ok(lines)
     }
 
+    /// The index of the call's function in the function table. Adds the function if it is new.
     fn function(&mut self, call: &NamedCall<'_>) -> Result<i32> {
         let (name, file) = (self.string(call.name)?, self.string(call.file)?);
         if let Some(&index) = self.functions.get(&(name, file)) {
@@ -115,22 +116,22 @@ impl<'m> NewFunctions<'m> {
     }
 }
 
-/// Gives samples that need copies of locations copies of their stacks.
-struct MovedStacks<'m> {
+/// Redirects samples to copies of their stacks, where a stack contains a location that had to be copied.
+struct StackCopier<'m> {
     uses: &'m LocationUses,
     names: &'m LocationNames<'m>,
     /// The index of the first copied location.
     first_copy: usize,
-    /// The new index of each stack as the samples of a process use it.
+    /// The stack index to use for a sample, by its original stack index and its process.
     known: FxHashMap<(i32, Option<Pid>), i32>,
-    /// The indices of new stacks, by their locations.
+    /// The indices of the stacks added here, by their locations.
     copies: FxHashMap<Vec<i32>, i32>,
     dictionary: &'m mut Dictionary,
 }
 
-impl MovedStacks<'_> {
+impl StackCopier<'_> {
     /// Changes the stacks of a resource's samples.
-    fn move_samples(&mut self, resource: &mut ResourceProfiles) -> Result<()> {
+    fn redirect_samples(&mut self, resource: &mut ResourceProfiles) -> Result<()> {
         let mut stacks = sample_stacks(resource, self.dictionary).into_iter();
         for profile in resource.scope_profiles.iter_mut().flat_map(|scope| &mut scope.profiles) {
             for (bytes, stack) in profile.samples.iter_mut().zip(stacks.by_ref()) {
@@ -144,7 +145,7 @@ impl MovedStacks<'_> {
         Ok(())
     }
 
-    /// The index of a sample's stack, which is `old` unless the stack needs copies of locations.
+    /// The stack index for a sample. This is `old` unless a location of the stack was copied for the sample's process.
     fn stack_index(&mut self, stack: &SampleStack, old: i32) -> Result<i32> {
         if self.names.copies.is_empty() {
             return Ok(old);

@@ -49,7 +49,7 @@ pub(super) struct SampleStack {
     pub(super) stack: i32,
 }
 
-/// What the address of a location without a function refers to.
+/// What the address of a location without a function refers to: memory or a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bare {
     /// An address in the memory of a process.
@@ -72,6 +72,8 @@ pub(super) struct LocationUses {
 }
 
 impl LocationUses {
+    /// Finds the unnamed locations of a message, and how samples use them. Files of these locations are added to
+    /// `files`.
     pub(super) fn find(message: &ProfilesData, files: &mut Interner<CodeFile, u32>) -> Self {
         let Some(dictionary) = &message.dictionary else { return Self::default() };
         let locations = &dictionary.location_table;
@@ -93,7 +95,8 @@ impl LocationUses {
         uses
     }
 
-    /// The use at one depth of a stack, 0 being the innermost; `None` if the location there needs no name.
+    /// The location at one depth of a stack, together with how it is used there. Depth 0 is the innermost frame. `None`
+    /// if the location needs no name.
     pub(super) fn get(&self, locations: &[i32], depth: usize, pid: Option<Pid>) -> Option<LocationUse> {
         let location = *locations.get(depth)?;
         let pid = match self.bare(location)? {

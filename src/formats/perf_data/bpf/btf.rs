@@ -39,6 +39,7 @@ pub(super) fn read(mut section: Cursor<'_>, skipped: &mut Skipped) -> FxHashMap<
     objects
 }
 
+/// Reads the next BTF object of the section and adds it to `objects`. A damaged object is skipped.
 fn next(section: &mut Cursor<'_>, objects: &mut FxHashMap<u32, Btf>, skipped: &mut Skipped) -> Result<()> {
     let (id, size) = (section.u32("id of a BTF object")?, section.u32("size of a BTF object")?);
     let object = section.part(size.into(), "BTF object")?;
@@ -56,6 +57,7 @@ impl Btf {
         (name > 0).then_some(BpfText(name))
     }
 
+    /// Reads a BTF object: its strings, and the names of functions.
     fn read(mut object: Cursor<'_>, skipped: &mut Skipped) -> Result<Self> {
         let start = object;
         let magic = object.u16("magic of a BTF object")?;

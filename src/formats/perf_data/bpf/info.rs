@@ -41,13 +41,14 @@ struct InfoArray<'data> {
     endian: Endian,
 }
 
-/// How `struct bpf_prog_info` describes one of its arrays.
+/// Where `struct bpf_prog_info` describes one of its arrays, and what the array's entries look like.
 struct ArrayField {
     name: &'static str,
     /// The array's bit in the mask of the arrays present (`PERF_BPIL_*`).
     bit: u32,
     /// Offset in the struct of the field that holds the array's offset in the data.
     data_field: usize,
+    /// Number of entries.
     count: u32,
     stride: u32,
     /// Length in bytes of an entry in the first version of the struct. Shorter entries are an error.
@@ -112,6 +113,7 @@ impl<'data> RawProgram<'data> {
         InfoArray { bytes, stride: (field.stride as usize).max(1), endian: self.info.endian() }
     }
 
+    /// The bytes of an array that the program's record contains; empty if the array is missing.
     fn array_bytes(&self, field: &ArrayField) -> Result<&'data [u8]> {
         if self.arrays >> field.bit & 1 == 0 || field.count == 0 {
             return Ok(&[]);

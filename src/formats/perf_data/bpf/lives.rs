@@ -1,4 +1,5 @@
-//! Finds the function that a KSYMBOL record refers to. Programs come and go, and addresses are reused.
+//! Finds out which function of a BPF program a KSYMBOL record refers to. Programs come and go, and addresses are
+//! reused.
 
 use super::super::record::BpfEvent;
 use crate::model::bpf::BpfFunctionId;
@@ -45,7 +46,7 @@ pub(super) struct KnownFunction {
     pub(super) tags: [Option<[u8; 8]>; 2],
 }
 
-/// When a KSYMBOL record appeared, and for which address.
+/// A KSYMBOL record: its position among all events, and its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct SymbolMoment {
     pub(super) addr: u64,
@@ -75,11 +76,13 @@ impl Lives {
         }
     }
 
-    /// The function of the kernel symbol `name` that appeared at `moment`, or `None` if no program matches. `until` is
-    /// the position of the next symbol at the same address. Normally the program's load event follows the symbol. But
-    /// it can also come first: perf synthesizes events for programs that were loaded before the recording, and a
-    /// program that is being loaded meanwhile is reported twice. In these cases, and if there is no event, the hash in
-    /// the symbol's name decides.
+    /// Finds the function of the kernel symbol `name` that appeared at `moment`; `None` if no program matches. `until`
+    /// is the position of the next symbol at the same address.
+    ///
+    /// Normally the program's load event follows the symbol, so it lies between the two positions. But it can also come
+    /// first: perf synthesizes events for programs that were loaded before the recording, and a program that is being
+    /// loaded meanwhile is reported twice. In these cases, and if there is no event, the hash in the symbol's name
+    /// decides.
     pub(super) fn find_function(&self, moment: &SymbolMoment, until: usize, name: &[u8]) -> Option<BpfFunctionId> {
         let candidates = self.candidates.get(&moment.addr)?;
         let next = candidates.partition_point(|candidate| candidate.life.loaded < Some(moment.position));

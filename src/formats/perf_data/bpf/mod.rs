@@ -3,7 +3,7 @@
 //! KSYMBOL records show where the code of each function was, and when. The rest is in two features that perf writes at
 //! the end: BPF_PROG_INFO has the kernel's description of each program ([`info`]), BPF_BTF has names and source text
 //! ([`btf`]). Neither has times. BPF_EVENT records show when a program with some ID and hash (tag) was loaded; each
-//! directly follows the KSYMBOL records of the program's functions. [`lives`] combines the three.
+//! directly follows the KSYMBOL records of the program's functions. [`lives`] matches the symbols with the programs.
 //!
 //! perf asks the kernel about a program when it sees its BPF_EVENT. A program that is already gone by then is only
 //! known by name; so are all programs if perf didn't run as root or ran with `--no-bpf-event`. Code that belongs to no
@@ -52,8 +52,8 @@ impl BpfSurvey {
         self.happened.push((time, Happened::Program(event)));
     }
 
-    /// Returns the functions of all programs, and counts of tables that could not be read. Sets the function (`bpf`) of
-    /// each kernel symbol; `symbols` must be in the order in which they were added.
+    /// Returns the functions of all programs, and a count of the tables that could not be read. Also sets `bpf`, the
+    /// function of each kernel symbol. `symbols` must be in the order in which they were added.
     pub(super) fn finish(self, recording: &Recording, symbols: &mut [KernelSymbol]) -> (Vec<BpfFunction>, Skipped) {
         let mut skipped = Skipped::new("BPF table");
         let (functions, known) = functions(recording, &mut skipped);
@@ -75,6 +75,7 @@ impl BpfSurvey {
         }
         lives.add_functions(&known);
         moments.sort_unstable();
+        // A symbol is valid until the next one at the same address.
         for (index, moment) in moments.iter().enumerate() {
             let next = moments.get(index + 1).filter(|next| next.addr == moment.addr);
             let until = next.map_or(usize::MAX, |next| next.position);

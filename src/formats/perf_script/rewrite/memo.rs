@@ -2,15 +2,14 @@
 
 use super::{Named, Style};
 use crate::model::interner::Interner;
-use crate::model::lasting::UNTIMED;
+use crate::model::lasting::{Lasting, LastingCache, UNTIMED};
 use crate::model::{FrameAddr, Nanos, Pid};
-use rustc_hash::FxHashMap;
 use std::ops::Range;
 
 /// The new texts of frames that were named before. Only valid for one namer and one [`Style`].
 #[derive(Debug, Default)]
 pub struct Memo {
-    frames: FxHashMap<Key, RememberedFrame>,
+    frames: LastingCache<Key, RememberedFrame>,
     texts: Vec<u8>,
     files: Interner<Box<[u8]>, u32>,
 }
@@ -43,7 +42,7 @@ pub(super) enum KnownFrame<'a> {
     Unknown,
 }
 
-/// When a name is looked up: the time of the sample, and the jitdumps that were mapped by then.
+/// The state in which a name is looked up: the time of the sample, and which jitdumps were mapped by then.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct When {
     /// The time of the sample; `None` if the text shows no times.
@@ -52,21 +51,14 @@ pub(super) struct When {
     pub(super) markers: usize,
 }
 
-/// The new text of a frame, and when it is valid.
+/// The new text of a frame.
 #[derive(Debug, Clone)]
 struct RememberedFrame {
-    /// Range of the text in [`Memo::texts`]. `None` if the frame has no name as long as the process has exactly
-    /// `markers` jitdumps mapped.
+    /// Range of the text in [`Memo::texts`]. `None` if the frame has no name. That holds only while the process has
+    /// exactly `markers` jitdumps mapped, since another one may name the frame.
     text: Option<Range<usize>>,
     is_one_of_several: bool,
-    valid: Range<Nanos>,
     markers: usize,
-}
-
-impl RememberedFrame {
-    fn is_valid(&self, when: When) -> bool {
-        self.valid.contains(&when.time.unwrap_or(UNTIMED)) && (self.text.is_some() || self.markers == when.markers)
-    }
 }
 
 /// Limit in bytes for the texts in the memo. A larger memo is emptied.
@@ -78,13 +70,14 @@ const MOST_FRAMES: usize = 1 << 16;
 impl Memo {
     /// What is remembered about a frame; `None` if nothing is, or if it isn't valid at that time.
     pub(super) fn get(&self, key: &Key, when: When) -> Option<KnownFrame<'_>> {
-        let frame = self.frames.get(key).filter(|frame| frame.is_valid(when))?;
+        let frame = &self.frames.get(key, when.time.unwrap_or(UNTIMED))?.answer;
         match frame.text.clone() {
             Some(text) => {
                 let is_one_of_several = frame.is_one_of_several;
                 Some(KnownFrame::Named { text: &self.texts[text], is_one_of_several })
             }
-            None => Some(KnownFrame::Unknown),
+            None if frame.markers == when.markers => Some(KnownFrame::Unknown),
+            None => None,
         }
     }
 
@@ -94,7 +87,7 @@ impl Memo {
     }
 
     /// Formats and remembers a named frame: ` name+0xoffset (object)`, plus its source line if requested.
-    pub(super) fn add(&mut self, key: Key, named: &Named<'_>, valid: Range<Nanos>, style: Style) -> &[u8] {
+    pub(super) fn add(&mut self, key: Key, named: &Named<'_>, holds: Range<Nanos>, style: Style) -> &[u8] {
         self.make_room();
         let shows_object = key.2 != Object::NotShown;
         let (start, out) = (self.texts.len(), &mut self.texts);
@@ -115,21 +108,22 @@ impl Memo {
         }
         let text = start..out.len();
         let is_one_of_several = named.is_one_of_several;
-        let frame = RememberedFrame { text: Some(text.clone()), is_one_of_several, valid, markers: 0 };
-        self.frames.insert(key, frame);
+        let frame = RememberedFrame { text: Some(text.clone()), is_one_of_several, markers: 0 };
+        self.frames.insert(key, Lasting { answer: frame, holds });
         &self.texts[text]
     }
 
     /// Remembers that the name of a frame is unknown in this period, while `markers` jitdumps are mapped.
-    pub(super) fn add_unknown(&mut self, key: Key, valid: Range<Nanos>, markers: usize) {
+    pub(super) fn add_unknown(&mut self, key: Key, holds: Range<Nanos>, markers: usize) {
         self.make_room();
-        self.frames.insert(key, RememberedFrame { text: None, is_one_of_several: false, valid, markers });
+        let frame = RememberedFrame { text: None, is_one_of_several: false, markers };
+        self.frames.insert(key, Lasting { answer: frame, holds });
     }
 
     fn make_room(&mut self) {
         if self.texts.len() > MOST_TEXT || self.frames.len() >= MOST_FRAMES {
             self.texts.clear();
-            self.frames.clear();
+            self.frames.drain().for_each(drop);
         }
     }
 }

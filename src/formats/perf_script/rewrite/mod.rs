@@ -1,7 +1,7 @@
 //! Names the unnamed JIT frames in a block of text and leaves every other byte unchanged.
 //!
-//! Blocks are cut between samples ([`cut`](super::cut)), so all that a block must know of the text before it are the facts
-//! from record lines, and blocks can be rewritten in parallel.
+//! Blocks are cut between samples ([`cut`](super::cut)). The only state that a block needs from the text before it are
+//! the facts from record lines, so blocks can be rewritten in parallel.
 
 pub mod memo;
 mod naming;
@@ -122,6 +122,7 @@ struct Edited<'b, 'o> {
 }
 
 impl Edited<'_, '_> {
+    /// Replaces a range of the block by a text. Ranges must be given in ascending order.
     fn replace(&mut self, range: Range<usize>, text: &[u8]) {
         if self.copied == 0 {
             // Names are longer than `[unknown]`; half as much again is enough for most blocks.
@@ -148,8 +149,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         }
     }
 
-    /// Counts the sample that ends with an empty line, and whether it has frames: if a word of the call chain is in the
-    /// range of the context markers but isn't a known marker, perf prints no frames at all.
+    /// Counts the sample that an empty line ends. It may have no frames: perf prints none if the call chain contains a
+    /// number in the range of context markers that is no known marker.
     fn end_sample(&mut self) {
         let Sample { has_header, has_frame, .. } = self.sample;
         self.counts.samples += u64::from(has_header || has_frame);
@@ -201,7 +202,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         }
     }
 
-    /// Names the frame in this range of the block, if it is one that is to be named.
+    /// Names the frame in this range of the block, if the style asks for its kind of frame.
     fn name_frame(&mut self, range: Range<usize>, is_caller: bool) {
         let block = self.block;
         let text = &block[range.clone()];
@@ -223,6 +224,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         }
     }
 
+    /// The kind of a frame's object. Consecutive frames often have the same object, so the last answer is kept.
     fn classify_dso(&mut self, dso: Option<&'b [u8]>) -> DsoKind {
         let Some(dso) = dso else { return DsoKind::classify(None) };
         if let Some((last, kind)) = self.last_dso
@@ -253,8 +255,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
 
     /// Names a frame of JIT code by replacing the range `tail`, the text after its address.
     fn name_jit_frame(&mut self, tail: Range<usize>, frame: Frame<'_>, dso_kind: DsoKind, is_caller: bool) {
-        // Frames that may be something else than JIT code aren't counted as unresolved: unnamed frames in files that
-        // may be libraries, and addresses in a text without symbols and objects.
+        // Frames that may be something other than JIT code don't count as unresolved: unnamed frames in files that may
+        // be libraries, and addresses in a text without symbols and objects.
         let counted = u64::from(dso_kind != DsoKind::MaybeJit && !tail.is_empty());
         let Some(pid) = self.process(dso_kind) else {
             self.counts.unresolved += counted;
@@ -333,6 +335,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         }
     }
 
+    /// Ends the block: returns what is still unknown, or how many frames got names.
     fn finish(self) -> Rewritten {
         if !self.needs.is_empty() {
             return Rewritten::Needs(self.needs);
@@ -371,8 +374,8 @@ fn object_len(text: &[u8]) -> Option<usize> {
 /// Length in bytes of the frame at the end of a one-line sample, if it has a name or if the text shows no symbols. Fields
 /// may follow a frame and names may contain anything, so the line must end with the frame's object; otherwise `None`.
 fn last_frame_len(header: &Header<'_>) -> Option<usize> {
-    // If no event was printed, the header may have taken the beginning of a name such as `Eval: main` for one. Then try
-    // the whole rest of the line.
+    // If the header has no event, the beginning of a symbol such as `Eval: main` may have been taken for the event.
+    // Then try the whole rest of the line.
     for text in [header.tail, header.rest] {
         let text = text.trim_ascii_start();
         if text.ends_with(b")")

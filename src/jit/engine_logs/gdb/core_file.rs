@@ -12,8 +12,8 @@ const MANY: u64 = 0xffff;
 
 const PROGRAM_HEADER: usize = 56;
 
-/// If a core dump doesn't list which memory is mapped from files, this many bytes of writable memory are searched for
-/// descriptors of GDB's JIT interface.
+/// If a core dump doesn't list which memory is mapped from files, this many bytes of its writable memory are searched
+/// for descriptors of GDB's JIT interface.
 const UNLISTED: u64 = 256 << 20;
 
 /// A core dump of a 64-bit process.
@@ -75,6 +75,7 @@ impl<'data> Core<'data> {
         Ok(core)
     }
 
+    /// Reads the program headers, as far as the file contains them.
     fn read_program_headers(&mut self, offset: u64, count: u64) -> Result<()> {
         let Some(bytes) = usize::try_from(offset).ok().and_then(|start| self.bytes.get(start..)) else {
             return Err(Error::new("the program headers are beyond the end of the file").at_offset(32));
@@ -88,6 +89,7 @@ impl<'data> Core<'data> {
         Ok(())
     }
 
+    /// Reads one program header: a segment of memory, or notes.
     fn read_program_header(&mut self, cursor: &mut Cursor<'data>) -> Result<()> {
         let (kind, flags) = (cursor.u32("p_type")?, cursor.u32("p_flags")?);
         let (offset, addr) = (cursor.u64("p_offset")?, cursor.u64("p_vaddr")?);
@@ -113,6 +115,7 @@ impl<'data> Core<'data> {
         Ok(())
     }
 
+    /// Reads notes: the process ID, and the mapped files.
     fn read_notes(&mut self, mut notes: Cursor<'data>) -> Result<()> {
         while !notes.is_empty() {
             let (name, size, kind) = (notes.u32("n_namesz")?, notes.u32("n_descsz")?, notes.u32("n_type")?);

@@ -107,6 +107,7 @@ impl ObjectLines {
         Self::try_read(symfile).unwrap_or_default()
     }
 
+    /// Reads the source lines and inlined calls of all functions in an object. `None` if it has no usable DWARF.
     fn try_read(symfile: &Symfile<'_>) -> Option<Self> {
         let endian = RunTimeEndian::from(symfile.endian());
         let mut sections = DwarfSections::load(|id| Ok::<_, gimli::Error>(symfile.section(id.name()))).ok()?;
@@ -150,8 +151,8 @@ impl ObjectLines {
     }
 }
 
-/// Start and end addresses of all inlined calls in an object, sorted. The line of code can only change there or at a
-/// row of the line table.
+/// Start and end addresses of all inlined calls in an object, sorted. Only at these addresses, and at rows of the line
+/// table, can the source line of the code change.
 fn inlined_edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     let mut edges = Vec::new();
     let mut units = dwarf.units();
@@ -173,6 +174,7 @@ fn inlined_edges(dwarf: &gimli::Dwarf<LineTableReader<'_>>) -> Vec<u64> {
     edges
 }
 
+/// Reads the lines of functions one after the other.
 struct LineProgramReader<'a> {
     context: Context<LineTableReader<'a>>,
     /// Start and end addresses of inlined calls, sorted.
@@ -189,6 +191,8 @@ struct DwarfFrame {
 }
 
 impl LineProgramReader<'_> {
+    /// Reads the lines of a function at all addresses where the line or the inlined calls may change. Stops when the
+    /// object has more lines than it can contain.
     fn read_function(&mut self, function: &Function<'_>) -> FunctionLines {
         let mut lines = FunctionLines::default();
         let mut call_indices = FxHashMap::default();

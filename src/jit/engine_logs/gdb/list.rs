@@ -5,7 +5,8 @@ use crate::error::Error;
 use rustc_hash::FxHashSet;
 use std::ops::Range;
 
-/// Limit of entries. A program with more code than this would register few objects with many functions each.
+/// Limit for the number of entries. A program with more JIT code than this would register few objects with many
+/// functions each.
 const MOST_ENTRIES: usize = 1 << 20;
 
 /// Number of bytes searched at a time.
@@ -17,7 +18,7 @@ const DESCRIPTOR: usize = 24;
 /// Size of an ELF header, and thus the smallest 64-bit ELF file.
 const HEADER: u64 = 64;
 
-/// Access to the memory of a process: a core dump, or a running process.
+/// Access to the memory of a process, whether in a core dump or a running process.
 pub trait Memory {
     /// The byte order.
     fn endian(&self) -> Endian;
@@ -117,7 +118,7 @@ fn parse_descriptor(bytes: &[u8], endian: Endian) -> Option<u64> {
     is_descriptor.then_some(first)
 }
 
-/// True if the entry at this address refers to a 64-bit ELF file.
+/// True if the list entry at this address refers to a 64-bit ELF file.
 fn leads_to_object(memory: &impl Memory, entry: u64) -> bool {
     let Some([_next, _previous, symfile, size]) = words(memory, entry) else { return false };
     let mut magic = [0; 5];

@@ -49,7 +49,8 @@ use lines::Registered;
 use symfile::Symfile;
 use unwind::UnwindRecords;
 
-/// The table entry for GDB's JIT interface: a core dump, or a copy of the same parts of a running process.
+/// The table entry for GDB's JIT interface. Its files are core dumps, or copies of the relevant memory of a running
+/// process.
 pub(super) const CORE: JitLog = JitLog {
     name: "GDB JIT objects",
     id: "core",
@@ -71,8 +72,10 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
         log.skipped.add(damage);
     }
     if list.entries.is_empty() && log.skipped.count() == 0 {
-        return Err(Error::new("nothing was registered in it with GDB's JIT interface"));
+        return Err(Error::new("contains no code that was registered with GDB's JIT interface"));
     }
+    // The objects together may not be larger than the file, so that a damaged list can't refer to the same bytes again
+    // and again.
     let (mut budget, mut registered) = (bytes.len(), Registered::default());
     // In reverse, so that the newest entry, which is the first of the list, is added last.
     for entry in list.entries.iter().rev() {

@@ -25,8 +25,8 @@ pub struct SnapshotProcess {
     pub machine: u16,
 }
 
-/// Makes a core dump of everything registered by the descriptors in the ranges `data`: the descriptors, their lists,
-/// the objects and their machine code. `None` if no object has a function; then some data only looked like a
+/// Makes a core dump of everything that was registered: the descriptors in the address ranges `data`, their lists, the
+/// objects and their machine code. `None` if no object has a function, because then some data only looked like a
 /// descriptor.
 pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProcess) -> Option<Vec<u8>> {
     let list = list::find(memory, data);
@@ -51,13 +51,14 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProc
     has_code.then(|| write_core(memory, pages.merge(), &list.descriptors, process))
 }
 
-/// The memory pages to copy into the core dump.
+/// The memory pages to copy into the core dump. `left` is the number of bytes that may still be added.
 struct MemoryPages {
     ranges: Vec<Range<u64>>,
     left: u64,
 }
 
 impl MemoryPages {
+    /// Adds the pages that contain these bytes, unless the snapshot would become too large.
     fn add(&mut self, addr: u64, len: u64) {
         let start = addr / PAGE * PAGE;
         let end = addr.checked_add(len).and_then(|end| end.checked_next_multiple_of(PAGE));
@@ -90,6 +91,8 @@ fn write_program_header(out: &mut ByteWriter, kind: elf::ProgramType, flags: u32
     out.u32(kind.0).u32(flags).u64(offset).u64(addr).u64(0).u64(size).u64(size).u64(1);
 }
 
+/// Writes a core dump with these parts of a process's memory. `descriptors` are the addresses of GDB's JIT
+/// descriptors, which are in writable memory.
 fn write_core(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], process: SnapshotProcess) -> Vec<u8> {
     /// Size of `struct elf_prpsinfo` in 64-bit processes.
     const PRPSINFO: usize = 136;

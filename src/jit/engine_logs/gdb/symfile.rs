@@ -43,7 +43,7 @@ impl<'data> Symfile<'data> {
     /// The functions that have an address, sorted and without overlaps.
     pub(super) fn functions(&self) -> Vec<Function<'data>> {
         let mut functions: Vec<Function<'data>> = Vec::new();
-        // Names may overlap in the string table, so their total length is limited.
+        // Names may overlap in the string table, so the total length of all names is limited.
         let mut left = self.size.saturating_mul(4);
         for symbol in self.file.symbols().chain(self.file.dynamic_symbols()) {
             if let Some(function) = self.function(&symbol)

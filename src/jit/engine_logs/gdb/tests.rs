@@ -155,7 +155,7 @@ fn a_core_in_which_nothing_is_registered_is_refused() {
     let mut memory = TestMemory::with_objects(&[object(&["f"], 0x1000)]);
     memory.bytes[0] = 2;
     let error = read(&memory.core()).unwrap_err().to_string();
-    assert_eq!(error, "nothing was registered in it with GDB's JIT interface");
+    assert_eq!(error, "contains no code that was registered with GDB's JIT interface");
     assert!(read(b"\x7fELF").is_err());
 }
 

@@ -1,6 +1,6 @@
-//! Converts the unwinding information of registered objects to the form in jitdumps: the records of each function on
-//! their own, as if they were directly after its code. Only the start address of the function depends on a record's
-//! position, so only this field is changed.
+//! Converts the unwinding information of registered objects to the form in jitdumps. There, each function has its own
+//! `.eh_frame` directly after its code. Only one field of a record depends on where the record is, the start address of
+//! the function, so only this field is changed.
 
 use super::symfile::{Function, Symfile};
 use crate::bytes::cursor::Endian;
@@ -80,8 +80,8 @@ impl<'data> UnwindRecords<'data> {
         Some(records)
     }
 
-    /// Builds the records of a function, as if they began at the first multiple of 8 after its code. Empty if it has
-    /// none.
+    /// Builds the `.eh_frame` of a function, as if it began at the first multiple of 8 after the function's code. Empty
+    /// if the function has no records.
     fn build_records(&self, function: &Function<'_>) -> Option<Vec<u8>> {
         let end = function.addr.checked_add(function.size)?;
         let records_addr = end.checked_next_multiple_of(8)?;

@@ -91,6 +91,7 @@ struct LoadedBlob {
 }
 
 impl CompilationReader {
+    /// Reads all `nmethod` elements, which describe compiled methods.
     fn read_methods(&mut self, bytes: &[u8]) {
         for name in memmem::find_iter(bytes, b"nmethod compile_id='") {
             let start = if bytes[..name].ends_with(b"<") {
@@ -115,6 +116,7 @@ impl CompilationReader {
         }
     }
 
+    /// Adds the code of a compiled method. Code whose memory it takes is unloaded at the same time.
     fn load(&mut self, method: &Nmethod) {
         let time = method.stamp.map(|stamp| stamp.saturating_sub(MOST_DEVIATION));
         self.unload_overlapping(&method.blob, time);
@@ -128,7 +130,7 @@ impl CompilationReader {
         self.log.load(time, code);
     }
 
-    /// Adds unload events for all code that overlaps this range of memory.
+    /// Adds unload events for all code in the code cache that overlaps this range of memory.
     fn unload_overlapping(&mut self, range: &Range<u64>, time: Option<u64>) {
         while let Some((&start, &LoadedBlob { end, load })) = self.blobs.range(..range.end).next_back() {
             if end <= range.start {
@@ -141,7 +143,7 @@ impl CompilationReader {
         }
     }
 
-    /// Records where in the log the compilation of each code range is described.
+    /// Finds the `task` element that describes the compilation of each code range, and stores its range of the log.
     fn find_tasks(&mut self, bytes: &[u8]) {
         let mut starts = memmem::find_iter(bytes, b"<task compile_id='").peekable();
         while let Some(start) = starts.next() {
@@ -170,6 +172,8 @@ struct Nmethod {
 }
 
 impl Nmethod {
+    /// Parses the tag of an `nmethod` element. `None` if the address, size or name is missing, or if they contradict
+    /// each other.
     fn parse(tag: &[u8]) -> Option<Self> {
         let (mut id, mut level, mut compiler, mut method, mut stamp) = (None, None, &b""[..], None, None);
         let (mut entry, mut header, mut size) = (None, None, None);

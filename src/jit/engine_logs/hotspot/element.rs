@@ -27,7 +27,7 @@ pub(super) fn attributes(tag: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
     })
 }
 
-/// The value of a key, still escaped.
+/// The value of the attribute `key`, still escaped.
 pub(super) fn attribute<'a>(tag: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     attributes(tag).find(|(other, _)| *other == key).map(|(_, value)| value)
 }

@@ -78,6 +78,7 @@ struct LateCaller<'a> {
 }
 
 #[derive(Default)]
+/// What the elements of a `task` have said so far.
 struct CompileTask<'a> {
     /// Names of classes and primitive types, by ID.
     types: FxHashMap<&'a [u8], &'a [u8]>,
@@ -94,6 +95,7 @@ struct CompileTask<'a> {
 }
 
 impl<'a> CompileTask<'a> {
+    /// Reads one element of a compilation: definitions of types and methods, and the start and end of inlined methods.
     fn read_element(&mut self, tag: &'a [u8]) {
         let name = tag.split(|&byte| byte == b' ').next().unwrap_or_default();
         match name {
@@ -148,8 +150,11 @@ impl<'a> CompileTask<'a> {
         self.parsed.push(ParsedMethod { method, parent, bytecode });
     }
 
-    /// Index of the `parse` element that contains a postponed call. If it isn't known, that of the closest known
-    /// caller.
+    /// Index of the `parse` element that contains a postponed call. If not all of the listed callers are known, that of
+    /// the closest known caller.
+    // Start with the method that the task compiles, and go inward through the listed callers.
+    /// Finds the call into which a late call was inlined. `callers` has the callers of the late call, the innermost
+    /// first.
     fn find_late_caller(&self, callers: &[LateCaller<'a>]) -> usize {
         let mut found = 0;
         for pair in callers.windows(2).rev() {

@@ -53,7 +53,6 @@ fn the_log_is_read_as_by_a_second_reader() {
     let log = read(&bytes);
     let slow = slow::read(&String::from_utf8(bytes).unwrap());
     let expected: Vec<_> = slow
-        .methods
         .iter()
         .map(|method| (Some(method.stamp.saturating_sub(EARLY)), method.start, method.size, method.name.clone()))
         .collect();

@@ -11,14 +11,15 @@ pub(super) struct Method<'a> {
 }
 
 impl<'a> Method<'a> {
-    /// Parses `java.lang.String charAt (I)C`. Names from compilers of other languages may contain blanks.
+    /// Parses `java.lang.String charAt (I)C`, a name in a compilation log. Names from compilers of other languages may
+    /// contain blanks.
     pub(super) fn from_words(text: &'a [u8]) -> Option<Self> {
         let (class, rest) = split(text, memchr::memchr(b' ', text)?);
         let (name, descriptor) = split(rest, memchr::memrchr(b' ', rest)?);
         Self { class, name, descriptor }.validate()
     }
 
-    /// Parses `java.lang.String.charAt(I)C`.
+    /// Parses `java.lang.String.charAt(I)C`, a name in a code list.
     pub(super) fn from_joined(text: &'a [u8]) -> Option<Self> {
         let (path, descriptor) = text.split_at(memchr::memrchr(b'(', text)?);
         let (class, name) = split(path, memchr::memrchr(b'.', path)?);

@@ -38,6 +38,8 @@ pub(super) struct MergePointLine {
     pub(super) text: Range<usize>,
 }
 
+/// Parses a line such as `debug_merge_point(0, 0, '<code object f. file 'f.py'. line 1> #9')`: the depth, the number
+/// of the call, and the range of the text within the line. `None` if it is another line.
 pub(super) fn parse_merge_point(line: &[u8]) -> Option<MergePointLine> {
     let rest = line.strip_prefix(b"debug_merge_point(")?;
     let mut numbers = rest.splitn(3, |&byte| byte == b',').map(<[u8]>::trim_ascii);
@@ -56,7 +58,7 @@ pub(super) fn parse_head(head: &[u8], offset: usize) -> Option<TraceId> {
     TraceId::parse(&head[..end], offset)
 }
 
-/// True if an operation ends a call that was traced through; the next ones belong to its caller.
+/// True if an operation ends a call that was traced through. The next operations belong to that call's caller.
 pub(super) fn leaves_call(operation: &[u8]) -> bool {
     memmem::find(operation, b": leave_portal_frame(").is_some()
 }

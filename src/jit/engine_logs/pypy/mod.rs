@@ -59,11 +59,12 @@ fn sniff(head: &[u8]) -> bool {
     lines.any(|line| lines::parse_bracket(line).is_some_and(|bracket| bracket.is_begin))
 }
 
+/// Reads a PyPy log. Fails if the log has no addresses because PyPy was asked for other sections only.
 fn read(bytes: &[u8]) -> Result<CodeLog> {
     let log = reader::read(bytes);
     let contains = |word: &[u8]| memmem::find(bytes, word).is_some();
     if log.events.is_empty() && !contains(b"{jit-backend") && !contains(b"CODE_DUMP") {
-        let message = "PyPy wrote this log without addresses; use PYPYLOG=jit-backend,jit-log-opt:FILE";
+        let message = "contains no addresses of machine code; run PyPy with PYPYLOG=jit-backend,jit-log-opt:FILE";
         return Err(Error::new(message));
     }
     Ok(log)

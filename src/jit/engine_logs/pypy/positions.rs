@@ -9,7 +9,7 @@ use crate::model::code::{InlinedCall, Line, SourceMap};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// What is needed to read the operations of a trace again, to decode its lines.
+/// The part of the log from which a trace's lines are decoded when they are needed, and what is needed for that.
 #[derive(Debug)]
 pub(super) struct Operations {
     /// The range of the log to decode: the operations, or a loop's location if its operations were not logged.
@@ -39,7 +39,7 @@ impl Operations {
     }
 }
 
-/// What is needed to decode the lines of all traces.
+/// Decodes the lines of all traces of a log.
 #[derive(Debug)]
 pub(super) struct Positions {
     /// The operations of each trace, by the start of [`Operations::entry`].
@@ -89,6 +89,8 @@ struct OperationWalk<'a> {
 }
 
 impl<'a> OperationWalk<'a> {
+    /// Reads a line of the operations: a position in the source, an operation's offset in the code, or the head of a
+    /// loop.
     fn read_line(&mut self, line: &'a [u8], code_offset: u64) {
         if let Some(MergePointLine { depth, call, text }) = parse_merge_point(line) {
             self.enter(depth, Some(call), SourceLocation::parse(&line[text]));

@@ -15,6 +15,7 @@ use rustc_hash::FxHashMap;
 /// Name for the helper functions that the backend creates at startup. The log doesn't name them.
 const HELPER: &[u8] = b"PyPy helper";
 
+/// Reads a whole PyPy log.
 pub(super) fn read(bytes: &[u8]) -> CodeLog {
     let mut reader = PypyLogReader {
         bytes,
@@ -73,6 +74,7 @@ struct PypyLogReader<'a> {
 }
 
 impl PypyLogReader<'_> {
+    /// Reads one line, which is at `offset` of the log.
     fn read_line(&mut self, line: &[u8], offset: usize) {
         if let Some(bracket) = parse_bracket(line) {
             self.read_bracket(bracket, offset);
@@ -92,6 +94,7 @@ impl PypyLogReader<'_> {
         }
     }
 
+    /// Applies the start or end of a section of the log.
     fn read_bracket(&mut self, bracket: Bracket<'_>, offset: usize) {
         self.time = Some(bracket.time);
         match (bracket.section, bracket.is_begin) {
@@ -148,6 +151,7 @@ impl PypyLogReader<'_> {
         }
     }
 
+    /// Reads the line that announces a loop or bridge and its addresses.
     fn read_trace(&mut self, line: &[u8], offset: usize) {
         let Some(trace) = Trace::parse(line, offset, self.time) else {
             if memmem::find(line, b" has address ").is_some() {
@@ -175,6 +179,8 @@ impl PypyLogReader<'_> {
         }
     }
 
+    /// Reads a line in a section with operations. Keeps track of the merge point that the current operation belongs
+    /// to.
     fn read_operation(&mut self, line: &[u8], offset: usize) {
         let Some(open) = &mut self.operations else { return };
         if let Some(point) = parse_merge_point(line) {
@@ -210,6 +216,7 @@ impl PypyLogReader<'_> {
         }
     }
 
+    /// Names the traces, and turns them and the runtime's helper functions into the events of the log.
     fn finish(mut self) -> CodeLog {
         self.end_backend();
         self.end_operations(self.bytes.len());
@@ -253,6 +260,7 @@ impl PypyLogReader<'_> {
         helpers
     }
 
+    /// Makes the code of a trace. `None` if its addresses are invalid.
     fn load(&mut self, trace: &Trace, name: &[u8], positions: &Operations) -> Option<LogCode> {
         if trace.code.is_empty() {
             self.log.skipped.add(Error::new("a loop or bridge ends before it begins").at_offset(trace.offset as u64));
@@ -266,7 +274,7 @@ impl PypyLogReader<'_> {
         Some(LogCode { bytes, positions, ..LogCode::new(name, trace.code.start, size) })
     }
 
-    /// The name of a trace. `roots` holds [`TraceName::root`] of each trace before it.
+    /// Composes the name of a trace. `roots` holds [`TraceName::root`] of each trace before it.
     fn trace_name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> TraceName {
         match &trace.id {
             TraceId::Loop(number, location) if location.is_empty() => {

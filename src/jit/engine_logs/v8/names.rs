@@ -4,13 +4,14 @@ use super::records::Creation;
 use crate::bytes::digits::hex;
 use crate::bytes::escapes::{utf16_letter, utf16_unit};
 
-/// The kind of WebAssembly code, relative to that of builtins (src/objects/code-kind.h).
+/// The number of the kind of WebAssembly code, counted from that of builtins (src/objects/code-kind.h).
 const WASM: i64 = 2;
 
 /// How the location after a function's name may begin.
 const LOCATIONS: &[&[u8]] = &[b" /", b" file:", b" node:"];
 
-/// Writes the name of code: tag, mark of the tier, function name.
+/// Writes the name of code: its tag, the mark of its tier, and the function's name. `builtins` is the number that the
+/// log uses for the kind "builtin".
 pub(super) fn spell(creation: &Creation<'_>, builtins: i64, name: &mut Vec<u8>) {
     name.clear();
     name.extend_from_slice(creation.tag);
@@ -25,8 +26,8 @@ pub(super) fn spell(creation: &Creation<'_>, builtins: i64, name: &mut Vec<u8>) 
     }
 }
 
-/// True for machine code that V8 generated. Bytecode is none, and a negative kind means a native function of the
-/// program itself.
+/// True for machine code that V8 generated. Bytecode isn't machine code, and a negative kind means a native function of
+/// the program itself.
 pub(super) fn is_native(creation: &Creation<'_>, builtins: i64) -> bool {
     let is_bytecode = creation.tier == b"~" && creation.kind != builtins;
     creation.kind >= 0 && creation.size > 0 && !is_bytecode
@@ -37,6 +38,7 @@ pub(super) fn is_wasm(creation: &Creation<'_>, builtins: i64) -> bool {
     creation.function.is_some() && creation.kind == builtins + WASM && matches!(creation.tier, b"" | b"*")
 }
 
+/// Appends the name of a WebAssembly function as V8's jitdumps spell it.
 fn spell_wasm(creation: &Creation<'_>, name: &mut Vec<u8>) {
     name.extend_from_slice(creation.name);
     let number = creation.name.strip_prefix(b"wasm-function[").and_then(|rest| rest.strip_suffix(b"]"));

@@ -14,7 +14,7 @@ pub(super) struct SourceInfo<'a> {
     functions: &'a [u8],
 }
 
-/// The code from offset `code` on belongs to the offset `script` in the script.
+/// States that the code from offset `code` on was compiled from offset `script` in the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Position {
     pub(super) code: u64,
@@ -35,6 +35,7 @@ pub(super) struct Inlined {
 }
 
 impl<'a> SourceInfo<'a> {
+    /// Parses the fields of a `code-source-info` record. The error says what is wrong with them.
     pub(super) fn parse(mut fields: Fields<'a>) -> Result<Self, &'static str> {
         let addr = fields.next().and_then(hexadecimal).ok_or("has no hexadecimal address")?;
         let script = fields.next().and_then(decimal).ok_or("has no script")?;
@@ -84,8 +85,8 @@ fn to_u32(number: Option<u64>) -> Option<u32> {
 struct PositionList<'a>(&'a [u8]);
 
 impl PositionList<'_> {
-    /// The number after this letter; `Some(None)` if it is missing or negative, `None` if something other than the
-    /// letter comes next.
+    /// Reads the number after this letter. The inner `None` means that the number is missing or negative, the outer one
+    /// that something other than the letter comes next.
     fn number(&mut self, letter: u8) -> Option<Option<u64>> {
         let rest = self.0.strip_prefix(&[letter])?;
         let len = rest.iter().take_while(|byte| byte.is_ascii_digit() || **byte == b'-').count();

@@ -66,6 +66,7 @@ struct Created<'a> {
 }
 
 impl<'a> V8LogReader<'a> {
+    /// Applies one record of the log. The error says what is wrong with it.
     fn read_record(&mut self, record: &LogRecord<'a>) -> Result<(), &'static str> {
         let mut fields = record.fields();
         match record.word() {
@@ -98,6 +99,8 @@ impl<'a> V8LogReader<'a> {
         self.time = self.time.max(time.unwrap_or(0));
     }
 
+    /// Adds the code that a `code-creation` record reports. Interpreted functions only get a name, because they have
+    /// no native code of their own.
     fn create_code(&mut self, offset: usize, creation: Creation<'a>) {
         self.time = creation.time;
         if creation.tag == b"Builtin" {
@@ -151,8 +154,8 @@ impl<'a> V8LogReader<'a> {
         Ok(())
     }
 
-    /// Records that code is now at another address as well. When it left the old one is unknown, so it is assumed to be
-    /// at both until other code is created there.
+    /// Records that code is now at another address as well. It is unknown when the code left its old address. So it is
+    /// assumed to be at both until other code is created at the old one.
     fn move_code(&mut self, from: u64, to: u64) {
         let Some(load) = self.at_addr.remove(&from) else { return };
         if let LogEventKind::Load(code) = self.log.events[load as usize].kind

@@ -151,7 +151,7 @@ pub(super) struct Creation<'a> {
 }
 
 impl Creation<'_> {
-    /// True if the record has all the fields that code with its tag should have.
+    /// True if the record has all the fields that are usual for code with its tag.
     fn is_whole(&self) -> bool {
         self.function.is_some() || !FUNCTION_TAGS.contains(&self.tag)
     }

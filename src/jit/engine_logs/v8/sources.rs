@@ -22,12 +22,12 @@ pub(super) struct Sources {
     texts: Texts,
     scripts: Vec<Script>,
     functions: Vec<ScriptFunction>,
-    /// When each function's SharedFunctionInfo was at which address. Sorted by [`Self::finish`].
+    /// At which address each function's SharedFunctionInfo was, and since when. Sorted by [`Self::finish`].
     homes: Vec<FunctionHome>,
     /// The function whose SharedFunctionInfo is currently at each address.
     current: FxHashMap<u64, u32>,
-    /// The names of inlined functions, by function and by prefix. The prefix, such as `JS:*`, is that of the code into
-    /// which the function was inlined.
+    /// The spelled names of inlined functions, by function and prefix. The prefix, such as `JS:*`, is that of the code
+    /// into which the function was inlined.
     inlined: FxHashMap<(u32, TextId), TextId>,
 }
 
@@ -52,7 +52,7 @@ struct ScriptFunction {
     script: Option<u64>,
 }
 
-/// From `since` on, the SharedFunctionInfo at address `id` is that of `function`. Sorted by ID, then time.
+/// States that from time `since` on, the SharedFunctionInfo at address `id` was that of `function`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct FunctionHome {
     id: u64,
@@ -172,7 +172,7 @@ fn line_starts(text: &[u8]) -> Box<[u32]> {
     while !rest.is_empty() {
         let UnitRun { first_unit, units, len } = next_run(rest);
         rest = &rest[len..];
-        // A line feed after a carriage return belongs to it.
+        // A carriage return ends a line, unless a line feed follows, which then ends it.
         if last_unit == u16::from(b'\r') && first_unit != u16::from(b'\n') {
             starts.push(offset);
         }
@@ -195,6 +195,7 @@ struct UnitRun {
     len: usize,
 }
 
+/// Takes the start of an escaped text: one escape sequence, or all characters before the next one.
 fn next_run(text: &[u8]) -> UnitRun {
     if text[0] == b'\\' {
         let (first_unit, len) = unit(text);
@@ -248,6 +249,7 @@ impl<'a> SourceMapDecoder<'a> {
         Some(Self { sources, file, creation, info, script, inlined, functions, scripts })
     }
 
+    /// Decodes the source lines and the inlined calls of a function.
     fn source_map(&self) -> SourceMap<'a> {
         let mut calls = Vec::with_capacity(self.inlined.len());
         for (call, function) in self.inlined.iter().zip(&self.functions) {
@@ -267,6 +269,7 @@ impl<'a> SourceMapDecoder<'a> {
         SourceMap { lines, calls, too_deep: 0 }
     }
 
+    /// The name of an inlined function, spelled like that of the function that contains it.
     fn function_name(&self, function: Option<u32>) -> &'a [u8] {
         let texts = &self.sources.texts;
         if let Some(function) = function
@@ -278,8 +281,8 @@ impl<'a> SourceMapDecoder<'a> {
         UNKNOWN
     }
 
-    /// File, line and column of an offset in the script of an inlined call, or in that of the code itself. Empty and 0
-    /// if unknown.
+    /// File, line and column of an offset in a script: that of the inlined call, or that of the code itself if
+    /// `inlined` is `None`. An empty name and zeros if unknown.
     fn position(&self, inlined: Option<u32>, offset: Option<u32>) -> (&'a [u8], u32, u32) {
         let script = match inlined {
             Some(call) => self.scripts.get(call as usize).copied().flatten(),

@@ -15,6 +15,7 @@ use crate::model::process::CpuMode;
 use crate::model::{Nanos, Pid};
 use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::dso::{DsoId, DsoKind};
+use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::symbols::{files::SearchOptions, images::Images};
 use crate::symbolize::unwind::registers::{Machine, Registers};
 use crate::symbolize::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
@@ -43,7 +44,8 @@ impl PlainChains {
         }
         let search = SearchOptions { machine: Some(*machine), ..context.search(&survey.processes) };
         let files = Images::new(survey.spaces.dsos().iter(), search);
-        let unwinder = Unwinder::new(&survey.spaces, map, &files, MAX_DEPTH);
+        let symbolizer = Symbolizer { spaces: &survey.spaces, codes: map };
+        let unwinder = Unwinder::new(symbolizer, &files, MAX_DEPTH);
         let converted = convert_samples(survey, &unwinder, *machine, context);
         let mut edits = converted.edits;
         converted.skipped.report(&survey.input.shown, &mut context.outcome.warnings);

@@ -2,8 +2,8 @@
 //! for which perf would drop them ([`bad_entries_dropped`]), and JIT code moves to addresses of its own
 //! ([`relocations`]).
 //!
-//! The changes are planned while the complete code map is still in memory. They are applied once it is decided where
-//! the code is in the images.
+//! The changes are planned before the images are written, and applied once it is decided where the code is in the
+//! images.
 
 mod call_chains;
 mod relocations;
@@ -17,7 +17,6 @@ use crate::formats::perf_data::{
     Edit, RawRecord, Recording, copies_stacks, kind, remove_bad_deferred_entries, remove_bad_entries,
 };
 use crate::parallel::Pool;
-use crate::symbolize::code_map::SelectedIds;
 use call_chains::PlainChains;
 use relocations::Relocations;
 
@@ -63,11 +62,10 @@ impl SampleChanges {
         self,
         input: &PlainRecording,
         images: &JitImages<'_, '_>,
-        ids: &SelectedIds,
         edits: &mut Vec<Edit>,
     ) -> Option<Recording> {
         edits.extend(self.replacements);
-        self.relocations.apply(input, images, ids, edits);
+        self.relocations.apply(input, images, edits);
         self.recording
     }
 }

@@ -15,8 +15,8 @@ use crate::formats::perf_data::{Edit, RawRecord, Recording, Records, kind};
 use crate::model::Addr;
 use crate::model::process::CpuMode;
 use crate::parallel::Pool;
-use crate::symbolize::code_map::{CodeMap, SegmentId, SelectedIds};
-use crate::symbolize::precedence::is_reported;
+use crate::symbolize::code_map::{CodeMap, SegmentId};
+use crate::symbolize::symbolizer::Symbolizer;
 use rustc_hash::FxHashMap;
 
 /// All words of samples that get a new address, in stream order.
@@ -55,7 +55,9 @@ impl Relocations {
         let recording = changed.unwrap_or(&survey.input.recording);
         let replaced: FxHashMap<u64, &Edit> =
             replacements.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
-        let finder = &RelocationFinder { survey, recording, codes, remapped: &RemappedFiles::new(&survey.processes) };
+        let symbolizer = Symbolizer { spaces: &survey.spaces, codes };
+        let remapped = &RemappedFiles::new(&survey.processes);
+        let finder = &RelocationFinder { survey, recording, symbolizer, remapped };
         let found = pool.map(survey.chunks.list(), |records| {
             let mut found = Vec::new();
             for raw in records.filter(|raw| matches!(raw.kind, kind::SAMPLE | kind::CALLCHAIN_DEFERRED)) {
@@ -70,13 +72,7 @@ impl Relocations {
 
     /// Writes the new addresses, either into the replacement that `edits` already has for a sample or into a new edit.
     /// Addresses of code that wasn't selected stay unchanged.
-    pub(super) fn apply(
-        &self,
-        input: &PlainRecording,
-        images: &JitImages<'_, '_>,
-        ids: &SelectedIds,
-        edits: &mut Vec<Edit>,
-    ) {
+    pub(super) fn apply(&self, input: &PlainRecording, images: &JitImages<'_, '_>, edits: &mut Vec<Edit>) {
         let replacements = edits.iter().enumerate().filter(|(_, edit)| edit.remove > 0);
         let replacements: FxHashMap<u64, usize> = replacements.map(|(index, edit)| (edit.at, index)).collect();
         for words in self.0.chunk_by(|a, b| a.record == b.record) {
@@ -87,7 +83,7 @@ impl Relocations {
             });
             let Some(edit) = index.and_then(|index| edits.get_mut(index)) else { continue };
             for word in words {
-                let Some(addr) = word.to.addr(images, ids) else { continue };
+                let Some(addr) = word.to.addr(images) else { continue };
                 if let Some(bytes) = edit.insert.get_mut(word.at as usize..).and_then(|bytes| bytes.first_chunk_mut()) {
                     *bytes = match input.recording.header.endian {
                         Endian::Little => addr.to_le_bytes(),
@@ -100,15 +96,15 @@ impl Relocations {
 }
 
 /// The data needed to look up the addresses in samples.
-struct RelocationFinder<'a, 'data> {
+struct RelocationFinder<'a> {
     survey: &'a SurveyedRecording<'a>,
     /// The header and events of the output.
     recording: &'a Recording,
-    codes: &'a CodeMap<'data>,
+    symbolizer: Symbolizer<'a>,
     remapped: &'a RemappedFiles<'a>,
 }
 
-impl RelocationFinder<'_, '_> {
+impl RelocationFinder<'_> {
     /// Finds the words to rewrite in one sample or deferred call chain.
     fn sample(&self, raw: &RawRecord<'_>, found: &mut Vec<Relocation>) {
         // Damaged samples are not changed. `coverage` counts them.
@@ -117,16 +113,13 @@ impl RelocationFinder<'_, '_> {
         let Some((pid, _)) = sample.pid_tid.filter(|(pid, _)| !self.survey.injected.contains(pid)) else { return };
         for word in words.into_iter().filter(|word| word.mode == CpuMode::User) {
             let addr = word.frame.raw();
-            let code = |addr| {
-                let hit = self.codes.lookup(pid, addr, sample.time)?;
-                is_reported(&hit, self.codes, &self.survey.spaces, pid, addr, sample.time).then_some(hit)
-            };
+            let code = |addr| self.symbolizer.locate_address(pid, addr, sample.time, CpuMode::User).answer.code;
             // Like perf, try the return address itself too: it may be the first byte of code that doesn't contain the
             // call.
             let hit = code(word.frame.for_lookup()).or_else(|| code(addr));
             let to = match hit {
                 Some(hit) => {
-                    let distance = addr.0.wrapping_sub(self.codes.segment(hit.segment).start.0);
+                    let distance = addr.0.wrapping_sub(self.symbolizer.codes.segment(hit.segment).start.0);
                     Some(NewAddress::Code { segment: hit.segment, distance })
                 }
                 None => {
@@ -141,12 +134,12 @@ impl RelocationFinder<'_, '_> {
 
 impl NewAddress {
     /// The new address. `None` if the code wasn't selected or has no place in an image.
-    fn addr(self, images: &JitImages<'_, '_>, ids: &SelectedIds) -> Option<u64> {
+    fn addr(self, images: &JitImages<'_, '_>) -> Option<u64> {
         let (segment, distance) = match self {
             Self::File(addr) => return Some(addr.0),
             Self::Code { segment, distance } => (segment, distance),
         };
-        let (image, offset) = images.place(ids.get(segment)?)?;
+        let (image, offset) = images.place(segment)?;
         Some(image.base?.0.wrapping_add(offset).wrapping_add(distance))
     }
 }

@@ -6,15 +6,16 @@ use super::modules::{GNU_BUILD_ID, HTL_HASH};
 use crate::analysis::function_files::FunctionFiles;
 use crate::analysis::label;
 use crate::analysis::mapped_pieces::{MappedPieces, Piece};
-use crate::analysis::namesakes::system_name;
+use crate::analysis::namesakes::{is_anonymous, system_name};
 use crate::contract::rows::WrittenNames;
 use crate::model::stacks::{Frame, FrameId, FrameKind, Profile, StackId, UNKNOWN};
 use crate::runtimes::{RuntimeSet, frame_type};
 use rustc_hash::FxHashMap;
 
-/// The indices of stacks and locations that the current message already holds, for the current input.
+/// Adds stacks and locations to the dictionary of the current message, and remembers their indices, so that each is
+/// added once. Valid for one input and one message.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(super) struct StackWriter {
     pieces: MappedPieces,
     /// For each piece of a mapped module that `pieces` has numbered: the index of its mapping in the message.
     mappings: Vec<i32>,
@@ -25,9 +26,9 @@ pub(super) struct Places {
     files: FunctionFiles,
 }
 
-impl Places {
-    /// Forgets what the previous message held. What is known about the profile stays: going through all its frames again
-    /// for each message would take time in proportion to the square of its size.
+impl StackWriter {
+    /// Forgets the indices in the previous message. The table of functions' files is kept: rebuilding it for each
+    /// message would visit all frames of the profile again.
     pub(super) fn forget_message(&mut self) {
         *self = Self { files: std::mem::take(&mut self.files), ..Self::default() };
     }
@@ -71,6 +72,7 @@ impl Places {
         tables: &mut Tables,
     ) -> i32 {
         let Some(frame) = frames.last().map(|frame| profile.frame_of(*frame)) else { return 0 };
+        // Only JIT frames depend on the runtimes; others share one location.
         let runtimes = if frame.kind.is_jit() { runtimes } else { RuntimeSet::default() };
         if let Some(&number) = self.locations.get(&runtimes).and_then(|known| known.get(frames)) {
             return number;
@@ -95,7 +97,8 @@ fn is_inlined_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
     inner.kind == FrameKind::Inlined && (inner.module, inner.addr) == (outer.module, outer.addr)
 }
 
-/// The lines of a location. Unknown functions get no line, unless the location would then say nothing at all.
+/// The lines of a location. A function with an unknown name gets no line, unless it is part of an inlined chain or the
+/// location has neither module nor address, and would be empty without it.
 fn lines(
     frames: &[FrameId],
     profile: &Profile,
@@ -130,11 +133,14 @@ fn function(
     let module = frame.module.map(|module| profile.name_of(module));
     let name = names.spell(frame, runtime_name);
     let name_strindex = tables.text(label::function_name(&name, module).as_bytes());
-    // The system name carries the start column if there is one, else the runtime's own name if that differs.
-    let with_column = system_name(&String::from_utf8_lossy(&name), frame.start.line, frame.start.column);
-    let system_name_strindex = match with_column {
+    // The system name is the runtime's own name if that differs, else it carries the start column if there is one.
+    // Anonymous functions always need the column.
+    let text = String::from_utf8_lossy(&name);
+    let with_column = system_name(&text, frame.start.line, frame.start.column);
+    let is_same = *name == *runtime_name;
+    let system_name_strindex = match with_column.filter(|_| is_same || is_anonymous(&text)) {
         Some(text) => tables.text(text.as_bytes()),
-        None if *name == *runtime_name => 0,
+        None if is_same => 0,
         None => tables.text(runtime_name),
     };
     let file = files.file_of(profile, frame);
@@ -191,14 +197,14 @@ mod tests {
 
     #[test]
     fn files_of_functions_are_not_looked_for_again_in_each_message() {
-        let (mut profile, mut places) = (Profile::new(), Places::default());
+        let (mut profile, mut writer) = (Profile::new(), StackWriter::default());
         let (name, file) = (profile.name(b"f"), Some(profile.name(b"a.c")));
         let bare = Frame::new(name, FrameKind::User);
         profile.frame(Frame { file, line: 3, ..bare });
-        places.files.update(&profile);
-        places.stacks.insert((StackId(0), RuntimeSet::default()), 1);
-        places.forget_message();
-        assert_eq!(places.files.file_of(&profile, &bare), file);
-        assert!(!places.has(Some(StackId(0)), RuntimeSet::default()));
+        writer.files.update(&profile);
+        writer.stacks.insert((StackId(0), RuntimeSet::default()), 1);
+        writer.forget_message();
+        assert_eq!(writer.files.file_of(&profile, &bare), file);
+        assert!(!writer.has(Some(StackId(0)), RuntimeSet::default()));
     }
 }

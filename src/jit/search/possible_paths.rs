@@ -1,8 +1,9 @@
-//! Where sources may be: the places of a file that is named after its process, and the directories that are listed.
+//! Decides at which paths sources may be: those of a file that is named after its process, and the directories whose
+//! files are listed.
 
 use super::markers::inner_pid;
 use super::scene::Scene;
-use super::steps::{Candidate, Clue, Place};
+use super::steps::{Candidate, Clue, NamedPath};
 use crate::io;
 use crate::io::door;
 use crate::jit::account::Kind;
@@ -13,94 +14,101 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 impl<'a> Scene<'a> {
-    /// Where a candidate may be, in order of precedence.
-    pub(super) fn places(&self, candidate: &Candidate<'a>) -> Vec<Place> {
+    /// All paths at which a candidate may be, in order of precedence.
+    pub(super) fn possible_paths(&self, candidate: &Candidate<'a>) -> Vec<NamedPath> {
         let Candidate { kind, pid, inner, .. } = *candidate;
         let inner = inner.unwrap_or(pid);
         match &candidate.clue {
-            Clue::Marker(marker) => self.places_of_marker(marker),
-            Clue::JitMemory | Clue::Parent if kind == Kind::PerfMap => self.places_of_map(pid, inner),
-            Clue::JitMemory | Clue::Parent => self.places_of_dump(pid, inner),
-            Clue::Unexpected => self.places_of_unexpected_file(pid, inner, kind),
-            Clue::Log(place) | Clue::Core(place) => vec![place.clone()],
+            Clue::Marker(marker) => self.paths_of_marked_dump(marker),
+            Clue::JitMemory | Clue::Parent if kind == Kind::PerfMap => self.paths_of_map(pid, inner),
+            Clue::JitMemory | Clue::Parent => self.paths_of_dump(pid, inner),
+            Clue::Unexpected => self.paths_of_unexpected_file(pid, inner, kind),
+            Clue::Log(named_path) | Clue::Core(named_path) => vec![named_path.clone()],
         }
     }
 
-    fn places_of_marker(&self, marker: &Marker) -> Vec<Place> {
+    /// Where the jitdump may be that a process mapped as its marker.
+    fn paths_of_marked_dump(&self, marker: &Marker) -> Vec<NamedPath> {
         let Some(name) = marker.path.file_name() else { return Vec::new() };
         // A file that the user named takes precedence over the recorded path.
-        let mut places = self.given_dumps(name, inner_pid(&marker.path), marker.pid);
-        places.extend(self.place_in_container(marker.pid, &marker.path));
-        places.push(Place::new(&marker.path, Named::Marker));
-        places.extend(self.usual_places_of_dump(name));
+        let mut paths = self.given_dumps(name, inner_pid(&marker.path), marker.pid);
+        paths.extend(self.path_in_container(marker.pid, &marker.path));
+        paths.push(NamedPath::new(&marker.path, Named::Marker));
+        paths.extend(self.usual_paths_of_dump(name));
         if self.markers.is_contested(marker) {
-            places.retain(|place| matches!(place.named, Named::Inside(_)) || self.is_marker_file(place, marker));
+            paths.retain(|named_path| {
+                matches!(named_path.named, Named::Inside(_)) || self.is_marker_file(named_path, marker)
+            });
         }
-        places
+        paths
     }
 
-    fn places_of_dump(&self, pid: Pid, inner: Pid) -> Vec<Place> {
+    /// Where the jitdump of a process may be that mapped no marker.
+    fn paths_of_dump(&self, pid: Pid, inner: Pid) -> Vec<NamedPath> {
         let name = file_name(Kind::JitDump, inner);
-        let mut places = self.given_dumps(&name, Some(inner), pid);
-        places.extend(self.place_in_container(pid, &Path::new("/tmp").join(&name)));
+        let mut paths = self.given_dumps(&name, Some(inner), pid);
+        paths.extend(self.path_in_container(pid, &Path::new("/tmp").join(&name)));
         if !self.shared_pids.contains(&inner) {
-            places.extend(self.usual_places_of_dump(&name));
+            paths.extend(self.usual_paths_of_dump(&name));
         }
-        places
+        paths
     }
 
-    fn places_of_map(&self, pid: Pid, inner: Pid) -> Vec<Place> {
+    /// Where the perf map of a process may be.
+    fn paths_of_map(&self, pid: Pid, inner: Pid) -> Vec<NamedPath> {
         let name = file_name(Kind::PerfMap, inner);
         let in_tmp = Path::new("/tmp").join(&name);
         let is_shared = self.shared_pids.contains(&inner);
-        let mut places = Vec::new();
+        let mut paths = Vec::new();
         for directory in self.given.maps.directories_for(pid, is_shared) {
-            places.push(Place::new(directory.join(&name), Named::Directory));
+            paths.push(NamedPath::new(directory.join(&name), Named::Directory));
         }
-        places.extend(self.place_in_container(pid, &in_tmp));
+        paths.extend(self.path_in_container(pid, &in_tmp));
         if !is_shared {
-            places.extend(self.site.input_dir.map(|input_dir| Place::new(input_dir.join(&name), Named::Convention)));
-            places.push(Place::new(in_tmp, Named::Convention));
+            paths.extend(self.site.input_dir.map(|input_dir| NamedPath::new(input_dir.join(&name), Named::Convention)));
+            paths.push(NamedPath::new(in_tmp, Named::Convention));
         }
-        places
+        paths
     }
 
-    fn places_of_unexpected_file(&self, pid: Pid, inner: Pid, kind: Kind) -> Vec<Place> {
+    /// Where a perf map or jitdump may be of a process that has no recorded JIT memory.
+    fn paths_of_unexpected_file(&self, pid: Pid, inner: Pid, kind: Kind) -> Vec<NamedPath> {
         let name = file_name(kind, inner);
         let given = if kind == Kind::PerfMap { &self.given.maps } else { &self.given.dumps };
-        let mut places = Vec::new();
+        let mut paths = Vec::new();
         for directory in given.directories_for(pid, false) {
-            places.push(Place::new(directory.join(&name), Named::Directory));
+            paths.push(NamedPath::new(directory.join(&name), Named::Directory));
         }
         for directory in self.site.input_dir.into_iter().chain([Path::new("/tmp")]) {
-            places.push(Place::new(directory.join(&name), Named::Convention));
+            paths.push(NamedPath::new(directory.join(&name), Named::Convention));
         }
-        places
+        paths
     }
 
-    /// Where a jitdump with this name may be if nobody says where: in the input's directory and the usual places.
-    fn usual_places_of_dump(&self, name: &OsStr) -> impl Iterator<Item = Place> {
+    /// The paths at which a jitdump with this name may be if neither the user nor the recording states its path: in the
+    /// input's directory and the usual directories.
+    fn usual_paths_of_dump(&self, name: &OsStr) -> impl Iterator<Item = NamedPath> {
         let of_agents = self.directories_of_agents.get_or_init(directories_of_agents);
         let usual = [Path::new("/tmp"), Path::new(".")].into_iter().chain(of_agents.iter().map(PathBuf::as_path));
         let directories = self.site.input_dir.into_iter().chain(usual);
-        directories.map(move |directory| Place::new(directory.join(name), Named::Convention))
+        directories.map(move |directory| NamedPath::new(directory.join(name), Named::Convention))
     }
 
-    /// The place at which we can open a process's file that is in its container. `None` if the process isn't running or
-    /// has the same root directory as we do.
-    fn place_in_container(&self, pid: Pid, path: &Path) -> Option<Place> {
+    /// The path at which jitgraft can open a file that is in the container of a process. `path` is the file's path
+    /// inside the container. `None` if the process isn't running, or has the same root directory as jitgraft.
+    fn path_in_container(&self, pid: Pid, path: &Path) -> Option<NamedPath> {
         let live = self.live.get(&pid).filter(|live| live.has_own_files)?;
-        Some(Place::new(live.path_from_outside(path), Named::Inside(pid)))
+        Some(NamedPath::new(live.path_from_outside(path), Named::Inside(pid)))
     }
 
-    /// True if the file at this place is the very one that was mapped as the marker.
-    fn is_marker_file(&self, Place { path, named }: &Place, marker: &Marker) -> bool {
+    /// True if the file at this path is the one that the process mapped as its marker: device and inode are the same.
+    fn is_marker_file(&self, NamedPath { path, named }: &NamedPath, marker: &Marker) -> bool {
         let Some(recorded) = marker.file else { return false };
         self.door(path, *named).look(path).is_some_and(|about| file_id(&about) == recorded)
     }
 
     /// Directories to list for logs and core dumps: those that the user named, the input's, and the `usual` ones.
-    pub(super) fn log_directories(&self, usual: &[&'static str]) -> Vec<Place> {
+    pub(super) fn log_directories(&self, usual: &[&'static str]) -> Vec<NamedPath> {
         let mut directories = Vec::new();
         for given in &self.options.jit_log {
             if io::is_directory(&given.path) {
@@ -113,7 +121,7 @@ impl<'a> Scene<'a> {
     }
 
     /// Directories to list for files that are matched by their contents.
-    pub(super) fn orphan_directories(&self) -> Vec<Place> {
+    pub(super) fn orphan_directories(&self) -> Vec<NamedPath> {
         let mut directories = Vec::new();
         for given in self.options.given_files() {
             if io::is_directory(&given.path) {
@@ -121,7 +129,7 @@ impl<'a> Scene<'a> {
             }
         }
         directories.extend(self.site.input_dir.map(|input_dir| listed_directory(input_dir, Named::Convention)));
-        directories.push(Place::new("/tmp", Named::Convention));
+        directories.push(NamedPath::new("/tmp", Named::Convention));
         directories
     }
 }
@@ -135,8 +143,8 @@ fn file_name(kind: Kind, inner: Pid) -> OsString {
 }
 
 /// An empty path means the current directory.
-fn listed_directory(path: &Path, named: Named) -> Place {
-    Place::new(if path.as_os_str().is_empty() { Path::new(".") } else { path }, named)
+fn listed_directory(path: &Path, named: Named) -> NamedPath {
+    NamedPath::new(if path.as_os_str().is_empty() { Path::new(".") } else { path }, named)
 }
 
 /// The directories that perf's JVMTI agent and LLVM create for each run: below `$JITDUMPDIR`, the home directory or
@@ -172,7 +180,7 @@ mod tests {
 
     #[test]
     fn no_runtime_leaves_its_files_where_nobody_looks() {
-        // Must match `usual_places_of_dump`, `places_of_map` and `logs_named_by_pid`; `DIR` is one that the user must
+        // Must match `usual_paths_of_dump`, `paths_of_map` and `logs_named_by_pid`; `DIR` is one that the user must
         // name.
         let for_dumps = ["/tmp/jit-", "/tmp/.debug/jit/", "./", "$JITDUMPDIR/.debug/jit/", "~/.debug/jit/", "DIR/"];
         let for_maps = ["/tmp/"];
@@ -181,12 +189,12 @@ mod tests {
             for file in runtime.switches.iter().flat_map(|switch| switch.leaves) {
                 let base = Path::new(file).file_name().unwrap().to_str().unwrap();
                 let base = base.replace('*', "0x1f").replace("TID", "78").replace("PID", "77");
-                let (places, number) = match Path::new(&base).extension().and_then(OsStr::to_str) {
+                let (paths, number) = match Path::new(&base).extension().and_then(OsStr::to_str) {
                     Some("map") => (&for_maps[..], inner_pid(Path::new(&base))),
                     Some("log") => (&for_logs[..], LogId::find_by_name(&base).find_map(|(_, pid)| pid.map(Pid))),
                     _ => (&for_dumps[..], inner_pid(Path::new(&base))),
                 };
-                assert!(places.iter().any(|place| file.starts_with(place)), "{}: {file}", runtime.name);
+                assert!(paths.iter().any(|named_path| file.starts_with(named_path)), "{}: {file}", runtime.name);
                 let tells_none = LogId::find_by_name(&base).any(|(_, pid)| pid.is_none());
                 assert!(tells_none || number == Some(Pid(77)), "{}: {file}", runtime.name);
             }

@@ -1,0 +1,130 @@
+//! Answers what was at an address of a process at some time. Everything that names code asks here: the readers of
+//! recordings, the unwinder, `annotate`, and the rewriters of perf.data, of perf script's text and of profiles.
+//!
+//! ```text
+//! process, address, time, CPU mode
+//!    │ Symbolizer::locate        code map and address spaces; `precedence` decides between the two
+//!    ▼
+//! location, and the time range in which it stays the same
+//!    │ Resolver::frames          distinct locations only, in parallel: symbols, DWARF, kernel, jitdump
+//!    ▼
+//! frames: functions with source lines and inlined calls
+//! ```
+//!
+//! # Time
+//!
+//! The same address is different code at different times. So an answer comes with the time range in which it holds
+//! ([`Lasting`]), and callers keep answers in a [`LastingCache`](crate::model::lasting::LastingCache), whose key is what
+//! they asked for. Most stacks share most frames with earlier ones, so most questions are answered by the cache.
+//!
+//! Inputs without times ask without a time, which means: what was last at the address.
+//!
+//! # Return addresses
+//!
+//! A return address is looked up one byte before, in the call instruction: the call may be the last instruction of its
+//! function. The one exception is code that is entered by returning to it ([`Symbolizer::locate`]).
+//!
+//! # Who doesn't ask here
+//!
+//! callgrind files have costs by address for the whole run, and need address ranges instead of single addresses:
+//! `pipeline::callgrind::names` says why.
+
+use super::Location;
+use super::address_space::{AddressSpaces, Place};
+use super::code_map::{CodeMap, Hit};
+use super::dso::DsoKind;
+use super::precedence::code_wins;
+use crate::model::lasting::{ALWAYS, Lasting, UNTIMED, intersect, moment};
+use crate::model::process::CpuMode;
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
+
+/// What is known about the memory of all processes over time: mappings and JIT code.
+#[derive(Debug, Clone, Copy)]
+pub struct Symbolizer<'a> {
+    /// The mappings of every process. Empty for inputs that don't state mappings.
+    pub spaces: &'a AddressSpaces,
+    /// The JIT code of every process.
+    pub codes: &'a CodeMap<'a>,
+}
+
+/// What was found at an address.
+#[derive(Debug, Clone, Copy)]
+pub struct Located {
+    /// The address that was looked up. For a return address, it is the byte before it, with one exception
+    /// ([`Symbolizer::locate`]).
+    pub addr: Addr,
+    /// The JIT code at the address. `None` if no code is known there, or if it belongs to `mapping` instead.
+    pub code: Option<Hit>,
+    /// What was mapped at the address, even if JIT code was there. `None` if no mapping is known.
+    pub mapping: Option<Place>,
+}
+
+impl Located {
+    /// The location, by which frames are found.
+    pub fn location(&self) -> Location {
+        match (self.code, self.mapping) {
+            (Some(hit), _) => Location::Code(hit.code, hit.offset),
+            (None, Some(mapping)) => Location::File(mapping.dso, mapping.offset),
+            (None, None) => Location::Nothing(self.addr),
+        }
+    }
+}
+
+impl Symbolizer<'_> {
+    /// Finds what a frame was in, and how long that answer holds. Without a time, finds what was last at the address; the
+    /// answer then holds for other questions without a time ([`UNTIMED`]).
+    ///
+    /// Erlang processes end by returning to the first byte of a function that nothing has called. In memory, that
+    /// function follows a header that isn't code (OTP erts/emulator/beam/jit/beam_jit_metadata.cpp). If the byte before a
+    /// return address is in such a header, the return address itself is looked up.
+    pub fn locate(&self, pid: Pid, frame: FrameAddr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Located> {
+        let (before, raw) = (frame.for_lookup(), frame.raw());
+        let found = self.locate_address(pid, before, time, mode);
+        if before != raw
+            && let Some(hit) = found.answer.code
+            && self.codes.name(hit.code).ends_with(b"-CodeInfoPrologue")
+        {
+            let entered = self.locate_address(pid, raw, time, mode);
+            return Lasting { holds: intersect(found.holds, entered.holds), ..entered };
+        }
+        found
+    }
+
+    /// Like [`Self::locate`], but finds what is at exactly this address, even if it is a return address.
+    pub fn locate_address(&self, pid: Pid, addr: Addr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Located> {
+        let mapped = self.find_mapping(pid, addr, time, mode);
+        let found = self.find_code(pid, addr, time, mode);
+        let mapping = mapped.answer;
+        let code = found.answer.filter(|hit| code_wins(hit, self.codes, mapping, self.spaces));
+        Lasting { answer: Located { addr, code, mapping }, holds: intersect(mapped.holds, found.holds) }
+    }
+
+    /// True if the address is in memory that no file backs, where JIT code usually is.
+    pub fn is_in_anonymous_memory(&self, located: &Located) -> bool {
+        located.mapping.is_some_and(|place| self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous)
+    }
+
+    fn find_mapping(&self, pid: Pid, addr: Addr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Option<Place>> {
+        let Some(time) = time else {
+            return Lasting { answer: self.spaces.lookup(pid, addr, UNTIMED, mode), holds: moment(UNTIMED) };
+        };
+        match self.spaces.lookup(pid, addr, time, mode) {
+            // The process's own mapping: nothing else is there as long as it lasts.
+            Some(place) if mode == CpuMode::User && place.until > time => {
+                Lasting { answer: Some(place), holds: place.mapped..place.until }
+            }
+            _ if mode == CpuMode::User => self.spaces.user_lasting(pid, addr, time),
+            place => Lasting { answer: place, holds: time..place.map_or(time, |place| place.until) },
+        }
+    }
+
+    fn find_code(&self, pid: Pid, addr: Addr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Option<Hit>> {
+        if self.codes.is_empty() || !matches!(mode, CpuMode::User | CpuMode::Unknown) {
+            return Lasting { answer: None, holds: ALWAYS };
+        }
+        match time {
+            Some(time) => self.codes.lookup_lasting(pid, addr, time),
+            None => Lasting { answer: self.codes.lookup(pid, addr, None), holds: moment(UNTIMED) },
+        }
+    }
+}
