@@ -4,11 +4,10 @@ use super::code_map::{CodeHit, CodeMap};
 use super::profile::Frame;
 use crate::contract::unsymbolized::{BareAddress, NamedCall, OpenUnsymbolized};
 use crate::error::{Error, ErrorKind, Result, Warning, Warnings};
-use crate::io::InPath;
 use crate::model::{FrameAddr, Pid};
 use crate::parallel::Pool;
 use crate::pipeline::callgrind::{CodeNames, passes};
-use crate::pipeline::open::{Input, Opened};
+use crate::pipeline::open::Input;
 use crate::pipeline::repack::compress;
 use crate::pipeline::{Job, Outcome};
 use crate::symbolize::symbols::SymbolOptions;
@@ -36,14 +35,14 @@ pub struct NamedFile {
 /// `process` is the process of addresses for which the profile doesn't state one. If that is `None`, too, they get
 /// names only if all code in the map is of one process.
 ///
-/// A pprof profile:
+/// An OpenTelemetry profile:
 ///
 /// ```
 /// use jitgraft::{Addr, CodeMap, Frame, LoadOptions, Pid, ProfileBuilder, Sample, add_names, load_bytes};
 ///
 /// let mut builder = ProfileBuilder::new();
 /// builder.add(Sample::new("cpu", 5), [Frame::unnamed(Addr(0x1_0010))]);
-/// let profiler_wrote: Vec<u8> = builder.build()?.to_bytes("pprof")?;
+/// let profiler_wrote: Vec<u8> = builder.build()?.to_bytes("otlp")?;
 ///
 /// let code_map = CodeMap::from_perf_map(b"10000 40 compiled\n", Pid(77))?;
 /// let named = add_names(&profiler_wrote, &code_map, None)?;
@@ -70,10 +69,7 @@ pub fn add_names(profile: &[u8], code_map: &CodeMap, process: Option<Pid>) -> Re
 }
 
 fn add_names_to(profile: &[u8], code_map: &CodeMap, process: Option<Pid>) -> Result<NamedFile> {
-    let input = match Opened::from_bytes(profile.to_vec())?.into_whole(&InPath::Stdin)? {
-        Opened::Whole(input) => input,
-        Opened::Stream { format, .. } => return Err(unsupported(format.name)),
-    };
+    let input = Input::from_bytes(profile.to_vec())?;
     match input.format.rewriter {
         Some(rewriter) if rewriter.command == "callgrind" => name_callgrind(&input, code_map, process),
         Some(rewriter) => match rewriter.open {
@@ -215,5 +211,35 @@ impl Counts {
                  {without_process}"
             )));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::open::Wrapping;
+    use crate::{Addr, LoadOptions, ProfileBuilder, Sample, load_bytes};
+
+    #[test]
+    fn a_compressed_profile_gets_names_and_stays_compressed() {
+        let mut builder = ProfileBuilder::new();
+        builder.add(Sample::new("cpu", 5), [Frame::unnamed(Addr(0x1_0010))]);
+        let plain = builder.build().unwrap().to_bytes("otlp").unwrap();
+        let mut compressed = Vec::new();
+        compress(&[Wrapping::Gzip], &mut compressed, &mut |out: &mut dyn Write| Ok(out.write_all(&plain)?)).unwrap();
+
+        let code_map = CodeMap::from_perf_map(b"10000 40 compiled\n", Pid(77)).unwrap();
+        let named = add_names(&compressed, &code_map, None).unwrap();
+        assert_eq!((named.named, &named.bytes[..2]), (1, &b"\x1f\x8b"[..]));
+        let profile = load_bytes(named.bytes, &LoadOptions::new()).unwrap();
+        let leaf = profile.samples().next().unwrap().frames().next().unwrap().to_string();
+        assert_eq!(leaf, "compiled");
+    }
+
+    #[test]
+    fn formats_whose_addresses_stay_unnamed_are_refused() {
+        let code_map = CodeMap::builder().build().unwrap();
+        let error = add_names(b"main;parse 3\n", &code_map, None).unwrap_err();
+        assert_eq!((error.kind(), error.file()), (ErrorKind::InvalidArgument, None));
     }
 }

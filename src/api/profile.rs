@@ -272,9 +272,9 @@ impl<'a> Frame<'a> {
         }
     }
 
-    /// A frame without a name, at an address in memory that no file backs, as unnamed JIT code is.
+    /// A frame without a name, at an address in memory that no file backs. Its kind is [`FrameKind::Anonymous`].
     pub fn unnamed(address: Addr) -> Self {
-        Self { kind: FrameKind::JitUnnamed, ..Self::new(UNKNOWN) }.with_address(address)
+        Self { kind: FrameKind::Anonymous, ..Self::new(UNKNOWN) }.with_address(address)
     }
 
     /// Sets the module.

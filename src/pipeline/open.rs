@@ -94,6 +94,20 @@ impl Input {
         Ok(Self { streams, packed: Some(archive), ..Self::from_unpacked(main, None)? })
     }
 
+    /// Creates the input for bytes in memory.
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        if bytes.is_empty() {
+            return Err(Error::new("is empty"));
+        }
+        let (wrappings, start) = look_inside(&bytes[..bytes.len().min(HEAD)], ARCHIVE_HEAD);
+        if archive::is_archive(&start) {
+            let reader = unwrap(Box::new(Cursor::new(bytes)), &wrappings)?;
+            let owner = rustix::process::geteuid().as_raw();
+            return Self::from_archive(archive::read(Stream::new(reader), &shown(&InPath::Stdin), owner)?);
+        }
+        Self::from_unpacked(unpack(Bytes::Owned(bytes))?, None)
+    }
+
     /// Reads the rest of an unpacked stream into a temporary file.
     pub(crate) fn from_stream(stream: Stream) -> Result<Self> {
         Self::from_unpacked(Unpacked { bytes: io::spool(stream)?, wrappings: Vec::new() }, None)
@@ -339,18 +353,8 @@ impl Opened {
 
     /// Detects the format of an input whose bytes are in memory.
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
-        if bytes.is_empty() {
-            return Err(Error::new("is empty"));
-        }
-        let (wrappings, start) = look_inside(&bytes[..bytes.len().min(HEAD)], ARCHIVE_HEAD);
-        if archive::is_archive(&start) {
-            let reader = unwrap(Box::new(Cursor::new(bytes)), &wrappings)?;
-            let owner = rustix::process::geteuid().as_raw();
-            let packed = archive::read(Stream::new(reader), &shown(&InPath::Stdin), owner)?;
-            return Input::from_archive(packed).map(Self::Whole);
-        }
-        let input = Input::from_unpacked(unpack(Bytes::Owned(bytes))?, None)?;
-        if !input.format.read.is_streamed() {
+        let input = Input::from_bytes(bytes)?;
+        if input.packed.is_some() || !input.format.read.is_streamed() {
             return Ok(Self::Whole(input));
         }
         Ok(Self::Stream { format: input.format, reader: Box::new(Cursor::new(input.bytes)), plain: false })
