@@ -27,7 +27,7 @@ pub struct ReadOptions {
     /// For formats with spans: only spans with these names become stacks. If empty, all do.
     pub only: Vec<String>,
     /// For formats with spans: the names of spans that are shown under the name of their action
-    /// ([`Slice::sub`](crate::analysis::timeline::slices::Slice)), if they state one.
+    /// (`Slice::sub` in `analysis::timeline`), if they state one.
     pub by_sub: Vec<String>,
     /// For traces: sum the time of spans separately for each value of the arguments with these names.
     pub by_args: Vec<String>,

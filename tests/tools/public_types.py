@@ -2,7 +2,7 @@
 
 Reads the HTML of `cargo doc --no-deps --no-default-features`. In signatures, rustdoc links each type that has a page and
 leaves others as plain text. Printed are the words in signatures that begin with a capital letter and aren't links, and links
-to pages that don't exist.
+to pages that don't exist. Implementations for all types (such as `From<T> for T`) don't count.
 """
 
 import html.parser
@@ -13,11 +13,27 @@ import sys
 # Generic parameters, and `Self`.
 PLAIN = re.compile(r"Self|[A-Z]")
 
+# What begins the lists of implementations that the compiler derives, and of those for all types.
+DERIVED = re.compile(r'id="(synthetic|blanket)-implementations"')
+
+
+def words_of(signature, unlinked):
+    """The words of a signature that name types. `unlinked` has the parts of it that aren't links."""
+    named = set()
+    for part in unlinked:
+        named |= set(re.findall(r"\b[A-Z]\w*\b", re.sub(r"//.*", "", part)))
+    parameters = re.match(r"[^(]*?\bfn \w+<(.*?)>\(", signature, re.DOTALL)
+    declared = set(re.findall(r"\w+", parameters[1])) if parameters else set()
+    # Associated types: `type Item`, `Item = …`, `Self::Item`.
+    associated = set(re.findall(r"(?:\btype |::)([A-Z]\w*)", signature)) | set(re.findall(r"\b([A-Z]\w*) ?=", signature))
+    return named - declared - associated
+
 
 class Page(html.parser.HTMLParser):
     def __init__(self):
         super().__init__()
-        self.depth, self.in_link, self.skipped, self.words, self.links = 0, False, 0, [], []
+        self.depth, self.in_link, self.words, self.links = 0, False, set(), []
+        self.signature, self.unlinked = "", []
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
@@ -28,21 +44,21 @@ class Page(html.parser.HTMLParser):
                 self.in_link = True
                 self.links.append(attributes.get("href", ""))
         elif "code-header" in kinds or "item-decl" in kinds:
-            self.depth = 1
-        if self.depth and (self.skipped or "comment" in kinds):
-            self.skipped += 1
+            self.depth, self.signature, self.unlinked = 1, "", []
 
     def handle_endtag(self, tag):
         if self.depth:
             self.depth -= 1
             if tag == "a":
                 self.in_link = False
-            if self.skipped:
-                self.skipped -= 1
+            if not self.depth:
+                self.words |= words_of(self.signature, self.unlinked)
 
     def handle_data(self, data):
-        if self.depth and not self.in_link and not self.skipped:
-            self.words += re.findall(r"\b[A-Z]\w*\b", data)
+        if self.depth:
+            self.signature += data
+            if not self.in_link:
+                self.unlinked.append(data)
 
 
 def main():
@@ -50,11 +66,12 @@ def main():
     pages = [page for page in root.rglob("*.html") if page.name != "all.html"]
     wrong = 0
     for path in sorted(pages):
-        page = Page()
-        page.feed(path.read_text())
+        page, text = Page(), path.read_text()
+        derived = DERIVED.search(text)
+        page.feed(text[: derived.start()] if derived else text)
         own = set(re.findall(r"\w+", path.stem))
-        variants = set(re.findall(r'id="variant\.(\w+)"', path.read_text()))
-        for word in sorted(set(page.words) - own - variants):
+        variants = set(re.findall(r'id="variant\.(\w+)"', text))
+        for word in sorted(page.words - own - variants):
             if not PLAIN.fullmatch(word):
                 wrong += 1
                 print(f"{path.relative_to(root)}: {word} has no page")
