@@ -7,16 +7,18 @@
 //! Without arguments nothing is done. The output goes to /dev/null; for the whole way give a file of several GB on a
 //! disk and run the program itself.
 
-use jitgraft::commands::callgrind::{CallgrindOptions, run};
-use jitgraft::io::OutPath;
-use jitgraft::jit::SourceOptions;
-use jitgraft::parallel::Pool;
-use jitgraft::pipeline::Job;
+use jitgraft::internals::commands::callgrind::{CallgrindOptions, run};
+use jitgraft::internals::io::OutPath;
+use jitgraft::internals::io::guard::watch_mapped_files;
+use jitgraft::internals::jit::SourceOptions;
+use jitgraft::internals::parallel::Pool;
+use jitgraft::internals::pipeline::Job;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Instant;
 
 fn main() {
+    watch_mapped_files(); // so that files are mapped, as in the program
     let args: Vec<String> = std::env::args().skip(1).filter(|arg| !arg.starts_with("--")).collect();
     let [input, maps] = args.as_slice() else {
         println!("usage: cargo bench --bench callgrind -- callgrind.out.PID DIRECTORY-OF-MAP");

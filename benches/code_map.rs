@@ -3,11 +3,11 @@
 //! Two shapes: functions side by side, each loaded once, and few places used again and again.
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
-use jitgraft::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId};
-use jitgraft::model::process::Processes;
-use jitgraft::model::{Addr, Nanos, Pid, Tid};
-use jitgraft::parallel::Pool;
-use jitgraft::symbolize::code_map::CodeMap;
+use jitgraft::internals::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId};
+use jitgraft::internals::model::process::Processes;
+use jitgraft::internals::model::{Addr, Nanos, Pid, Tid};
+use jitgraft::internals::parallel::Pool;
+use jitgraft::internals::symbolize::code_map::CodeMap;
 use std::num::NonZeroUsize;
 
 const LOADS: u64 = 200_000;

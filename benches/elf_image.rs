@@ -1,10 +1,10 @@
 //! Images of JIT code: laid out and written, bare and with lines and unwinding information.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use jitgraft::bytes::cursor::Endian;
-use jitgraft::formats::elf_image::{Addressing, ImageBuilder, Target};
-use jitgraft::model::Addr;
-use jitgraft::model::code::{Code, Line, Lines, OriginId, Unwind};
+use jitgraft::internals::bytes::cursor::Endian;
+use jitgraft::internals::formats::elf_image::{Addressing, ImageBuilder, Target};
+use jitgraft::internals::model::Addr;
+use jitgraft::internals::model::code::{Code, Line, Lines, OriginId, Unwind};
 use std::io::Cursor;
 
 const FUNCTIONS: u64 = 20_000;

@@ -9,11 +9,11 @@ mod random;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use interpreter::{Program, Recorder, run};
-use jitgraft::analysis::timeline::{CallOptions, Clock, Owner};
-use jitgraft::contract::format::ReadOptions;
-use jitgraft::contract::spans::SpanInput;
-use jitgraft::error::Warnings;
-use jitgraft::formats::measureme::SPANS;
+use jitgraft::internals::analysis::timeline::{CallOptions, Clock, Owner};
+use jitgraft::internals::contract::format::ReadOptions;
+use jitgraft::internals::contract::spans::SpanInput;
+use jitgraft::internals::error::Warnings;
+use jitgraft::internals::formats::measureme::SPANS;
 
 fn profile() -> Vec<u8> {
     let dir = tempfile::tempdir().unwrap();

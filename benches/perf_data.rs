@@ -10,8 +10,8 @@ mod random;
 mod writers;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use jitgraft::error::{Result, Warnings};
-use jitgraft::formats::perf_data::{Edit, EditSink, Edits, Recording, kind};
+use jitgraft::internals::error::{Result, Warnings};
+use jitgraft::internals::formats::perf_data::{Edit, EditSink, Edits, Recording, kind};
 use std::hint::black_box;
 use std::ops::Range;
 

@@ -1,18 +1,19 @@
 //! The speed at which addresses of this very program become functions, and a copied stack becomes a chain.
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use jitgraft::error::Warnings;
-use jitgraft::model::process::{CpuMode, Mapping, Process, Processes};
-use jitgraft::model::{Addr, Nanos, Pid};
-use jitgraft::parallel::Pool;
-use jitgraft::symbolize::address_space::AddressSpaces;
-use jitgraft::symbolize::code_map::CodeMap;
-use jitgraft::symbolize::symbolizer::Symbolizer;
-use jitgraft::symbolize::symbols::files::SearchOptions;
-use jitgraft::symbolize::symbols::images::Images;
-use jitgraft::symbolize::symbols::{self, Base, Request, SymbolOptions};
-use jitgraft::symbolize::unwind::registers::{Machine, Registers, x86_64};
-use jitgraft::symbolize::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
+use jitgraft::internals::error::Warnings;
+use jitgraft::internals::io::guard::watch_mapped_files;
+use jitgraft::internals::model::process::{CpuMode, Mapping, Process, Processes};
+use jitgraft::internals::model::{Addr, Nanos, Pid};
+use jitgraft::internals::parallel::Pool;
+use jitgraft::internals::symbolize::address_space::AddressSpaces;
+use jitgraft::internals::symbolize::code_map::CodeMap;
+use jitgraft::internals::symbolize::symbolizer::Symbolizer;
+use jitgraft::internals::symbolize::symbols::files::SearchOptions;
+use jitgraft::internals::symbolize::symbols::images::Images;
+use jitgraft::internals::symbolize::symbols::{self, Base, Request, SymbolOptions};
+use jitgraft::internals::symbolize::unwind::registers::{Machine, Registers, x86_64};
+use jitgraft::internals::symbolize::unwind::{Cache, MAX_DEPTH, Unwinder, UnwoundChain, UserStack};
 use object::{Object, ObjectSection};
 use std::hint::black_box;
 use std::os::unix::ffi::OsStrExt;
@@ -23,6 +24,7 @@ const JIT: u64 = 0x10_0000;
 
 /// This program's code, mapped at 0 with its own offsets, and JIT code in anonymous memory above it.
 fn processes() -> (Processes, Vec<u64>) {
+    watch_mapped_files(); // so that files are mapped, as in the program
     let path = std::env::current_exe().expect("a benchmark is a file");
     let bytes = std::fs::read(&path).expect("which can be read");
     let object = object::File::parse(&*bytes).expect("and is an ELF file");

@@ -8,10 +8,10 @@ mod names;
 mod random;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use jitgraft::contract::format::ReadOptions;
-use jitgraft::contract::spans::SpanInput;
-use jitgraft::error::Warnings;
-use jitgraft::formats::trace_event::SPANS;
+use jitgraft::internals::contract::format::ReadOptions;
+use jitgraft::internals::contract::spans::SpanInput;
+use jitgraft::internals::error::Warnings;
+use jitgraft::internals::formats::trace_event::SPANS;
 
 fn benches(criterion: &mut Criterion) {
     let mut bytes = Vec::new();

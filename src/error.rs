@@ -20,7 +20,33 @@ pub struct Error {
     remedy: Option<String>,
     usage: bool,
     refusal: RefusalReason,
+    kind: Option<ErrorKind>,
 }
+
+/// What kind of failure an [`Error`] is, for callers that react differently ([`Error::kind`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// What the caller asked for doesn't exist or makes no sense, such as a format that can't be written.
+    InvalidArgument,
+    /// A file or directory doesn't exist.
+    NotFound,
+    /// A file can't be opened because of its permissions.
+    PermissionDenied,
+    /// A file belongs to a user who isn't trusted.
+    Untrusted,
+    /// The input is in no known format.
+    UnknownFormat,
+    /// The input is damaged, or lacks what is needed.
+    InvalidData,
+    /// No sample is left, because of a filter or because there was none.
+    NoSamples,
+    /// Reading or writing failed for another reason, such as a full disk.
+    Io,
+}
+
+/// The name of standard input in messages.
+pub(crate) const STDIN: &str = "(standard input)";
 
 /// Why a file is refused, as far as it matters for what the user can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +71,61 @@ impl Error {
             remedy: None,
             usage: false,
             refusal: RefusalReason::default(),
+            kind: None,
         }
+    }
+
+    /// The kind of failure.
+    pub fn kind(&self) -> ErrorKind {
+        if let Some(kind) = self.kind {
+            return kind;
+        }
+        if self.usage {
+            return ErrorKind::InvalidArgument;
+        }
+        if self.refusal == RefusalReason::Owner {
+            return ErrorKind::Untrusted;
+        }
+        let mut cause = std::error::Error::source(self);
+        while let Some(error) = cause {
+            if let Some(own) = error.downcast_ref::<Self>() {
+                return own.kind();
+            }
+            if let Some(io) = error.downcast_ref::<std::io::Error>() {
+                return match io.kind() {
+                    std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+                    std::io::ErrorKind::PermissionDenied => ErrorKind::PermissionDenied,
+                    std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof => ErrorKind::InvalidData,
+                    _ => ErrorKind::Io,
+                };
+            }
+            cause = error.source();
+        }
+        ErrorKind::InvalidData
+    }
+
+    /// Sets the kind of failure, if it doesn't follow from the cause. The first kind set is kept.
+    #[must_use]
+    pub fn with_kind(mut self, kind: ErrorKind) -> Self {
+        self.kind.get_or_insert(kind);
+        self
+    }
+
+    /// The file that was being read or written; `None` if the error isn't about a file.
+    pub fn file(&self) -> Option<&Path> {
+        self.file.as_deref()
+    }
+
+    /// The byte offset in the file at which the broken part starts; `None` if unknown.
+    pub fn offset(&self) -> Option<u64> {
+        self.offset
+    }
+
+    /// Removes the file if it is standard input, for errors about bytes in memory.
+    #[must_use]
+    pub(crate) fn without_stdin(mut self) -> Self {
+        self.file = self.file.filter(|file| file != Path::new(STDIN));
+        self
     }
 
     /// An error in what the user typed, which results in exit status 2.
@@ -86,13 +166,13 @@ impl Error {
 
     /// Sets why the file is refused.
     #[must_use]
-    pub fn with_refusal(mut self, refusal: RefusalReason) -> Self {
+    pub(crate) fn with_refusal(mut self, refusal: RefusalReason) -> Self {
         self.refusal = refusal;
         self
     }
 
     /// Why the file is refused.
-    pub fn refusal(&self) -> RefusalReason {
+    pub(crate) fn refusal(&self) -> RefusalReason {
         self.refusal
     }
 
@@ -318,16 +398,6 @@ impl FromIterator<Warning> for Warnings {
 }
 
 /// Counts records that couldn't be used, and remembers where and why for the first one.
-///
-/// ```
-/// # use jitgraft::error::{Error, Skipped, Warnings};
-/// let mut skipped = Skipped::new("jitdump record");
-/// skipped.add(Error::new("total_size is 8, less than its 16-byte header").at_offset(0x1a40));
-/// let mut warnings = Warnings::new();
-/// skipped.report(std::path::Path::new("jit-77.dump"), &mut warnings);
-/// let said = warnings.iter().next().unwrap().to_string();
-/// assert_eq!(said, "jit-77.dump: at byte 0x1a40: 1 jitdump record skipped: total_size is 8, less than its 16-byte header");
-/// ```
 #[derive(Debug)]
 pub struct Skipped {
     what: &'static str,
@@ -417,6 +487,31 @@ mod tests {
     enum Kind {
         One,
         Two,
+    }
+
+    #[test]
+    fn what_is_skipped_is_counted_and_the_first_reason_given() {
+        let mut skipped = Skipped::new("jitdump record");
+        skipped.add(Error::new("total_size is 8, less than its 16-byte header").at_offset(0x1a40));
+        let mut warnings = Warnings::new();
+        skipped.report(Path::new("jit-77.dump"), &mut warnings);
+        let said = warnings.iter().next().unwrap().to_string();
+        let expected =
+            "jit-77.dump: at byte 0x1a40: 1 jitdump record skipped: total_size is 8, less than its 16-byte header";
+        assert_eq!(said, expected);
+    }
+
+    #[test]
+    fn the_kind_of_an_error_follows_from_its_cause() {
+        let missing = || std::io::Error::from(std::io::ErrorKind::NotFound);
+        assert_eq!(Error::new("cannot open").because(missing()).kind(), ErrorKind::NotFound);
+        let wrapped = Error::new("cannot read").because(Error::new("cannot open").because(missing()));
+        assert_eq!(wrapped.kind(), ErrorKind::NotFound);
+        assert_eq!(Error::new("is no one's").with_refusal(RefusalReason::Owner).kind(), ErrorKind::Untrusted);
+        assert_eq!(
+            (Error::usage("x").kind(), Error::new("x").kind()),
+            (ErrorKind::InvalidArgument, ErrorKind::InvalidData)
+        );
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod terminal;
 mod typed;
 mod unopened;
 mod viewing;
+mod whole;
 
 pub use archive::{Archive, is_archive};
 pub use mapped::Bytes;
@@ -251,7 +252,8 @@ fn remember_stdin(file: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Maps an input that is already open, from its start.
+/// The contents of an input that is already open, from its start. They are mapped, unless this is a program that only
+/// uses the library (`whole`).
 pub fn map_open_file(file: File) -> Result<Bytes> {
     map_unremembered(file)
 }
@@ -267,7 +269,7 @@ fn map_unremembered(file: File) -> Result<Bytes> {
     if !metadata.is_file() || metadata.len() == 0 {
         return spool(file);
     }
-    map_regular(&file)
+    whole::contents(&file)
 }
 
 /// Remembers that all files in a directory are inputs, so that no output is written there: for a recording's directory.

@@ -1,9 +1,99 @@
 //! jitgraft repairs profiles of programs with just-in-time compiled code, offline.
 //!
-//! # The map
+//! It reads what profilers write, names the code that JIT compilers made, and writes profiles for viewers. This is the
+//! library behind the program of the same name. It runs on Linux only, and reads recordings of any Linux machine.
+//!
+//! # How to use it
+//!
+//! | to | use |
+//! |---|---|
+//! | read a profile in any format, with names for its addresses | [`load()`], [`load_bytes`] |
+//! | see a recording sample by sample, in bounded memory | [`for_each_sample`] |
+//! | name addresses of your own | [`CodeMap`] |
+//! | add names to a pprof, OpenTelemetry, Firefox or callgrind profile in memory | [`add_names`] |
+//! | make a profile of your own samples | [`ProfileBuilder`] |
+//! | write a profile in any format, or draw a flame graph | [`Profile::write`], [`Profile::flame_graph`] |
+//! | read or write a format of your own beside the built-in ones | [`Format`], [`Formats`] |
+//!
+//! List the hottest functions of a recording:
+//!
+//! ```
+//! use jitgraft::{LoadOptions, load};
+//! use std::collections::HashMap;
+//!
+//! let profile = load("src/api/examples/perf.data", &LoadOptions::new().sums(true))?;
+//! let event = profile.events().next().unwrap();
+//! let mut costs: HashMap<String, i64> = HashMap::new();
+//! for sample in event.samples() {
+//!     if let Some(leaf) = sample.frames().next() { // the innermost frame is the first
+//!         *costs.entry(leaf.to_string()).or_default() += sample.weight;
+//!     }
+//! }
+//! let mut costs: Vec<(String, i64)> = costs.into_iter().collect();
+//! costs.sort_by_key(|(_, cost)| -cost);
+//! assert_eq!(costs, [("second".to_owned(), 2_000_000), ("first".to_owned(), 1_000_000)]);
+//! assert_eq!((event.name(), event.unit().name()), ("cpu-clock", "nanoseconds"));
+//! # Ok::<(), jitgraft::Error>(())
+//! ```
+//!
+//! Count samples by thread, without keeping them:
+//!
+//! ```
+//! use jitgraft::{LoadOptions, for_each_sample};
+//! use std::collections::BTreeMap;
+//!
+//! let (mut counts, mut last) = (BTreeMap::new(), None);
+//! let warnings = for_each_sample("src/api/examples/perf.data", &LoadOptions::new(), |sample| {
+//!     *counts.entry((sample.tid, sample.thread.to_vec())).or_insert(0) += sample.count;
+//!     last = last.max(sample.time);
+//!     Ok(())
+//! })?;
+//! # use jitgraft::{Nanos, Tid};
+//! assert_eq!(counts.into_iter().collect::<Vec<_>>(), [((Some(Tid(77)), b"program".to_vec()), 3)]);
+//! assert_eq!((last, warnings), (Some(Nanos(260)), vec![]));
+//! # Ok::<(), jitgraft::Error>(())
+//! ```
+//!
+//! Name addresses of your own, by the time at which they were seen:
+//!
+//! ```
+//! use jitgraft::{Addr, CodeMap, Nanos, Pid};
+//!
+//! let code_map = CodeMap::from_files(["src/api/examples/jit-77.dump"])?;
+//! let mut named = Vec::new();
+//! for (address, time) in [(0x1_0010, 150), (0x1_0010, 250), (0x1_0110, 250), (0x5_0000, 250)] {
+//!     named.push(match code_map.lookup(Pid(77), Addr(address), Some(Nanos(time))) {
+//!         Some(hit) => format!("{}+{:#x}", hit.frame(), hit.offset()),
+//!         None => "[unknown]".to_owned(),
+//!     });
+//! }
+//! assert_eq!(named, ["first+0x10", "second+0x10", "main+0x10", "[unknown]"]);
+//! # Ok::<(), jitgraft::Error>(())
+//! ```
+//!
+//! # What to rely on
+//!
+//! * The library installs no signal handler and no panic hook, doesn't print, and doesn't end the process. It reads
+//!   `HOME`, `TMPDIR`, `JITDUMPDIR` and debuginfod's variables, but downloads nothing. It starts threads for the time
+//!   of a call ([`LoadOptions::threads`]).
+//! * No file is mapped that somebody else could truncate, so nothing raises SIGBUS: files are copied to memory or, from
+//!   1 MiB, to a temporary file without a name (in `TMPDIR`).
+//! * No input makes it panic. Damaged records are left out, counted and reported in the warnings. An [`Error`] has a
+//!   [kind](Error::kind), and mostly a file and a remedy.
+//! * Files that name code are only used if root or the current user owns them ([`LoadOptions::trust_all_owners`]).
+//! * Results are the same for any number of threads.
+//! * Whatever is documented here changes only with the version. Structs that may get fields and enums that may get
+//!   variants are `#[non_exhaustive]`; options have builders.
+//!
+//! The library needs no feature (`default-features = false`). `cli`, the default, is the program: its commands and
+//! pages. `tables` adds Parquet.
+//!
+//! # The map of the code
+//!
+//! From here on, this page is for people who change jitgraft.
 //!
 //! ```text
-//! main → cli → commands → { annotate | doctor } → pipeline → jit → { formats | symbolize }
+//! main → { cli → commands → { annotate | doctor } | api } → pipeline → jit → { formats | symbolize }
 //!      → { render | contract } → analysis → runtimes → { model | bytes | parallel | io } → error
 //! ```
 //!
@@ -12,7 +102,8 @@
 //!
 //! | room | what it is for |
 //! |---|---|
-//! | [`cli`] | parses flags and checks them: from the command line to the options of a command |
+//! | [`api`] | the public library: what this page describes above, around the rooms below |
+//! | [`cli`](rooms::cli) | parses flags and checks them: from the command line to the options of a command |
 //! | [`commands`] | runs the commands, one file or folder each; commands don't use each other |
 //! | [`annotate`] | listings of hot code with costs, by instruction and source line, for the commands `annotate` and `view` |
 //! | [`doctor`] | decides what is wrong with a recording and how to fix it (`rules`), for the commands `doctor` and `view` |
@@ -42,192 +133,70 @@
 //! | word | what it means here |
 //! |---|---|
 //! | recording | what `perf record` wrote, or another profile of raw addresses |
-//! | profile | any input as stacks with weights ([`Profile`]): one [`Series`] per event, whose [`Row`]s are samples or sums of samples |
-//! | track | the thread, or group of threads, that a row belongs to ([`Track`]) |
+//! | profile | any input as stacks with weights ([`model::stacks::Profile`]): one `Series` per event, whose `Row`s are samples or sums of samples |
+//! | track | the thread, or group of threads, that a row belongs to (`Track`) |
 //! | stack | the frames of a sample: its innermost frame, and a link to the stack of its caller |
-//! | frame | an entry of a stack: a function, and where in it (line, address, inlined or not) ([`Frame`]) |
+//! | frame | an entry of a stack: a function, and where in it (line, address, inlined or not) ([`model::stacks::Frame`]) |
 //! | location | what was at an address of a process at some time: JIT code, an offset in a file, or nothing ([`symbolize::Location`]) |
 //! | JIT code | code that a runtime generated in memory; *native* code is in files |
 //! | code range | a piece of JIT code at its address. A function has several if it was compiled several times (its *versions*) |
 //! | segment | a code range, or what is left of it, during the time in which nothing overwrote it |
-//! | code map | all code ranges of all processes, to be looked up by process, address and time ([`CodeMap`]) |
+//! | code map | all code ranges of all processes, to be looked up by process, address and time ([`symbolize::code_map`]) |
 //! | source | a file that names JIT code: a jitdump, a perf map, the log of an engine, a core dump, an ELF object |
 //! | runtime | what runs JIT code, such as Node.js or the JVM; an *engine* is the part with the compilers, such as V8 |
 //! | tier | the compiler of a runtime (or its interpreter) that a function ran in ([`Tier`]) |
 //! | span | an interval of time with a name in a trace; a *timeline* has all of them |
 //! | weight | what a sample stands for, in the event's unit; *self* weight is without callees, *total* weight with them |
-//!
-//! # How to use it
-//!
-//! Read any profile into stacks, with names for addresses in JIT code:
-//!
-//! ```
-//! use jitgraft::{FrameKind, InPath, Job, Keep, LoadOptions, Outcome, Row, load};
-//!
-//! let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));
-//! let mut outcome = Outcome::default();
-//! let profile = load(&[input], Keep::Sums, &LoadOptions::default(), &Job::quiet()?, &mut outcome)?;
-//!
-//! let leaf_of = |row: &Row| profile.frames_up(row.stack).next().map(|frame| *profile.frame_of(frame));
-//! let in_jit = |row: &&Row| leaf_of(row).is_some_and(|leaf| leaf.kind == FrameKind::Jit);
-//! let hottest = profile.series[0].rows.iter().filter(in_jit).max_by_key(|row| row.weight).unwrap();
-//! assert_eq!(profile.name_of(leaf_of(hottest).unwrap().name), br"TRACE-8$App\Deep\mandel$5");
-//! assert_eq!((hottest.weight, hottest.count), (198_198_198, 198)); // nanoseconds, samples
-//! # Ok::<(), jitgraft::Error>(())
-//! ```
-//!
-//! Stream samples with resolved frames one by one. Memory doesn't grow with the number of samples ([`stream`]):
-//!
-//! ```
-//! use jitgraft::{Batches, InPath, Job, LoadOptions, Outcome, stream};
-//!
-//! let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));
-//! let (job, mut outcome, mut in_mandel) = (Job::quiet()?, Outcome::default(), 0);
-//! let mut batches = Batches {
-//!     len: std::num::NonZeroUsize::MIN,
-//!     each: |batch: &jitgraft::Profile| {
-//!         for row in batch.series.iter().flat_map(|series| &series.rows) {
-//!             let mut frames = batch.frames_up(row.stack).map(|frame| batch.frame_of(frame)); // the innermost first
-//!             in_mandel += u64::from(frames.any(|frame| batch.name_of(frame.name).ends_with(b"mandel$5")));
-//!         }
-//!         Ok(())
-//!     },
-//! };
-//! stream(&[input], &LoadOptions::default(), &mut batches, &job, &mut outcome)?;
-//! assert_eq!(in_mandel, 209);
-//! # Ok::<(), jitgraft::Error>(())
-//! ```
-//!
-//! List the hottest functions: self cost by name, in the event's unit ([`Series::unit`]):
-//!
-//! ```
-//! # use jitgraft::{InPath, Job, Keep, LoadOptions, Outcome, load};
-//! # let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));
-//! # let profile = load(&[input], Keep::Sums, &LoadOptions::default(), &Job::quiet()?, &mut Outcome::default())?;
-//! let mut costs = std::collections::HashMap::<&[u8], u64>::new();
-//! for row in &profile.series[0].rows {
-//!     let leaf = profile.frames_up(row.stack).next().map(|leaf| profile.frame_of(leaf));
-//!     if let Some(leaf) = leaf.filter(|leaf| profile.name_of(leaf.name) != b"[unknown]") {
-//!         *costs.entry(profile.name_of(leaf.name)).or_default() += row.weight;
-//!     }
-//! }
-//! let hottest = costs.iter().max_by_key(|(_, cost)| **cost).unwrap();
-//! assert_eq!(hottest, (&&br"TRACE-8$App\Deep\mandel$5"[..], &198_198_198)); // nanoseconds
-//! # Ok::<(), jitgraft::Error>(())
-//! ```
-//!
-//! Export a profile to any of the [`FORMATS`], such as pprof or the Firefox Profiler's format:
-//!
-//! ```
-//! # use jitgraft::{InPath, Job, Keep, LoadOptions, Outcome, load};
-//! # let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));
-//! use jitgraft::{FORMATS, WriteOptions};
-//!
-//! # let options = LoadOptions::default();
-//! let profile = load(&[input], Keep::EachRow, &options, &Job::quiet()?, &mut Outcome::default())?;
-//! for name in ["pprof", "firefox"] {
-//!     let writer = FORMATS.iter().find(|format| format.name == name).and_then(|format| format.write).unwrap();
-//!     let mut bytes = Vec::new();
-//!     (writer.run)(&profile, &WriteOptions::default(), &mut bytes)?;
-//!     assert!(bytes.len() > 1000);
-//! }
-//! # Ok::<(), jitgraft::Error>(())
-//! ```
-//!
-//! Look up an address in the [`CodeMap`] of a jitdump:
-//!
-//! ```
-//! use jitgraft::{Addr, Job, Pid, Processes, SourceOptions, Warnings, find_sources};
-//!
-//! let dump = "fixtures/php-recording/jit-31795.dump".into();
-//! let options = SourceOptions { jitdump: vec![dump], ..SourceOptions::default() };
-//! let (job, mut warnings) = (Job::quiet()?, Warnings::new());
-//! let processes = Processes::default(); // a recording would tell of forks and clocks
-//! let found = find_sources(&processes, &options, None, &mut warnings);
-//! let code_map = found.load(&processes, &job.pool, &mut warnings).map;
-//!
-//! let hit = code_map.lookup(Pid(31795), Addr(0x5562_0040_00b0), None).unwrap();
-//! assert_eq!(code_map.code(hit.code).name, b"JIT$$exception_handler_undef");
-//! # Ok::<(), jitgraft::Error>(())
-//! ```
-//!
-//! Add your own source of names. A list of events, each with process, time and code, becomes a [`CodeMap`]:
-//!
-//! ```
-//! use jitgraft::{Addr, Code, CodeEvent, CodeEventKind, CodeList, CodeMap, Job, Nanos, OriginId, Pid, Processes, Tid};
-//!
-//! let mut list = CodeList::default();
-//! for (time, name) in [(10, &b"first"[..]), (20, b"second")] {
-//!     let code = Code::new(name, Addr(0x1000), &[0x90, 0xc3], OriginId(0));
-//!     let (pid, tid, time) = (Pid(7), Tid(7), Some(Nanos(time)));
-//!     list.push(CodeEvent { pid, tid, time, kind: CodeEventKind::Load(code) });
-//! }
-//! let code_map = CodeMap::build(vec![list], &Processes::default(), &Job::quiet()?.pool);
-//! let name_at = |time| code_map.lookup(Pid(7), Addr(0x1001), Some(Nanos(time))).map(|hit| code_map.name(hit.code));
-//! assert_eq!([5, 15, 25].map(name_at), [None, Some(&b"first"[..]), Some(b"second")]);
-//! # Ok::<(), jitgraft::Error>(())
-//! ```
-//!
-//! Write JIT code as an ELF image, for tools that read ELF:
-//!
-//! ```
-//! use jitgraft::{Addr, Addressing, Code, ElfTarget, Endian, ImageBuilder, OriginId};
-//!
-//! let code = Code::new(b"answer", Addr(0x7f00_0000_1000), &[0xb8, 42, 0, 0, 0, 0xc3], OriginId(0));
-//! let mut builder = ImageBuilder::new(ElfTarget::new(62, Endian::Little), Addressing::FileOffset); // 62: x86-64
-//! builder.add(&code, code.addr);
-//! let mut elf = std::io::Cursor::new(Vec::new());
-//! let written = builder.build().write(&mut elf)?;
-//! assert_eq!(&elf.get_ref()[..4], b"\x7fELF");
-//! # Ok::<(), jitgraft::Error>(())
-//! ```
-//!
-//! Only the API shown here is meant to be stable. The rooms are public for the program, its tests, benchmarks and fuzz
-//! targets. They are hidden from these pages, and may change in any version.
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods, clippy::unwrap_used))]
-// Without the commands, much of the code in the rooms is unused.
-#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports))]
+// Without the commands, much of the code in the rooms is unused, and nothing outside sees it.
+#![cfg_attr(not(feature = "cli"), allow(dead_code, unused_imports, unreachable_pub))]
+// The map below names rooms that aren't public.
+#![allow(rustdoc::private_intra_doc_links)]
+#![cfg_attr(not(feature = "cli"), allow(rustdoc::broken_intra_doc_links))]
 
-#[doc(hidden)]
-pub mod analysis;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod annotate;
-#[doc(hidden)]
-pub mod bytes;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod cli;
+mod api;
 #[cfg(feature = "cli")]
 #[doc(hidden)]
 pub mod commands;
-#[doc(hidden)]
-pub mod contract;
+
+/// The rooms below the public ones. They are public in here for [`internals`], and private otherwise.
+#[path = "."]
+mod rooms {
+    pub mod analysis;
+    #[cfg(feature = "cli")]
+    pub mod annotate;
+    pub mod bytes;
+    #[cfg(feature = "cli")]
+    pub mod cli;
+    pub mod contract;
+    #[cfg(feature = "cli")]
+    pub mod doctor;
+    pub mod error;
+    pub mod formats;
+    pub mod io;
+    pub mod jit;
+    pub mod model;
+    pub mod parallel;
+    pub mod pipeline;
+    pub mod render;
+    pub mod runtimes;
+    pub mod symbolize;
+}
+
+use rooms::{
+    analysis, bytes, contract, error, formats, io, jit, model, parallel, pipeline, render, runtimes, symbolize,
+};
+#[cfg(feature = "cli")]
+use rooms::{annotate, doctor};
+
+/// The rooms, for the program, its benchmarks and fuzz targets. Anything in here may change in any version.
 #[cfg(feature = "cli")]
 #[doc(hidden)]
-pub mod doctor;
-#[doc(hidden)]
-pub mod error;
-#[doc(hidden)]
-pub mod formats;
-#[doc(hidden)]
-pub mod io;
-#[doc(hidden)]
-pub mod jit;
-#[doc(hidden)]
-pub mod model;
-#[doc(hidden)]
-pub mod parallel;
-#[doc(hidden)]
-pub mod pipeline;
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod render;
-#[doc(hidden)]
-pub mod runtimes;
-#[doc(hidden)]
-pub mod symbolize;
+pub mod internals {
+    pub use crate::commands;
+    pub use crate::rooms::*;
+}
 
 /// Writers of recordings for unit tests and fuzz targets. They share no code with the readers.
 #[cfg(any(test, fuzzing))]
@@ -249,22 +218,11 @@ mod second_readers;
 #[path = "../tests/fuzz/harness/mod.rs"]
 pub mod fuzz;
 
-pub use bytes::cursor::Endian;
-pub use contract::options::WriteOptions;
-pub use error::{Error, Result, Warning, Warnings};
-pub use formats::FORMATS;
-pub use formats::elf_image::{Addressing, Image, ImageBuilder, Target as ElfTarget};
-pub use io::InPath;
-pub use jit::{Found, SourceOptions, find as find_sources};
-pub use model::about::About;
-pub use model::code::{Code, CodeEvent, CodeEventKind, OriginId};
-pub use model::process::Processes;
-pub use model::stacks::{Frame, FrameKind, Keep, Profile, Row, Sampling, Series, Track, Unit};
+pub use api::{
+    CodeHit, CodeMap, CodeMapBuilder, Event, FlameGraph, Format, FormatInfo, Formats, Frame, Frames, JitFunction,
+    LoadOptions, NamedFile, Profile, ProfileBuilder, Sample, add_names, for_each_sample, load, load_bytes,
+};
+pub use error::{Error, ErrorKind, Result, Warning};
+pub use model::stacks::{FrameKind, Unit};
 pub use model::tier::Tier;
 pub use model::{Addr, Nanos, Pid, Tid};
-pub use parallel::Pool;
-pub use pipeline::any::{LoadOptions, load, run as stream};
-pub use pipeline::inputs::JobInputs;
-pub use pipeline::sink::{Batches, Sink};
-pub use pipeline::{Job, Outcome};
-pub use symbolize::code_map::{CodeList, CodeMap, Hit};

@@ -2,9 +2,9 @@
 
 #![warn(clippy::disallowed_methods, clippy::unwrap_used)]
 
-use jitgraft::cli::{Cli, stderr};
-use jitgraft::io::guard::{GuardedAllocator, leave_nothing_behind, watch_mapped_files};
-use jitgraft::parallel::with_enough_stack;
+use jitgraft::internals::cli::{Cli, stderr};
+use jitgraft::internals::io::guard::{GuardedAllocator, leave_nothing_behind, watch_mapped_files};
+use jitgraft::internals::parallel::with_enough_stack;
 use std::process::ExitCode;
 
 #[global_allocator]

@@ -1,6 +1,6 @@
 //! Tests of the help texts. They must fit a terminal and describe each command in one line.
 
-use crate::cli::Cli;
+use super::Cli;
 use clap::{Command, CommandFactory};
 
 /// The size of a terminal in which `-h` must fit.

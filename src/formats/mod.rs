@@ -40,7 +40,6 @@ pub mod xctrace;
 use crate::bytes::glob::matches_glob;
 use crate::contract::format::{Detail, Events, Format, Read, Rewriter, StartRowsFn, WriteFn, Writer};
 use crate::model::stacks::Keep;
-#[cfg(feature = "cli")]
 use crate::render::flamegraph;
 use crate::runtimes::jit_names::JitNames;
 
@@ -234,7 +233,6 @@ pub const FORMATS: &[Format] = &[
         write: Some(Writer { rows: Keep::Sums, events: Events::One, detail: Detail::Names, ..writer(folded::write) }),
         ..PLAIN
     },
-    #[cfg(feature = "cli")]
     Format {
         name: "flamegraph",
         about: "flame graph (SVG)",

@@ -703,7 +703,7 @@ pub(super) mod tests {
     use super::*;
 
     /// For each format, the start of an example file.
-    pub(in crate::formats) const EXAMPLES: &[(&str, &[u8])] = &[
+    pub(in super::super) const EXAMPLES: &[(&str, &[u8])] = &[
         ("a table (Parquet)", b"PAR1\x15\x04\x15\x40\x15"),
         ("a table (Arrow)", b"ARROW1\0\0\xff\xff\xff\xff\xf0\0\0\0\x10\0\0\0"),
         ("a table (Arrow)", b"\xff\xff\xff\xff\xf0\x04\0\0\x10\0\0\0\0\0\x0a\0"),

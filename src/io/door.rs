@@ -26,7 +26,7 @@ mod walk;
 use super::archive::{self, Member};
 use super::opened;
 use super::spool::temporary;
-use super::{Bytes, copy, mapped, spool, unopened};
+use super::{Bytes, copy, spool, unopened, whole};
 use crate::error::{Error, RefusalReason, Result};
 use rustix::fs::{Mode, OFlags};
 use std::ffi::{OsStr, OsString};
@@ -281,7 +281,7 @@ impl Door<'_> {
             // Files in /proc have length 0 although they have contents.
             (0, _) if self.named == Named::User => spool(file),
             (_, 0) => Ok(Bytes::Owned(Vec::new())),
-            _ => mapped::map_regular_to(file, end),
+            _ => whole::contents_to(file, end),
         }
     }
 }

@@ -264,6 +264,14 @@ fn given(memory: *mut u8, size: usize) -> *mut u8 {
     memory
 }
 
+/// True if [`watch_mapped_files`] was called.
+static ARE_MAPS_WATCHED: AtomicBool = AtomicBool::new(false);
+
+/// True if files of others may be mapped, because [`watch_mapped_files`] was called.
+pub(super) fn are_maps_watched() -> bool {
+    ARE_MAPS_WATCHED.load(Ordering::Relaxed)
+}
+
 /// True if standard output was closed when the program was started.
 static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 
@@ -273,7 +281,9 @@ pub fn stdout_was_closed() -> bool {
     STDOUT_WAS_CLOSED.load(Ordering::Relaxed)
 }
 
-/// Checks whether standard output is closed, before the standard library opens /dev/null in its place.
+/// Checks whether standard output is closed, before the standard library opens /dev/null in its place. Not in programs
+/// that only use the library.
+#[cfg(feature = "cli")]
 #[expect(unsafe_code, reason = "nothing that is safe is run so early")]
 // SAFETY: this section is a list of functions that the loader calls one after the other before `main`. This function
 // doesn't allocate or lock, and doesn't depend on anything that is initialized later.
@@ -303,7 +313,11 @@ fn leave(parts: &[&[u8]]) -> ! {
 
 /// From now on, reading from a mapped file that was truncated ends the process with a message that names the file.
 /// Without this, SIGBUS would end it without a message.
+///
+/// Only then are files mapped at all: without the handler, a program that uses the library would be ended by somebody
+/// who truncates a file.
 pub fn watch_mapped_files() {
+    ARE_MAPS_WATCHED.store(true, Ordering::Relaxed);
     // The handler never returns. It runs on the stack of the thread that read from the file, which is intact.
     let handler = on_bus_error as extern "C" fn(c_int, *mut siginfo_t, *mut c_void) as usize;
     set_actions(&[libc::SIGBUS], |_| true, handler, libc::SA_SIGINFO);
@@ -420,7 +434,7 @@ mod tests {
         assert_eq!(path_of(b"7f00-7fff rw-p 00000000 00:00 0 ", 0x7f80), None);
         let file = tempfile::NamedTempFile::new().unwrap();
         fs::write(file.path(), b"text").unwrap();
-        let bytes = crate::io::map_file(file.path()).unwrap();
+        let bytes = crate::io::mapped::map_regular(file.as_file()).unwrap();
         let mut line = [0; LINE];
         let found = mapped_at(bytes.as_ptr() as usize, &mut line).unwrap();
         assert_eq!(found, file.path().canonicalize().unwrap().as_os_str().as_encoded_bytes());

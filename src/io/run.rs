@@ -21,17 +21,6 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A run of a job. Files that are opened after its start are its inputs; the files that it creates are its outputs.
-///
-/// ```
-/// # use jitgraft::io::{OutPath, Output, Run, map_file};
-/// # let dir = tempfile::tempdir().unwrap();
-/// # let path = dir.path().join("recording");
-/// # std::fs::write(&path, "precious").unwrap();
-/// let run = Run::begin();
-/// let input = map_file(&path).unwrap();
-/// let refused = Output::create(&OutPath::Path(path), &run).unwrap_err();
-/// assert!(refused.is_usage());
-/// ```
 #[derive(Debug, Clone)]
 pub struct Run {
     state: Arc<RunState>,

@@ -3,6 +3,7 @@
 //!
 //! A file that decompresses to an unexpected size must not fill the file system, so some space is left free.
 
+use super::guard::are_maps_watched;
 use super::mapped::{Bytes, map_regular};
 use crate::error::{Error, Result};
 use std::fs::File;
@@ -46,9 +47,21 @@ fn elsewhere() -> Option<String> {
     Some("choose another directory with TMPDIR".to_owned())
 }
 
+/// In programs that only use the library, streams up to this size are kept in memory.
+const IN_MEMORY: u64 = 1 << 20;
+
 /// Copies a stream to an unlinked temporary file and maps it. Memory use stays bounded, and the data can be read twice.
-pub fn spool(stream: impl Read) -> Result<Bytes> {
-    temporary()?.filled(stream)?.map()
+/// In programs that only use the library, short streams are kept in memory, because all files are copied there (`whole`).
+pub fn spool(mut stream: impl Read) -> Result<Bytes> {
+    if are_maps_watched() {
+        return temporary()?.filled(stream)?.map();
+    }
+    let mut start = Vec::new();
+    (&mut stream).take(IN_MEMORY).read_to_end(&mut start)?;
+    if (start.len() as u64) < IN_MEMORY {
+        return Ok(Bytes::Owned(start));
+    }
+    temporary()?.filled(start.as_slice().chain(stream))?.map()
 }
 
 impl Spool {
@@ -143,6 +156,8 @@ mod tests {
     #[test]
     fn a_stream_is_spooled_and_mapped() {
         assert_eq!(&spool(&b"stream"[..]).unwrap()[..], b"stream");
+        let long = vec![7; 3 << 20];
+        assert!(spool(&long[..]).unwrap()[..] == long[..]);
         assert!(spool(io::empty()).unwrap().is_empty());
     }
 

@@ -134,6 +134,11 @@ impl Found {
         Self { files: Vec::new(), options, failed: Vec::new(), live: BTreeMap::new(), input_dir: None, maps }
     }
 
+    /// Adds a jitdump or perf map of a process that is in memory. `path` is its name in messages.
+    pub(crate) fn add_bytes(&mut self, path: PathBuf, kind: Kind, pid: Pid, bytes: Vec<u8>) {
+        self.files.push(Source::new(path, kind, pid, bytes));
+    }
+
     /// All files that belong to the sources, with path and contents. The copied memory of a running process gets a file
     /// name like that of a core dump.
     pub fn each_file(&self) -> impl Iterator<Item = FoundFile<'_>> {

@@ -46,6 +46,17 @@ impl Loaded<'_> {
 impl Found {
     /// Reads all sources in parallel and builds the code map.
     pub fn load(&self, processes: &Processes, pool: &Pool, warnings: &mut Warnings) -> Loaded<'_> {
+        self.load_with(Vec::new(), processes, pool, warnings)
+    }
+
+    /// Like [`load`](Self::load). The code map also gets the code events of `more`, which come from no file.
+    pub(crate) fn load_with<'data>(
+        &'data self,
+        more: Vec<CodeList<'data>>,
+        processes: &Processes,
+        pool: &Pool,
+        warnings: &mut Warnings,
+    ) -> Loaded<'data> {
         let (mut lists, mut accounts, mut machines) = (Vec::new(), Vec::new(), Vec::new());
         for source in self.read(processes, pool) {
             warnings.append(source.warnings);
@@ -54,6 +65,7 @@ impl Found {
             machines.push(source.machine);
         }
         accounts.extend(self.failed.iter().cloned());
+        lists.extend(more);
         lists.push(native::find_ranges_to_hide(&lists, processes, &self.options.search));
         let maps = self.source_maps(&lists, warnings);
         if !maps.is_empty() {

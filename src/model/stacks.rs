@@ -120,6 +120,7 @@ pub struct Function {
 /// The kind of code that a frame is in. Unnamed user-space code has separate kinds. Kernel code is
 /// [`Kernel`](Self::Kernel) with or without a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum FrameKind {
     /// A function in a program or library.
     User,
@@ -203,6 +204,7 @@ pub const MILLION: u64 = 1_000_000;
 
 /// The unit of a [`Series`]' weights.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Unit {
     /// Samples, or anything else without a unit.
     #[default]

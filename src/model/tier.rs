@@ -2,6 +2,7 @@
 
 /// How a runtime executed code: tiers from the interpreter to the best compiler, and kinds of code that are no tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Tier {
     /// Interpreted, possibly through a trampoline that each function has (V8's `~`, CPython's `py::`).
     Interpreted,

@@ -18,7 +18,7 @@ use super::texts::{self, InputSums, TextOptions};
 use crate::analysis::filter::Filter;
 use crate::analysis::quantity::grouped;
 use crate::contract::format::{Detail, Format, Read, ReadOptions};
-use crate::error::{Error, Result, Warning, Warnings};
+use crate::error::{Error, ErrorKind, Result, Warning, Warnings};
 use crate::formats::perf_script::read::Readable;
 use crate::io::{InPath, Stream};
 use crate::jit::SourceOptions;
@@ -112,7 +112,7 @@ pub(crate) fn report_no_samples(
     let by_event = !options.event.is_empty();
     let why = explain_no_samples(inputs, &options.filter, by_event, job);
     if by_event || options.filter != Filter::default() {
-        return Err(Error::new(why));
+        return Err(Error::new(why).with_kind(ErrorKind::NoSamples));
     }
     outcome.warnings.push(Warning::new(&why));
     outcome.no_samples = Some(why);
@@ -363,7 +363,7 @@ fn unreadable(format: &Format) -> Error {
 }
 
 /// Removes the events that the user doesn't want. Fails if the profile lacks an event that the user named.
-pub(super) fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()> {
+pub(crate) fn keep_events(profile: &mut Profile, wanted: &[String]) -> Result<()> {
     if wanted.is_empty() {
         return Ok(());
     }

@@ -1,7 +1,7 @@
 //! Recognizes files that aren't profiles but were given as one by mistake, and says what the user should do instead.
 
 use crate::contract::format::Read;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::formats::{FORMATS, unread};
 use crate::io;
 use crate::jit::{jitdump, perf_map};
@@ -25,15 +25,15 @@ pub(crate) fn unknown_format(head: &[u8]) -> Error {
     }
     if let Some(known) = unread::recognize(head) {
         let message = format!("is {}, which jitgraft does not read", known.name);
-        return Error::new(message).with_remedy(Some(known.remedy.to_owned()));
+        return Error::new(message).with_kind(ErrorKind::UnknownFormat).with_remedy(Some(known.remedy.to_owned()));
     }
     if let Some((message, remedy)) = known_message(head) {
-        return Error::new(message).with_remedy(Some(remedy.to_owned()));
+        return Error::new(message).with_kind(ErrorKind::UnknownFormat).with_remedy(Some(remedy.to_owned()));
     }
     let readable = FORMATS.iter().filter(|format| !matches!(format.read, Read::No));
     let names: Vec<&str> = readable.map(|format| format.name).collect();
     let remedy = format!("jitgraft reads {}", names.join(", "));
-    Error::new("is in an unknown format").with_remedy(Some(remedy))
+    Error::new("is in an unknown format").with_kind(ErrorKind::UnknownFormat).with_remedy(Some(remedy))
 }
 
 /// A kind of file: a function that recognizes its first bytes, a message about it, and what the user should do.

@@ -7,7 +7,7 @@ use super::mistaken;
 use super::progress::Progress;
 use crate::bytes::utf16::{ByteOrder, Utf16Decoder};
 use crate::contract::format::Format;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, STDIN};
 use crate::formats::{detect, unread};
 use crate::io::door::{Door, Holes, Kind};
 use crate::io::{self, Bytes, InPath, Stream};
@@ -92,6 +92,20 @@ impl Input {
         let streams: Vec<_> = archive.streams().map(|(path, bytes)| StreamFile { path, bytes }).collect();
         let streams = (!streams.is_empty()).then_some(streams);
         Ok(Self { streams, packed: Some(archive), ..Self::from_unpacked(main, None)? })
+    }
+
+    /// Creates the input for bytes in memory.
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        if bytes.is_empty() {
+            return Err(Error::new("is empty"));
+        }
+        let (wrappings, start) = look_inside(&bytes[..bytes.len().min(HEAD)], ARCHIVE_HEAD);
+        if archive::is_archive(&start) {
+            let reader = unwrap(Box::new(Cursor::new(bytes)), &wrappings)?;
+            let owner = rustix::process::geteuid().as_raw();
+            return Self::from_archive(archive::read(Stream::new(reader), &shown(&InPath::Stdin), owner)?);
+        }
+        Self::from_unpacked(unpack(Bytes::Owned(bytes))?, None)
     }
 
     /// Reads the rest of an unpacked stream into a temporary file.
@@ -211,6 +225,12 @@ impl PeekedFile {
         Ok(may_be && archive::is_archive(&look_inside(head, ARCHIVE_HEAD).1))
     }
 
+    /// Returns bytes from the start of the unpacked content, without taking them: as many as are needed to recognize
+    /// most formats.
+    pub(crate) fn peek_unpacked(&mut self) -> Result<Cow<'_, [u8]>> {
+        Ok(look_inside(self.stream.peek_all(HEAD)?, HEAD).1)
+    }
+
     /// Returns the unpacked content as a stream, which can be read once.
     pub(crate) fn into_stream(self) -> Result<Stream> {
         let mut stream = self.stream;
@@ -313,10 +333,14 @@ impl Opened {
     /// Opens an input. It is only read completely if its format requires that. While a stream is read, a progress bar
     /// is shown.
     pub(crate) fn open(path: &InPath, job: &Job) -> Result<Self> {
-        let mut file = match PeekedInput::open_through(path, |file| Progress::for_reading(file, job).1)? {
-            PeekedInput::Directory(directory) => return Input::open_directory(&directory).map(Self::Whole),
-            PeekedInput::File(file) => file,
-        };
+        match PeekedInput::open_through(path, |file| Progress::for_reading(file, job).1)? {
+            PeekedInput::Directory(directory) => Input::open_directory(&directory).map(Self::Whole),
+            PeekedInput::File(file) => Self::from_peeked(file),
+        }
+    }
+
+    /// Detects the format of an open file. It is only read completely if its format requires that.
+    pub(crate) fn from_peeked(mut file: PeekedFile) -> Result<Self> {
         match file.format()?.cloned() {
             Some((wrappings, format)) if format.read.is_streamed() => {
                 let can_be_opened_again = file.regular.is_some() && file.path != InPath::Stdin;
@@ -325,6 +349,15 @@ impl Opened {
             }
             _ => file.into_whole().map(Self::Whole),
         }
+    }
+
+    /// Detects the format of an input whose bytes are in memory.
+    pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<Self> {
+        let input = Input::from_bytes(bytes)?;
+        if input.packed.is_some() || !input.format.read.is_streamed() {
+            return Ok(Self::Whole(input));
+        }
+        Ok(Self::Stream { format: input.format, reader: Box::new(Cursor::new(input.bytes)), plain: false })
     }
 }
 
@@ -487,6 +520,16 @@ pub(crate) fn empty(path: &InPath) -> Error {
     Error::new("is empty").with_remedy(remedy.map(str::to_owned))
 }
 
+/// The first bytes of the unpacked content of an input in memory: as many as are needed to recognize most formats.
+pub(crate) fn peek_bytes(bytes: &[u8]) -> Cow<'_, [u8]> {
+    look_inside(&bytes[..bytes.len().min(HEAD)], HEAD).1
+}
+
+/// The unpacked content of an input in memory.
+pub(crate) fn unpack_bytes(bytes: Vec<u8>) -> Result<Bytes> {
+    Ok(unpack(Bytes::Owned(bytes))?.bytes)
+}
+
 /// Unpacks the content of an input, which is returned unchanged if it isn't packed.
 fn unpack(mut bytes: Bytes) -> Result<Unpacked> {
     let mut wrappings = Vec::new();
@@ -533,7 +576,7 @@ fn check_one(path: &Path) -> Result<()> {
 
 /// The path of an input in messages.
 pub fn shown(path: &InPath) -> PathBuf {
-    path.path().map_or_else(|| PathBuf::from("(standard input)"), Path::to_owned)
+    path.path().map_or_else(|| PathBuf::from(STDIN), Path::to_owned)
 }
 
 /// The input if the user names none: standard input if it is a pipe or a file, otherwise `perf.data`, as in perf.

@@ -14,11 +14,11 @@ use std::fmt::Write;
 type Rgb = [u8; 3];
 
 /// The number of shades of each color.
-pub(in crate::render) const SHADES: u32 = 3;
+pub(super) const SHADES: u32 = 3;
 
 /// What the color of a box means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(in crate::render) enum Swatch {
+pub(super) enum Swatch {
     /// Not code, but the root, or a process or thread that owns the stacks.
     Owner,
     /// A kind of code.
@@ -34,10 +34,10 @@ pub(in crate::render) enum Swatch {
 }
 
 /// The number of colors for boxes that grew, and the number of colors for boxes that shrank.
-pub(in crate::render) const STEPS: i8 = 4;
+pub(super) const STEPS: i8 = 4;
 
 /// The number of warm colors for names.
-pub(in crate::render) const NAMES: u8 = 4;
+pub(super) const NAMES: u8 = 4;
 
 /// For each kind of code: the letter that stands for it, and its color on a light and on a dark page. Unnamed code is
 /// hatched in addition.
@@ -68,7 +68,7 @@ fn paint(category: Category) -> (char, [u32; 2]) {
 
 impl Swatch {
     /// The letter that stands for this swatch in the page's data and style.
-    pub(in crate::render) fn letter(self) -> char {
+    pub(super) fn letter(self) -> char {
         match self {
             Self::Owner => 'q',
             Self::Code(category) => paint(category).0,
@@ -82,7 +82,7 @@ impl Swatch {
     }
 
     /// True if boxes of this color are hatched, because the code has no name.
-    pub(in crate::render) fn is_hatched(self) -> bool {
+    pub(super) fn is_hatched(self) -> bool {
         matches!(self, Self::Code(category) if category.is_unnamed())
     }
 
@@ -164,7 +164,7 @@ fn linear(component: u8) -> f64 {
 
 /// The CSS rules for these swatches. Boxes are strokes of paths, and texts are filled. Boxes that are hatched get the
 /// patterns of [`patterns`].
-pub(in crate::render) fn rules(swatches: &[Swatch]) -> String {
+pub(super) fn rules(swatches: &[Swatch]) -> String {
     let [light, dark] = [LIGHT, DARK].map(|theme| theme_rules(swatches, theme));
     format!("{light}@media(prefers-color-scheme:dark){{{dark}}}")
 }
@@ -203,7 +203,7 @@ fn css_color([red, green, blue]: Rgb) -> String {
 }
 
 /// The SVG patterns of those swatches that are hatched, one pattern per shade.
-pub(in crate::render) fn patterns(swatches: &[Swatch]) -> String {
+pub(super) fn patterns(swatches: &[Swatch]) -> String {
     let mut patterns = String::new();
     for swatch in swatches.iter().filter(|swatch| swatch.is_hatched()) {
         let letter = swatch.letter();
@@ -222,7 +222,7 @@ pub(in crate::render) fn patterns(swatches: &[Swatch]) -> String {
 /// `--text-k`), of changes (`--code-0` to `--code-8`), and of names if no kinds are known (`--code-A` …). A hatched
 /// color also has the color of its lines (`--line-x`) and an element background with both colors (`--fill-x`). The
 /// reader's system decides between light and dark, unless the attribute `data-theme` of the root element does.
-pub(in crate::render) fn variables() -> String {
+pub(super) fn variables() -> String {
     let mut swatches: Vec<Swatch> = Category::ALL.into_iter().map(Swatch::Code).collect();
     swatches.extend((-STEPS..=STEPS).map(Swatch::Change));
     swatches.extend((0..NAMES).map(Swatch::Name));
@@ -235,7 +235,7 @@ pub(in crate::render) fn variables() -> String {
 }
 
 /// Like [`variables`], but only for these swatches. The reader's system always decides between light and dark.
-pub(in crate::render) fn variables_of(swatches: &[Swatch]) -> String {
+pub(super) fn variables_of(swatches: &[Swatch]) -> String {
     let swatches: Vec<Swatch> = swatches.iter().copied().filter(|swatch| *swatch != Swatch::Lane).collect();
     let [light, dark] = [LIGHT, DARK].map(|theme| theme_variables(&swatches, theme));
     format!(":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}")
@@ -263,24 +263,24 @@ fn hatched_background(letter: char) -> String {
 }
 
 /// The letter that stands for a kind of code.
-pub(in crate::render) fn letter(category: Category) -> char {
+pub(super) fn letter(category: Category) -> char {
     Swatch::Code(category).letter()
 }
 
 /// The prefix of CSS class names. The letter and the shade follow. It is needed because class names must not begin with
 /// a digit.
-pub(in crate::render) const CLASS: &str = "c";
+pub(super) const CLASS: &str = "c";
 
 /// The prefix of the names of hatching patterns, and of the classes of hatching lines.
 const HATCH: &str = "h";
 
 /// The number of the shade for a function with this name. It depends only on the name.
-pub(in crate::render) fn shade(name: &str) -> u32 {
+pub(super) fn shade(name: &str) -> u32 {
     hash(name) % SHADES
 }
 
 /// The warm color for a function with this name. It depends only on the name.
-pub(in crate::render) fn warm(name: &str) -> Swatch {
+pub(super) fn warm(name: &str) -> Swatch {
     Swatch::Name((hash(name) / SHADES % u32::from(NAMES)) as u8)
 }
 

@@ -478,7 +478,7 @@ mod tests {
         for list in [LIST, &of_this] {
             let (name, said) = found((Some(2), None, TEXT), Some(list));
             assert_eq!(name, None);
-            assert!(said.len() == 2 && said[0].contains("not the recorded one"), "{said:?}");
+            assert!(said.len() == 2 && said[0].contains("not of the recorded one"), "{said:?}");
         }
         assert_eq!(found((Some(1), None, TEXT), Some(LIST)), (Some("do_one".into()), vec![]));
     }

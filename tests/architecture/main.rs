@@ -19,6 +19,7 @@ const ARROWS: &[(&str, &str)] = &[
         "commands",
         "annotate doctor pipeline jit formats render symbolize contract analysis runtimes model bytes parallel io",
     ),
+    ("api", "pipeline jit formats render symbolize contract analysis runtimes model parallel io"),
     ("annotate", "pipeline jit formats symbolize contract analysis runtimes model parallel io"),
     ("doctor", "pipeline jit formats symbolize contract analysis runtimes model parallel io"),
     ("pipeline", "jit formats symbolize contract analysis runtimes model bytes parallel io"),

@@ -150,9 +150,12 @@ const CODE: [u8; 0x400] = [0xcc; 0x400];
 
 /// An ELF file with a function `of_a_stranger`.
 fn binary() -> Vec<u8> {
-    use jitgraft::{Addr, Addressing, Code, ElfTarget, Endian, ImageBuilder, OriginId};
+    use jitgraft::Addr;
+    use jitgraft::internals::bytes::cursor::Endian;
+    use jitgraft::internals::formats::elf_image::{Addressing, ImageBuilder, Target};
+    use jitgraft::internals::model::code::{Code, OriginId};
     let code = Code::new(b"of_a_stranger", Addr(0x7000), &CODE, OriginId(0));
-    let mut builder = ImageBuilder::new(ElfTarget::new(62, Endian::Little), Addressing::FileOffset);
+    let mut builder = ImageBuilder::new(Target::new(62, Endian::Little), Addressing::FileOffset);
     builder.add(&code, code.addr);
     let mut elf = std::io::Cursor::new(Vec::new());
     builder.build().write(&mut elf).unwrap();

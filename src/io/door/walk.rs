@@ -17,7 +17,7 @@ use std::path::{Component, Path, PathBuf};
 
 /// Which symbolic links to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::io) enum Links {
+pub(in super::super) enum Links {
     /// Follow all links, as the kernel does.
     All,
     /// Follow only links that root or the current user created.
@@ -31,9 +31,9 @@ pub(in crate::io) enum Links {
 
 /// The file at the end of a path. It was examined but isn't open for reading.
 #[derive(Debug)]
-pub(in crate::io) struct Place {
-    pub(in crate::io) file: File,
-    pub(in crate::io) about: Metadata,
+pub(in super::super) struct Place {
+    pub(in super::super) file: File,
+    pub(in super::super) about: Metadata,
     /// True if everybody may search the directories between the start of the path and the file.
     is_reachable: bool,
     /// True if everybody may reach the directory where the path starts.
@@ -42,7 +42,7 @@ pub(in crate::io) struct Place {
 
 /// Why a walk along a path did not end at a file.
 #[derive(Debug)]
-pub(in crate::io) enum Stop {
+pub(in super::super) enum Stop {
     At(io::Error),
     /// A link that can't be trusted was refused.
     Refused(Error),
@@ -52,11 +52,11 @@ pub(in crate::io) enum Stop {
 
 /// The directory and name of an output, after following links.
 #[derive(Debug)]
-pub(in crate::io) struct OutputName {
-    pub(in crate::io) directory: File,
-    pub(in crate::io) name: OsString,
+pub(in super::super) struct OutputName {
+    pub(in super::super) directory: File,
+    pub(in super::super) name: OsString,
     /// The file that currently has the name; `None` if there is none.
-    pub(in crate::io) there: Option<Place>,
+    pub(in super::super) there: Option<Place>,
 }
 
 impl From<io::Error> for Stop {
@@ -116,7 +116,7 @@ impl Place {
 }
 
 /// The state of a walk along a path.
-pub(in crate::io) struct Walk {
+pub(in super::super) struct Walk {
     /// Open directories, from the start of the path to the current position.
     directories: Vec<File>,
     /// True if the path must not leave its first directory, which serves as the root.
@@ -214,7 +214,7 @@ impl Walk {
 
     /// Walks to the directory of an output, following links, and returns it with the output's name. A file with this
     /// name may exist or not.
-    pub(in crate::io) fn to_output(path: &Path) -> Result<OutputName, Stop> {
+    pub(in super::super) fn to_output(path: &Path) -> Result<OutputName, Stop> {
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.left.pop() {
             let is_last = walk.left.is_empty();
@@ -235,7 +235,7 @@ impl Walk {
     }
 
     /// Walks to a directory for outputs. Missing directories are created.
-    pub(in crate::io) fn to_directory(path: &Path) -> Result<File, Stop> {
+    pub(in super::super) fn to_directory(path: &Path) -> Result<File, Stop> {
         let mut walk = Self::new(start_of(path)?, false, path, Links::OfOutput);
         while let Some(name) = walk.left.pop() {
             let step = match walk.step(&name) {
@@ -343,7 +343,7 @@ fn start_of(path: &Path) -> io::Result<File> {
 }
 
 /// The path of an open directory, to show in messages.
-pub(in crate::io) fn shown(directory: &File) -> PathBuf {
+pub(in super::super) fn shown(directory: &File) -> PathBuf {
     let path = readlink(format!("/proc/self/fd/{}", directory.as_raw_fd()), Vec::new());
     path.map(|path| PathBuf::from(OsString::from_vec(path.into_bytes()))).unwrap_or_default()
 }

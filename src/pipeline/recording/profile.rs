@@ -39,16 +39,19 @@ impl Tables {
     /// replaced by the profile's IDs of stacks and threads.
     pub(super) fn push(&mut self, rows: &[SampleRow]) {
         for row in rows {
-            let track = self.tracks[row.track as usize];
-            let stack = row.chain.and_then(|chain| self.stacks[chain.0 as usize]);
-            let new = Row {
-                track,
-                stack,
-                weight: row.period,
-                count: row.count,
-                time: row.time.filter(|time| time.is_valid()),
-            };
+            let new = self.row(row);
             self.profile.push(row.event as usize, new);
+        }
+    }
+
+    /// A sample with the profile's IDs of stack and thread instead of the recording's.
+    pub(super) fn row(&self, row: &SampleRow) -> Row {
+        Row {
+            track: self.tracks[row.track as usize],
+            stack: row.chain.and_then(|chain| self.stacks[chain.0 as usize]),
+            weight: row.period,
+            count: row.count,
+            time: row.time.filter(|time| time.is_valid()),
         }
     }
 

@@ -143,7 +143,7 @@ impl<'a> Resolution<'a> {
     }
 
     /// Reads all chunks in parallel and calls `each` with them in order. Only a few are in memory at a time.
-    fn read(&self, keep: Keep, job: &Job, each: impl FnMut(SampleChunk) -> Result<()>) -> Result<()> {
+    pub(super) fn read(&self, keep: Keep, job: &Job, each: impl FnMut(SampleChunk) -> Result<()>) -> Result<()> {
         self.with_context(keep, job, |context, chunks, progress| {
             let readers = AtomicUsize::new(0);
             let new_reader = || SampleReader::new(context, readers.fetch_add(1, Ordering::Relaxed));

@@ -2,8 +2,10 @@
 
 use super::fit::Cut;
 use crate::analysis::comparison::CompareOptions;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
+#[cfg(feature = "cli")]
 use inferno::flamegraph::Palette;
+#[cfg(feature = "cli")]
 use inferno::flamegraph::color::{BackgroundColor, Color, SearchColor, StrokeColor};
 
 /// Which page to draw.
@@ -16,7 +18,8 @@ pub enum Style {
     Inferno,
 }
 
-/// Options for how a flame graph looks. In all fields, `None` means the default.
+/// Options for how a flame graph looks. In all fields, `None` means the default. Options with types of the inferno
+/// crate only exist with the feature `cli`, as that crate does.
 #[derive(Debug, Clone, Default)]
 pub struct Look {
     /// Which page to draw. Fields marked "(inferno)" only work on inferno's page.
@@ -30,18 +33,23 @@ pub struct Look {
     /// Notes that are saved in the file but not shown.
     pub notes: Option<String>,
     /// The color palette (inferno).
+    #[cfg(feature = "cli")]
     pub colors: Option<Palette>,
     /// The background color (inferno).
+    #[cfg(feature = "cli")]
     pub bgcolors: Option<BackgroundColor>,
     /// Give similar names similar colors (inferno).
     pub hash: bool,
     /// Color boxes by width (inferno).
     pub color_diffusion: bool,
     /// The color of search matches.
+    #[cfg(feature = "cli")]
     pub search_color: Option<SearchColor>,
     /// The color of box outlines (inferno).
+    #[cfg(feature = "cli")]
     pub stroke_color: Option<StrokeColor>,
     /// The color of texts outside the graph (inferno).
+    #[cfg(feature = "cli")]
     pub ui_color: Option<Color>,
     /// Draw the outermost functions at the top (an icicle graph).
     pub inverted: bool,
@@ -102,5 +110,5 @@ pub struct Difference {
 
 /// The error for a flame graph without any samples.
 pub(super) fn no_samples() -> Error {
-    Error::new("no samples to draw: none match the filters")
+    Error::new("no samples to draw: none match the filters").with_kind(ErrorKind::NoSamples)
 }

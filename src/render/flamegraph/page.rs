@@ -155,6 +155,7 @@ impl Picture {
             self.layout.row - 1.0
         );
         style += STYLE;
+        #[cfg(feature = "cli")]
         if let Some(color) = look.search_color {
             style += &format!(":root{{--found:{color}}}");
         }

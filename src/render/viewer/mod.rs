@@ -14,7 +14,7 @@ mod pack;
 mod page_rows;
 mod profile;
 
-pub(in crate::render) use modules::picture_script;
+pub(super) use modules::picture_script;
 pub use pack::Section;
 pub use profile::{PageRecording, category_number, sections};
 

@@ -31,7 +31,7 @@ pub(super) fn script() -> String {
 
 /// The script of a flame graph: `picture.js` and all modules that it needs, without comments, because every picture
 /// contains a copy.
-pub(in crate::render) fn picture_script() -> String {
+pub(in super::super) fn picture_script() -> String {
     let script = join_modules("picture.js", MODULES);
     let mut code = Vec::new();
     for line in script.lines() {

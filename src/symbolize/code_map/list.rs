@@ -242,7 +242,7 @@ enum EventBody<'data> {
 }
 
 impl<'data> Codes<'data> {
-    fn push(&mut self, code: &Code<'data>) -> CodeId {
+    pub(super) fn push(&mut self, code: &Code<'data>) -> CodeId {
         let Code { name, addr, size, bytes, lines, unwind, origin } = *code;
         let mut details = NO_DETAILS;
         if !lines.raw.is_empty() || unwind.is_some() {

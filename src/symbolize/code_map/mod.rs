@@ -100,7 +100,7 @@ impl Layer {
 }
 
 /// One process's segments, indexed separately for each kind of entry.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Layer {
     timed: SegmentIndex,
     /// Timed loads from sources that only fill gaps.
@@ -315,6 +315,17 @@ impl<'data> CodeMap<'data> {
     /// The number of untimed entries that overwrote an earlier untimed entry, at least in part.
     pub fn overlaps(&self) -> u64 {
         self.overlaps
+    }
+
+    /// Returns a copy in which each piece of code is what `convert` returns for its number, at the same addresses. For
+    /// maps that outlive the files from which the code was read.
+    pub(crate) fn with_code<'new>(&self, convert: impl Fn(CodeId) -> Code<'new>) -> CodeMap<'new> {
+        let mut codes = Codes::default();
+        for id in 0..self.codes.len() {
+            codes.push(&convert(CodeId(id as u32)));
+        }
+        let (segments, layers) = (self.segments.clone(), self.layers.clone());
+        CodeMap { codes, segments, layers, ancestry: self.ancestry.clone(), overlaps: self.overlaps }
     }
 
     /// True if there is no code.

@@ -63,7 +63,7 @@ const NO_TREE: u32 = u32::MAX;
 const LARGE: usize = 1 << 16;
 
 /// Finds the segments of one process.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct SegmentIndex {
     /// The first address of each group, sorted. Stored apart from the rest of the groups because lookups search only
     /// these.
@@ -77,7 +77,7 @@ pub(super) struct SegmentIndex {
 
 /// Narrows the binary search for a group. The address range of all groups is divided into slots of equal length, about
 /// as many as there are groups. For each slot it is stored which groups start in it.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct GroupIndex {
     first: Addr,
     /// A slot covers 2 to the power of `shift` bytes.
@@ -112,7 +112,7 @@ impl GroupIndex {
 }
 
 /// The tree of a large group: the bounding boxes of its halves, quarters and so on.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct SegmentTree {
     boxes: Vec<Extent>,
 }

@@ -2,10 +2,10 @@
 //! the kernel's list.
 
 use super::scratch::Scratch;
-use crate::Pool;
 use crate::error::Warnings;
 use crate::model::Addr;
 use crate::model::process::BuildId;
+use crate::parallel::Pool;
 use crate::symbolize::address_space::KernelReference;
 use crate::symbolize::disasm::{Disassembler, Syntax};
 use crate::symbolize::dso::{Dso, DsoKind, Dsos};

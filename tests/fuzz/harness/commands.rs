@@ -2,8 +2,8 @@
 
 use super::framed::Bytes;
 use super::scratch::{Scratch, parts};
-use crate::cli::Cli;
 use crate::error::Result;
+use crate::internals::cli::Cli;
 use std::ffi::OsStr;
 use std::path::Path;
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! Every command over any file, as `tests/tools/pairs.py` runs them: for many runs in one process.
 
 use super::scratch::{Scratch, parts};
-use crate::cli::Cli;
+use crate::internals::cli::Cli;
 use std::ffi::OsString;
 
 /// Runs a command. The bytes are its words, then the files that it finds: each part is a name, a NUL and the content,

@@ -1,0 +1,245 @@
+//! Adds names to profiles that have addresses only, in memory.
+
+use super::code_map::{CodeHit, CodeMap};
+use super::profile::Frame;
+use crate::contract::unsymbolized::{BareAddress, NamedCall, OpenUnsymbolized};
+use crate::error::{Error, ErrorKind, Result, Warning, Warnings};
+use crate::model::{FrameAddr, Pid};
+use crate::parallel::Pool;
+use crate::pipeline::callgrind::{CodeNames, passes};
+use crate::pipeline::open::Input;
+use crate::pipeline::repack::compress;
+use crate::pipeline::{Job, Outcome};
+use crate::symbolize::symbols::SymbolOptions;
+use std::borrow::Cow;
+use std::io::Write;
+
+/// A profile with names added ([`add_names`]).
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct NamedFile {
+    /// The profile, in its format and compressed as it was.
+    pub bytes: Vec<u8>,
+    /// How many addresses or functions got a name.
+    pub named: u64,
+    /// What was skipped or is uncertain.
+    pub warnings: Vec<Warning>,
+}
+
+/// Adds the names of JIT code to a profile that has addresses without names: bytes in, bytes out.
+///
+/// Reads pprof, OpenTelemetry's and the Firefox Profiler's profiles, and callgrind files. Everything that has a name
+/// keeps it, and so do addresses in files. These formats have no times, or none of the code map's clock: an address
+/// gets the name of the last code that was there.
+///
+/// `process` is the process of addresses for which the profile doesn't state one. If that is `None`, too, they get
+/// names only if all code in the map is of one process.
+///
+/// An OpenTelemetry profile:
+///
+/// ```
+/// use jitgraft::{Addr, CodeMap, Frame, LoadOptions, Pid, ProfileBuilder, Sample, add_names, load_bytes};
+///
+/// let mut builder = ProfileBuilder::new();
+/// builder.add(Sample::new("cpu", 5), [Frame::unnamed(Addr(0x1_0010))]);
+/// let profiler_wrote: Vec<u8> = builder.build()?.to_bytes("otlp")?;
+///
+/// let code_map = CodeMap::from_perf_map(b"10000 40 compiled\n", Pid(77))?;
+/// let named = add_names(&profiler_wrote, &code_map, None)?;
+/// let profile = load_bytes(named.bytes, &LoadOptions::new())?;
+/// let leaves = profile.samples().map(|sample| sample.frames().next().unwrap().to_string());
+/// assert_eq!((leaves.collect::<Vec<_>>(), named.named), (vec!["compiled".to_owned()], 1));
+/// # Ok::<(), jitgraft::Error>(())
+/// ```
+///
+/// A callgrind file, whose process is in its header:
+///
+/// ```
+/// use jitgraft::{CodeMap, Pid, add_names};
+///
+/// let text = b"# callgrind format\nversion: 1\ncreator: callgrind-3.22\npid: 77\ncmd: php\npart: 1\n\
+///     positions: instr line\nevents: Ir\n\nob=(1) ???\nfl=(1) ???\nfn=(1) 0x0000000000010000\n0x10000 0 100\n";
+/// let code_map = CodeMap::from_perf_map(b"10000 40 compiled\n", Pid(77))?;
+/// let named = add_names(text, &code_map, None)?;
+/// assert!(String::from_utf8_lossy(&named.bytes).contains("compiled\n0x10000 0 100\n"));
+/// # Ok::<(), jitgraft::Error>(())
+/// ```
+pub fn add_names(profile: &[u8], code_map: &CodeMap, process: Option<Pid>) -> Result<NamedFile> {
+    add_names_to(profile, code_map, process).map_err(Error::without_stdin)
+}
+
+fn add_names_to(profile: &[u8], code_map: &CodeMap, process: Option<Pid>) -> Result<NamedFile> {
+    let input = Input::from_bytes(profile.to_vec())?;
+    match input.format.rewriter {
+        Some(rewriter) if rewriter.command == "callgrind" => name_callgrind(&input, code_map, process),
+        Some(rewriter) => match rewriter.open {
+            Some(open) => name_addresses(&input, open, code_map, process),
+            None => Err(unsupported(input.format.name)),
+        },
+        None => Err(unsupported(input.format.name)),
+    }
+}
+
+fn unsupported(format: &str) -> Error {
+    let message = format!("names can't be added to {format} in memory");
+    Error::new(message).with_kind(ErrorKind::InvalidArgument)
+}
+
+/// The only process with code in the map; `None` if there are several.
+fn only_process(code_map: &CodeMap) -> Option<Pid> {
+    let mut processes = code_map.processes();
+    let only = processes.next()?;
+    if processes.next().is_some() { None } else { Some(only) }
+}
+
+fn name_callgrind(input: &Input, code_map: &CodeMap, process: Option<Pid>) -> Result<NamedFile> {
+    let job = Job { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false };
+    let index = passes::index(&input.bytes, &job)?;
+    let Some(pid) = process.or(index.header.pid.map(Pid)).or_else(|| only_process(code_map)) else {
+        let message = "doesn't say which process it is of; pass the process";
+        return Err(Error::new(message).with_kind(ErrorKind::InvalidArgument));
+    };
+    let borrowed = code_map.to_borrowed();
+    let names = CodeNames::new(&borrowed, pid, format!("jitted-{pid}.elf").into_bytes(), &job.pool);
+    let mut outcome = Outcome::default();
+    if names.is_empty() {
+        outcome.warnings.push(Warning::new(format!("the code map has no code of process {pid}")));
+    }
+    let mut bytes = Vec::new();
+    compress(&input.wrappings, &mut bytes, &mut |out: &mut dyn Write| {
+        let written = passes::rewrite(&input.bytes, &index, &names, out, &job)?;
+        outcome.frames.jit += written.functions as u64;
+        Ok(())
+    })?;
+    let warnings = outcome.warnings.iter().cloned().collect();
+    Ok(NamedFile { bytes, named: outcome.frames.jit, warnings })
+}
+
+fn name_addresses(
+    input: &Input,
+    open: OpenUnsymbolized,
+    code_map: &CodeMap,
+    process: Option<Pid>,
+) -> Result<NamedFile> {
+    let mut warnings = Warnings::new();
+    let mut profile = open(&input.bytes, &mut warnings)?;
+    let process = process.or_else(|| only_process(code_map));
+    let expands_calls = profile.expands_calls();
+    let (options, borrowed) = (SymbolOptions::default(), code_map.to_borrowed());
+    let (mut found, mut counts) = (Vec::new(), Counts::default());
+    for address in profile.addresses() {
+        let mut calls = Vec::new();
+        if let Some((pid, hit)) = look_up(address, code_map, process, &mut counts) {
+            let frames = if expands_calls { hit.frames() } else { vec![hit.frame()] };
+            calls.extend(frames.iter().map(|frame| OwnedCall::new(frame, &options)));
+            let is_one_of_several = borrowed.has_other_names(pid, address.addr.for_lookup(), hit.name());
+            counts.several += u64::from(hit.is_timed() && is_one_of_several);
+            counts.named += 1;
+        }
+        found.push(calls);
+    }
+    let mut bytes = Vec::new();
+    let find_calls =
+        |at: usize| found.get(at).map_or_else(Vec::new, |calls| calls.iter().map(OwnedCall::call).collect());
+    compress(&input.wrappings, &mut bytes, &mut |out: &mut dyn Write| profile.write(&find_calls, out))?;
+    counts.warn(&mut warnings);
+    Ok(NamedFile { bytes, named: counts.named, warnings: warnings.iter().cloned().collect() })
+}
+
+/// A function at an address, with the name to show.
+struct OwnedCall<'a> {
+    name: Cow<'a, [u8]>,
+    file: &'a [u8],
+    line: u32,
+}
+
+impl<'a> OwnedCall<'a> {
+    fn new(frame: &Frame<'a>, options: &SymbolOptions) -> Self {
+        let name = options.display_name(frame.name);
+        Self { name, file: frame.file.unwrap_or_default(), line: frame.line.unwrap_or(0) }
+    }
+
+    fn call(&self) -> NamedCall<'_> {
+        NamedCall { name: &self.name, file: self.file, line: self.line }
+    }
+}
+
+/// What became of a profile's addresses.
+#[derive(Debug, Default)]
+struct Counts {
+    named: u64,
+    /// Named addresses at which there was other code before.
+    several: u64,
+    /// Addresses whose process is unknown.
+    without_process: u64,
+}
+
+/// The JIT code at an address in memory, and its process; `None` if there is none or the process is unknown.
+fn look_up<'m>(
+    address: &BareAddress,
+    code_map: &'m CodeMap,
+    process: Option<Pid>,
+    counts: &mut Counts,
+) -> Option<(Pid, CodeHit<'m>)> {
+    if address.file.is_some() {
+        return None;
+    }
+    let Some(pid) = address.pid.or(process) else {
+        counts.without_process += 1;
+        return None;
+    };
+    let hit = match address.addr {
+        FrameAddr::Ip(addr) => code_map.lookup(pid, addr, None),
+        FrameAddr::Return(addr) => code_map.lookup_return_address(pid, addr, None),
+    };
+    Some((pid, hit?))
+}
+
+impl Counts {
+    /// Warns about names that may be wrong, and about addresses that stay unnamed for lack of a process.
+    fn warn(&self, warnings: &mut Warnings) {
+        let Self { named, several, without_process } = *self;
+        if several > 0 {
+            warnings.push(Warning::new(format!(
+                "{several} of the {named} named addresses had several functions one after the other; the profile has \
+                 no times, so they got the last one's name"
+            )));
+        }
+        if without_process > 0 {
+            warnings.push(Warning::new(format!(
+                "addresses that stay unnamed, because neither the profile nor the caller states their process: \
+                 {without_process}"
+            )));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pipeline::open::Wrapping;
+    use crate::{Addr, LoadOptions, ProfileBuilder, Sample, load_bytes};
+
+    #[test]
+    fn a_compressed_profile_gets_names_and_stays_compressed() {
+        let mut builder = ProfileBuilder::new();
+        builder.add(Sample::new("cpu", 5), [Frame::unnamed(Addr(0x1_0010))]);
+        let plain = builder.build().unwrap().to_bytes("otlp").unwrap();
+        let mut compressed = Vec::new();
+        compress(&[Wrapping::Gzip], &mut compressed, &mut |out: &mut dyn Write| Ok(out.write_all(&plain)?)).unwrap();
+
+        let code_map = CodeMap::from_perf_map(b"10000 40 compiled\n", Pid(77)).unwrap();
+        let named = add_names(&compressed, &code_map, None).unwrap();
+        assert_eq!((named.named, &named.bytes[..2]), (1, &b"\x1f\x8b"[..]));
+        let profile = load_bytes(named.bytes, &LoadOptions::new()).unwrap();
+        let leaf = profile.samples().next().unwrap().frames().next().unwrap().to_string();
+        assert_eq!(leaf, "compiled");
+    }
+
+    #[test]
+    fn formats_whose_addresses_stay_unnamed_are_refused() {
+        let code_map = CodeMap::builder().build().unwrap();
+        let error = add_names(b"main;parse 3\n", &code_map, None).unwrap_err();
+        assert_eq!((error.kind(), error.file()), (ErrorKind::InvalidArgument, None));
+    }
+}

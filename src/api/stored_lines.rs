@@ -1,0 +1,170 @@
+//! The source lines of a piece of JIT code, without borrowing from the file that they were read from.
+
+use crate::model::code::{InlinedCall, Line, Lines, MOST_INLINED, Positions, SourceMap};
+use rustc_hash::FxHashMap;
+use std::borrow::Cow;
+
+/// Decodes undecoded entries; see [`Lines::decode`].
+type Decode = for<'any> fn(&Lines<'any>) -> Vec<Line<'any>>;
+
+/// The source lines of a piece of code.
+#[derive(Debug, Clone)]
+pub(super) enum StoredLines {
+    /// A copy of the entries in a jitdump. They are decoded when they are needed.
+    Encoded { raw: Box<[u8]>, decode: Decode, count: u64, base: u64, size: u64, big_endian: bool },
+    /// Decoded lines and inlined calls, for sources whose entries can't be understood alone.
+    Decoded(OwnedSourceMap),
+}
+
+impl StoredLines {
+    /// Copies the lines of a piece of code. `None` if there are none.
+    pub(super) fn copy(lines: &Lines<'_>) -> Option<Self> {
+        if lines.raw.is_empty() {
+            return None;
+        }
+        match lines.decode {
+            Some(decode) if lines.positions.is_none() && lines.authored.is_none() => Some(Self::Encoded {
+                raw: lines.raw.into(),
+                decode,
+                count: lines.count,
+                base: lines.base,
+                size: lines.size,
+                big_endian: lines.big_endian,
+            }),
+            _ => Some(Self::Decoded(OwnedSourceMap::copy(&lines.source_map()))),
+        }
+    }
+
+    /// The lines, borrowed from this copy. `function` is the code's name.
+    pub(super) fn to_lines<'a>(&'a self, function: &'a [u8]) -> Lines<'a> {
+        match self {
+            Self::Encoded { raw, decode, count, base, size, big_endian } => Lines {
+                raw,
+                decode: Some(*decode),
+                count: *count,
+                base: *base,
+                size: *size,
+                big_endian: *big_endian,
+                function,
+                ..Lines::default()
+            },
+            // `positions` doesn't look at `raw`, but lines without it count as none.
+            Self::Decoded(source) => Lines { raw: b"decoded", positions: Some(source), function, ..Lines::default() },
+        }
+    }
+}
+
+/// A function at an offset in a piece of code.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct PlacedCall<'a> {
+    /// The name of an inlined function; `None` for the function that was compiled.
+    pub(super) inlined: Option<&'a [u8]>,
+    /// The source file; empty if unknown.
+    pub(super) file: &'a [u8],
+    /// The line; 0 if unknown.
+    pub(super) line: u32,
+}
+
+impl StoredLines {
+    /// The functions at an offset in the code: inlined calls, from the innermost outwards, then the function that was
+    /// compiled. Empty if no line is known there.
+    pub(super) fn calls_at<'a>(&'a self, function: &'a [u8], offset: u64) -> Vec<PlacedCall<'a>> {
+        let source = match self {
+            Self::Decoded(source) => return source.calls_at(offset),
+            Self::Encoded { .. } => self.to_lines(function).source_map(),
+        };
+        let line = source.line_at(offset);
+        line.map(|line| PlacedCall { inlined: None, file: line.file, line: line.line }).into_iter().collect()
+    }
+}
+
+/// A [`SourceMap`] that owns its texts.
+#[derive(Debug, Clone)]
+pub(super) struct OwnedSourceMap {
+    /// Names of files and functions.
+    texts: Vec<Box<[u8]>>,
+    lines: Vec<OwnedLine>,
+    calls: Vec<OwnedCall>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OwnedLine {
+    offset: u64,
+    /// The index of the file's name in the texts.
+    file: u32,
+    line: u32,
+    column: u32,
+    inlined: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct OwnedCall {
+    /// The index of the function's name in the texts.
+    function: u32,
+    /// The index of the file's name in the texts.
+    file: u32,
+    line: u32,
+    column: u32,
+    parent: Option<u32>,
+}
+
+impl OwnedSourceMap {
+    fn copy(source: &SourceMap<'_>) -> Self {
+        let mut copy = Self { texts: Vec::new(), lines: Vec::new(), calls: Vec::new() };
+        let mut numbers: FxHashMap<&[u8], u32> = FxHashMap::default();
+        for line in &source.lines {
+            let Line { offset, file, line, discriminator: column, inlined } = *line;
+            let file = intern(file, &mut numbers, &mut copy.texts);
+            copy.lines.push(OwnedLine { offset, file, line, column, inlined });
+        }
+        for call in &source.calls {
+            let InlinedCall { ref function, file, line, column, parent } = *call;
+            let function = intern(function, &mut numbers, &mut copy.texts);
+            let file = intern(file, &mut numbers, &mut copy.texts);
+            copy.calls.push(OwnedCall { function, file, line, column, parent });
+        }
+        copy
+    }
+
+    fn text(&self, index: u32) -> &[u8] {
+        &self.texts[index as usize]
+    }
+
+    fn calls_at(&self, offset: u64) -> Vec<PlacedCall<'_>> {
+        let after = self.lines.partition_point(|line| line.offset <= offset);
+        let Some(line) = self.lines[..after].last() else { return Vec::new() };
+        let mut calls = Vec::new();
+        let (mut file, mut number, mut next) = (line.file, line.line, line.inlined);
+        // In damaged data, a call may contain itself.
+        while let Some(call) = next.and_then(|call| self.calls.get(call as usize))
+            && calls.len() < MOST_INLINED
+        {
+            calls.push(PlacedCall { inlined: Some(self.text(call.function)), file: self.text(file), line: number });
+            (file, number, next) = (call.file, call.line, call.parent);
+        }
+        calls.push(PlacedCall { inlined: None, file: self.text(file), line: number });
+        calls
+    }
+}
+
+/// The index of a text in `texts`. Adds the text if it is new.
+fn intern<'t>(text: &'t [u8], numbers: &mut FxHashMap<&'t [u8], u32>, texts: &mut Vec<Box<[u8]>>) -> u32 {
+    *numbers.entry(text).or_insert_with(|| {
+        texts.push(text.into());
+        texts.len() as u32 - 1
+    })
+}
+
+impl Positions for OwnedSourceMap {
+    fn source_map<'a>(&'a self, _raw: &'a [u8]) -> SourceMap<'a> {
+        let mut source = SourceMap::default();
+        for &OwnedLine { offset, file, line, column, inlined } in &self.lines {
+            source.lines.push(Line { offset, file: self.text(file), line, discriminator: column, inlined });
+        }
+        for &OwnedCall { function, file, line, column, parent } in &self.calls {
+            let (function, file) = (Cow::Borrowed(self.text(function)), self.text(file));
+            source.calls.push(InlinedCall { function, file, line, column, parent });
+        }
+        source
+    }
+}

@@ -1,0 +1,111 @@
+//! Passes on a recording's samples one by one, each with the addresses of its frames.
+
+use super::frame_location::FrameLocation;
+use super::merging::Merging;
+use super::named::Named;
+use super::options::RecordingOptions;
+use super::profile::Tables;
+use super::resolution::{Resolution, check_events};
+use super::samples::Samples;
+use super::streams::Streams;
+use super::survey::{Memory, Survey};
+use crate::error::Result;
+use crate::model::Addr;
+use crate::model::chains::PlaceId;
+use crate::model::stacks::{Keep, Profile, Row};
+use crate::pipeline::open::Input;
+use crate::pipeline::{Job, Outcome};
+use std::path::Path;
+
+/// A sample of a recording.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OneSample<'a> {
+    /// The profile that has the sample's stack and thread. It has no rows.
+    pub(crate) tables: &'a Profile,
+    /// The index of the event in the profile.
+    pub(crate) event: usize,
+    /// The sample, whose IDs are those of the profile.
+    pub(crate) row: &'a Row,
+    /// The CPU that the sample was taken on; `None` if it wasn't recorded.
+    pub(crate) cpu: Option<u32>,
+    /// The addresses of the stack's frames in the process's memory, the innermost first. Empty if addresses aren't
+    /// kept. A frame that marks missing callers has none.
+    pub(crate) addresses: &'a [Option<Addr>],
+}
+
+/// Symbolizes a recording and calls `each` with its samples, in the order of the recording. Memory grows with the
+/// number of distinct stacks, not with that of samples: the recording is read twice.
+pub(crate) fn for_each_sample(
+    input: &Input,
+    path: &Path,
+    options: &RecordingOptions,
+    each: &mut dyn FnMut(&OneSample<'_>) -> Result<()>,
+    job: &Job,
+    outcome: &mut Outcome,
+) -> Result<()> {
+    let options = &*options.for_input(input);
+    let warnings = &mut outcome.warnings;
+    let streams = Streams::open(input, path, &job.pool, warnings)?;
+    let events: Vec<&str> = streams.recording.events.iter().map(|event| event.name.as_str()).collect();
+    check_events(&events, &options.event)?;
+    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
+    let memory = Memory::find(&survey, &options.sources, warnings);
+    let resolution = Resolution::new(&survey, &memory, options, job, warnings);
+    if !survey.recording.has_stacks() {
+        let estimate = "no call chains were recorded, so stacks only have the innermost function";
+        outcome.estimates.push(format!("{}: {estimate}", path.display()));
+    }
+    // The first pass only reads sums. When all stacks are known and named, a second pass reads the rows.
+    let samples = resolution.samples(Keep::Sums, job, warnings)?;
+    let named = resolution.name(&samples.chains, job, warnings);
+    let tables = Tables::new(survey.recording, &samples, &named, Keep::EachRow);
+    tables.profile.check()?;
+    let places = if options.keep_addr { frames_by_place(&samples, &named) } else { Vec::new() };
+    let mut all = Merging::new(samples);
+    let mut addresses: Vec<Option<Addr>> = Vec::new();
+    resolution.read(Keep::EachRow, job, |mut chunk| {
+        for row in all.translate(&mut chunk)? {
+            addresses.clear();
+            if options.keep_addr {
+                for place in all.samples.chains.places_up(row.chain) {
+                    let PlaceFrames { count, address } = places[place.0 as usize];
+                    addresses.extend(std::iter::repeat_n(address, count));
+                }
+            }
+            each(&OneSample {
+                tables: &tables.profile,
+                event: row.event as usize,
+                row: &tables.row(&row),
+                cpu: row.cpu,
+                addresses: &addresses,
+            })?;
+        }
+        Ok(())
+    })?;
+    resolution.finish(warnings);
+    Ok(())
+}
+
+/// The frames at a code location.
+struct PlaceFrames {
+    /// The number of frames: more than one if calls were inlined there.
+    count: usize,
+    /// The address of all of them; `None` if the location is only a mark.
+    address: Option<Addr>,
+}
+
+/// For each code location, its frames.
+fn frames_by_place(samples: &Samples, named: &Named) -> Vec<PlaceFrames> {
+    let mut places = Vec::with_capacity(samples.chains.places().len());
+    for (id, place) in (0..).map(PlaceId).zip(samples.chains.places()) {
+        let mut frames = PlaceFrames { count: 0, address: None };
+        if *place != FrameLocation::LIMIT {
+            named.each(id, |frame| {
+                frames.count += 1;
+                frames.address = (!frame.truncated).then_some(Addr(frame.ip));
+            });
+        }
+        places.push(frames);
+    }
+    places
+}
