@@ -310,7 +310,8 @@ pub fn open(input: &InPath) -> Result<Bytes> {
     }
 }
 
-/// Opens an input to be read once from its start; `None` for a directory, which must be opened in another way.
+/// Opens an input to be read once from its start, and notes that no output of this run may replace it. `None` for a
+/// directory, which must be opened in another way; it is opened here only to be checked.
 pub fn open_stream(input: &InPath) -> Result<Option<File>> {
     let file = match input {
         InPath::Path(path) => {

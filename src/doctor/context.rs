@@ -331,6 +331,7 @@ impl<'a> DoctorContext<'a> {
         runtime.switches.iter().find(|switch| {
             switch.main_flag().is_some_and(|flag| self.has_received(pid, runtime, flag))
                 || runtime.is_switched_on(switch, command)
+                // An option that takes the place of the switch, such as node's `--perf-basic-prof-only-functions`.
                 || runtime.spoiler(switch, command).is_some()
         })
     }

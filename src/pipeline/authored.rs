@@ -41,7 +41,8 @@ enum Functions {
     All,
 }
 
-/// Applies source maps to the functions that `which` selects.
+/// Applies source maps to the functions of scripts and, if `which` is [`Functions::All`], to WebAssembly functions in
+/// native code. Source maps of the latter are found by the functions' names (`native`).
 fn apply_to(
     which: Functions,
     profile: &mut Profile,

@@ -185,7 +185,8 @@ impl<'a> TreeBuilder<'a> {
         node
     }
 
-    /// Like [`Self::hang`], for a tree that starts with the innermost frames. Returns the node of the outermost label.
+    /// Finds or creates the nodes of a stack in a tree that starts with the innermost frames, as inverted trees do. The
+    /// label of the thread or process (`root`) is then the last node, below the outermost frame. Returns that node.
     fn hang_reversed(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         if let Some(placed) = stack.and_then(|stack| self.placed(root, stack)) {
             return placed;

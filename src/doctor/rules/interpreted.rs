@@ -73,6 +73,7 @@ fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
             why => format!("{switch} was on; {why}"),
         };
     }
+    // The switch was given to another process, such as the parent: a variable would have reached this one, too.
     if let Some(switch) = attempt.elsewhere
         && let Some(by_variable) = process.variable_advice(switch)
     {

@@ -263,6 +263,7 @@ impl<'o> SpanBuilder<'o> {
     /// The index of the event's function; `None` if jitgraft didn't write the event. Only jitgraft writes a number of
     /// samples, and the file of the function if it is known.
     fn stated_function(&mut self, event: &TraceEvent<'_>, name: NameNumber) -> Option<u32> {
+        // Perfetto knows functions by their name alone, so counts that should equal its own do the same.
         if self.compat || !event.args.contains("\"samples\":") {
             return None;
         }

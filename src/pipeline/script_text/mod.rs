@@ -217,6 +217,7 @@ impl TextFilter<'_> {
     ) -> Result<Round<T>> {
         let layout = worker.rewriter.layout;
         let mut round = Round { again: Vec::new(), needs: Vec::new(), counts: Counts::default() };
+        // A text that isn't passed on as it arrives may be read ahead, in order to see whether it ends with this block.
         if !feeder.cutting.at_pauses && pending.is_empty() {
             pending.extend(feeder.next_block().map(Work::Raw));
         }

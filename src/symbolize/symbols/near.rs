@@ -107,12 +107,16 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// Collects the abbreviation tables of all units. `None` if a unit is damaged.
+    /// Collects the abbreviation tables of all units. Those that a unit with a requested address may use are `near`: they
+    /// stay as they are. Tables that only other units use are `far`: their line tables need not be read. `None` if a unit
+    /// is damaged.
     pub(super) fn new(dwarf: &gimli::Dwarf<Reader<'_>>, listed: &Listed) -> Option<Self> {
         let (mut near, mut far) = (FxHashSet::default(), Vec::new());
         let mut units = dwarf.units();
         while let Some(unit) = units.next().ok()? {
             let table = unit.debug_abbrev_offset().0;
+            // A unit is far if `.debug_aranges` lists it without a requested address, and its own ranges contain none of
+            // the addresses that the list lacks.
             match unit.debug_info_offset().and_then(|offset| listed.hit.get(&offset.0)) {
                 Some(false) if !covers(dwarf, unit, &listed.elsewhere) => far.push(table),
                 _ => drop(near.insert(table)),

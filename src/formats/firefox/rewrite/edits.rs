@@ -115,6 +115,7 @@ impl TableEdits<'_, '_, '_> {
         for (frame, function) in self.tables.frames.func.iter().enumerate() {
             let Some(old_row) = number(function) else { continue };
             if let Some(new) = named.get(&old_row) {
+                // Rows that turned out to be one function are merged: their frames refer to the first of them.
                 let new_row = if new.row == old_row { None } else { Some(new.row) };
                 self.update_frame(frame, new_row, new.call.line, splices);
             }
