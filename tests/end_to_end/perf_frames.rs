@@ -117,9 +117,10 @@ fn frame_pointer_chains_are_perfs() {
         let symbols = text.lines().filter_map(|line| line.split_whitespace().nth(1));
         symbols.filter(|symbol| symbol.starts_with("__restore_rt")).map(ToOwned::to_owned).collect()
     };
-    let expected = BTreeSet::from(["__restore_rt+0x0".to_owned()]);
-    assert_eq!(returns("perf", &["-i", "perf.data"]), expected);
-    assert_eq!(returns(env!("CARGO_BIN_EXE_jitgraft"), &["perf.data"]), expected);
+    // Now and then a sample falls on the second instruction of that function, too.
+    let theirs = returns("perf", &["-i", "perf.data"]);
+    assert!(theirs.contains("__restore_rt+0x0"), "{theirs:?}");
+    assert_eq!(returns(env!("CARGO_BIN_EXE_jitgraft"), &["perf.data"]), theirs);
     let (ours, _, agreement) = compare(&data, &data, dir.path());
     assert!(ours.len() > 50, "only {} samples", ours.len());
     assert!(agreement.missing == 0 && agreement.longer == 0 && agreement.shorter == 0, "{agreement}");
