@@ -123,7 +123,7 @@ impl FindingKind {
         matches!(self, Self::JvmFramePointers | Self::FramePointers | Self::NotUnwound)
     }
 
-    /// True for the kinds that report files without symbols, which the user usually can't change.
+    /// True for findings about files without symbols. Users mostly can't add the symbols themselves.
     pub(super) fn is_about_symbols(self) -> bool {
         matches!(self, Self::Stripped | Self::StrippedPackages | Self::NoSymbolThere)
     }

@@ -179,7 +179,7 @@ fn linked_path(dso: &Dso, debugging: &Image) -> Option<Vec<u8>> {
     Some([parent(&dso.path), b"/.debug/", name.as_bytes()].concat())
 }
 
-/// The directory of a path, without a slash at the end.
+/// The directory of a path, without a slash at the end; empty if the path has no directory.
 fn parent(path: &[u8]) -> &[u8] {
     memchr::memrchr(b'/', path).map_or(&b""[..], |slash| &path[..slash])
 }

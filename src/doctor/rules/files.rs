@@ -278,8 +278,8 @@ fn other_version(files: &[NamedFile], share: Share) -> Finding {
     .with_highlight(unnamed_in(files))
 }
 
-/// Reports files whose code ran, but that aren't ELF files and have no symbols that jitgraft could read. `what` is their
-/// format, and `runtime` is the runtime that generated them, if it is known.
+/// Reports files whose code ran but stays unnamed, because they aren't ELF files and jitgraft can't read symbols from
+/// them. `what` is their format, and `runtime` is the runtime that generated them, if it is known.
 fn not_elf(files: &[NamedFile], share: Share, what: NoElf, runtime: Option<&Runtime>) -> Finding {
     let (kind, each) = if files.len() == 1 { ("an ELF file", "") } else { ("ELF files", "each ") };
     let is_dotnet = what == NoElf::DotNet || runtime.is_some_and(|runtime| runtime.name == ".NET");
