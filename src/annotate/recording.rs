@@ -19,7 +19,7 @@ use crate::model::chains::PlaceId;
 use crate::model::stacks::{Keep, Unit};
 use crate::pipeline::Job;
 use crate::pipeline::open::Input;
-use crate::pipeline::recording::{Examined, Memory, Resolution, Streams, Survey, check_events};
+use crate::pipeline::recording::{Examined, Resolution, with_samples};
 use crate::symbolize::code_map::CodeId;
 use crate::symbolize::symbols::SymbolOptions;
 use rustc_hash::FxHashMap;
@@ -35,20 +35,12 @@ pub(crate) fn annotate(
     warnings: &mut Warnings,
 ) -> Result<Annotation> {
     let AnnotateOptions { recording, code, .. } = options;
-    let recording = &*recording.for_input(input);
-    let streams = Streams::open(input, path, &job.pool, warnings)?;
-    let events: Vec<&str> = streams.recording.events.iter().map(|event| event.name.as_str()).collect();
-    check_events(&events, &recording.event)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
-    let memory = Memory::find(&survey, &recording.sources, warnings);
-    let resolution = Resolution::new(&survey, &memory, recording, job, warnings);
-    let samples = &resolution.samples(Keep::EachRow, job, warnings)?;
-    let named = &resolution.name(&samples.chains, job, warnings);
-    let examined = Examined { resolution: &resolution, samples, named, input_len: input.bytes.len() as u64 };
-    let mut annotation = hot_code(&examined, code, &recording.symbols, job, warnings).annotation;
-    annotation.listings = regroup(annotation.listings, options.grouping);
-    resolution.finish(warnings);
-    Ok(annotation)
+    with_samples(input, path, recording, Keep::EachRow, job, warnings, |examined, warnings| {
+        let symbols = examined.resolution.symbol_options();
+        let mut annotation = hot_code(examined, code, symbols, job, warnings).annotation;
+        annotation.listings = regroup(annotation.listings, options.grouping);
+        Ok(annotation)
+    })
 }
 
 /// The code of the hottest functions, and the instruction that each sample hit.

@@ -1,17 +1,15 @@
 //! Adds names to profiles that have addresses only, in memory.
 
-use super::code_map::{CodeHit, CodeMap};
-use super::profile::Frame;
-use crate::contract::unsymbolized::{BareAddress, NamedCall, OpenUnsymbolized};
+use super::code_map::CodeMap;
+use crate::contract::unsymbolized::OpenUnsymbolized;
 use crate::error::{Error, ErrorKind, Result, Warning, Warnings};
-use crate::model::{FrameAddr, Pid};
+use crate::model::Pid;
 use crate::parallel::Pool;
+use crate::pipeline::bare_addresses::Answers;
 use crate::pipeline::callgrind::{CodeNames, passes};
 use crate::pipeline::open::Input;
 use crate::pipeline::repack::compress;
 use crate::pipeline::{Job, Outcome};
-use crate::symbolize::symbols::SymbolOptions;
-use std::borrow::Cow;
 use std::io::Write;
 
 /// A profile with names added ([`add_names`]).
@@ -124,101 +122,19 @@ fn name_addresses(
     let mut warnings = Warnings::new();
     let mut profile = open(&input.bytes, &mut warnings)?;
     let process = process.or_else(|| only_process(code_map));
-    let expands_calls = profile.expands_calls();
-    let (options, borrowed) = (SymbolOptions::default(), code_map.to_borrowed());
-    let (mut found, mut counts) = (Vec::new(), Counts::default());
-    for address in profile.addresses() {
-        let mut calls = Vec::new();
-        if let Some((pid, hit)) = look_up(address, code_map, process, &mut counts) {
-            let frames = if expands_calls { hit.frames() } else { vec![hit.frame()] };
-            calls.extend(frames.iter().map(|frame| OwnedCall::new(frame, &options)));
-            let is_one_of_several = borrowed.has_other_names(pid, address.addr.for_lookup(), hit.name());
-            counts.several += u64::from(hit.is_timed() && is_one_of_several);
-            counts.named += 1;
-        }
-        found.push(calls);
-    }
+    let borrowed = code_map.to_borrowed();
+    let answers = Answers::find(&*profile, &borrowed, process, None, &Pool::new(None)?, &mut warnings);
     let mut bytes = Vec::new();
-    let find_calls =
-        |at: usize| found.get(at).map_or_else(Vec::new, |calls| calls.iter().map(OwnedCall::call).collect());
-    compress(&input.wrappings, &mut bytes, &mut |out: &mut dyn Write| profile.write(&find_calls, out))?;
-    counts.warn(&mut warnings);
-    Ok(NamedFile { bytes, named: counts.named, warnings: warnings.iter().cloned().collect() })
-}
-
-/// A function at an address, with the name to show.
-struct OwnedCall<'a> {
-    name: Cow<'a, [u8]>,
-    file: &'a [u8],
-    line: u32,
-}
-
-impl<'a> OwnedCall<'a> {
-    fn new(frame: &Frame<'a>, options: &SymbolOptions) -> Self {
-        let name = options.display_name(frame.name);
-        Self { name, file: frame.file.unwrap_or_default(), line: frame.line.unwrap_or(0) }
-    }
-
-    fn call(&self) -> NamedCall<'_> {
-        NamedCall { name: &self.name, file: self.file, line: self.line }
-    }
-}
-
-/// What became of a profile's addresses.
-#[derive(Debug, Default)]
-struct Counts {
-    named: u64,
-    /// Named addresses at which there was other code before.
-    several: u64,
-    /// Addresses whose process is unknown.
-    without_process: u64,
-}
-
-/// The JIT code at an address in memory, and its process; `None` if there is none or the process is unknown.
-fn look_up<'m>(
-    address: &BareAddress,
-    code_map: &'m CodeMap,
-    process: Option<Pid>,
-    counts: &mut Counts,
-) -> Option<(Pid, CodeHit<'m>)> {
-    if address.file.is_some() {
-        return None;
-    }
-    let Some(pid) = address.pid.or(process) else {
-        counts.without_process += 1;
-        return None;
-    };
-    let hit = match address.addr {
-        FrameAddr::Ip(addr) => code_map.lookup(pid, addr, None),
-        FrameAddr::Return(addr) => code_map.lookup_return_address(pid, addr, None),
-    };
-    Some((pid, hit?))
-}
-
-impl Counts {
-    /// Warns about names that may be wrong, and about addresses that stay unnamed for lack of a process.
-    fn warn(&self, warnings: &mut Warnings) {
-        let Self { named, several, without_process } = *self;
-        if several > 0 {
-            warnings.push(Warning::new(format!(
-                "{several} of the {named} named addresses had several functions one after the other; the profile has \
-                 no times, so they got the last one's name"
-            )));
-        }
-        if without_process > 0 {
-            warnings.push(Warning::new(format!(
-                "addresses that stay unnamed, because neither the profile nor the caller states their process: \
-                 {without_process}"
-            )));
-        }
-    }
+    compress(&input.wrappings, &mut bytes, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
+    warnings.extend(answers.counts.warnings("pass the process"));
+    Ok(NamedFile { bytes, named: answers.counts.named, warnings: warnings.iter().cloned().collect() })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::pipeline::open::Wrapping;
-    use crate::{Addr, LoadOptions, ProfileBuilder, Sample, load_bytes};
+    use crate::{Addr, Frame, LoadOptions, ProfileBuilder, Sample, load_bytes};
 
     #[test]
     fn a_compressed_profile_gets_names_and_stays_compressed() {

@@ -30,13 +30,18 @@ pub struct WrittenNames {
 impl WrittenNames {
     /// Determines how to write the names of a profile's JIT functions.
     pub fn new(jit_names: JitNames, profile: &Profile) -> Self {
-        let jit = profile.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
-        let jit = jit.map(|(_, frame)| profile.name_of(frame.name));
-        let readable = match jit_names {
-            JitNames::Raw => ReadableNames::default(),
-            asked => ReadableNames::new(jit, asked == JitNames::Merged),
-        };
+        let mut readable = ReadableNames::default();
+        if jit_names != JitNames::Raw {
+            let jit_frames = profile.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
+            let names = jit_frames.map(|(_, frame)| profile.name_of(frame.name));
+            readable = ReadableNames::new(names, jit_names == JitNames::Merged);
+        }
         Self { jit_names, readable }
+    }
+
+    /// True if all names are written as the runtime wrote them.
+    pub fn are_raw(&self) -> bool {
+        self.jit_names == JitNames::Raw
     }
 
     /// The name to write for a frame, given its function's original name.

@@ -42,7 +42,7 @@ use crate::io::{self, InPath};
 use crate::model::Pid;
 use crate::model::stacks::Keep;
 use crate::pipeline::open::{Input, shown};
-use crate::pipeline::recording::{Examined, Memory, RecordingOptions, Resolution, Streams, Survey};
+use crate::pipeline::recording::{Examined, RecordingOptions, with_samples};
 use crate::pipeline::{Job, Outcome};
 use callgrind::CountedDiagnosis;
 pub use finding::{Finding, Highlight};
@@ -153,17 +153,6 @@ fn examine_recording(
     outcome: &mut Outcome,
 ) -> Result<Diagnosis> {
     let (path, warnings) = (&shown(path), &mut outcome.warnings);
-    let streams = Streams::open(input, path, &job.pool, warnings)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
-    let options = &*options.for_input(input);
-    let memory = Memory::find(&survey, &options.sources, warnings);
-    let resolution = Resolution::new(&survey, &memory, options, job, warnings);
     // Keep each sample instead of sums, because the rules look at the times of unnamed samples.
-    let samples = &resolution.samples(Keep::EachRow, job, warnings)?;
-    let named = &resolution.name(&samples.chains, job, warnings);
-    let input_len = input.bytes.len() as u64;
-    let examined = Examined { resolution: &resolution, samples, named, input_len };
-    let diagnosis = diagnose(&examined);
-    resolution.finish(warnings);
-    Ok(diagnosis)
+    with_samples(input, path, options, Keep::EachRow, job, warnings, |examined, _| Ok(diagnose(examined)))
 }

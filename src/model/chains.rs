@@ -40,12 +40,6 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         ChainId(self.tree.child(caller.map(|caller| caller.0), callee))
     }
 
-    /// The chains that extend `caller` by one location, newest first, each with that location. Returns only the few
-    /// newest ones.
-    pub fn newest(&self, caller: Option<ChainId>) -> impl Iterator<Item = (ChainId, PlaceId)> + '_ {
-        self.tree.newest(caller.map(|caller| caller.0)).map(|(chain, place)| (ChainId(chain), place))
-    }
-
     /// All locations, indexed by ID.
     pub fn places(&self) -> &[P] {
         self.places.items()

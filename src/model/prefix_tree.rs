@@ -61,11 +61,6 @@ impl<K: Copy + Eq + Hash> PrefixTree<K> {
         found.unwrap_or_else(|| self.push(parent, key))
     }
 
-    /// The newest sequences that extend `parent` by one key, each with that key. Returns at most `LISTED`.
-    pub fn newest(&self, parent: Option<u32>) -> impl Iterator<Item = (u32, K)> + '_ {
-        self.siblings(self.first_child(parent.unwrap_or(NONE))).take(LISTED)
-    }
-
     /// All sequences that extend `parent` by one key, each with that key, newest first.
     pub fn children(&self, parent: u32) -> impl Iterator<Item = (u32, K)> + '_ {
         self.siblings(self.first_child(parent))
@@ -198,10 +193,7 @@ mod tests {
         }
         assert_eq!(tree.len(), 1 + 100 + 100 + 99);
         assert_eq!(tree.get(below[3]), (Some(wide[3]), 7));
-        let newest: Vec<(u32, u64)> = tree.newest(Some(root)).collect();
-        let is_child = |&(node, key): &(u32, u64)| wide[key as usize] == node;
-        assert!(newest.len() == LISTED && newest.iter().all(is_child), "{newest:?}");
-        assert_eq!(tree.newest(Some(below[3])).count(), 0);
+        assert_eq!(tree.children(below[3]).count(), 0);
         assert!(tree.children(root).map(|(node, _)| node).eq(wide.iter().rev().copied()));
         assert_eq!(tree.iter().nth(root as usize), Some((None, 0)));
     }

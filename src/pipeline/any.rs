@@ -1,10 +1,9 @@
 //! Reads any input into a [`Profile`]: opens and decompresses it, detects the format, reads or symbolizes, filters,
 //! merges.
 
-use super::authored;
 use super::callgrind;
+use super::complete::{Completion, Origin, complete};
 use super::demangled;
-use super::estimate;
 use super::inputs::JobInputs;
 use super::job::{Job, Outcome};
 use super::lines;
@@ -16,13 +15,11 @@ use super::sink::{Naming, Sink, Whole};
 use super::spans::read_spans;
 use super::texts::{self, InputSums, TextOptions};
 use crate::analysis::filter::Filter;
-use crate::analysis::quantity::grouped;
 use crate::contract::format::{Detail, Format, Read, ReadOptions};
 use crate::error::{Error, ErrorKind, Result, Warning, Warnings};
 use crate::formats::perf_script::read::Readable;
 use crate::io::{InPath, Stream};
 use crate::jit::SourceOptions;
-use crate::model::printable::readable;
 use crate::model::stacks::{Keep, Profile, Series};
 use crate::symbolize::kernel::KernelOptions;
 use crate::symbolize::symbols::SymbolOptions;
@@ -228,20 +225,13 @@ pub(super) fn run_one(
             let keep = if options.filter.asks_time() { Keep::EachRow } else { sink.keep() };
             let is_script_text = matches!(opened.format().read, Read::Script(_));
             let mut profile = read_stacks(opened, path, keep, options, job, outcome)?;
-            profile.check()?;
-            if options.symbols.demangle {
-                demangled::apply(&mut profile);
+            let mut completion = options.completion();
+            if is_script_text {
+                // The reader has applied source maps, because it knows which names come from a code map.
+                completion.sources = None;
             }
-            // perf script's text has authored names already: its reader knows which names come from a code map.
-            if !is_script_text {
-                authored::apply(&mut profile, &options.sources, directory(path), outcome);
-            }
-            options.filter.apply(&mut profile);
-            outcome.warnings.append(warn_of_large_sums(&profile).in_file(&shown(path)));
-            if let Some(note) = estimate::note(&profile) {
-                outcome.estimates.push(format!("{}: {note}", shown(path).display()));
-                profile.about.notes.push(note);
-            }
+            let origin = Origin { input: Some(&shown(path)), directory: directory(path) };
+            complete(&mut profile, completion, origin, outcome)?;
             if keep != sink.keep() {
                 profile.aggregate();
             }
@@ -249,21 +239,6 @@ pub(super) fn run_one(
             sink.end(&profile)
         }
     }
-}
-
-/// Warnings for events whose weights add up to more than tables can show.
-fn warn_of_large_sums(profile: &Profile) -> Warnings {
-    let mut warnings = Warnings::new();
-    for series in &profile.series {
-        let weights = series.rows.iter().chain(&series.negative).map(|row| u128::from(row.weight));
-        if weights.sum::<u128>() > u128::from(i64::MAX.unsigned_abs()) {
-            let (event, largest) = (readable(series.name.as_bytes()), grouped(i64::MAX.unsigned_abs()));
-            warnings.push(Warning::new(format!(
-                "{event}: weights add up to more than {largest}; larger sums are shown as that number"
-            )));
-        }
-    }
-    warnings
 }
 
 /// Reads an opened input of any format except recordings into a profile.
@@ -318,13 +293,12 @@ fn read_stacks(
 impl LoadOptions {
     /// The options for reading small texts.
     pub(super) fn texts(&self) -> TextOptions<'_> {
-        TextOptions {
-            read: &self.read,
-            filter: &self.filter,
-            jit_names: self.jit_names.given,
-            demangle: self.symbols.demangle,
-            sources: &self.sources,
-        }
+        TextOptions { read: &self.read, jit_names: self.jit_names.given, completion: self.completion() }
+    }
+
+    /// What to do with a profile after it was read.
+    fn completion(&self) -> Completion<'_> {
+        Completion { filter: &self.filter, demangle: self.symbols.demangle, sources: Some(&self.sources) }
     }
 
     /// A function that demangles a name, or returns `None` for all names if the options don't ask for demangling.

@@ -4,11 +4,15 @@
 use crate::analysis::label::marked;
 use crate::model::stacks::Profile;
 use crate::symbolize::symbols::demangle::{demangle, demangle_rust_printed_as_cpp, is_rust_printed_as_cpp};
+use std::borrow::Cow;
 
 /// Demangles all names of a profile.
 pub(super) fn apply(profile: &mut Profile) {
     if profile.frames().any(|(_, frame)| may_be_mangled(profile.name_of(frame.name))) {
-        profile.rename_functions(|name| readable(name).map(String::into_bytes));
+        profile.rename_functions(|_, name| match readable(name) {
+            Some(demangled) => Cow::Owned(demangled.into_bytes()),
+            None => Cow::Borrowed(name),
+        });
     }
 }
 

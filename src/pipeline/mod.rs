@@ -25,7 +25,10 @@
 pub mod any;
 pub(crate) mod archive;
 mod authored;
+pub(crate) mod bare_addresses;
+mod blocks;
 pub(crate) mod callgrind;
+mod complete;
 mod demangled;
 mod estimate;
 pub mod inputs;

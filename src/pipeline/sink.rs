@@ -1,8 +1,9 @@
 //! Sinks, which receive the rows of inputs. A sink may add them up, keep them in order, or pass them on in batches.
 
+use crate::contract::rows::WrittenNames;
 use crate::error::Result;
-use crate::model::stacks::{Frame, FrameKind, Keep, Profile, Track};
-use crate::runtimes::jit_names::{JitNames, ReadableNames};
+use crate::model::stacks::{Frame, Keep, Profile, Track};
+use crate::runtimes::jit_names::JitNames;
 use std::borrow::Cow;
 use std::num::NonZeroUsize;
 
@@ -87,24 +88,13 @@ impl Sink for Whole {
         if self.input.is_some() {
             rows.map_tracks(|track| Track { input: self.input, ..track.clone() });
         }
-        let names = self.naming.for_profile(rows);
-        let is_first = std::mem::take(&mut self.is_empty);
-        if names == JitNames::Raw {
-            if is_first {
-                self.profile = std::mem::take(rows)
-            } else {
-                self.profile.merge(rows)
+        let names = &WrittenNames::new(self.naming.for_profile(rows), rows);
+        let rename = spelling(names);
+        if std::mem::take(&mut self.is_empty) {
+            if !names.are_raw() {
+                rows.rename_functions(rename);
             }
-            return Ok(());
-        }
-        let jit_frames = rows.frames().filter(|(_, frame)| frame.kind == FrameKind::Jit);
-        let jit_names = jit_frames.map(|(_, frame)| rows.name_of(frame.name));
-        let readable = ReadableNames::new(jit_names, names == JitNames::Merged);
-        let rename = renaming(&readable);
-        if is_first && rows.has_distinct_series() && rows.rename(rename) {
-            let about = std::mem::take(&mut rows.about);
             self.profile = std::mem::take(rows);
-            self.profile.about.merge(&about);
         } else {
             self.profile.merge_renamed(rows, rename);
         }
@@ -117,11 +107,9 @@ impl Sink for Whole {
     }
 }
 
-fn renaming(readable: &ReadableNames) -> impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]> + Copy + '_ {
-    |frame, name| match frame.kind {
-        FrameKind::Jit => readable.convert(name),
-        _ => Cow::Borrowed(name),
-    }
+/// A function that spells the name of a frame's function.
+fn spelling(names: &WrittenNames) -> impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]> + Copy + '_ {
+    |frame, name| names.spell(frame, name)
 }
 
 /// A sink that passes on single rows in batches. Memory grows with the number of distinct stacks, not with that of

@@ -1,16 +1,13 @@
 //! Reads many small inputs, several at once per worker. Small folded stacks are concatenated and read as one text: that
 //! reduces the fixed cost per input, and there is one sum to merge instead of many.
 
-use super::authored;
-use super::demangled;
+use super::complete::{Completion, Origin, complete};
 use super::job::{Job, Outcome};
 use super::lines::HEAD;
 use super::open::{Opened, shown};
-use crate::analysis::filter::Filter;
 use crate::contract::format::{OpenLines, Read, ReadOptions};
 use crate::error::{Result, Skipped};
 use crate::io::InPath;
-use crate::jit::SourceOptions;
 use crate::model::stacks::{Keep, Profile};
 use crate::runtimes::jit_names::JitNames;
 use std::io::{Cursor, Read as _};
@@ -32,12 +29,9 @@ pub(super) struct InputSums {
 pub(super) struct TextOptions<'a> {
     /// The format of the concatenated inputs, and the function that opens a reader for it. `None` if there are none.
     pub(super) read: &'a ReadOptions,
-    pub(super) filter: &'a Filter,
     /// How names of JIT code are spelled.
     pub(super) jit_names: JitNames,
-    pub(super) demangle: bool,
-    /// Where to find source maps.
-    pub(super) sources: &'a SourceOptions,
+    pub(super) completion: Completion<'a>,
 }
 
 /// The total size in bytes of the inputs that a worker reads as one text. Larger inputs are read separately, so that
@@ -119,7 +113,7 @@ pub(super) fn are_small_texts(first: &Opened, inputs: &[InPath], options: TextOp
 /// True if inputs may be concatenated. That isn't possible if names are shortened, because that depends on the other
 /// names in the same input, or if samples are filtered by time.
 fn may_join(options: TextOptions<'_>) -> bool {
-    options.jit_names == JitNames::Raw && !options.filter.asks_time()
+    options.jit_names == JitNames::Raw && !options.completion.filter.asks_time()
 }
 
 /// Folded stacks that were concatenated but not parsed yet, and the sums of those parsed before.
@@ -143,7 +137,8 @@ impl<'a> FoldedTexts<'a, '_> {
         let is_plain = match format.read {
             Read::Lines { open: read, is_plain, .. } if may_join(self.options) => {
                 // Source maps are searched for beside the input, so inputs of different directories are read apart.
-                let has_maps = self.options.sources.source_maps.is_on();
+                let sources = self.options.completion.sources;
+                let has_maps = sources.is_some_and(|sources| sources.source_maps.is_on());
                 let directory = if has_maps { path.path().and_then(Path::parent) } else { None };
                 if self.read.is_some_and(|(name, _)| name != format.name) || self.directory != directory {
                     self.flush();
@@ -175,33 +170,28 @@ impl<'a> FoldedTexts<'a, '_> {
         let (text, places) = (std::mem::take(&mut self.text), std::mem::take(&mut self.places));
         let Some((_, read)) = self.read.filter(|_| !places.is_empty()) else { return };
         let mut skipped = Skipped::new("line");
-        let all = self.sum(read, &text, &mut skipped);
+        let all = self.sum(read, &text, None, &mut skipped);
         if skipped.count() == 0 {
             return self.sums.push(all);
         }
         for (path, place) in places {
             let mut skipped = Skipped::new("line");
-            let mut one = self.sum(read, &text[place], &mut skipped);
-            skipped.report(&shown(path), &mut one.outcome.warnings);
+            let path = shown(path);
+            let mut one = self.sum(read, &text[place], Some(&path), &mut skipped);
+            skipped.report(&path, &mut one.outcome.warnings);
             self.sums.push(one);
         }
     }
 
-    /// Reads a small text with its reader, and adds up its rows.
-    fn sum(&self, open: OpenLines, text: &[u8], skipped: &mut Skipped) -> InputSums {
+    /// Reads a text with its reader, and adds up its rows. `input` is its file; `None` if it consists of several.
+    fn sum(&self, open: OpenLines, text: &[u8], input: Option<&Path>, skipped: &mut Skipped) -> InputSums {
         let options = ReadOptions { keep: Keep::Sums, ..self.options.read.clone() };
         let mut reader = open(&options, &text[..text.len().min(HEAD)]);
         reader.read(text, skipped);
         let mut profile = std::mem::take(reader.profile());
         let mut outcome = Outcome::default();
-        if let Err(error) = profile.check() {
-            return InputSums { profile: Err(error), outcome };
-        }
-        if self.options.demangle {
-            demangled::apply(&mut profile);
-        }
-        authored::apply(&mut profile, self.options.sources, self.directory, &mut outcome);
-        self.options.filter.apply(&mut profile);
-        InputSums { profile: Ok(profile), outcome }
+        let origin = Origin { input, directory: self.directory };
+        let completed = complete(&mut profile, self.options.completion, origin, &mut outcome);
+        InputSums { profile: completed.map(|()| profile), outcome }
     }
 }

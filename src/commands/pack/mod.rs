@@ -25,7 +25,7 @@ use crate::model::stacks::Keep;
 use crate::pipeline::archive::{self, Manifest};
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::recording::survey::host;
-use crate::pipeline::recording::{Examined, Memory, Resolution, Streams, Survey};
+use crate::pipeline::recording::{Survey, with_samples};
 use crate::pipeline::terminal::refuse_terminal;
 use crate::pipeline::{Job, Outcome};
 use contents::Contents;
@@ -42,37 +42,32 @@ pub fn run(options: &PackOptions, job: &Job) -> Result<Outcome> {
 
 /// Reads the recording, collects the contents of the archive, and writes or lists them.
 fn pack(options: &PackOptions, run: &Run, job: &Job, outcome: &mut Outcome) -> Result<()> {
-    let (path, warnings) = (&shown(&options.input), &mut outcome.warnings);
+    let path = &shown(&options.input);
+    let Outcome { warnings, summary, .. } = outcome;
     let input = Input::open(&options.input)?;
     if !matches!(input.format.read, Read::Addresses) {
         return Err(refused(input.format));
     }
-    let recording = &optional_parts::options(options).for_input(&input).into_owned();
-    let streams = Streams::open(&input, path, &job.pool, warnings)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
-    let memory = Memory::find(&survey, &recording.sources, warnings);
-    let resolution = Resolution::new(&survey, &memory, recording, job, warnings);
-    let samples = &resolution.samples(Keep::Sums, job, warnings)?;
-    let named = &resolution.name(&samples.chains, job, warnings);
-    let examined = &Examined { resolution: &resolution, samples, named, input_len: input.bytes.len() as u64 };
-
-    let written = {
+    let recording = &optional_parts::options(options);
+    with_samples(&input, path, recording, Keep::Sums, job, warnings, |examined, warnings| {
         let mut privacy = Privacy::new(options);
         let programs = programs::find(examined, options.symbols_only, &mut privacy, warnings);
         let others = optional_parts::find(examined, &mut privacy, warnings);
         privacy.report(warnings);
         let mut contents = Contents::default();
         contents.add_recording(&input, path);
-        contents.add_sources(&memory.found, options, warnings);
+        contents.add_sources(examined.resolution.found, options, warnings);
         contents.add_programs(&programs, options.symbols_only);
         contents.add_others(&others, warnings);
         match options.list {
             true => io::print(|out| contents.list(&privacy, out)),
-            false => write(&contents, &survey, options, run, job).map(|line| outcome.summary.push(line)),
+            false => {
+                let line = write(&contents, examined.resolution.survey, options, run, job)?;
+                summary.push(line);
+                Ok(())
+            }
         }
-    };
-    resolution.finish(warnings);
-    written
+    })
 }
 
 /// Writes the archive. Returns a line for the summary.

@@ -66,12 +66,6 @@ impl<'data> Words<'data> {
         rest.iter().for_each(|word| act(read(word)));
     }
 
-    /// How many words at the end of both lists are the same.
-    pub fn same_at_end(self, other: Self) -> usize {
-        let ((own, _), (other, _)) = (self.bytes.as_chunks::<8>(), other.bytes.as_chunks::<8>());
-        own.iter().rev().zip(other.iter().rev()).take_while(|(own, other)| own == other).count()
-    }
-
     /// All words in order.
     #[inline]
     pub fn iter(self) -> impl ExactSizeIterator<Item = u64> + DoubleEndedIterator + use<'data> {

@@ -38,10 +38,13 @@ impl Profile {
         self.merge_translated(other, &frames);
     }
 
-    /// Renames functions. `rename` returns a function's new name, or `None` to keep its name.
-    pub fn rename_functions(&mut self, rename: impl Fn(&[u8]) -> Option<Vec<u8>>) {
+    /// Renames functions. `rename` returns the new name of a frame's function. Frames that become equal are merged.
+    pub fn rename_functions(&mut self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]> + Copy) {
+        if self.has_distinct_series() && self.rename_in_place(rename) {
+            return;
+        }
         let other = std::mem::replace(self, Self::empty(self.keep));
-        self.merge_renamed(&other, |_, name| rename(name).map_or(Cow::Borrowed(name), Cow::Owned));
+        self.merge_renamed(&other, rename);
     }
 
     /// Replaces frames. `change` returns a frame's replacement, or `None` to keep the frame; it gets the profile in
@@ -140,7 +143,7 @@ impl Profile {
     }
 
     /// True if all series have different names.
-    pub fn has_distinct_series(&self) -> bool {
+    fn has_distinct_series(&self) -> bool {
         let mut names: FxHashSet<&str> = FxHashSet::default();
         self.series.iter().all(|series| names.insert(&series.name))
     }
@@ -148,7 +151,7 @@ impl Profile {
     /// Renames functions in place and returns true, provided that different frames stay different. Stacks and rows are
     /// then unchanged, and the result is the same as of [`merge_renamed`](Self::merge_renamed) into an empty profile.
     /// Otherwise changes nothing and returns false.
-    pub fn rename(&mut self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) -> bool {
+    fn rename_in_place(&mut self, rename: impl for<'n> Fn(&Frame, &'n [u8]) -> Cow<'n, [u8]>) -> bool {
         // The new names, each with the index of its frame.
         let mut new_names: Vec<(usize, Vec<u8>)> = Vec::new();
         for (index, frame) in self.frames.items().iter().enumerate() {
@@ -203,7 +206,7 @@ mod tests {
             let mut merged = Profile::new();
             merged.merge_renamed(&profile, lower);
             let remain = profile.frame_count() == merged.frame_count();
-            prop_assert_eq!(profile.rename(lower), remain);
+            prop_assert_eq!(profile.rename_in_place(lower), remain);
             if !remain {
                 // The profile can still be merged.
                 let left = std::mem::replace(&mut profile, Profile::new());

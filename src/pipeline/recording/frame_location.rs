@@ -1,12 +1,14 @@
 //! The code locations of a recording's frames: what the symbolizer says about an address, and what else decides how the
 //! frame is shown.
 
-use super::previous_stack::ModeFrame;
 use crate::model::lasting::{ALWAYS, Lasting};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::symbolize::Location;
 use crate::symbolize::symbolizer::Symbolizer;
+
+/// What a frame is looked up by: CPU mode and address.
+pub(super) type ModeFrame = (CpuMode, FrameAddr);
 
 /// The code location of a frame. All frames with the same location get the same name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

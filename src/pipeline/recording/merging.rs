@@ -1,7 +1,7 @@
 //! Merges the samples that several workers have read, chunk by chunk in the order of the file.
 
 use super::frame_location::FrameLocation;
-use super::samples::{SampleRow, Samples, Taken, TakenRows};
+use super::samples::{SampleRow, Samples, TakenBranch, TakenRows};
 use crate::error::Result;
 use crate::model::about;
 use crate::model::chains::{ChainId, PlaceId};
@@ -74,10 +74,10 @@ impl Merging {
         }
         numbers.tracks.extend(chunk.tracks.drain(..).map(|track| samples.tracks.intern(track)));
         let first_branch = samples.branches.len() as u32;
-        for Taken { from, to, flags } in chunk.taken.branches.drain(..) {
+        for TakenBranch { from, to, flags } in chunk.taken.branches.drain(..) {
             let from = numbers.places[from.0 as usize];
             let to = numbers.places[to.0 as usize];
-            samples.branches.push(Taken { from, to, flags });
+            samples.branches.push(TakenBranch { from, to, flags });
         }
         for other_fields in &mut chunk.taken.other_fields {
             if let Some(place) = &mut other_fields.addr_place {

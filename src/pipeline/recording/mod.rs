@@ -9,13 +9,12 @@
 //! Resolution   what an address belongs to
 //! Samples      rows and call chains of locations, read in parallel
 //! Named        names of each distinct location
-//! Tables       the same as a profile
+//! ProfileTables       the same as a profile
 //! ```
 
 mod about;
 mod branches;
 pub(crate) mod chain_memo;
-mod chain_words;
 pub(crate) mod counted;
 mod examined;
 mod frame_location;
@@ -23,7 +22,6 @@ mod merging;
 mod named;
 mod one_by_one;
 mod options;
-mod previous_stack;
 mod profile;
 #[cfg(test)]
 mod profile_tests;
@@ -36,7 +34,7 @@ pub(crate) mod survey;
 mod text;
 pub(crate) mod walk;
 
-pub(crate) use examined::Examined;
+pub(crate) use examined::{Examined, with_resolution, with_samples};
 pub(crate) use frame_location::FrameLocation;
 pub(crate) use named::Named;
 pub(crate) use one_by_one::{OneSample, for_each_sample};
@@ -52,22 +50,22 @@ use super::job::{Job, Outcome};
 use super::open::Input;
 use super::sink::Sink;
 use crate::error::{Error, Result, Skipped, Warnings};
-use crate::formats::perf_data::Recording;
+use crate::formats::perf_data::{Event, Recording};
 use crate::formats::tracepoint::TracepointFormats;
 use crate::model::chains::PlaceId;
 use crate::model::stacks::Keep;
 use crate::parallel::join;
 use crate::symbolize::symbols::data::Variable;
 use examined::{code_shares, count_frames};
-use profile::Tables;
+use profile::ProfileTables;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
 /// A recording with samples and names, in memory.
 #[derive(Debug)]
 pub(crate) struct Loaded {
-    /// The recording's events and features.
-    pub(crate) recording: Recording,
+    /// The recording's events.
+    pub(crate) events: Vec<Event>,
     /// The samples as rows, with their call chains.
     pub(crate) samples: Samples,
     /// The names of all code locations that occur in `samples`.
@@ -90,42 +88,48 @@ pub(crate) fn load(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<Loaded> {
-    let options = &*options.for_input(input);
-    let warnings = &mut outcome.warnings;
-    let streams = Streams::open(input, path, &job.pool, warnings)?;
-    let events: Vec<&str> = streams.recording.events.iter().map(|event| event.name.as_str()).collect();
-    check_events(&events, &options.event)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
-    let memory = Memory::find(&survey, &options.sources, warnings);
-    let resolution = Resolution::new(&survey, &memory, options, job, warnings);
-    outcome.summary.extend(resolution.sources.remarks());
-    let samples = resolution.samples(Keep::EachRow, job, warnings)?;
-    let named = resolution.name(&samples.chains, job, warnings);
-    // The distinct locations of data that samples accessed, to name the variables there.
-    let mut data: Vec<PlaceId> =
-        samples.other_fields.iter().filter_map(|other_fields| other_fields.addr_place).collect();
-    data.sort_unstable();
-    data.dedup();
-    let variables = resolution.variables(&samples.chains, &data);
-    let machine = resolution.machine();
-    let mut tracepoints =
-        if options.keep_trace { tracepoints(&streams.recording, path, warnings) } else { Default::default() };
-    // Some tracepoints print kernel functions by name, so find the functions' addresses in their samples.
-    let mut wanted = Vec::new();
-    for (row, other_fields) in samples.rows.iter().zip(&samples.other_fields) {
-        if let Some(raw) = &other_fields.trace {
-            let attr = &streams.recording.events[row.event as usize].attr;
-            if attr.is_tracepoint() {
-                wanted.extend(tracepoints.function_addresses(attr.config, raw));
+    let Outcome { warnings, summary, .. } = outcome;
+    let (loaded, counts, shares) = with_resolution(input, path, options, job, warnings, |resolution, warnings| {
+        resolution.check_events()?;
+        summary.extend(resolution.sources.remarks());
+        let recording = resolution.survey.recording;
+        let samples = resolution.samples(Keep::EachRow, job, warnings)?;
+        let named = resolution.name(&samples.chains, job, warnings);
+        // The distinct locations of data that samples accessed, to name the variables there.
+        let mut data: Vec<PlaceId> =
+            samples.other_fields.iter().filter_map(|other_fields| other_fields.addr_place).collect();
+        data.sort_unstable();
+        data.dedup();
+        let variables = resolution.variables(&samples.chains, &data);
+        let mut tracepoints =
+            if options.keep_trace { tracepoints(recording, path, warnings) } else { Default::default() };
+        // Some tracepoints print kernel functions by name, so find the functions' addresses in their samples.
+        let mut wanted = Vec::new();
+        for (row, other_fields) in samples.rows.iter().zip(&samples.other_fields) {
+            if let Some(raw) = &other_fields.trace {
+                let attr = &recording.events[row.event as usize].attr;
+                if attr.is_tracepoint() {
+                    wanted.extend(tracepoints.function_addresses(attr.config, raw));
+                }
             }
         }
-    }
-    tracepoints.set_functions(resolution.kernel_functions(wanted));
-    resolution.finish(warnings);
-    outcome.count_frames(count_frames(&samples, &named), path);
-    outcome.count_code(code_shares(&samples, &named, &streams.recording.events));
-    let cgroups = survey.processes.cgroup_paths;
-    Ok(Loaded { recording: streams.recording, samples, named, machine, variables, tracepoints, cgroups })
+        tracepoints.set_functions(resolution.kernel_functions(wanted));
+        let counts = count_frames(&samples, &named);
+        let shares = code_shares(&samples, &named, &recording.events);
+        let loaded = Loaded {
+            events: recording.events.clone(),
+            samples,
+            named,
+            machine: resolution.machine(),
+            variables,
+            tracepoints,
+            cgroups: resolution.survey.processes.cgroup_paths.clone(),
+        };
+        Ok((loaded, counts, shares))
+    })?;
+    outcome.count_frames(counts, path);
+    outcome.count_code(shares);
+    Ok(loaded)
 }
 
 /// The formats of a recording's tracepoints; empty if it has no tracepoint events.
@@ -161,43 +165,41 @@ pub(super) fn push(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let options = &*options.for_input(input);
-    let warnings = &mut outcome.warnings;
-    let streams = Streams::open(input, path, &job.pool, warnings)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
-    let memory = Memory::find(&survey, &options.sources, warnings);
-    let resolution = Resolution::new(&survey, &memory, options, job, warnings);
-    outcome.summary.extend(resolution.sources.remarks());
-    // If the sink wants batches, the first pass only reads sums. A second pass reads the rows again, when all stacks
-    // are known and named.
-    let keep = if sink.wants_batches() { Keep::Sums } else { sink.keep() };
-    if !survey.recording.has_stacks() {
-        let estimate =
-            "no call chains were recorded, so stacks only have the innermost function; record with perf record -g";
-        outcome.estimates.push(format!("{}: {estimate}", path.display()));
-    }
-    let samples = resolution.samples(keep, job, warnings)?;
-    let named = resolution.name(&samples.chains, job, warnings);
-    let input_len = input.bytes.len() as u64;
-    inspect(&Examined { resolution: &resolution, samples: &samples, named: &named, input_len }, job, warnings);
-    let recording = survey.recording;
-    let keep = sink.keep();
-    let (counts, mut tables) =
-        job.pool.install(|| join(|| count_frames(&samples, &named), || Tables::new(recording, &samples, &named, keep)));
-    let shares = code_shares(&samples, &named, &recording.events);
-    tables.profile.check()?;
-    tables.profile.about = about::collect_facts(&resolution, &samples, counts, options);
-    if sink.wants_batches() {
-        let tables = resolution.each_chunk(samples, tables, job, |rows| sink.take(rows))?;
-        sink.end(&tables.profile)?;
-    } else {
-        let rows = samples.rows;
-        tables.push(&rows);
-        drop(rows);
-        sink.take(&mut tables.profile)?;
-        sink.end(&tables.profile)?;
-    }
-    resolution.finish(warnings);
+    let Outcome { warnings, summary, estimates, .. } = outcome;
+    let (counts, shares) = with_resolution(input, path, options, job, warnings, |resolution, warnings| {
+        summary.extend(resolution.sources.remarks());
+        let recording = resolution.survey.recording;
+        if !recording.has_stacks() {
+            let estimate =
+                "no call chains were recorded, so stacks only have the innermost function; record with perf record -g";
+            estimates.push(format!("{}: {estimate}", path.display()));
+        }
+        // If the sink wants batches, the first pass only reads sums. A second pass reads the rows again, when all stacks
+        // are known and named.
+        let keep = if sink.wants_batches() { Keep::Sums } else { sink.keep() };
+        let samples = resolution.samples(keep, job, warnings)?;
+        let named = resolution.name(&samples.chains, job, warnings);
+        let input_len = input.bytes.len() as u64;
+        inspect(&Examined { resolution, samples: &samples, named: &named, input_len }, job, warnings);
+        let keep = sink.keep();
+        let (counts, mut tables) = job.pool.install(|| {
+            join(|| count_frames(&samples, &named), || ProfileTables::new(recording, &samples, &named, keep))
+        });
+        let shares = code_shares(&samples, &named, &recording.events);
+        tables.profile.check()?;
+        tables.profile.about = about::collect_facts(resolution, &samples, counts, options);
+        if sink.wants_batches() {
+            let tables = resolution.each_chunk(samples, tables, job, |rows| sink.take(rows))?;
+            sink.end(&tables.profile)?;
+        } else {
+            let rows = samples.rows;
+            tables.push(&rows);
+            drop(rows);
+            sink.take(&mut tables.profile)?;
+            sink.end(&tables.profile)?;
+        }
+        Ok((counts, shares))
+    })?;
     outcome.count_frames(counts, path);
     outcome.count_code(shares);
     Ok(())

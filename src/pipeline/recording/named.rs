@@ -5,6 +5,7 @@ use crate::analysis::start_functions::starts_threads;
 use crate::error::Warnings;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::code_file::{image_process, perf_map};
+use crate::model::interner::Interner;
 use crate::model::mapping_kind::{MappingKind, simpleperf_jit_cache};
 use crate::model::process::{BuildId, CpuMode};
 use crate::model::stacks::{FrameKind, TRUNCATED};
@@ -99,8 +100,7 @@ struct FrameNaming<'a> {
     /// Processes that certainly have a JIT compiler, because there is a jitdump, perf map or other source of their
     /// code.
     announced: FxHashSet<Pid>,
-    modules: Vec<FileBuild>,
-    module_ids: FxHashMap<FileBuild, u32>,
+    modules: Interner<FileBuild, u32>,
     dso_modules: FxHashMap<DsoId, FrameModule>,
 }
 
@@ -138,29 +138,23 @@ impl Named {
         pool: &Pool,
         warnings: &mut Warnings,
     ) -> Self {
-        let mut distinct: Vec<Location> = Vec::new();
-        let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
+        let mut distinct: Interner<Location, u32> = Interner::default();
         let mut naming = FrameNaming {
             symbolizer: resolver.symbolizer,
             keep_addr,
             origins,
             runtimes,
             announced: origins.iter().filter(|origin| origin.is_sure).filter_map(|origin| origin.pid).collect(),
-            modules: Vec::new(),
-            module_ids: FxHashMap::default(),
+            modules: Interner::default(),
             dso_modules: FxHashMap::default(),
         };
         let mut locations = Vec::with_capacity(chains.places().len());
         for place in chains.places() {
-            let next = distinct.len() as u32;
-            let number = *numbers.entry(place.location).or_insert(next);
-            if number == next {
-                distinct.push(place.location);
-            }
+            let number = distinct.intern(place.location);
             locations.push(NamedLocation { number, info: naming.describe(place) });
         }
-        let modules = naming.modules;
-        let frames = resolver.frames(&distinct, pool, warnings);
+        let modules = naming.modules.into_items();
+        let frames = resolver.frames(distinct.items(), pool, warnings);
         let entered = find_entered(chains.places(), &frames, &mut locations);
         let entered = resolver.frames(&entered, pool, warnings);
         Self { frames, entered, locations, modules }
@@ -247,22 +241,16 @@ impl Named {
 /// Finds return addresses for which no function is known at the address before. Returns the locations of the return
 /// addresses themselves, and stores the index of each in [`LocationInfo::entered`].
 fn find_entered(places: &[FrameLocation], frames: &Frames, locations: &mut [NamedLocation]) -> Vec<Location> {
-    let mut entered: Vec<Location> = Vec::new();
-    let mut numbers: FxHashMap<Location, u32> = FxHashMap::default();
+    let mut entered: Interner<Location, u32> = Interner::default();
     for (place, named) in places.iter().zip(locations) {
         let Location::File(dso, offset) = place.location else { continue };
         if !place.is_return || !frames.is_unknown(named.number as usize) {
             continue;
         }
         let location = Location::File(dso, offset.wrapping_add(1));
-        let next = entered.len() as u32;
-        let number = *numbers.entry(location).or_insert(next);
-        if number == next {
-            entered.push(location);
-        }
-        named.info.entered = Some(number);
+        named.info.entered = Some(entered.intern(location));
     }
-    entered
+    entered.into_items()
 }
 
 impl FrameNaming<'_> {
@@ -342,13 +330,7 @@ impl FrameNaming<'_> {
 
     fn module(&mut self, name: &[u8], build: Option<BuildId>) -> u32 {
         let build = build.filter(|_| self.keep_addr).map(|build| build.to_string().into_bytes());
-        let module = (name.to_vec(), build);
-        let next = self.modules.len() as u32;
-        let id = *self.module_ids.entry(module.clone()).or_insert(next);
-        if id == next {
-            self.modules.push(module);
-        }
-        id
+        self.modules.intern((name.to_vec(), build))
     }
 
     /// The module to show for a mapped file. Its `jit` is set if the file is an image of JIT code (by `perf inject

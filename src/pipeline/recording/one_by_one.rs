@@ -4,12 +4,11 @@ use super::frame_location::FrameLocation;
 use super::merging::Merging;
 use super::named::Named;
 use super::options::RecordingOptions;
-use super::profile::Tables;
-use super::resolution::{Resolution, check_events};
+use super::profile::ProfileTables;
+use super::resolution::Resolution;
 use super::samples::Samples;
-use super::streams::Streams;
-use super::survey::{Memory, Survey};
-use crate::error::Result;
+use super::with_resolution;
+use crate::error::{Result, Warnings};
 use crate::model::Addr;
 use crate::model::chains::PlaceId;
 use crate::model::stacks::{Keep, Profile, Row};
@@ -43,30 +42,37 @@ pub(crate) fn for_each_sample(
     job: &Job,
     outcome: &mut Outcome,
 ) -> Result<()> {
-    let options = &*options.for_input(input);
-    let warnings = &mut outcome.warnings;
-    let streams = Streams::open(input, path, &job.pool, warnings)?;
-    let events: Vec<&str> = streams.recording.events.iter().map(|event| event.name.as_str()).collect();
-    check_events(&events, &options.event)?;
-    let survey = Survey::new(&streams.recording, &streams.list(), path, warnings);
-    let memory = Memory::find(&survey, &options.sources, warnings);
-    let resolution = Resolution::new(&survey, &memory, options, job, warnings);
-    if !survey.recording.has_stacks() {
-        let estimate = "no call chains were recorded, so stacks only have the innermost function";
-        outcome.estimates.push(format!("{}: {estimate}", path.display()));
-    }
+    let Outcome { warnings, estimates, .. } = outcome;
+    with_resolution(input, path, options, job, warnings, |resolution, warnings| {
+        resolution.check_events()?;
+        if !resolution.survey.recording.has_stacks() {
+            let estimate = "no call chains were recorded, so stacks only have the innermost function";
+            estimates.push(format!("{}: {estimate}", path.display()));
+        }
+        pass_samples(resolution, options.keep_addr, each, job, warnings)
+    })
+}
+
+/// Reads and names the samples of a recording, and calls `each` with them. With `keep_addr`, they come with addresses.
+fn pass_samples(
+    resolution: &Resolution<'_>,
+    keep_addr: bool,
+    each: &mut dyn FnMut(&OneSample<'_>) -> Result<()>,
+    job: &Job,
+    warnings: &mut Warnings,
+) -> Result<()> {
     // The first pass only reads sums. When all stacks are known and named, a second pass reads the rows.
     let samples = resolution.samples(Keep::Sums, job, warnings)?;
     let named = resolution.name(&samples.chains, job, warnings);
-    let tables = Tables::new(survey.recording, &samples, &named, Keep::EachRow);
+    let tables = ProfileTables::new(resolution.survey.recording, &samples, &named, Keep::EachRow);
     tables.profile.check()?;
-    let places = if options.keep_addr { frames_by_place(&samples, &named) } else { Vec::new() };
+    let places = if keep_addr { frames_by_place(&samples, &named) } else { Vec::new() };
     let mut all = Merging::new(samples);
     let mut addresses: Vec<Option<Addr>> = Vec::new();
     resolution.read(Keep::EachRow, job, |mut chunk| {
         for row in all.translate(&mut chunk)? {
             addresses.clear();
-            if options.keep_addr {
+            if keep_addr {
                 for place in all.samples.chains.places_up(row.chain) {
                     let PlaceFrames { count, address } = places[place.0 as usize];
                     addresses.extend(std::iter::repeat_n(address, count));
@@ -81,9 +87,7 @@ pub(crate) fn for_each_sample(
             })?;
         }
         Ok(())
-    })?;
-    resolution.finish(warnings);
-    Ok(())
+    })
 }
 
 /// The frames at a code location.

@@ -15,7 +15,7 @@ use crate::runtimes::java_calls;
 /// A profile with a recording's stacks and threads, and tables to translate the recording's IDs to those of the
 /// profile.
 #[derive(Debug)]
-pub(super) struct Tables {
+pub(super) struct ProfileTables {
     /// Has one series per event, in the recording's order.
     pub(super) profile: Profile,
     /// For each call chain of the recording, the ID of its stack in the profile; `None` for chains without frames.
@@ -24,7 +24,7 @@ pub(super) struct Tables {
     tracks: Vec<TrackId>,
 }
 
-impl Tables {
+impl ProfileTables {
     /// Converts locations to frames and call chains to stacks. The profile doesn't have any rows yet.
     pub(super) fn new(recording: &Recording, samples: &Samples, named: &Named, keep: Keep) -> Self {
         let mut profile = Profile::empty(keep);

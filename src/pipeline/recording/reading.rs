@@ -1,18 +1,15 @@
 //! Reads samples, in parallel over chunks of the recording.
 //!
 //! Each worker assigns its own IDs to code locations, chains and threads. It keeps them from chunk to chunk, so that
-//! for each chunk, it only passes on what is new. A stack is looked up in three ways, cheapest first: as a whole
-//! (`chain_memo`), by the frames that it has in common with the previous stack (`previous_stack`), and frame by frame
-//! ([`LastingCache`]).
+//! for each chunk, it only passes on what is new. A call chain that it has read before is taken from a memo
+//! (`chain_memo`). Otherwise its frames are looked up one by one, most of them in a cache ([`LastingCache`]).
 
 use super::branches::{lbr_chain, put_history};
 use super::chain_memo::{ChainKey, ChainMemo};
-use super::chain_words::ChainWords;
 use super::counted::{Counted, Member, single_member};
-use super::frame_location::{FrameLocation, LIMIT_FRAME, TRUNCATED_FRAME};
+use super::frame_location::{FrameLocation, LIMIT_FRAME, ModeFrame, TRUNCATED_FRAME};
 use super::merging::SampleChunk;
-use super::previous_stack::{KeptFrame, ModeFrame, PreviousStack};
-use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, StackEnd, Taken};
+use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, StackEnd, TakenBranch};
 use crate::analysis::filter::PlacedFilter;
 use crate::formats::perf_data::{Branch, DeferredChains, EventAttr, RawRecord, Recording, Sample, kind};
 use crate::model::about::{self, TimeExtent};
@@ -88,15 +85,11 @@ pub(super) struct SampleReader<'a, 'data> {
     sent: (usize, usize, usize),
     /// Call chains that have been looked up, for samples with the same chain.
     memo: ChainMemo<'data, ReadChain>,
-    previous: PreviousStack<'data>,
-    /// The frames of the current sample that it doesn't have in common with `previous`, innermost first.
+    /// The frames of the current sample, innermost first.
     frames: Vec<ModeFrame>,
     unwound: UnwoundChain,
     unwind_cache: Cache,
     places: LastingCache<(Pid, ModeFrame), PlaceId>,
-    /// For each chain ID, the index in `places` of its innermost frame. An array is fast, because the chains of a stack
-    /// have consecutive IDs.
-    innermost_places: Vec<u32>,
     tracks: LastingCache<TrackKey, u32>,
 }
 
@@ -109,10 +102,20 @@ struct ReadChain {
     ip: Addr,
 }
 
+/// A call chain of which the outermost frames have been looked up.
+#[derive(Debug, Clone, Copy)]
+struct PartialChain {
+    chain: ChainId,
+    /// The address of the innermost frame so far.
+    ip: Addr,
+    /// The time (exclusive) until which what was found for the frames is valid.
+    until: Nanos,
+}
+
 impl ReadChain {
-    fn new(innermost: Option<KeptFrame>, end: StackEnd) -> Self {
-        match innermost {
-            Some(KeptFrame { frame: (_, addr), chain, .. }) => Self { chain: Some(chain), end, ip: addr.raw() },
+    fn new(chain: Option<PartialChain>, end: StackEnd) -> Self {
+        match chain {
+            Some(PartialChain { chain, ip, .. }) => Self { chain: Some(chain), end, ip },
             None => Self { chain: None, end, ip: Addr(0) },
         }
     }
@@ -126,12 +129,10 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             samples: Samples::keeping(context.keep),
             sent: (0, 0, 0),
             memo: ChainMemo::default(),
-            previous: PreviousStack::default(),
             frames: Vec::new(),
             unwound: UnwoundChain::default(),
             unwind_cache: Cache::default(),
             places: LastingCache::default(),
-            innermost_places: Vec::new(),
             tracks: LastingCache::default(),
         }
     }
@@ -274,17 +275,17 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         {
             return *known;
         }
-        let (mut innermost, end) = self.find_frames(sample, pid, time, leaf_caller);
-        let frames = std::mem::take(&mut self.frames);
+        let mut frames = std::mem::take(&mut self.frames);
+        frames.clear();
+        let end = self.find_frames(sample, pid, time, leaf_caller, &mut frames);
+        let mut chain = None;
         for &frame in frames.iter().rev() {
-            let kept = self.extend_chain(innermost, pid, frame, time);
-            self.previous.push(kept);
-            innermost = Some(kept);
+            chain = Some(self.extend_chain(chain, pid, frame, time));
         }
         self.frames = frames;
-        let read = ReadChain::new(innermost, end);
-        if let (Some(key), Some(innermost)) = (key, innermost) {
-            self.memo.put(key, time..innermost.until, || read, |_| ());
+        let read = ReadChain::new(chain, end);
+        if let (Some(key), Some(chain)) = (key, chain) {
+            self.memo.put(key, time..chain.until, || read, |_| ());
         }
         read
     }
@@ -308,42 +309,14 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         let time = sample.time.unwrap_or(UNTIMED);
         let user_time = user.time.unwrap_or(UNTIMED);
         let user_pid = user.pid_tid.map_or(pid, |(pid, _)| pid);
-        let mut innermost = None;
+        let mut chain = None;
         for &frame in frames.iter().rev() {
-            innermost = Some(match frame.0 {
-                CpuMode::User => self.extend_chain(innermost, user_pid, frame, user_time),
-                _ => self.extend_chain(innermost, pid, frame, time),
+            chain = Some(match frame.0 {
+                CpuMode::User => self.extend_chain(chain, user_pid, frame, user_time),
+                _ => self.extend_chain(chain, pid, frame, time),
             });
         }
-        ReadChain::new(innermost, end)
-    }
-
-    /// Finds the frames of a sample. Puts those that it doesn't share with the previous sample into `self.frames`,
-    /// innermost first. Returns the innermost shared frame, and why the stack ends where it does.
-    fn find_frames(
-        &mut self,
-        sample: &Sample<'data>,
-        pid: Pid,
-        time: Nanos,
-        leaf_caller: Option<Addr>,
-    ) -> (Option<KeptFrame>, StackEnd) {
-        let mut frames = std::mem::take(&mut self.frames);
-        frames.clear();
-        // If the caller of a leaf function was determined separately, the recorded words aren't the whole stack.
-        let is_plain = leaf_caller.is_none() && self.is_plain(sample);
-        let by_words = if is_plain { self.previous.shared_words(sample, pid, time, &mut frames) } else { None };
-        let (words, shared, end) = match by_words {
-            Some((words, shared)) => (Some(words), shared, StackEnd::Recorded),
-            None => {
-                frames.clear();
-                let end = self.find_all_frames(sample, pid, time, leaf_caller, &mut frames);
-                let shared = self.previous.shared_frames(&frames, pid, time);
-                frames.truncate(frames.len() - shared);
-                (is_plain.then(|| ChainWords::new(sample.callchain)), shared, end)
-            }
-        };
-        self.frames = frames;
-        (self.previous.begin(shared, pid, time, words), end)
+        ReadChain::new(chain, end)
     }
 
     /// True if the sample's frames come from its call chain only, rather than from branches or from a copy of the
@@ -352,55 +325,14 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         sample.branches.is_none() && (self.context.unwinder.is_none() || sample.user_stack.is_none())
     }
 
-    /// True if the sample's frames come from its call chain only, and the chain isn't truncated.
-    fn is_plain(&self, sample: &Sample<'_>) -> bool {
-        let Context { recording, max_stack, .. } = self.context;
-        let limit = usize::from(frames_limit(&recording.events[sample.event].attr));
-        self.is_call_chain(sample) && sample.callchain.len() < limit.min(max_stack)
-    }
-
-    /// Extends the chain of `caller` by a frame on the inner side.
+    /// Looks up a frame, and extends the chain of its callers by it (`None`: it has no callers).
     #[inline]
-    fn extend_chain(&mut self, caller: Option<KeptFrame>, pid: Pid, frame: ModeFrame, time: Nanos) -> KeptFrame {
-        let caller_chain = caller.map(|caller| caller.chain);
-        let (chain, until) = match self.find_extended(caller_chain, pid, frame, time) {
-            Some(known) => known,
-            None => self.add_extended(caller_chain, pid, frame, time),
-        };
-        KeptFrame { frame, chain, until: caller.map_or(until, |caller| caller.until.min(until)) }
-    }
-
-    /// Finds an existing chain that extends `caller` by this frame and is valid at this time. Returns its ID and the
-    /// time until which it is valid.
-    #[inline]
-    fn find_extended(
-        &self,
-        caller: Option<ChainId>,
-        pid: Pid,
-        frame: ModeFrame,
-        time: Nanos,
-    ) -> Option<(ChainId, Nanos)> {
-        for (chain, place) in self.samples.chains.newest(caller) {
-            let (key, found) = self.places.entry(self.innermost_places[chain.0 as usize]);
-            // When the chain was added, there may have been different code at the address.
-            if found.answer == place && *key == (pid, frame) && found.holds.contains(&time) {
-                return Some((chain, found.holds.end));
-            }
-        }
-        None
-    }
-
-    /// Looks up the frame and adds a chain for it. Returns the chain's ID and the time until which it is valid.
-    fn add_extended(&mut self, caller: Option<ChainId>, pid: Pid, frame: ModeFrame, time: Nanos) -> (ChainId, Nanos) {
+    fn extend_chain(&mut self, callers: Option<PartialChain>, pid: Pid, frame: ModeFrame, time: Nanos) -> PartialChain {
         let number = self.find_place(pid, frame, time);
         let Lasting { answer: place, holds } = &self.places.entry(number).1;
-        let chain = self.samples.chains.chain(caller, *place);
-        // A chain that has just been added has no entry yet.
-        match self.innermost_places.get_mut(chain.0 as usize) {
-            Some(known) => *known = number,
-            None => self.innermost_places.push(number),
-        }
-        (chain, holds.end)
+        let chain = self.samples.chains.chain(callers.map(|callers| callers.chain), *place);
+        let until = callers.map_or(holds.end, |callers| callers.until.min(holds.end));
+        PartialChain { chain, ip: frame.1.raw(), until }
     }
 
     /// Stores the branches of the sample if they are kept. Returns their range in [`Samples::branches`].
@@ -413,7 +345,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             for Branch { from, to, flags } in branches.iter() {
                 let from = self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(from)), time);
                 let to = self.place(pid, (CpuMode::Unknown, FrameAddr::Ip(to)), time);
-                self.samples.branches.push(Taken { from, to, flags });
+                self.samples.branches.push(TakenBranch { from, to, flags });
             }
         }
         (start, self.samples.branches.len() as u32)
@@ -434,7 +366,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     }
 
     /// Finds all frames of a sample, innermost first. Returns why the stack ends where it does.
-    fn find_all_frames(
+    fn find_frames(
         &mut self,
         sample: &Sample<'_>,
         pid: Pid,

@@ -5,7 +5,7 @@ use super::frame_location::FrameLocation;
 use super::merging::{Merging, SampleChunk};
 use super::named::{Named, Origin};
 use super::options::RecordingOptions;
-use super::profile::Tables;
+use super::profile::ProfileTables;
 use super::reading::{Context, SampleReader};
 use super::replaced::warn_about_replaced;
 use super::samples::Samples;
@@ -29,6 +29,7 @@ use crate::symbolize::dso::{DsoId, DsoKind};
 use crate::symbolize::kernel::{KernelOptions, KernelSymbols};
 use crate::symbolize::resolver::Resolver;
 use crate::symbolize::symbolizer::Symbolizer;
+use crate::symbolize::symbols::SymbolOptions;
 use crate::symbolize::symbols::data::{Variable, Variables, vaddr_of_data};
 use crate::symbolize::symbols::files::SearchOptions;
 use crate::symbolize::symbols::image::Image;
@@ -82,6 +83,17 @@ impl<'a> Resolution<'a> {
         Self { survey, spaces, sources, images: Images::new(spaces.dsos().iter(), search), found, options }
     }
 
+    /// Fails if the user named an event that the recording lacks.
+    pub(crate) fn check_events(&self) -> Result<()> {
+        let events: Vec<&str> = self.survey.recording.events.iter().map(|event| event.name.as_str()).collect();
+        check_events(&events, &self.options.event)
+    }
+
+    /// How to find symbols of native code.
+    pub(crate) fn symbol_options(&self) -> &SymbolOptions {
+        &self.options.symbols
+    }
+
     /// Where to search for files.
     pub(crate) fn search(&self) -> &SearchOptions {
         &self.options.symbols.search
@@ -127,10 +139,10 @@ impl<'a> Resolution<'a> {
     pub(super) fn each_chunk(
         &self,
         samples: Samples,
-        mut tables: Tables,
+        mut tables: ProfileTables,
         job: &Job,
         mut each: impl FnMut(&mut Profile) -> Result<()>,
-    ) -> Result<Tables> {
+    ) -> Result<ProfileTables> {
         let mut all = Merging::new(samples);
         self.read(Keep::EachRow, job, |mut chunk| {
             let rows = all.translate(&mut chunk)?;

@@ -58,7 +58,7 @@ pub(crate) enum StackEnd {
 
 /// A branch that the CPU took and recorded (`perf record -b`).
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Taken {
+pub(crate) struct TakenBranch {
     /// The code location of the branch instruction.
     pub(crate) from: PlaceId,
     pub(crate) to: PlaceId,
@@ -120,7 +120,7 @@ pub(crate) struct Samples {
     /// The threads that rows refer to.
     pub(crate) tracks: Interner<Track, u32>,
     /// The branches that rows refer to. Those of a sample are in order, newest first.
-    pub(crate) branches: Vec<Taken>,
+    pub(crate) branches: Vec<TakenBranch>,
     /// For each row, its other fields; empty if they aren't kept.
     pub(crate) other_fields: Vec<OtherFields>,
     /// The samples that could not be read.
@@ -204,7 +204,7 @@ impl KeptRegisters {
 pub(super) struct TakenRows {
     pub(super) rows: Vec<SampleRow>,
     pub(super) sampled: Option<TimeExtent>,
-    pub(super) branches: Vec<Taken>,
+    pub(super) branches: Vec<TakenBranch>,
     pub(super) other_fields: Vec<OtherFields>,
     pub(super) skipped: Skipped,
 }

@@ -5,7 +5,7 @@
 
 use super::Loaded;
 use super::named::FrameView;
-use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, Taken};
+use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, TakenBranch};
 use crate::error::Result;
 use crate::formats::perf_data::{Event, EventAttr};
 use crate::formats::perf_script::branches::{BranchLine, branch};
@@ -52,7 +52,7 @@ pub(crate) fn unrecorded_fields(loaded: &Loaded, fields: Fields) -> Vec<(&'stati
     ];
     let mut missing = Vec::new();
     for (is_wanted, bits, name, options) in optional {
-        if is_wanted && !loaded.recording.events.iter().any(|event| event.attr.samples(bits)) {
+        if is_wanted && !loaded.events.iter().any(|event| event.attr.samples(bits)) {
             missing.push((name, options));
         }
     }
@@ -145,7 +145,7 @@ struct TextWriter<'a> {
 
 impl<'a> TextWriter<'a> {
     fn new(loaded: &'a Loaded, options: TextOptions) -> Self {
-        let events = &loaded.recording.events;
+        let events = &loaded.events;
         let lines_for = |kind: ChainKind| {
             let is_needed = events.iter().any(|event| ChainKind::from_attr(&event.attr) == kind);
             is_needed.then(|| PlaceLines::new(loaded, options, kind))
@@ -174,7 +174,7 @@ impl<'a> TextWriter<'a> {
     }
 
     fn with_widths<'r>(&self, rows: &[(&'r SampleRow, Option<&'r OtherFields>)]) -> Vec<PrintedRow<'r>> {
-        let events = &self.loaded.recording.events;
+        let events = &self.loaded.events;
         let mut data_src_width = 0;
         let mut printed = Vec::with_capacity(rows.len());
         for &(row, other_fields) in rows {
@@ -189,9 +189,9 @@ impl<'a> TextWriter<'a> {
     }
 
     fn write_sample(&self, printed: &PrintedRow<'_>, out: &mut Vec<u8>) {
-        let Loaded { recording, samples, .. } = self.loaded;
+        let Loaded { events, samples, .. } = self.loaded;
         let &PrintedRow { row, other_fields, .. } = printed;
-        let event = &recording.events[row.event as usize];
+        let event = &events[row.event as usize];
         let track = &samples.tracks.items()[row.track as usize];
         let fields = self.fields_of(&event.attr);
         let chain = !self.options.no_call_graph && event.has_call_chains();
@@ -306,7 +306,7 @@ impl<'a> TextWriter<'a> {
         registers(out, &RegisterLine { machine: self.loaded.machine, abi: *abi, mask: *mask, values });
     }
 
-    fn write_branch(&self, taken: &Taken, out: &mut Vec<u8>) {
+    fn write_branch(&self, taken: &TakenBranch, out: &mut Vec<u8>) {
         let fields = self.options.fields;
         self.each_function(taken.from, |from| {
             self.each_function(taken.to, |to| {

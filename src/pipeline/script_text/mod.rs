@@ -17,11 +17,12 @@ mod stacks;
 
 pub(super) use stacks::read_stacks;
 
+use super::blocks::{Blocks, Cutting};
 use super::job::{Job, Outcome};
 use super::spare::Spare;
 use super::terminal::write_text;
 use crate::analysis::quantity::counted;
-use crate::error::{Result, Warning, Warnings};
+use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::perf_script::record_lines::RecordLineFacts;
 use crate::formats::perf_script::rewrite::memo::Memo;
 use crate::formats::perf_script::rewrite::{Counts, Needs, Rewriter, Rewritten, Style, Wanted};
@@ -34,7 +35,7 @@ use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::code_map::CodeMap;
 use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::symbols::SymbolOptions;
-use feeder::{BLOCK, Block, Cutting, Feeder, Gate};
+use feeder::{BLOCK, Block, Feeder, Gate, LONGEST};
 use namer::{Namer, ask_for};
 use natives::Natives;
 use std::collections::BTreeSet;
@@ -113,7 +114,7 @@ struct NamedBlock {
 /// How to cut the text, and what to do with the blocks.
 struct BlockHandling<'f, T> {
     layout: &'f Layout,
-    cutting: Cutting,
+    cutting: Cutting<'f>,
     /// Buffers for blocks, for reuse.
     buffers: &'f Spare<Vec<u8>>,
     /// Called by workers with each block, in parallel.
@@ -142,7 +143,8 @@ impl TextFilter<'_> {
             buffers.give_buffer(bytes, 4 * BLOCK);
             Ok(())
         };
-        let cutting = Cutting { block: BLOCK, cut: cut_without_source_lines, at_pauses: true };
+        let cut = &|bytes: &[u8]| cut_without_source_lines(bytes, layout);
+        let cutting = Cutting { block: BLOCK, cut, longest: LONGEST, at_pauses: true };
         self.run(input, BlockHandling { layout, cutting, buffers, make, take }, warnings)
     }
 
@@ -157,7 +159,7 @@ impl TextFilter<'_> {
         let BlockHandling { layout, cutting, buffers, make, take } = handling;
         let mut style = self.style;
         style.detect(input.peek(HEAD)?);
-        let mut feeder = Feeder::new(input, cutting, layout, buffers);
+        let mut feeder = Feeder::new(Blocks::new(input, cutting, buffers), layout);
         let mut processes = Processes::default();
         // perf script doesn't print which clock was used. Assume the monotonic one, which jitdumps must use: with any
         // other clock, their times would be useless anyway.
@@ -181,7 +183,8 @@ impl TextFilter<'_> {
                     Some(file) => natives.answer(file, wanted.addr),
                     None => namer.answer(wanted),
                 };
-                let worker = Worker { rewriter: Rewriter { layout, style, namer: &answer }, buffers, cutting, make };
+                let rewriter = Rewriter { layout, style, namer: &answer };
+                let worker = Worker { rewriter, buffers, block: cutting.block, make };
                 let round = self.round(&mut feeder, pending, &worker, take)?;
                 counts += round.counts;
                 if round.again.is_empty() {
@@ -189,7 +192,10 @@ impl TextFilter<'_> {
                     warnings.append(native_warnings);
                     let nameless = processes_without_code(&loaded.map, &processes, &feeder.facts);
                     let maps = loaded.maps.remarks().collect();
-                    return feeder.failed.map_or(Ok(Filtered { counts, nameless, maps }), Err);
+                    return match feeder.blocks.failed {
+                        Some(error) => Err(Error::new("cannot read the rest").because(error)),
+                        None => Ok(Filtered { counts, nameless, maps }),
+                    };
                 }
                 pending = round.again;
                 let places = round.needs.iter().flat_map(|(needs, _)| needs.places.iter().cloned()).collect();
@@ -218,18 +224,18 @@ impl TextFilter<'_> {
         let layout = worker.rewriter.layout;
         let mut round = Round { again: Vec::new(), needs: Vec::new(), counts: Counts::default() };
         // A text that isn't passed on as it arrives may be read ahead, in order to see whether it ends with this block.
-        if !feeder.cutting.at_pauses && pending.is_empty() {
+        if !feeder.blocks.cutting.at_pauses && pending.is_empty() {
             pending.extend(feeder.next_block().map(Work::Raw));
         }
         // Don't start threads for a text that fits in one block: there may be many such texts.
-        if feeder.ended && pending.len() < 2 {
+        if feeder.blocks.ended && pending.len() < 2 {
             for last in pending {
                 round.take(worker.run(last, &mut Memo::default()), layout, take)?;
             }
             return Ok(round);
         }
         let gate = Gate::new(pending.len());
-        let fresh = std::iter::from_fn(|| if gate.may_read(feeder.paused) { feeder.next_block() } else { None });
+        let fresh = std::iter::from_fn(|| if gate.may_read(feeder.blocks.paused) { feeder.next_block() } else { None });
         self.job.pool.stream_with(
             pending.into_iter().chain(fresh.map(Work::Raw)),
             Memo::default,
@@ -290,7 +296,8 @@ enum Work<T> {
 struct Worker<'a, 'n, T> {
     rewriter: Rewriter<'a, 'n>,
     buffers: &'a Spare<Vec<u8>>,
-    cutting: Cutting,
+    /// The size of a block in bytes.
+    block: usize,
     make: &'a (dyn Fn(NamedBlock) -> T + Sync),
 }
 
@@ -302,11 +309,11 @@ impl<T> Worker<'_, '_, T> {
         let (named, counts) = match rewritten {
             Rewritten::Changed(counts) => (NamedBlock { bytes: out, before: Some(bytes), facts, at }, counts),
             Rewritten::Unchanged(counts) => {
-                self.buffers.give_buffer(out, 4 * self.cutting.block);
+                self.buffers.give_buffer(out, 4 * self.block);
                 (NamedBlock { bytes, before: None, facts, at }, counts)
             }
             Rewritten::Needs(needs) => {
-                self.buffers.give_buffer(out, 4 * self.cutting.block);
+                self.buffers.give_buffer(out, 4 * self.block);
                 return Work::Needs(Block { bytes, facts, at }, needs);
             }
         };

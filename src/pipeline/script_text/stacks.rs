@@ -1,6 +1,6 @@
 //! Reads perf script's text as stacks. A block is parsed as soon as its frames of JIT code have names.
 
-use super::feeder::Cutting;
+use super::feeder::LONGEST;
 use super::{BlockHandling, Filtered, HEAD, NamedBlock, TextFilter};
 use super::{images_directory, input_directory, report_frameless, report_nameless, summarize};
 use crate::error::{Result, Warnings};
@@ -11,6 +11,7 @@ use crate::io::{InPath, OutPath, Stream};
 use crate::jit::SourceOptions;
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::authored;
+use crate::pipeline::blocks::Cutting;
 use crate::pipeline::lines::BLOCK;
 use crate::pipeline::open::shown;
 use crate::pipeline::readers::{AddedParts, HasProfile, PartRead, Readers};
@@ -87,7 +88,8 @@ fn each_block<T: Send>(
         take(made);
         Ok(())
     };
-    let cutting = Cutting { block: BLOCK, cut, at_pauses: false };
+    let cut = &|bytes: &[u8]| cut(bytes, text.layout);
+    let cutting = Cutting { block: BLOCK, cut, longest: LONGEST, at_pauses: false };
     let handling = BlockHandling { layout: text.layout, cutting, buffers, make, take };
     let Filtered { counts, nameless, maps } = filter.run(text.input, handling, &mut outcome.warnings)?;
     outcome.summary.extend(maps);

@@ -10,21 +10,20 @@
 //! Such profiles have no times, or times on a clock of their own, so they can't say when the code was there. Each
 //! address gets the name of the last code that was there.
 
-mod answers;
-mod files;
-
 use super::options::{BuildIdMode, InjectOptions};
 use super::survey::LoadedSources;
 use crate::contract::unsymbolized::{BareAddress, OpenUnsymbolized};
 use crate::error::{Error, Result, Warnings};
 use crate::io::{Output, Run};
-use crate::jit::{self, Loaded};
+use crate::jit::{self, Loaded, SourceOptions};
+use crate::model::Pid;
 use crate::model::frame_counts::FrameCounts;
 use crate::model::process::{Process, Processes};
+use crate::pipeline::bare_addresses::{AddressCounts, Answers};
 use crate::pipeline::open::{Input, shown};
 use crate::pipeline::repack::compress;
 use crate::pipeline::{Job, Outcome};
-use answers::{AddressCounts, Answers};
+use crate::symbolize::code_map::CodeMap;
 use std::io::Write;
 
 /// `CLOCK_MONOTONIC` of Linux's `time.h`, as perf.data states it.
@@ -48,11 +47,25 @@ pub(super) fn run(
     let warnings = &mut outcome.warnings;
     let found = jit::find(&processes, &options.sources, options.beside_input(), warnings);
     let loaded = found.load(&processes, &job.pool, warnings);
-    let answers = Answers::find(&*profile, &loaded.map, &options.sources, job, warnings);
+    let default_pid = default_process(profile.addresses(), &loaded.map, &options.sources);
+    let search = Some(&options.sources.search);
+    let answers = Answers::find(&*profile, &loaded.map, default_pid, search, &job.pool, warnings);
     compress(&input.wrappings, &mut output, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
     output.commit()?;
     summarize(loaded, &answers.counts, options, outcome);
     Ok(())
+}
+
+/// The process to assume for addresses that state no process: the only one that has code. `None` unless the user named
+/// a source file and no address belongs to another process.
+fn default_process(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
+    let mut with_code = map.pids();
+    let only = with_code.next()?;
+    if !sources.names_files() || with_code.next().is_some() {
+        return None;
+    }
+    let is_only = addresses.iter().all(|address| address.pid.is_none_or(|pid| pid == only));
+    is_only.then_some(only)
 }
 
 /// Rejects options that only work for perf.data.
@@ -86,7 +99,7 @@ fn processes_of(addresses: &[BareAddress]) -> Processes {
 
 /// Adds the summary and the frame counts to the outcome.
 fn summarize(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
-    outcome.warnings.extend(counts.warnings());
+    outcome.warnings.extend(counts.warnings("pass --jitdump FILE@PID or --perf-map FILE@PID"));
     let AddressCounts { asked, in_files, .. } = *counts;
     let jit = asked - in_files;
     outcome.frames += FrameCounts { jit, jit_unnamed: jit - counts.named, ..FrameCounts::default() };

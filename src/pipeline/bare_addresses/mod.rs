@@ -1,13 +1,14 @@
-//! Looks up which functions are at a profile's addresses.
+//! Looks up which functions are at the addresses of a profile that has no names for them, such as pprof's. The command
+//! `inject` and the library's `add_names` use it.
 
-use super::files::{Files, dso};
+mod files;
+
 use crate::contract::unsymbolized::{BareAddress, NamedCall, Unsymbolized};
 use crate::error::{Warning, Warnings};
-use crate::jit::SourceOptions;
 use crate::model::Pid;
 use crate::model::process::CpuMode;
 use crate::model::recorded_symbols::RecordedSymbols;
-use crate::pipeline::Job;
+use crate::parallel::Pool;
 use crate::symbolize::Location;
 use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::code_map::CodeMap;
@@ -16,56 +17,61 @@ use crate::symbolize::kernel::KernelOptions;
 use crate::symbolize::resolver::Resolver;
 use crate::symbolize::symbolizer::Symbolizer;
 use crate::symbolize::symbols::SymbolOptions;
+use crate::symbolize::symbols::files::SearchOptions;
 use crate::symbolize::symbols::images::Images;
+use files::{Files, dso};
 use std::borrow::Cow;
 
 /// Counts of the profile's unnamed addresses, by what was found there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct AddressCounts {
+pub(crate) struct AddressCounts {
     /// Addresses that had no name in the input.
-    pub(super) asked: u64,
+    pub(crate) asked: u64,
     /// Addresses that are not in files and were named.
-    pub(super) named: u64,
+    pub(crate) named: u64,
     /// The subset of `named` where several functions were at the address one after another, so that the name may be
     /// wrong.
-    pub(super) several: u64,
+    pub(crate) several: u64,
     /// Addresses whose process is unknown.
-    pub(super) without_process: u64,
+    pub(crate) without_process: u64,
     /// Addresses in files; a subset of `asked`.
-    pub(super) in_files: u64,
+    pub(crate) in_files: u64,
     /// Addresses in files that were named. Not included in `named`.
-    pub(super) named_in_files: u64,
+    pub(crate) named_in_files: u64,
     /// Addresses in files that are missing on this machine.
-    pub(super) in_missing: u64,
+    pub(crate) in_missing: u64,
 }
 
 /// The functions at all addresses of a profile.
 #[derive(Debug)]
-pub(super) struct Answers<'m> {
+pub(crate) struct Answers<'m> {
     /// For each address, an index into `frames`; `None` if nothing was found.
     frame_indices: Vec<Option<usize>>,
     frames: Frames,
     /// The name of the outermost function by index into `frames`, for formats that can't express inlined calls. `None`
     /// for other formats.
     code_names: Option<Vec<Cow<'m, [u8]>>>,
-    pub(super) counts: AddressCounts,
+    pub(crate) counts: AddressCounts,
 }
 
 impl<'m> Answers<'m> {
-    /// Looks up all addresses of the profile.
-    pub(super) fn find(
+    /// Looks up all addresses of the profile. `search` says where files with native code are; if it is `None`, addresses
+    /// in files stay unnamed. `default_pid` is the process of addresses for which the profile states none.
+    pub(crate) fn find(
         profile: &dyn Unsymbolized,
         map: &CodeMap<'m>,
-        sources: &SourceOptions,
-        job: &Job,
+        default_pid: Option<Pid>,
+        search: Option<&SearchOptions>,
+        pool: &Pool,
         warnings: &mut Warnings,
     ) -> Self {
         let addresses = profile.addresses();
-        let spaces = AddressSpaces::from_files(profile.files().iter().map(dso));
+        let code_files = if search.is_some() { profile.files() } else { &[] };
+        let search = search.cloned().unwrap_or_default();
+        let spaces = AddressSpaces::from_files(code_files.iter().map(dso));
         let symbolizer = Symbolizer { spaces: &spaces, codes: map };
-        let images = Images::new(spaces.dsos().iter(), sources.search.clone());
-        let files = Files::new(profile.files(), &images, warnings);
-        let default_pid = default_process(addresses, map, sources);
+        let images = Images::new(spaces.dsos().iter(), search.clone());
+        let files = Files::new(code_files, &images, warnings);
         let mut counts = AddressCounts { asked: addresses.len() as u64, ..AddressCounts::default() };
         let mut found: Vec<Option<Location>> = Vec::with_capacity(addresses.len());
         for address in addresses {
@@ -77,7 +83,7 @@ impl<'m> Answers<'m> {
         let mut locations: Vec<Location> = found.iter().flatten().copied().collect();
         locations.sort_unstable();
         locations.dedup();
-        let options = SymbolOptions { lines: true, search: sources.search.clone(), ..SymbolOptions::default() };
+        let options = SymbolOptions { lines: true, search, ..SymbolOptions::default() };
         let resolver = Resolver {
             symbolizer,
             bpf: &[],
@@ -86,7 +92,7 @@ impl<'m> Answers<'m> {
             options: &options,
             kernel: &KernelOptions::default(),
         };
-        let frames = resolver.frames(&locations, &job.pool, warnings);
+        let frames = resolver.frames(&locations, pool, warnings);
         let mut frame_indices = Vec::with_capacity(addresses.len());
         for (address, location) in addresses.iter().zip(&found) {
             let index = location.and_then(|location| locations.binary_search(&location).ok());
@@ -114,7 +120,7 @@ impl<'m> Answers<'m> {
     }
 
     /// The functions at the address with this index, including inlined ones if the format can express them.
-    pub(super) fn calls(&self, address: usize) -> Vec<NamedCall<'_>> {
+    pub(crate) fn calls(&self, address: usize) -> Vec<NamedCall<'_>> {
         let Some(index) = self.frame_indices.get(address).copied().flatten() else { return Vec::new() };
         let frames = self.frames.get(index);
         let Some(code_names) = &self.code_names else {
@@ -153,21 +159,10 @@ fn locate_code(
     Some(located.location())
 }
 
-/// The process to assume for addresses that state no process: the only one that has code. `None` unless the user named
-/// a source file and no address belongs to another process.
-fn default_process(addresses: &[BareAddress], map: &CodeMap<'_>, sources: &SourceOptions) -> Option<Pid> {
-    let mut with_code = map.pids();
-    let only = with_code.next()?;
-    if !sources.names_files() || with_code.next().is_some() {
-        return None;
-    }
-    let is_only = addresses.iter().all(|address| address.pid.is_none_or(|pid| pid == only));
-    is_only.then_some(only)
-}
-
 impl AddressCounts {
-    /// The warnings about names that may be wrong and addresses that stay unnamed.
-    pub(super) fn warnings(&self) -> Vec<Warning> {
+    /// The warnings about names that may be wrong and addresses that stay unnamed. `remedy` says how to state the process
+    /// of addresses for which the profile states none.
+    pub(crate) fn warnings(&self, remedy: &str) -> Vec<Warning> {
         let Self { named, several, without_process, .. } = *self;
         let mut warnings = Vec::new();
         if several > 0 {
@@ -179,7 +174,7 @@ impl AddressCounts {
         if without_process > 0 {
             warnings.push(Warning::new(format!(
                 "addresses that stay unnamed, because the profile does not state their process: {without_process}; \
-                 pass --jitdump FILE@PID or --perf-map FILE@PID"
+                 {remedy}"
             )));
         }
         warnings

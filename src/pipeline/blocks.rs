@@ -1,0 +1,146 @@
+//! Cuts a text into blocks while it arrives, for workers that read or rewrite the blocks in parallel.
+
+use super::spare::Spare;
+use crate::io::Stream;
+use std::io::Read;
+
+/// How to cut a text into blocks.
+#[derive(Clone, Copy)]
+pub(super) struct Cutting<'a> {
+    /// The size of a block in bytes. Blocks are larger only if they can't be cut.
+    pub(super) block: usize,
+    /// Given bytes of the text, returns how many of them can form a block. 0 means that more bytes are needed.
+    pub(super) cut: &'a (dyn Fn(&[u8]) -> usize + Sync),
+    /// The maximum size of a block in bytes. A larger one is cut after any line, and a longer line anywhere.
+    pub(super) longest: usize,
+    /// True if a block also ends where the program that writes the text pauses.
+    pub(super) at_pauses: bool,
+}
+
+/// A block of a text.
+pub(super) struct TextBlock {
+    pub(super) bytes: Vec<u8>,
+    /// The offset of the block in the text, in bytes.
+    pub(super) at: u64,
+}
+
+/// Cuts a text into blocks.
+pub(super) struct Blocks<'a> {
+    input: Box<dyn Read + Send>,
+    /// Buffers of finished blocks, for reuse.
+    spare: &'a Spare<Vec<u8>>,
+    pub(super) cutting: Cutting<'a>,
+    /// Bytes that have been read but don't belong to a block yet.
+    rest: Vec<u8>,
+    /// How many bytes have been returned in blocks.
+    at: u64,
+    /// True if the whole text has been read, or reading has failed.
+    pub(super) ended: bool,
+    /// True if the program that writes the text paused after the bytes read last.
+    pub(super) paused: bool,
+    /// Why reading failed. Blocks end before that place, without an error.
+    pub(super) failed: Option<std::io::Error>,
+}
+
+/// How many bytes of a text are whole lines.
+pub(super) fn cut_after_line(bytes: &[u8]) -> usize {
+    memchr::memrchr(b'\n', bytes).map_or(0, |line_feed| line_feed + 1)
+}
+
+impl<'a> Blocks<'a> {
+    pub(super) fn new(input: Stream, cutting: Cutting<'a>, spare: &'a Spare<Vec<u8>>) -> Self {
+        let input = input.into_reader();
+        Self { input, spare, cutting, rest: Vec::new(), at: 0, ended: false, paused: false, failed: None }
+    }
+
+    /// The next block; `None` at the end of the text.
+    pub(super) fn next_block(&mut self) -> Option<TextBlock> {
+        // Reused buffers aren't cleared, because their contents are overwritten and clearing takes time.
+        let mut bytes = self.spare.take();
+        let mut filled = self.rest.len();
+        if bytes.len() < filled {
+            bytes.resize(filled, 0);
+        }
+        bytes[..filled].copy_from_slice(&self.rest);
+        self.rest.clear();
+        let mut wanted = self.cutting.block;
+        while !self.ended {
+            filled = self.fill(&mut bytes, filled, wanted);
+            bytes.truncate(filled);
+            if self.ended || !self.paused && filled < wanted {
+                continue;
+            }
+            let cut = self.cut(&bytes);
+            if cut > 0 {
+                self.rest.extend_from_slice(&bytes[cut..]);
+                filled = cut;
+                break;
+            }
+            // Each attempt looks through all bytes, so the next one has to wait for twice as many.
+            wanted = wanted.max(2 * filled);
+        }
+        bytes.truncate(filled);
+        if bytes.is_empty() {
+            return None;
+        }
+        let at = self.at;
+        self.at += bytes.len() as u64;
+        Some(TextBlock { bytes, at })
+    }
+
+    /// How many of the bytes can form a block. 0 if more are needed.
+    fn cut(&self, bytes: &[u8]) -> usize {
+        let cut = (self.cutting.cut)(bytes);
+        if cut == 0 && bytes.len() >= self.cutting.longest {
+            return memchr::memrchr(b'\n', bytes).map_or(bytes.len(), |line_feed| line_feed + 1);
+        }
+        cut
+    }
+
+    /// Reads from the input until `bytes` has `wanted` bytes, or until the text ends. With [`Cutting::at_pauses`], also
+    /// stops where the program that writes the text pauses. The first `filled` bytes of `bytes` are text that has been
+    /// read before; what follows them is overwritten. Returns how many bytes of text `bytes` then contains.
+    fn fill(&mut self, bytes: &mut Vec<u8>, filled: usize, wanted: usize) -> usize {
+        if self.cutting.at_pauses {
+            return self.fill_to_pause(bytes, filled, wanted);
+        }
+        bytes.truncate(filled);
+        let room = wanted.saturating_sub(filled);
+        bytes.reserve_exact(room);
+        match (&mut self.input).take(room as u64).read_to_end(bytes) {
+            Ok(len) => self.ended = len < room,
+            Err(error) => self.fail(error),
+        }
+        bytes.len()
+    }
+
+    /// Reads until there are `wanted` bytes, the program that writes the text pauses, or the text ends.
+    fn fill_to_pause(&mut self, bytes: &mut Vec<u8>, mut filled: usize, wanted: usize) -> usize {
+        if bytes.len() < wanted {
+            bytes.resize(wanted, 0);
+        }
+        self.paused = false;
+        while filled < wanted && !self.paused && !self.ended {
+            let room = wanted - filled;
+            match self.input.read(&mut bytes[filled..wanted]) {
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Ok(0) => self.ended = true,
+                // A read from a pipe returns at most the pipe's capacity. If it returns less, the pipe is empty now.
+                Ok(len) => {
+                    filled += len;
+                    self.paused = len < room && len < PIPE;
+                }
+                Err(error) => self.fail(error),
+            }
+        }
+        filled
+    }
+
+    fn fail(&mut self, error: std::io::Error) {
+        self.failed = Some(error);
+        self.ended = true;
+    }
+}
+
+/// The capacity of a pipe in bytes. A read that returns less has emptied the pipe.
+const PIPE: usize = 1 << 16;
