@@ -57,8 +57,8 @@ pub enum Read {
     },
     /// The input holds spans of time, such as recorded calls. They can be summed to stacks, or kept as spans.
     Spans(Spans),
-    /// The text of `perf script`. `pipeline` first adds the names of JIT frames; this function then reads the result.
-    Script(fn(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile>),
+    /// The text of `perf script`. `pipeline` adds the names of JIT frames to each part of it before reading the part.
+    Script,
     /// The input holds addresses without names. `pipeline` looks up their names, with the help of `jit` and
     /// `symbolize`.
     Addresses,
@@ -90,7 +90,7 @@ impl Read {
     /// True if the input is read as a stream. It then needn't fit in memory, and may come from a pipe.
     pub fn is_streamed(&self) -> bool {
         match self {
-            Self::Stream(_) | Self::Lines { .. } | Self::Script(_) => true,
+            Self::Stream(_) | Self::Lines { .. } | Self::Script => true,
             Self::Spans(spans) => spans.wants == Wants::Stream,
             Self::Stacks(_) | Self::Addresses | Self::No => false,
         }

@@ -220,7 +220,7 @@ pub const FORMATS: &[Format] = &[
         name: "perf-script",
         about: "text from perf script or simpleperf's report_sample.py",
         sniff: Some(perf_script::sniff),
-        read: Read::Script(perf_script::read::read),
+        read: Read::Script,
         rewriter: Some(Rewriter { command: "script", open: None }),
         ..PLAIN
     },

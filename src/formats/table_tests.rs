@@ -75,7 +75,8 @@ fn inputs() -> Vec<(String, Vec<u8>)> {
 fn read(bytes: &[u8]) {
     let (options, warnings) = (ReadOptions::default(), &mut Warnings::new());
     let _ = match detect(bytes).map(|format| format.read) {
-        Some(Read::Stacks(read) | Read::Script(read)) => read(bytes, &options, warnings).map(|_| ()),
+        Some(Read::Stacks(read)) => read(bytes, &options, warnings).map(|_| ()),
+        Some(Read::Script) => crate::formats::perf_script::read::read(bytes, &options, warnings).map(|_| ()),
         Some(Read::Stream(read)) => read(&mut &bytes[..], &options, warnings).map(|_| ()),
         Some(Read::Lines { open, .. }) => {
             open(&options, bytes).read(bytes, &mut Skipped::new("line"));

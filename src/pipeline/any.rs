@@ -223,7 +223,7 @@ pub(super) fn run_one(
         opened => {
             // Filtering by time requires single rows, because sums have no times.
             let keep = if options.filter.asks_time() { Keep::EachRow } else { sink.keep() };
-            let is_script_text = matches!(opened.format().read, Read::Script(_));
+            let is_script_text = matches!(opened.format().read, Read::Script);
             let mut profile = read_stacks(opened, path, keep, options, job, outcome)?;
             let mut completion = options.completion();
             if is_script_text {
@@ -277,7 +277,7 @@ fn read_stacks(
             }
             Read::Stream(read) => read(&mut reader, &read_options, &mut warnings)?,
             Read::Lines { open, .. } => lines::read(reader, open, &read_options, job, &mut warnings)?,
-            Read::Script(_) => {
+            Read::Script => {
                 let text = Stream::new(reader);
                 let profile =
                     script_text::read_stacks(text, path, keep, &options.sources, options.readable(), job, outcome)?;

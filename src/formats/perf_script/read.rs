@@ -15,8 +15,7 @@ use super::layout::{Layout, SampleStart};
 use super::lines::{Line, Lines};
 use super::record_lines::RecordLineFacts;
 use crate::analysis::named_frames::kind_of_unnamed;
-use crate::contract::format::ReadOptions;
-use crate::error::{Error, Result, Skipped, Warnings};
+use crate::error::{Error, Skipped};
 use crate::model::mapping_kind::{MappingKind, base_name};
 use crate::model::stacks::{self, FrameId, FrameKind, Keep, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
@@ -27,7 +26,12 @@ use std::ops::Range;
 
 /// Reads a whole text. Each event becomes a series. Samples without a period have weight 1, as in
 /// inferno-collapse-perf.
-pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
+#[cfg(any(test, fuzzing))]
+pub fn read(
+    bytes: &[u8],
+    options: &crate::contract::format::ReadOptions,
+    warnings: &mut crate::error::Warnings,
+) -> crate::error::Result<Profile> {
     let mut reader = PartReader::new(options.keep, Layout::detect(bytes));
     warnings.extend(reader.read(bytes, &RecordLineFacts::default()).into_warning());
     Ok(reader.into_profile())

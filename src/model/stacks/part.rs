@@ -5,11 +5,13 @@
 //! first appearance in the input.
 
 use super::{Frame, FrameId, NameId, Profile, Series, StackId, Track, TrackId};
+use crate::model::about::About;
 use crate::model::texts::TextList;
 
-/// One part of an input: its rows, and the table entries that are new since the worker's previous part.
+/// One part of an input: its rows, and the table entries and facts that are new since the worker's previous part.
 #[derive(Debug, Default)]
 pub struct Part {
+    about: About,
     names: TextList,
     frames: Vec<Frame>,
     stacks: Vec<(Option<u32>, FrameId)>,
@@ -41,6 +43,7 @@ impl Profile {
     /// previous call with the same `taken`.
     pub fn take_part(&mut self, taken: &mut Taken) -> Part {
         let part = Part {
+            about: std::mem::take(&mut self.about),
             names: self.names.list().since(taken.names),
             frames: self.frames.items()[taken.frames..].to_vec(),
             stacks: self.stacks.since(taken.stacks).collect(),
@@ -61,6 +64,7 @@ impl Profile {
     /// Merges a worker's part into this profile. `numbers` translates that worker's IDs, and gets those of the part's
     /// new entries.
     pub fn add_part(&mut self, part: &Part, numbers: &mut Renumbered) {
+        self.about.merge(&part.about);
         numbers.names.extend(part.names.iter().map(|name| self.name(name)));
         for frame in &part.frames {
             let name = |id: NameId| numbers.names[id.index()];

@@ -146,7 +146,7 @@ mod tests {
         text
     }
 
-    /// For each event its name and folded stacks, and the warnings, if this many threads read the text.
+    /// For each event its name and folded stacks, and the facts and warnings, if this many threads read the text.
     fn read_with(threads: usize, text: &str) -> (Vec<(String, String)>, String) {
         let pool = Pool::new(NonZeroUsize::new(threads)).unwrap();
         let (job, mut outcome) = (Job { pool, ..Job::quiet().unwrap() }, Outcome::default());
@@ -162,7 +162,7 @@ mod tests {
             folded::write(&profile, &options, &mut lines).unwrap();
             events.push((event.name.clone(), String::from_utf8(lines).unwrap()));
         }
-        (events, format!("{:?}", outcome.warnings))
+        (events, format!("{:?} {:?}", profile.about, outcome.warnings))
     }
 
     #[test]

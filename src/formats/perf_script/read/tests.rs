@@ -1,6 +1,8 @@
 //! Tests that a text gives the same profile when read as a whole, in parts, and with remembered lines.
 
 use super::*;
+use crate::contract::format::ReadOptions;
+use crate::error::Warnings;
 use crate::formats::perf_script::cut;
 use crate::model::mapping_kind::tests::paths_where;
 use crate::model::stacks::{Renumbered, Taken};
