@@ -78,7 +78,7 @@ class Place:
         def make(new):
             # The markers in the recording show where the dumps are: the name it will have.
             final = new.removesuffix(".new")
-            command = ["cargo", "run", "-q", "--release", "--features", "tables", "--example", "generate", "--"]
+            command = ["cargo", "run", "-q", "--release", "--features", "tables,tools", "--example", "generate", "--"]
             program = os.environ.get("GENERATE")
             subprocess.run(([program] if program else command) + [final, *words], cwd=self.house, check=True)
             os.rename(final, new)

@@ -138,7 +138,7 @@ fn every_writer_states_the_same_of_every_recording() {
     let lines: Vec<Line> = std::thread::scope(|scope| {
         let mut running = Vec::new();
         for (at, case) in cases.iter().enumerate() {
-            running.push(scope.spawn(move || lines(case, at % step(3) == 0)));
+            running.push(scope.spawn(move || lines(case, at % step(6) == 0)));
         }
         running.into_iter().flat_map(|lines| lines.join().unwrap()).collect()
     });

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! perf script --no-inline --ns -F pid,tid,time,ip,sym,dso -i OUT > out.txt
-//! cargo run --release --example check -- PERF.DATA out.txt [absolute] [before=TXT] PID=jit-PID.dump … PID=perf-PID.map …
+//! cargo run --release --features tools --example check -- PERF.DATA out.txt [absolute] [before=TXT] PID=jit-PID.dump … PID=perf-PID.map …
 //! ```
 //!
 //! PERF.DATA is the recording before it was injected. `absolute`: the text has run-time addresses (newer perf prints

@@ -1,7 +1,7 @@
 //! Writes a generated recording of any size, for comparisons of whole programs:
 //!
 //! ```text
-//! cargo run --release --example generate -- DIR LOADS SAMPLES [moves] [processes=N] [heap=BYTES]
+//! cargo run --release --features tools --example generate -- DIR LOADS SAMPLES [moves] [processes=N] [heap=BYTES]
 //! ```
 //!
 //! Each process has this many bytes of JIT memory, or 40 for each of its loads. DIR gets `perf.data`, `jit-PID.dump`

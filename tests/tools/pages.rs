@@ -2,7 +2,7 @@
 //! another range of time, and how much memory its process had at most:
 //!
 //! ```text
-//! cargo run --release --example pages -- [--runs N] FILE|URL …
+//! cargo run --release --features tools --example pages -- [--runs N] FILE|URL …
 //! ```
 //!
 //! A file `*.svg` is a flame graph of jitgraft's, an address with `speedscope` in it is speedscope's page from disk
