@@ -41,9 +41,11 @@ pub fn sniff(head: &[u8]) -> bool {
     if has("\"traceEvents\"") {
         return false;
     }
+    // Old profiles have a tree of nodes in `head`.
     if has("\"head\"") {
         return has("\"functionName\"") && has("\"hitCount\"");
     }
+    // Without the tree, the first keys of old profiles could be those of any JSON.
     if OLD_FIRST_KEYS.iter().any(|key| members.starts_with(key.as_bytes())) {
         return false;
     }
@@ -163,6 +165,7 @@ impl<'a> ProfileMembers<'a> {
         self.start = start_time.or(cpu_profile.start_time).unwrap_or(self.start);
         self.end = end_time.or(cpu_profile.end_time).unwrap_or(self.end);
         self.nodes.extend(cpu_profile.nodes);
+        // Earlier events may lack lines.
         self.lines.resize(self.samples.len(), 0);
         self.lines.extend(lines.into_iter().map(|line| u32::try_from(line).unwrap_or(0)));
         self.samples.extend(cpu_profile.samples);
@@ -278,11 +281,11 @@ impl<'a> ProfileMembers<'a> {
     fn hits(&self) -> Vec<WeighedNode> {
         let mut rows = Vec::new();
         for node in &self.nodes {
-            let mut left = node.hit_count;
-            let rest = LineTicks { line: 0, ticks: u64::MAX };
-            for LineTicks { line, ticks } in node.position_ticks.iter().copied().chain([rest]) {
-                let hits = ticks.min(left);
-                left -= hits;
+            let mut remaining = node.hit_count;
+            let unknown_line = LineTicks { line: 0, ticks: u64::MAX };
+            for LineTicks { line, ticks } in node.position_ticks.iter().copied().chain([unknown_line]) {
+                let hits = ticks.min(remaining);
+                remaining -= hits;
                 if hits > 0 {
                     rows.push(WeighedNode { node: node.id, line, weight: hits, count: hits, time: None });
                 }
@@ -416,6 +419,8 @@ impl<'de> Visitor<'de> for &mut ProfileMembers<'de> {
         f.write_str("a .cpuprofile")
     }
 
+    /// Reads the members of a profile that matter, in any order. An old profile has a tree (`head`) instead of nodes;
+    /// it is converted at the end, because that needs the other members.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut head = None;
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {

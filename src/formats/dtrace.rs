@@ -29,12 +29,15 @@ pub fn sniff(head: &[u8]) -> bool {
     let lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
     let (mut frames, mut keys) = (0, 0);
     for line in lines.skip_while(|line| !line.is_empty()).filter(|line| !line.is_empty()) {
-        match line {
-            _ if is_frame(line) => frames += 1,
-            _ if decimal(line).is_some() => return frames > 0,
+        if is_frame(line) {
+            frames += 1;
+        } else if decimal(line).is_some() {
+            return frames > 0;
+        } else if frames == 0 && keys < 4 {
             // Other keys of the aggregation may precede the frames. Text with more lines than that is another format.
-            _ if frames == 0 && keys < 4 => keys += 1,
-            _ => return false,
+            keys += 1;
+        } else {
+            return false;
         }
     }
     // The stack may be cut off at the end of `head`.
@@ -57,20 +60,27 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let mut in_header = true;
     for (offset, line) in lines(bytes) {
         let line = line.trim_ascii_start();
-        match decimal(line) {
-            _ if line.is_empty() => in_header = false,
-            _ if in_header => {}
-            Some(_) if frames.is_empty() => {
-                skipped.add(Error::new("a line with a count has no stack before it").at_offset(offset))
+        if line.is_empty() {
+            in_header = false;
+        } else if in_header {
+            continue;
+        } else if let Some(weight) = decimal(line) {
+            if frames.is_empty() {
+                skipped.add(Error::new("a line with a count has no stack before it").at_offset(offset));
+                continue;
             }
             // The count ends the stack. Its frames were read innermost first.
-            Some(weight) => {
-                let stack = frames.drain(..).rev().fold(None, |stack, frame| Some(profile.stack(stack, frame)));
-                let track = profile.track(std::mem::take(&mut track));
-                profile.push(series, Row { track, stack, weight, count: weight, time: None });
+            let mut stack = None;
+            for frame in frames.drain(..).rev() {
+                stack = Some(profile.stack(stack, frame));
             }
-            None if frames.is_empty() && !is_frame(line) => track.comm = line.to_vec(),
-            None => frames.push(named.frame(&mut profile, stated_frame(line))),
+            let track = profile.track(std::mem::take(&mut track));
+            profile.push(series, Row { track, stack, weight, count: weight, time: None });
+        } else if frames.is_empty() && !is_frame(line) {
+            // A key of the aggregation before the stack, usually the program's name.
+            track.comm = line.to_vec();
+        } else {
+            frames.push(named.frame(&mut profile, stated_frame(line)));
         }
     }
     if !frames.is_empty() {
@@ -86,10 +96,11 @@ fn stated_frame(line: &[u8]) -> StatedFrame<'_> {
         Some(tick) => (&line[..tick], &line[tick + 1..]),
         None => (&b""[..], line),
     };
+    // The offset in the function is cut off, unless nothing would be left.
     let end = match memchr::memmem::rfind(function, b"+0x") {
         None | Some(0) => function.len(),
         Some(offset) => offset,
     };
-    let kind = KERNELS.contains(&module).then_some(FrameKind::Kernel);
+    let kind = if KERNELS.contains(&module) { Some(FrameKind::Kernel) } else { None };
     StatedFrame { function: &function[..end], module, kind, ..StatedFrame::default() }
 }

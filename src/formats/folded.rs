@@ -34,6 +34,7 @@ pub fn sniff(head: &[u8]) -> bool {
     let (mut stacks, mut others, mut has_callers) = (0, 0, false);
     for line in whole_lines(head) {
         match parse(line) {
+            // An indented line without callers is rather part of a table or a tree.
             Some((stack, _)) if !line[0].is_ascii_whitespace() || stack.contains(&b';') => {
                 stacks += 1;
                 has_callers |= stack.contains(&b';');
@@ -100,6 +101,7 @@ impl Scale {
             Self::Whole if fraction.iter().all(|digit| *digit == b'0') => Some(whole),
             Self::Whole => None,
             Self::Millionths => {
+                // The first six decimals; the seventh is only used to round.
                 let mut millionths = 0;
                 for place in 0..MILLION_DIGITS {
                     let digit = fraction.get(place).copied().unwrap_or(b'0');
@@ -226,6 +228,7 @@ impl FoldedReader {
 }
 
 impl ReadLines for FoldedReader {
+    /// Adds the stacks in these lines to the profile. Lines that aren't folded stacks are counted in `skipped`.
     fn read(&mut self, lines: &[u8], skipped: &mut Skipped) {
         if self.frames.len() > MOST_LABELS {
             self.frames.clear();
@@ -315,6 +318,7 @@ fn split_thread(names: &[u8]) -> (Option<Track>, &[u8]) {
 /// The frame that a label spells, with its kind and tier.
 fn parse_frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
     let label = or_unknown(label);
+    // A mark such as `_[j]` at the end of a label states the kind; `bare` is the label without it.
     let (bare, kind) = marked(label).unwrap_or_else(|| (label, unmarked(label)));
     if kind != FrameKind::Jit {
         let name = profile.name(label);
@@ -351,7 +355,7 @@ impl<'o> FoldedLines<'o> {
         if self.lines.len() >= Self::WRITTEN { self.flush() } else { Ok(()) }
     }
 
-    /// Like `push`, for a weight in millionths.
+    /// Appends the line of a stack whose weight is in millionths, as a decimal fraction without trailing zeros.
     fn push_fraction(&mut self, stack: &[u8], weight: u64) -> Result<()> {
         let (whole, millionths) = (weight / MILLION, format!("{:06}", weight % MILLION));
         self.lines.extend_from_slice(stack);

@@ -152,6 +152,8 @@ impl<'d> CenterLine<'d> {
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
         let [name, module, .., last] = words[..] else { return None };
         let numbers: Vec<f64> = words.iter().rev().map_while(|word| parse_number(word)).collect();
+        // From the right: bytes and ticks (not in all files), the shares of alloc and time with callees, those without
+        // callees, the number of entries, and the cost center's number.
         // A line without ticks and bytes ends with a share. Only shares have a decimal point.
         let ends_with_share = last.contains(&b'.');
         match numbers[..] {

@@ -63,6 +63,7 @@ struct RowJson<'a>(&'a Profile, &'a Row, i64);
 struct AboutJson<'a>(&'a About);
 
 impl Serialize for FrameJson<'_> {
+    /// Writes a frame as an object, without what is unknown.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(profile, frame) = *self;
         let text = |id: NameId| String::from_utf8_lossy(profile.name_of(id));
@@ -87,6 +88,7 @@ impl Serialize for FrameJson<'_> {
 }
 
 impl Serialize for EventJson<'_> {
+    /// Writes an event as an object with all its stacks.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(profile, series) = *self;
         let mut map = serializer.serialize_map(None)?;
@@ -106,6 +108,7 @@ impl Serialize for EventJson<'_> {
 }
 
 impl Serialize for RowJson<'_> {
+    /// Writes a row as an object: the thread, the weight, and the indices of the frames, outermost first.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self(profile, row, weight) = *self;
         let track = profile.track_of(row.track);
@@ -127,6 +130,7 @@ impl Serialize for RowJson<'_> {
 }
 
 impl Serialize for AboutJson<'_> {
+    /// Writes the facts as an object, without what is unknown.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let about = self.0;
         let mut map = serializer.serialize_map(None)?;

@@ -1,9 +1,9 @@
 //! pprof's gzipped protocol buffer, which `go tool pprof`, Grafana, Parca and speedscope read. All events are value
 //! types of one profile; threads are labels.
 //!
-//! Samples with the same thread and stack are merged, since the format has no field for times. Some producers write times
-//! as labels; if they were read, they are written again. Viewers take the first mapping for
-//! the profiled program, so the program's own file comes first.
+//! Samples with the same thread and stack are merged, since the format has no field for times. Some producers write
+//! times as labels; if they were read, they are written again. Viewers take the first mapping for the profiled program,
+//! so the program's own file comes first.
 //!
 //! The messages: <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
@@ -43,10 +43,10 @@ use std::io::Write;
 pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let PprofDraft { file, sums, labels, time_label } = build(profile);
     let mut gzip = GzEncoder::new(out, Compression::fast());
-    let values = file.sample_type.len();
-    if values > MANY_TYPES && values.saturating_mul(sums.len()) > MOST_VALUES {
+    let value_count = file.sample_type.len();
+    if value_count > MANY_TYPES && value_count.saturating_mul(sums.len()) > MOST_VALUES {
         let message = format!(
-            "this is too large for pprof: each of {} samples would have {values} values, one for each event",
+            "this is too large for pprof: each of {} samples would have {value_count} values, one for each event",
             sums.len()
         );
         return Err(
@@ -56,10 +56,10 @@ pub fn write(profile: &Profile, _options: &WriteOptions, out: &mut dyn Write) ->
     let samples = sums.iter().map(|sum| {
         let mut labels = labels.get(&sum.owner).cloned().unwrap_or_default();
         if let (Some(label), Some(time)) = (&time_label, sum.time) {
-            let num = clamp(time.0 / label.scale.max(1));
+            let num = clamp(time.0 / label.scale.max(1)); // a scale of 0 would divide by zero
             labels.push(LabelMessage { key: label.key, str: 0, num, num_unit: label.unit });
         }
-        sum.encode(profile, labels, values).into()
+        sum.encode(profile, labels, value_count).into()
     });
     write_file(&file, samples, &mut gzip)?;
     gzip.finish()?;
@@ -104,16 +104,17 @@ struct SampleSum {
 }
 
 impl SampleSum {
-    /// Encodes the sample as a [`PprofSample`]. `types` is the number of values that it must have. With thousands of
-    /// events, nearly all of them are 0, so they are not encoded one by one.
-    fn encode(&self, profile: &Profile, labels: Vec<LabelMessage>, types: usize) -> Vec<u8> {
+    /// Encodes the sample as a [`PprofSample`] with `value_count` values. With thousands of events, nearly all of them
+    /// are 0, so they are not encoded one by one.
+    fn encode(&self, profile: &Profile, labels: Vec<LabelMessage>, value_count: usize) -> Vec<u8> {
         let mut values: BTreeMap<usize, i64> = BTreeMap::new();
         for &(index, number) in &self.values {
             let value = values.entry(index).or_default();
             *value = value.saturating_add(number);
         }
-        let zeros = vec![0; types];
-        let (mut encoded_values, mut next) = (Vec::with_capacity(types + 16), 0);
+        // A value of 0 is encoded as one zero byte.
+        let zeros = vec![0; value_count];
+        let (mut encoded_values, mut next) = (Vec::with_capacity(value_count + 16), 0);
         for (index, value) in values {
             encoded_values.extend_from_slice(&zeros[next..index]);
             encode_varint(value as u64, &mut encoded_values);
@@ -141,27 +142,28 @@ impl SampleSum {
 fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
     let names = profile.series.iter().map(|series| &*series.name);
-    let stated = profile.about.values.as_ref().filter(|values| values.cover(names));
-    let value_indices = match stated {
-        Some(stated) => add_stated_types(profile, stated, &mut strings, &mut file),
-        None => add_own_types(profile, &mut strings, &mut file),
+    // The value types of the pprof profile that was read, unless it has been merged with other events.
+    let original = profile.about.values.as_ref().filter(|values| values.cover(names));
+    let (value_indices, sharing) = match original {
+        Some(original) => (add_original_types(profile, original, &mut strings, &mut file), Sharing::AllEvents),
+        None => (add_new_types(profile, &mut strings, &mut file), Sharing::OneEvent),
     };
     add_locations(profile, &mut strings, &mut file);
-    let time_label = stated.and_then(|stated| stated.time_label.as_ref()).map(|label| WrittenTimeLabel {
+    let time_label = original.and_then(|original| original.time_label.as_ref()).map(|label| WrittenTimeLabel {
         key: strings.id(&label.key),
         unit: strings.id(&label.unit),
         scale: label.scale,
     });
     let mut draft = PprofDraft { file, sums: Vec::new(), labels: FxHashMap::default(), time_label };
-    draft.add_samples(profile, &value_indices, stated.is_some(), &mut strings);
-    add_facts(profile, stated, &mut strings, &mut draft.file);
+    draft.add_samples(profile, &value_indices, sharing, &mut strings);
+    add_facts(profile, original, &mut strings, &mut draft.file);
     draft.file.string_table = strings.into_list();
     draft
 }
 
 /// Adds value types for a profile that wasn't read from pprof. Each event gets a sample count and a weight, or only the
 /// weight if that is a sample count itself. Returns the indices of each event's values in a sample.
-fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValueIndices> {
+fn add_new_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValueIndices> {
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
     // An event may itself be called "samples".
@@ -180,11 +182,11 @@ fn add_own_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
     value_indices
 }
 
-/// Adds the value types of the pprof profile that was read, except those of events that were filtered out. Returns the
-/// indices of each event's values in a sample.
-fn add_stated_types(
+/// Adds `original`, the value types of the pprof profile that was read, except those of events that were filtered out.
+/// Returns the indices of each event's values in a sample.
+fn add_original_types(
     profile: &Profile,
-    stated: &ValueTypes,
+    original: &ValueTypes,
     strings: &mut StringTable,
     file: &mut PprofProfile,
 ) -> Vec<ValueIndices> {
@@ -193,13 +195,13 @@ fn add_stated_types(
     for (number, series) in profile.series.iter().enumerate() {
         by_name.entry(&*series.name).or_insert(number);
     }
-    for value in &stated.types {
+    for value in &original.types {
         let Some(&event) = value.event.as_deref().and_then(|event| by_name.get(event)) else { continue };
-        let place = &mut value_indices[event];
+        let indices = &mut value_indices[event];
         if value.is_count {
-            place.counts = Some(file.sample_type.len());
+            indices.counts = Some(file.sample_type.len());
         } else {
-            (place.weights, place.scale) = (file.sample_type.len(), value.scale);
+            (indices.weights, indices.scale) = (file.sample_type.len(), value.scale);
         }
         file.sample_type.push(ValueType { r#type: strings.id(&value.name), unit: strings.id(&value.unit) });
     }
@@ -220,9 +222,9 @@ fn value_type(series: &Series, strings: &mut StringTable) -> ValueType {
     ValueType { r#type: strings.id(&series.name), unit: strings.id(series.unit.word()) }
 }
 
-/// Fills in time, duration, period and comments. If a pprof profile was read, `stated` has its settings for viewers,
+/// Fills in time, duration, period and comments. If a pprof profile was read, `original` has its settings for viewers,
 /// such as the default sample type, which are kept.
-fn add_facts(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut StringTable, file: &mut PprofProfile) {
+fn add_facts(profile: &Profile, original: Option<&ValueTypes>, strings: &mut StringTable, file: &mut PprofProfile) {
     let about = &profile.about;
     let sampled = about.sampled.or_else(|| extent(profile.series.iter().flat_map(|series| &series.rows)));
     if let Some(sampled) = sampled {
@@ -231,16 +233,16 @@ fn add_facts(profile: &Profile, stated: Option<&ValueTypes>, strings: &mut Strin
             file.time_nanos = i64::try_from(epoch + i128::from(sampled.first.0)).unwrap_or(0);
         }
     }
-    if let Some(stated) = stated {
-        if let Some((name, unit)) = &stated.period_type {
+    if let Some(original) = original {
+        if let Some((name, unit)) = &original.period_type {
             file.period_type = Some(ValueType { r#type: strings.id(name), unit: strings.id(unit) });
         }
-        file.period = stated.period;
-        file.default_sample_type = strings.id(&stated.default_type);
-        file.drop_frames = strings.id(&stated.drop_frames);
-        file.keep_frames = strings.id(&stated.keep_frames);
-        file.comment.extend(stated.comments.iter().map(|comment| strings.id(comment)));
-        file.doc_url = strings.id(&stated.doc_url);
+        file.period = original.period;
+        file.default_sample_type = strings.id(&original.default_type);
+        file.drop_frames = strings.id(&original.drop_frames);
+        file.keep_frames = strings.id(&original.keep_frames);
+        file.comment.extend(original.comments.iter().map(|comment| strings.id(comment)));
+        file.doc_url = strings.id(&original.doc_url);
     } else if let Some(series) = profile.series.first() {
         let counted = value_type(series, strings);
         (file.period_type, file.period) = (Some(counted), clamp(series.period()));
@@ -261,38 +263,53 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
     rows.filter_map(|row| row.time).map(TimeExtent::from_moment).reduce(TimeExtent::join)
 }
 
+/// Which events have values in the same sample, if they have the same thread and stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// All, as in the pprof profile that was read.
+    AllEvents,
+    /// Each event has its own samples, with its name as a label.
+    OneEvent,
+}
+
 impl PprofDraft {
-    /// Adds the samples of all events. If `joined`, an event's values go into the same sample as other events' values
-    /// for the same thread and stack. Otherwise each event has its own samples, with its name as a label.
+    /// Adds the samples of all events: sums of the rows with the same thread, stack and, if times are written, time.
+    /// `value_indices` has the indices of each event's values in a sample.
     fn add_samples(
         &mut self,
         profile: &Profile,
         value_indices: &[ValueIndices],
-        joined: bool,
+        sharing: Sharing,
         strings: &mut StringTable,
     ) {
         let mut numbers: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
-            let owner = if joined { 0 } else { index };
-            if !joined {
+            // The number of the event in the key of `labels`; 0 if all events have the same labels.
+            let (mut event, mut event_label) = (0, None);
+            if sharing == Sharing::OneEvent {
                 numbers.clear();
+                event = index;
+                if profile.series.len() > 1 {
+                    event_label = Some(&*series.name);
+                }
             }
-            let event = (!joined && profile.series.len() > 1).then_some(&*series.name);
             for (row, weight) in series.signed_rows(Weight::Period) {
                 let &Row { track, stack, .. } = row;
                 let time = row.time.filter(|_| self.time_label.is_some());
                 let number = *numbers.entry((track, stack, time)).or_insert(self.sums.len());
                 if number == self.sums.len() {
                     self.labels
-                        .entry((owner, track))
-                        .or_insert_with(|| labels(profile, profile.track_of(track), event, strings));
-                    self.sums.push(SampleSum { owner: (owner, track), stack, time, values: Vec::new() });
+                        .entry((event, track))
+                        .or_insert_with(|| labels(profile, profile.track_of(track), event_label, strings));
+                    self.sums.push(SampleSum { owner: (event, track), stack, time, values: Vec::new() });
                 }
                 let sum = &mut self.sums[number];
                 if let Some(counts) = value_indices.counts {
                     sum.add(counts, if weight < 0 { -clamp(row.count) } else { clamp(row.count) });
                 }
-                sum.add(value_indices.weights, weight / clamp(value_indices.scale.max(1)));
+                // A scale of 0 would divide by zero.
+                let scale = clamp(value_indices.scale.max(1));
+                sum.add(value_indices.weights, weight / scale);
             }
         }
     }
@@ -317,6 +334,7 @@ fn labels(profile: &Profile, track: &Track, event: Option<&str>, strings: &mut S
     if let Some(event) = event {
         labels.push(text_label("event", event, strings));
     }
+    // Labels that were numbers in the pprof profile that was read become numbers again, if they are still valid ones.
     let units = profile.about.values.as_ref().map(|values| &values.number_labels);
     for (key, value) in track.labels.iter().flat_map(|labels| &**labels) {
         let unit = units.and_then(|units| units.get(key));

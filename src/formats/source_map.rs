@@ -206,6 +206,7 @@ impl MapReader<'_> {
     /// Adds the authored files that the map lists, with their texts if the map contains them.
     fn add_sources(&mut self, json: &Json<'_>) -> Result<()> {
         let root = json.source_root.as_ref().map_or("", |Text(root)| root);
+        // The root is repeated in each path, so a small map could take up a lot of memory.
         let added = root.len().checked_mul(json.sources.len());
         let Some(room) = added.and_then(|added| self.room.checked_sub(added)) else {
             return Err(Error::new("is not a source map: the paths of its sources are too long"));

@@ -144,6 +144,7 @@ fn thread_profile<'a>(
         (Unit::Named(unit), Weight::Period) if unit == "bytes" => unit,
         _ => "none",
     };
+    // A unit that the format doesn't have is written as a field of its own.
     let event_unit = match &series.unit {
         Unit::Named(name) if options.weight == Weight::Period && name != unit => Some(&**name),
         _ => None,

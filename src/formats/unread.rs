@@ -592,27 +592,36 @@ fn is_perfetto(head: &[u8]) -> bool {
     }
     let mut fields = Fields::new(head);
     for _ in 0..3 {
-        let is_whole = match (fields.cut(), fields.next()) {
-            (Some((1, packet)), _) => return head.len() >= 16 && is_packet(packet, false),
-            (None, Some(Ok((1, FieldValue::Bytes(packet))))) => is_packet(packet, true),
+        let fits = match (fields.cut(), fields.next()) {
+            // The head ends within this packet.
+            (Some((1, packet)), _) => return head.len() >= 16 && is_packet(packet, PacketEnd::CutOff),
+            (None, Some(Ok((1, FieldValue::Bytes(packet))))) => is_packet(packet, PacketEnd::Complete),
             (None, None) => break,
             _ => false,
         };
-        if !is_whole {
+        if !fits {
             return false;
         }
     }
     head.len() >= 16
 }
 
-/// True if the bytes look like the fields of a Perfetto packet. `whole` says that the packet isn't cut off.
-fn is_packet(bytes: &[u8], whole: bool) -> bool {
+/// Whether all of a packet's bytes are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum PacketEnd {
+    Complete,
+    CutOff,
+}
+
+/// True if the bytes look like the fields of a Perfetto packet: there is at least one, and all are valid. If the packet
+/// is cut off, the last one needn't be.
+fn is_packet(bytes: &[u8], end: PacketEnd) -> bool {
     // Packets had field numbers up to a few hundred by 2025.
     const LARGEST_FIELD: u32 = 999;
     let mut fields = 0;
     for field in Fields::new(bytes) {
         if !field.is_ok_and(|(number, _)| number <= LARGEST_FIELD) {
-            return !whole && fields > 0;
+            return end == PacketEnd::CutOff && fields > 0;
         }
         fields += 1;
     }

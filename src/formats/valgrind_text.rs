@@ -204,7 +204,9 @@ impl<'a> Grafter<'a, '_> {
             is_next_innermost |= memmem::find(&line, b"<stack>").is_some();
             has_line = self.next_line(input)?;
             let Some(addr) = parse_ip(&line) else { continue };
-            let is_innermost = std::mem::take(&mut is_next_innermost);
+            let is_innermost = is_next_innermost;
+            is_next_innermost = false;
+            // A frame that ends right after its address has no name.
             if !self.line.trim_ascii().starts_with(b"</frame>") {
                 continue;
             }

@@ -146,8 +146,9 @@ impl VsprofColumns {
         })
     }
 
-    /// The total time in milliseconds. Each line allows to compute it: calls × average is the line's time, whose share
-    /// of the total is in the file. The line with the smallest rounding error is used. `None` if no line allows that.
+    /// The total time in milliseconds, which the file doesn't state. Each line allows computing it: calls × average is
+    /// the line's time, whose share of the total is in the file. The line with the smallest rounding error is used.
+    /// `None` if no line allows that.
     fn total_millis(&self, text: &[u8]) -> Option<f64> {
         let (inclusive, exclusive) = self.shares?;
         let (mut total, mut least_error) = (None, f64::INFINITY);

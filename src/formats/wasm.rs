@@ -209,11 +209,13 @@ fn hash(bytes: &[u8], kept: &[&Section]) -> Option<WasmHash> {
     let mut code = None;
     for section in kept {
         if section.number == CODE {
+            // Where the contents of the code section begin in such a module.
             code = Some(len + section.contents.start - section.whole.start);
         }
         len += section.whole.len();
     }
     let hash = if len > LONGEST_HASHED {
+        // V8 doesn't hash long texts; their length takes the place of the hash.
         len as u32
     } else {
         let contents = kept.iter().flat_map(|section| &bytes[section.whole.clone()]);

@@ -46,9 +46,9 @@ struct Tag<'d> {
     /// What follows the name inside the tag.
     attributes: &'d [u8],
     /// True for the end of an element: `</row>`.
-    ends: bool,
+    is_end: bool,
     /// True for an element without contents: `<frame ref="1"/>`.
-    empty: bool,
+    is_empty: bool,
     text: &'d [u8],
 }
 
@@ -60,16 +60,16 @@ impl<'d> Tag<'d> {
         let mut inner = &rest[begin..end];
         *rest = &rest[end + 1..];
         let text = &rest[..memchr::memchr(b'<', rest).unwrap_or(rest.len())];
-        let ends = inner.starts_with(b"/");
-        if ends {
+        let is_end = inner.starts_with(b"/");
+        if is_end {
             inner = &inner[1..];
         }
-        let empty = inner.ends_with(b"/");
-        if empty {
+        let is_empty = inner.ends_with(b"/");
+        if is_empty {
             inner = &inner[..inner.len() - 1];
         }
         let name_end = inner.iter().position(u8::is_ascii_whitespace).unwrap_or(inner.len());
-        Some(Self { name: &inner[..name_end], attributes: &inner[name_end..], ends, empty, text })
+        Some(Self { name: &inner[..name_end], attributes: &inner[name_end..], is_end, is_empty, text })
     }
 
     /// The value of an attribute, with entities replaced; `None` if the tag doesn't have the attribute.
@@ -95,15 +95,20 @@ impl<'d> Tag<'d> {
 
 /// The index of the `>` that ends a tag; `None` if the tag is cut off. A `>` in an attribute's value doesn't end it.
 fn end_of_tag(rest: &[u8]) -> Option<usize> {
-    let mut quote = None;
-    rest.iter().position(|&byte| {
-        match (quote, byte) {
-            (Some(open), byte) if open == byte => quote = None,
-            (None, b'"' | b'\'') => quote = Some(byte),
-            _ => {}
+    // The quote that began the current attribute's value.
+    let mut open_quote = None;
+    for (index, &byte) in rest.iter().enumerate() {
+        if open_quote == Some(byte) {
+            open_quote = None;
+        } else if open_quote.is_none() {
+            match byte {
+                b'>' => return Some(index),
+                b'"' | b'\'' => open_quote = Some(byte),
+                _ => {}
+            }
         }
-        quote.is_none() && byte == b'>'
-    })
+    }
+    None
 }
 
 /// Replaces the entities in an attribute. Unknown ones stay as they are.
@@ -192,9 +197,10 @@ struct XctraceReader<'d> {
 }
 
 impl<'d> XctraceReader<'d> {
-    /// Reads a tag. `offset` is where it ends in the file.
+    /// Reads a tag: the start or the end of a row, or of an element in it. Elements outside of rows are ignored.
+    /// `offset` is where the tag ends in the file.
     fn read_tag(&mut self, tag: Tag<'d>, offset: usize) {
-        match (tag.name, tag.ends) {
+        match (tag.name, tag.is_end) {
             (b"row", false) => self.row = Some(RowParts::default()),
             (b"row", true) => self.end_row(offset),
             _ => {
@@ -207,7 +213,7 @@ impl<'d> XctraceReader<'d> {
 
     /// Reads a tag inside a row.
     fn read_part(&mut self, tag: Tag<'d>, row: &mut RowParts<'d>, offset: usize) {
-        match (tag.name, tag.ends) {
+        match (tag.name, tag.is_end) {
             (b"thread", false) => row.thread = self.read_thread(&tag),
             (b"weight", false) => row.weight = read_number(&mut self.defined.weights, &tag),
             (b"sample-time" | b"start-time", false) => row.time = read_number(&mut self.defined.times, &tag),
@@ -268,16 +274,19 @@ impl<'d> XctraceReader<'d> {
             return;
         }
         let is_tagged = tag.name == b"tagged-backtrace";
-        match (is_tagged, tag.ends) {
-            (true, false) => row.tagged_id = tag.number("id"),
-            (true, true) => {
-                if let (Some(id), Some(stack)) = (row.tagged_id.take(), row.stack) {
-                    self.defined.stacks.insert(id, stack);
-                }
+        if is_tagged && tag.is_end {
+            // The backtrace inside is known by this ID, too.
+            if let Some(id) = row.tagged_id.take()
+                && let Some(stack) = row.stack
+            {
+                self.defined.stacks.insert(id, stack);
             }
-            (false, true) => self.end_backtrace(row),
-            (false, false) if tag.empty => {}
-            (false, false) => row.backtrace = Some(OpenBacktrace { id: tag.number("id"), frames: Vec::new() }),
+        } else if is_tagged {
+            row.tagged_id = tag.number("id");
+        } else if tag.is_end {
+            self.end_backtrace(row);
+        } else if !tag.is_empty {
+            row.backtrace = Some(OpenBacktrace { id: tag.number("id"), frames: Vec::new() });
         }
     }
 
@@ -314,7 +323,7 @@ impl<'d> XctraceReader<'d> {
     /// Reads a `frame`: a reference to an earlier frame, or a new one, which stays open until its binary has been read.
     fn read_frame(&mut self, tag: Tag<'d>, row: &mut RowParts<'d>, offset: usize) {
         self.end_frame(row);
-        if tag.ends {
+        if tag.is_end {
             return;
         }
         if let Some(id) = tag.number("ref") {
@@ -324,9 +333,9 @@ impl<'d> XctraceReader<'d> {
             }
             return;
         }
-        let is_whole = tag.empty;
+        let has_no_binary = tag.is_empty;
         row.open_frame = Some(tag);
-        if is_whole {
+        if has_no_binary {
             self.end_frame(row);
         }
     }

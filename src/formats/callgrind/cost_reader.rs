@@ -82,6 +82,7 @@ pub(super) struct CostReader {
 
 impl Default for CostReader {
     fn default() -> Self {
+        // The empty text is interned first, so that its number is `NO_TEXT`.
         let mut texts = Texts::default();
         texts.intern(b"");
         Self {
@@ -167,6 +168,8 @@ impl CostReader {
         let field = name_field(value);
         match keyword {
             Keyword::Fn => {
+                // Files of inlined code (`fi=`, `fe=`) end with their function. If the name is invalid, no function is
+                // current.
                 (self.file, self.function) = (self.fl, None);
                 let function = self.function(field, self.object, self.fl)?;
                 self.function = Some(function);
@@ -180,6 +183,7 @@ impl CostReader {
             Keyword::Jfn => _ = self.function(field, self.object, self.file)?,
             _ => {
                 let Some(space) = keyword.space() else { return Ok(None) };
+                // An undefined ID also ends the previous object or file.
                 let text = self.object_or_file(space, field);
                 self.apply_text(keyword, *text.as_ref().unwrap_or(&NO_TEXT));
                 text?;

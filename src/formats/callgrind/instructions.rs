@@ -122,7 +122,8 @@ struct InstructionReader {
 }
 
 impl InstructionReader {
-    /// Adds the costs or the call in a record. Records without an instruction's address are ignored.
+    /// Adds the costs or the call in a record. Records without an instruction's address are ignored. Fails if a number
+    /// is malformed.
     fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
         match record {
             Some(Record::Header { word, value }) => self.read_header(word, value, columns),
@@ -178,7 +179,7 @@ impl InstructionReader {
         index
     }
 
-    /// Index in [`InstructionCosts::stated`] of a function of `names`; added if it is new.
+    /// Index in [`InstructionCosts::stated`] of a function, given by its number in `names`; added if it is new.
     fn stated_index(&mut self, function: u32) -> usize {
         if let Some(index) = self.stated.get(&function) {
             return *index;
@@ -198,7 +199,8 @@ impl InstructionReader {
         index
     }
 
-    /// Index in [`InstructionCosts::functions`] of a function; added if it is new.
+    /// Index in [`InstructionCosts::functions`] of the function with this object and name, whatever its recursion
+    /// level; added if it is new.
     fn function_index(&mut self, object: TextNumber, name: TextNumber) -> usize {
         let name = strip_recursion(self.names.texts.get(name)).to_vec();
         let next = self.costs.functions.len();

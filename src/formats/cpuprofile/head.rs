@@ -41,6 +41,7 @@ pub(super) fn nodes(tree: &[u8]) -> serde_json::Result<Vec<ProfileNode<'static>>
     let mut nodes: Vec<ProfileNode<'static>> = Vec::new();
     for NodeText { parent, json } in split_nodes(tree) {
         let node: HeadNode = serde_json::from_slice(&json)?;
+        // Lines and columns of old profiles count from 1, those of new ones from 0.
         let call_frame = CallFrame {
             function_name: node.function_name.into(),
             url: node.url.into(),
@@ -72,26 +73,29 @@ fn split_nodes(tree: &[u8]) -> Vec<NodeText> {
         let start = at;
         at = if tree[at] == b'"' { end_of_string(tree, at) } else { at + 1 };
         let (top, token) = (levels.last().copied(), &tree[start..at]);
-        match (token, top) {
-            (b"{", None | Some(Level::Children)) => {
-                levels.push(Level::Node(nodes.len()));
-                let parent = open.last().copied();
-                open.push(nodes.len());
-                nodes.push(NodeText { parent, json: b"{".to_vec() });
-                continue;
-            }
-            (b"\"children\"", Some(Level::Node(node))) => {
-                if let Some(list) = start_of_list(tree, at) {
-                    nodes[node].json.extend_from_slice(b"\"children\":0");
-                    levels.push(Level::Children);
-                    at = list;
-                    continue;
-                }
-            }
-            (b"{" | b"[", _) => levels.push(Level::Other),
-            (b"}" | b"]", _) => _ = levels.pop(),
+        // The root, or an element of a list of children.
+        if token == b"{" && matches!(top, None | Some(Level::Children)) {
+            levels.push(Level::Node(nodes.len()));
+            let parent = open.last().copied();
+            open.push(nodes.len());
+            nodes.push(NodeText { parent, json: b"{".to_vec() });
+            continue;
+        }
+        if token == b"\"children\""
+            && let Some(Level::Node(node)) = top
+            && let Some(list) = start_of_list(tree, at)
+        {
+            nodes[node].json.extend_from_slice(b"\"children\":0");
+            levels.push(Level::Children);
+            at = list;
+            continue;
+        }
+        match token {
+            b"{" | b"[" => levels.push(Level::Other),
+            b"}" | b"]" => _ = levels.pop(),
             _ => {}
         }
+        // Leave out what stands between the elements of a list of children, and the bracket at its end.
         if top == Some(Level::Children) {
             continue;
         }

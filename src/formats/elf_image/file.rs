@@ -9,7 +9,7 @@
 
 use super::image::{Addressing, Image};
 use super::layout::FramesAt;
-use super::sections::{Counts, Sections, Written, write_headers};
+use super::sections::{Counts, SectionTable, Sections, Written, write_headers};
 use super::sink::ByteSink;
 use super::{eh_frame, lines, symtab};
 use crate::bytes::byte_writer::ByteWriter;
@@ -32,8 +32,7 @@ fn gap_fill(machine: u16) -> u8 {
 #[derive(Debug)]
 pub struct Rest {
     frames: eh_frame::Frames,
-    /// Offset and number of the section headers.
-    sections: (u64, u32),
+    sections: SectionTable,
     len: u64,
     counts: Counts,
 }
@@ -67,7 +66,8 @@ impl Image<'_, '_> {
         Ok(())
     }
 
-    /// Writes everything but the code and the start of the file.
+    /// Writes everything but the code and the start of the file. Only an image for perf has unwinding information and
+    /// lines.
     pub fn write_rest(&self, out: &mut (impl Write + Seek)) -> Result<Rest> {
         let mut counts = Counts::default();
         let mut sections = Sections::new(self);
@@ -99,7 +99,8 @@ impl Image<'_, '_> {
     }
 }
 
-/// Encodes ELF header, program headers and build ID note.
+/// Encodes ELF header, program headers and build ID note, for which the file has room before everything else. Fails if
+/// the file is too long for 32 bits.
 fn start_of_file(image: &Image, rest: &Rest, build_id: BuildId) -> Result<Vec<u8>> {
     let Rest { frames, sections, len, .. } = rest;
     let encoder = image.target.encoder();
@@ -115,19 +116,21 @@ fn start_of_file(image: &Image, rest: &Rest, build_id: BuildId) -> Result<Vec<u8
     let layout = FileHeaderLayout {
         e_phoff: encoder.file_header_size(),
         segment_num: image.layout.segments as u32,
-        e_shoff: sections.0,
-        section_num: sections.1,
-        shstrtab_index: sections.1 - 1,
+        e_shoff: sections.offset,
+        section_num: sections.count,
+        shstrtab_index: sections.count - 1, // the last one
     };
     let mut out = Vec::new();
     let encoded = encoder.file_header(&mut out, &header, &layout);
     encoded.map_err(|error| Error::new("cannot encode the header of an image").because(error))?;
     let segments = if run_time { run_time_segments(image) } else { segments(image, frames) };
+    // The room is for a fixed number of program headers; the others are marked as unused.
     let unused = segment(elf::PT_NULL, 0..0, elf::ProgramFlags(0), 0);
     for segment in segments.into_iter().chain(std::iter::repeat(unused)).take(image.layout.segments) {
         encoder.program_header(&mut out, &segment);
     }
     let (id, mut out) = (build_id.as_bytes(), ByteWriter::append_to(out, image.target.endian));
+    // A note: lengths of name and content, type, name, content.
     out.u32(4).u32(id.len() as u32).u32(elf::NT_GNU_BUILD_ID.0).bytes(b"GNU\0").bytes(id);
     Ok(out.finish())
 }

@@ -24,7 +24,7 @@ const ROWS_IN_UNIT: usize = 1 << 14;
 
 type Dwarf = gimli::write::Sections<EndianVec<RunTimeEndian>>;
 
-/// Writes the debug sections, if any code range has lines.
+/// Writes the debug sections with the source lines of all code, if any code has some.
 pub(super) fn write<W: Write + Seek>(
     image: &Image,
     sink: &mut ByteSink<W>,
@@ -162,6 +162,7 @@ impl LineUnit {
         aranges.u32(set.len() as u32).bytes(&set.finish());
     }
 
+    /// Appends the unit to the debug sections, unless it is empty.
     fn finish(mut self, dwarf: &mut Dwarf, aranges: &mut ByteWriter) -> Result<()> {
         if self.rows == 0 {
             return Ok(());

@@ -43,6 +43,7 @@ pub(super) struct Sections {
 }
 
 impl Sections {
+    /// Starts with the section of the build ID.
     pub(super) fn new(image: &Image) -> Self {
         let mut sections = Self {
             headers: Vec::with_capacity(image.layout.runs.len() + 12),
@@ -99,6 +100,7 @@ impl Sections {
         runs.iter().for_each(|run| self.push_run(run));
     }
 
+    /// Adds the section of neighboring pieces of code.
     fn push_run(&mut self, run: &LayoutRun) {
         // elflint accepts executable sections only if they have bytes. perf looks for "text" in the name.
         let (name, sh_type, sh_flags) = if run.has_bytes {
@@ -113,12 +115,19 @@ impl Sections {
     }
 }
 
-/// Writes `.shstrtab` and the section headers. Returns offset and number of the headers.
+/// Where the section headers are in the file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct SectionTable {
+    pub(super) offset: u64,
+    pub(super) count: u32,
+}
+
+/// Writes `.shstrtab`, which becomes the last section, and the section headers.
 pub(super) fn write_headers<W: Write + Seek>(
     target: Target,
     sink: &mut ByteSink<W>,
     mut sections: Sections,
-) -> Result<(u64, u32)> {
+) -> Result<SectionTable> {
     let header = SectionHeader { sh_type: elf::SHT_STRTAB, sh_addralign: 1, ..SectionHeader::default() };
     sections.push(b".shstrtab", header, 0..0);
     let Sections { mut headers, names, .. } = sections;
@@ -127,13 +136,14 @@ pub(super) fn write_headers<W: Write + Seek>(
     }
     sink.bytes(&names)?;
     sink.align(8)?;
-    let at = sink.offset();
+    let offset = sink.offset();
     let encoder = target.encoder();
     let mut out = Vec::with_capacity((headers.len() + 1) * encoder.section_header_size() as usize);
+    // The first header is empty.
     encoder.section_header(&mut out, &SectionHeader::default());
     for header in &headers {
         encoder.section_header(&mut out, header);
     }
     sink.bytes(&out)?;
-    Ok((at, headers.len() as u32 + 1))
+    Ok(SectionTable { offset, count: headers.len() as u32 + 1 })
 }

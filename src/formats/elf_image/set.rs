@@ -48,8 +48,8 @@ impl<'a, 'data> ImageSet<'a, 'data> {
     }
 }
 
-/// Divides the code into images. `slots` is the code to place, and `foreign` are the addresses of other files, which
-/// no image may overlap.
+/// Divides the code into images. `slots` is all the code, with the addresses at which it ran; `foreign` are the
+/// addresses of other files, which no image may overlap.
 pub(super) fn build<'a, 'data>(
     target: Target,
     slots: &[Slot<'a, 'data>],
@@ -89,8 +89,9 @@ struct ImagePlan {
     aux_mappings: Vec<AuxMapping>,
 }
 
-/// Plans an image. If an image of the same range was already planned, `shared_base` is that image's base. `is_free`
-/// returns true if neither code nor another file was ever in a range of addresses.
+/// Plans the image of a group, which contains the code in `slots`: where the unwinding information goes, and at which
+/// address the image starts (its base). If an image of the same range was already planned, `shared_base` is that
+/// image's base. `is_free` returns true if neither code nor another file was ever in a range of addresses.
 fn plan(
     target: Target,
     slots: &[Slot],
@@ -103,7 +104,7 @@ fn plan(
     let frames = eh_frame::measure(target, slots);
     // First try to put header and table directly before the code, so that all three form one range of addresses.
     let front = header + frames.len.next_multiple_of(16) + span.start % 16;
-    if frames.any
+    if frames.has_entries
         && shared_base.is_none()
         && let Some(base) = span.start.checked_sub(front)
         && is_free(&(base..span.start))
@@ -127,7 +128,7 @@ fn plan(
     let table_offset = layout.code.end.next_multiple_of(8);
     let table_addr = base.saturating_add(table_offset);
     let mut aux_mappings = Vec::new();
-    if frames.any && shared_base.is_none() && is_free(&(table_addr..table_addr.saturating_add(frames.len))) {
+    if frames.has_entries && shared_base.is_none() && is_free(&(table_addr..table_addr.saturating_add(frames.len))) {
         aux_mappings.push(AuxMapping { addr: base, len: 1, offset: 0 });
         aux_mappings.push(AuxMapping { addr: table_addr, len: frames.len, offset: table_offset });
     }

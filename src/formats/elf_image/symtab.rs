@@ -39,6 +39,7 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
     encoder.null_symbol(&mut batch);
     // Names are scattered all over the dump, so each is fetched only once and collected here.
     let mut names = SymbolNames(vec![0]);
+    // A symbol before all code, if there is one, covers the build ID note.
     let first = first_name(image);
     if !first.is_empty() {
         let note = image.target.note(image.layout.segments);
@@ -54,14 +55,16 @@ pub(super) fn write<W: Write + Seek>(image: &Image, sink: &mut ByteSink<W>, sect
             }
         }
     }
+    // Symbols behind all code, for viewers that lose the last ones.
     let sentinels = sentinel_symbols(image);
     let last_text = sections.first_text + (image.layout.runs.len() as u32).saturating_sub(1);
     for &at in &sentinels {
         encoder.symbol(&mut batch, &function(names.add(SENTINEL_NAME), last_text, at, SENTINEL_LEN));
     }
     sink.bytes(&batch)?;
+    // All symbols, with the null symbol.
     let count = (image.layout.pieces.len() + sentinels.len()) as u32 + 1 + u32::from(!first.is_empty());
-    let strtab = sections.next() + 1;
+    let strtab = sections.next() + 1; // the section after `.symtab`
     sections.push(b".symtab", encoder.symtab_section_header(strtab, count), start..sink.offset());
     let start = sink.offset();
     sink.bytes(&names.0)?;
@@ -104,7 +107,7 @@ fn function(st_name: u32, section: u32, st_value: u64, st_size: u64) -> Sym {
         st_name,
         st_info: elf::SymbolInfo::new(elf::STB_LOCAL, elf::STT_FUNC),
         st_other: elf::SymbolOther(0),
-        st_shndx: elf::SHN_UNDEF,
+        st_shndx: elf::SHN_UNDEF, // replaced by `section`
         st_value,
         st_size,
     }

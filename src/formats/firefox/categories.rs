@@ -43,6 +43,7 @@ const GC: usize = Category::ALL.len();
 pub(super) const OTHER: usize = GC + 1;
 
 impl Default for Categories {
+    /// All categories in the order of their indices, still without subcategories.
     fn default() -> Self {
         let mut list = Vec::new();
         for category in Category::ALL {
@@ -59,11 +60,9 @@ impl Categories {
     /// The category of a frame. `in_gc` is true if the frame is part of garbage collection; `library` is the index and
     /// the name of the frame's library.
     pub(super) fn find(&mut self, category: Category, in_gc: bool, library: Option<(usize, &str)>) -> CategoryPair {
-        let category = match Category::ALL.iter().position(|each| *each == category) {
-            _ if in_gc => GC,
-            Some(index) => index,
-            None => OTHER,
-        };
+        let category =
+            if in_gc { GC } else { Category::ALL.iter().position(|each| *each == category).unwrap_or(OTHER) };
+        // Subcategory 0 is the category itself.
         let Some((number, name)) = library else { return CategoryPair { category, subcategory: 0 } };
         let list = &mut self.list[category].subcategories;
         let subcategory = *self.subcategories.entry((category, number)).or_insert_with(|| {

@@ -39,6 +39,7 @@ impl MarkerTable {
             table.data.push(MarkerData { r#type: TYPE, text });
             table.end_time.push(None);
             table.name.push(strings.number(name));
+            // Phase 0 is an instant.
             table.phase.push(0);
             table.start_time.push(writing.since_start(moment.time));
             table.length += 1;

@@ -11,7 +11,8 @@ use crate::model::stacks::{Sampling, Series, Unit};
 use serde_json::{Value, json};
 use std::io;
 
-/// Writes the fields of `meta`.
+/// Writes the fields of `meta`: facts about the program, the recording and its units, and settings of the viewer.
+/// `threads` are those whose samples are written.
 pub(super) fn write(
     meta: &mut Object<'_>,
     writing: &Writing<'_>,
@@ -23,6 +24,7 @@ pub(super) fn write(
     let epoch = about.epoch.map_or(0, |epoch| epoch + i128::from(writing.start));
     let os = about.os.as_deref().map(String::from_utf8_lossy);
     let release = about.os_release.as_deref().map(String::from_utf8_lossy);
+    // The versions of the format in which the file is written. Newer viewers convert it.
     meta.field("version", &24)?;
     meta.field("preprocessedProfileVersion", &55)?;
     meta.field("product", program.as_deref().unwrap_or("jitgraft"))?;

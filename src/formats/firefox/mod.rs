@@ -42,9 +42,9 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     write_threads(MOST_KEPT, profile, options, out)
 }
 
-/// Like [`write()`]. If the profile has at most `most_kept` threads, they stay in memory from when they are built until
-/// they are written. If it has more, each thread is built twice to save memory: first to collect the libraries and
-/// categories, then to be written.
+/// Writes the event that the options select; fails if there is no such event. Each thread is first built, to collect
+/// the libraries and categories of all threads, which come first in the file. At most `most_kept` threads stay in
+/// memory until they are written. If the profile has more, each is built again then.
 fn write_threads(most_kept: usize, profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else {
         return Err(Error::new("no samples to write"));
@@ -55,12 +55,11 @@ fn write_threads(most_kept: usize, profile: &Profile, options: &WriteOptions, ou
     let rows = threads(profile, series);
     let moments = moments(profile, &rows);
     // Indices for the thread that is being built. They are cleared for each thread, but keep their memory.
-    let mut known = ThreadNumbers::default();
+    let mut numbers = ThreadNumbers::default();
     let mut build = |index: usize, libraries: &mut Libraries, categories: &mut Categories| {
         let mut shared = Shared { writing: &writing, libraries, categories };
-        Thread::new(&rows[index], &moments[index], &mut shared, &mut known)
+        Thread::new(&rows[index], &moments[index], &mut shared, &mut numbers)
     };
-    // Libraries and categories are collected from all threads but written before them, so build every thread first.
     let mut kept = Vec::new();
     for index in 0..rows.len() {
         let thread = build(index, &mut libraries, &mut categories);
@@ -93,20 +92,22 @@ const MOST_KEPT: usize = 1 << 12;
 /// The events other than samples, such as forks and exits, for each thread. An event of a thread without samples goes
 /// to the first thread of its process, or else to the first thread of all.
 fn moments<'p>(profile: &'p Profile, threads: &[ThreadRows<'_>]) -> Vec<Vec<&'p Moment>> {
-    let mut of_threads: Vec<Vec<&Moment>> = vec![Vec::new(); threads.len()];
+    let mut moments_by_thread: Vec<Vec<&Moment>> = vec![Vec::new(); threads.len()];
+    // The same thread ID may occur several times, with different names.
     let (mut first_of_thread, mut first_of_process) = (FxHashMap::default(), FxHashMap::default());
-    for (at, thread) in threads.iter().enumerate() {
-        first_of_thread.entry((thread.pid, thread.tid)).or_insert(at);
-        first_of_process.entry(thread.pid).or_insert(at);
+    for (index, thread) in threads.iter().enumerate() {
+        first_of_thread.entry((thread.pid, thread.tid)).or_insert(index);
+        first_of_process.entry(thread.pid).or_insert(index);
     }
     for moment in &profile.about.moments {
         let (pid, tid) = (Some(moment.pid), Some(moment.tid));
-        let place = first_of_thread.get(&(pid, tid)).or_else(|| first_of_process.get(&pid));
-        if let Some(list) = of_threads.get_mut(place.copied().unwrap_or(0)) {
-            list.push(moment);
+        let index = first_of_thread.get(&(pid, tid)).or_else(|| first_of_process.get(&pid));
+        let index = index.copied().unwrap_or(0);
+        if let Some(moments) = moments_by_thread.get_mut(index) {
+            moments.push(moment);
         }
     }
-    of_threads
+    moments_by_thread
 }
 
 #[cfg(test)]

@@ -192,15 +192,16 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     let shared_libs = file.shared_libs();
     let (mut named, mut skipped) = (NamedFrames::default(), Skipped::new("sample"));
-    let mut shared: Option<Vec<Option<StackId>>> = None;
+    // The stacks of the tables that all threads share, from the first thread that needs them.
+    let mut shared_stacks: Option<Vec<Option<StackId>>> = None;
     for thread in &file.threads {
         let tables = ThreadTables::new(&file, thread, shared_libs, options);
-        let of_thread;
+        let own_stacks;
         let stacks = if thread.tables.stack_table.is_some() {
-            of_thread = tables.stacks(&mut named, &mut profile);
-            &of_thread
+            own_stacks = tables.stacks(&mut named, &mut profile);
+            &own_stacks
         } else {
-            &*shared.get_or_insert_with(|| tables.stacks(&mut named, &mut profile))
+            &*shared_stacks.get_or_insert_with(|| tables.stacks(&mut named, &mut profile))
         };
         let track = profile.track(thread.track());
         thread.samples.push(None, stacks, track, &mut profile, &mut skipped);
@@ -258,6 +259,7 @@ struct ThreadTables<'f> {
 }
 
 impl<'f> ThreadTables<'f> {
+    /// Chooses each table for a thread: its own or, if it has none, the one that all threads of the file share.
     fn new(file: &'f ReadFile, thread: &'f ReadThread, shared_libs: &'f [Lib], options: &ReadOptions) -> Self {
         let (own, shared) = (&thread.tables, &file.shared);
         let has_own_libs = own.func_table.is_some() && !thread.libs.is_empty();
@@ -344,7 +346,7 @@ impl<'f> ThreadTables<'f> {
             return Some(kind);
         }
         let is_js = function_row.and_then(|row| self.funcs?.is_js.get(row).copied()).unwrap_or(false);
-        is_js.then_some(FrameKind::Jit)
+        if is_js { Some(FrameKind::Jit) } else { None }
     }
 }
 
@@ -358,7 +360,8 @@ struct FunctionRow {
     start: (u32, u32),
 }
 
-/// The stack for a row of the stack table. `stacks` has the stacks of the rows before it; callers precede their callees.
+/// The stack for a row of the stack table. `stacks` has the stacks of the rows before it; callers precede their
+/// callees. `None` if the row, or its caller's row, refers to something that isn't in the file.
 fn stack(
     table: &ReadStacks,
     row: usize,
@@ -397,7 +400,9 @@ impl Lib {
 }
 
 impl ReadSamples {
-    /// Adds the samples to the event called `name`; without a name, to an event named after what the weights measure.
+    /// Adds the samples of a thread to the event called `name`; without a name, to an event named after what the
+    /// weights measure. `stacks` has the stack for each row of the stack table; `None` for damaged ones. Samples with
+    /// such a stack are counted in `skipped`.
     fn push(
         &self,
         name: Option<&str>,
@@ -411,33 +416,35 @@ impl ReadSamples {
             Some("samples") | None => ("samples", Unit::Samples, 1.0),
             Some(unit) => (unit, Unit::Named(unit.to_owned()), 1.0),
         };
-        let counts = unit == Unit::Samples;
+        let counts_samples = unit == Unit::Samples;
         let series = profile.series_named(name.unwrap_or(unit_name), unit);
-        if !counts {
+        if !counts_samples {
             profile.series[series].counting = Counting::Unknown;
         }
-        let (mut millis, mut rest) = (0.0, 0.0);
-        for at in 0..self.stack.len() {
-            millis = self.time(at, millis);
-            let stack = match self.stack[at] {
+        let (mut millis, mut rounding_error) = (0.0, 0.0);
+        for row in 0..self.stack.len() {
+            // A time may be given as the difference from the previous one.
+            millis = self.time(row, millis);
+            let stack = match self.stack[row] {
                 None => Some(profile.unknown_stack()),
                 Some(number) => {
-                    let stack = index_in(&self.stack, at).and_then(|index| stacks.get(index).copied().flatten());
+                    let stack = index_in(&self.stack, row).and_then(|index| stacks.get(index).copied().flatten());
                     if stack.is_none() {
-                        skipped
-                            .add(Error::new(format!("sample {at} refers to stack {number}, which is not in the file")));
+                        skipped.add(Error::new(format!(
+                            "sample {row} refers to stack {number}, which is not in the file"
+                        )));
                         continue;
                     }
                     stack
                 }
             };
-            let exact = self.weight(at) * scale + rest;
-            // Carry the rounding error over to the next sample.
+            let exact = self.weight(row) * scale + rounding_error;
+            // Carry the rounding error over to the next sample, so that the sum is right.
             let rounded = exact.round();
-            rest = exact - rounded;
+            rounding_error = exact - rounded;
             let weight = rounded.abs() as u64;
-            let count = if counts { weight } else { 1 };
-            let time = self.has_times().then_some(Nanos((millis * 1e6).round() as u64));
+            let count = if counts_samples { weight } else { 1 };
+            let time = if self.has_times() { Some(Nanos((millis * 1e6).round() as u64)) } else { None };
             let row = Row { track, stack, weight, count, time };
             if rounded < 0.0 {
                 profile.push_negative(series, row);

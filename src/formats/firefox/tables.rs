@@ -171,8 +171,10 @@ impl<'k> Tables<'k> {
         last.unwrap_or(0)
     }
 
-    /// The index of a frame, which is added if it is new.
+    /// The index of a frame, which is added if it is new. The same frame has another category inside garbage
+    /// collection, and another depth if it is inlined, so `inside` is part of its identity.
     fn frame(&mut self, id: FrameId, inside: Inherited, shared: &mut Shared<'_>) -> u32 {
+        // Most frames are neither inlined nor called by a garbage collector. Their indices are in a faster table.
         let is_plain = inside == Inherited::default();
         let known = if is_plain { self.known.frames.get(id.0) } else { self.frame_numbers.get(&(id, inside)).copied() };
         if let Some(known) = known {
@@ -185,9 +187,9 @@ impl<'k> Tables<'k> {
         // Only functions have a file, so leave out a line in another file.
         let is_in_file = frame.file == self.function_files[func as usize];
         let line = if is_in_file { unless_zero(frame.line) } else { None };
-        let named = library.map(|library| (library, shared.libraries.name(library)));
+        let named_library = library.map(|library| (library, shared.libraries.name(library)));
         let CategoryPair { category, subcategory } =
-            shared.categories.find(Category::from_frame(frame), inside.in_gc, named);
+            shared.categories.find(Category::from_frame(frame), inside.in_gc, named_library);
         // Addresses of JIT code aren't in any file.
         let in_file = frame.module.is_some() && frame.kind != FrameKind::Jit;
         let table = &mut self.own.frames;
@@ -249,6 +251,7 @@ fn unless_zero(number: u32) -> Option<u32> {
 }
 
 impl FuncTable {
+    /// Writes the columns of `funcTable`.
     pub(super) fn write(&self, object: &mut Object<'_>) -> io::Result<()> {
         object.field("length", &self.length)?;
         object.column("name", &self.name)?;
@@ -262,6 +265,7 @@ impl FuncTable {
 }
 
 impl ResourceTable {
+    /// Writes the columns of `resourceTable`.
     pub(super) fn write(&self, object: &mut Object<'_>) -> io::Result<()> {
         /// `resourceTypes.library` in the viewer's source.
         const LIBRARY: &str = "1";
@@ -274,6 +278,7 @@ impl ResourceTable {
 }
 
 impl FrameTable {
+    /// Writes the columns of `frameTable`.
     pub(super) fn write(&self, object: &mut Object<'_>) -> io::Result<()> {
         object.field("length", &self.length)?;
         object.column("address", &self.address)?;
@@ -289,6 +294,7 @@ impl FrameTable {
 }
 
 impl StackTable {
+    /// Writes the columns of `stackTable`.
     pub(super) fn write(&self, object: &mut Object<'_>) -> io::Result<()> {
         object.field("length", &self.length)?;
         object.column("prefix", &self.prefix)?;

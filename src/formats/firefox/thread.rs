@@ -135,6 +135,7 @@ impl SampleColumns {
         Self { length: rows.len(), stack, time, weight, weight_type, cpu_delta }
     }
 
+    /// Writes the columns of `samples`.
     fn write(&self, samples: &mut Object<'_>) -> io::Result<()> {
         samples.field("length", &self.length)?;
         samples.column("stack", &self.stack)?;

@@ -20,6 +20,7 @@ pub(super) struct VersionLayout {
 }
 
 impl VersionLayout {
+    /// The layout of a version. Fails if the version isn't supported.
     pub(super) fn new(version: u32) -> Result<Self> {
         match version {
             0..7 => Err(Error::new(format!(
@@ -68,13 +69,14 @@ pub(super) enum Payload {
 }
 
 impl VersionLayout {
-    /// Decodes a record of [`VersionLayout::event`] bytes.
+    /// Decodes a record of [`VersionLayout::event`] bytes: IDs of kind and label, thread, and 96 bits of payload.
     #[inline]
     pub(super) fn decode<const EVENT: usize>(self, record: &[u8; EVENT]) -> RawEvent {
         // The record's length is a constant here, so no bounds checks are needed.
         let word = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
         let wide = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
         let (kind, id) = if EVENT == WIDE { (wide(0), wide(8)) } else { (word(0).into(), word(4).into()) };
+        // Start and end have 48 bits each: the lower 32 in a word of their own, the upper 16 in one common word.
         let rest = EVENT - 16;
         let upper = u64::from(word(rest + 12));
         let start = u64::from(word(rest + 4)) | (upper & 0xFFFF_0000) << 16;

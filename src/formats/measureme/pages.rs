@@ -135,6 +135,7 @@ impl<'data> PageStream<'data> {
     pub(super) fn records<const SIZE: usize>(&self, page: usize) -> (&'data [[u8; SIZE]], Option<[u8; SIZE]>) {
         let bytes = self.payload(page);
         let start = self.pages[page].start;
+        // The bytes before the first record that starts in this page: the stream's header, or the rest of a record.
         let skip = match start.checked_sub(STREAM_HEADER) {
             None => STREAM_HEADER - start,
             Some(before) => before.next_multiple_of(SIZE as u64) - before,
@@ -143,7 +144,7 @@ impl<'data> PageStream<'data> {
         let (records, rest) = bytes.as_chunks();
         let mut straddling = [0; SIZE];
         let has_straddling = !rest.is_empty() && self.copy(start + skip + size_of_val(records) as u64, &mut straddling);
-        (records, has_straddling.then_some(straddling))
+        (records, if has_straddling { Some(straddling) } else { None })
     }
 
     /// The index of the page that contains a position; `None` beyond the end of the stream.

@@ -78,6 +78,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
             Payload::Instant(at) => (clamp(at), 0, SliceKind::Instant),
             Payload::Integer(_) => return,
         };
+        // New threads are numbered from 0.
         let track = threads.number(event.thread, || {
             count += 1;
             count - 1
@@ -89,6 +90,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
         timeline.slices.push(Slice { start, duration, name, sub, track, lane: 0, depth: 0, kind, origin: 0 });
     });
     timeline.tracks = threads.tracks(&profile);
+    // Only the times say which interval contains which, on all threads.
     timeline.nest(&vec![true; count]);
     drop(labels);
     warnings.extend(profile.skipped.into_warning());

@@ -154,7 +154,8 @@ impl<'data> Strings<'data> {
 }
 
 impl StringIndex {
-    /// Reads the string index. IDs have `id_size` bytes.
+    /// Reads the string index: pairs of a string's ID and its address in the string data. IDs have `id_size` bytes. Low
+    /// IDs, which are given in sequence, go into a table (`dense`), others into a map (`sparse`).
     fn read(stream: &PageStream<'_>, id_size: usize, skipped: &mut Skipped) -> Self {
         let size = 2 * id_size;
         let len = stream.len().saturating_sub(STREAM_HEADER);
@@ -174,7 +175,8 @@ impl StringIndex {
         let mut sparse = FxHashMap::default();
         for (id, address) in entries {
             match dense.get_mut(id as usize) {
-                Some(place) => *place = address.saturating_add(1),
+                // 0 stands for an ID without an entry.
+                Some(entry) => *entry = address.saturating_add(1),
                 None => _ = sparse.insert(id, address.saturating_add(1)),
             }
         }

@@ -25,6 +25,7 @@ enum SummaryKind {
 }
 
 impl SummaryKind {
+    /// Parses the category of an event, as rustc names it.
     fn parse(text: &[u8]) -> Self {
         match text {
             b"Query" | b"GenericActivity" => Self::Activity,
@@ -46,14 +47,15 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
     let mut sums = Sums::default();
     let mut labels = Labels::new(&profile.strings);
     let mut kinds = Labels::new(&profile.strings);
-    let mut known = Vec::new();
+    // The parsed category for each number of `kinds`.
+    let mut summary_kinds = Vec::new();
     let mut threads = ThreadNumbers::default();
     profile.for_each_event_reversed(&done, |event| {
         let kind = kinds.number(event.kind) as usize;
-        while known.len() <= kind {
-            known.push(SummaryKind::parse(kinds.text(known.len() as u32)));
+        while summary_kinds.len() <= kind {
+            summary_kinds.push(SummaryKind::parse(kinds.text(summary_kinds.len() as u32)));
         }
-        let (kind, label) = (known[kind], labels.number(event.id));
+        let (kind, label) = (summary_kinds[kind], labels.number(event.id));
         match event.payload {
             Payload::Interval { start, end } => {
                 let thread = threads.number(event.thread, || sums.add_thread());
@@ -133,13 +135,16 @@ impl Sums {
         let item = self.item(label);
         item.self_time += duration;
         // Hashing is part of a query whose time already includes it.
-        item.time += if kind == SummaryKind::Hash { 0 } else { duration };
+        if kind != SummaryKind::Hash {
+            item.time += duration;
+        }
         match kind {
             SummaryKind::Blocked => item.blocked += duration,
             SummaryKind::Load => item.load += duration,
             SummaryKind::Hash => item.hash += duration,
             _ => item.count += 1,
         }
+        // A query that ran wasn't in the cache.
         item.cache_misses += u64::from(kind == SummaryKind::Activity);
     }
 

@@ -76,9 +76,18 @@ struct SampleDraft {
 /// The longest varint, in bytes: an upper bound for a tag, a length or a number.
 const LONGEST_VARINT: usize = 10;
 
+/// What happens to observations of the same sample at the same time. Those without a time are always added up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum SameTime {
+    /// Each has its own value and timestamp.
+    Keep,
+    /// They are added up, because the times are those of buckets.
+    AddUp,
+}
+
 /// Which profile of the message an observation goes into.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Slot {
+pub(super) struct ProfileIndex {
     pub(super) resource: usize,
     pub(super) profile: usize,
 }
@@ -102,9 +111,10 @@ impl Draft {
     }
 
     /// Adds a profile for an event to a resource. `timed` says whether the profile's samples have timestamps.
-    pub(super) fn add_profile(&mut self, resource: usize, series: &Series, timed: bool) -> Slot {
+    pub(super) fn add_profile(&mut self, resource: usize, series: &Series, timed: bool) -> ProfileIndex {
         let unit = series.unit.word();
-        // The names go into the string table at the end; a second profile, with the sample counts, may follow.
+        // Enough for two profiles, because one with the sample counts may follow, and for their names, which go into
+        // the string table at the end.
         self.len += 24 * LONGEST_VARINT + 2 * (series.name.len() + COUNTS.len()) + unit.len();
         let profiles = &mut self.resources[resource].profiles;
         profiles.push(ProfileDraft {
@@ -117,47 +127,54 @@ impl Draft {
             numbers: FxHashMap::default(),
             sums: FxHashMap::default(),
         });
-        Slot { resource, profile: profiles.len() - 1 }
+        ProfileIndex { resource, profile: profiles.len() - 1 }
     }
 
-    /// Adds an observation. If `summed`, observations of the same sample and time are added up.
-    pub(super) fn observe(&mut self, slot: Slot, identity: &Identity, observation: Observation, summed: bool) {
+    /// Adds an observation to the sample with this identity, which is created if it is new.
+    pub(super) fn observe(
+        &mut self,
+        index: ProfileIndex,
+        identity: &Identity,
+        observation: Observation,
+        same_time: SameTime,
+    ) {
         self.is_empty = false;
-        let profile = &mut self.resources[slot.resource].profiles[slot.profile];
+        let profile = &mut self.resources[index.resource].profiles[index.profile];
         let number = match profile.numbers.get(identity) {
             Some(&number) => number,
             None => {
-                let next = profile.samples.len();
+                let new_number = profile.samples.len();
                 // Counted twice, for the profile of weights and the profile of sample counts.
                 self.len += 2 * (7 + identity.attributes.len()) * LONGEST_VARINT;
                 profile.samples.push(SampleDraft { identity: identity.clone(), ..SampleDraft::default() });
-                profile.numbers.insert(identity.clone(), next);
-                next
+                profile.numbers.insert(identity.clone(), new_number);
+                new_number
             }
         };
         let sample = &mut profile.samples[number];
-        let new = sample.values.len();
-        let index = match observation.time {
-            // Observations without a time are added up.
-            None => 0,
-            Some(time) if summed => *profile.sums.entry((number, time)).or_insert(new),
-            Some(_) => new,
+        let new_value = sample.values.len();
+        // The index of the value to which the observation is added.
+        let value_index = match (observation.time, same_time) {
+            (None, _) => 0,
+            (Some(time), SameTime::AddUp) => *profile.sums.entry((number, time)).or_insert(new_value),
+            (Some(_), SameTime::Keep) => new_value,
         };
-        match (sample.values.get_mut(index), sample.counts.get_mut(index)) {
-            (Some(value), Some(count)) => {
-                *value = value.saturating_add(observation.weight);
-                *count = count.saturating_add(observation.count);
-            }
-            _ => {
-                sample.values.push(observation.weight);
-                sample.counts.push(observation.count);
-                sample.times.extend(observation.time);
-                self.len += 2 * (8 + LONGEST_VARINT);
-            }
+        if let Some(value) = sample.values.get_mut(value_index)
+            && let Some(count) = sample.counts.get_mut(value_index)
+        {
+            *value = value.saturating_add(observation.weight);
+            *count = count.saturating_add(observation.count);
+        } else {
+            sample.values.push(observation.weight);
+            sample.counts.push(observation.count);
+            sample.times.extend(observation.time);
+            // Both profiles get a number and a timestamp of eight bytes.
+            self.len += 2 * (8 + LONGEST_VARINT);
         }
     }
 
-    /// Encodes the whole message.
+    /// Encodes the whole message: `ProfilesData` with resources (field 1: resource and scope; a scope has a description
+    /// and profiles), and the dictionary (field 2).
     pub(super) fn encode(mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len());
         for resource in std::mem::take(&mut self.resources) {
@@ -200,8 +217,8 @@ impl ProfileDraft {
         samples.any(|sample| !self.timed || sample.counts.iter().any(|count| *count != 1))
     }
 
-    /// Appends a profile with the values that `values` returns for each sample. `period` is the sampling period in the
-    /// unit of the values; 0 if unknown.
+    /// Appends a profile to a scope (as its field 2) with the values that `values` returns for each sample. `period` is
+    /// the sampling period in the unit of the values; 0 if unknown.
     fn encode_one(
         &self,
         value_type: ValueType,
@@ -301,6 +318,7 @@ impl Tables {
     pub(super) fn new() -> Self {
         let mut tables = Self { tables: Default::default(), buffer: Vec::new() };
         for (tag, table) in (1..).zip(&mut tables.tables) {
+            // The field of a table is its position plus one.
             if tag != TableKind::Links as u32 + 1 {
                 table.put(tag, &[]);
             }

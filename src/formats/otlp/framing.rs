@@ -55,8 +55,8 @@ fn is_table(name: &[u8]) -> bool {
     table.is_some_and(|table| TABLES.iter().any(|known| known.as_bytes() == table))
 }
 
-/// Whether these bytes start a `ProfilesData` message: they don't contradict the messages' fields, and at least one field
-/// identifies it.
+/// Whether these bytes start a `ProfilesData` message: they don't contradict the messages' fields, and at least one
+/// field identifies it.
 pub(super) fn is_message(head: &[u8]) -> bool {
     // The first field must be a known one; otherwise lines of text would pass as a message.
     let is_known = matches!(first_tag(head), Some(1 | 2));
@@ -107,19 +107,26 @@ fn examine(message: &[u8], examine_field: fn(u32, FieldValue<'_>) -> Evidence) -
     }
 }
 
-/// A field of `ProfilesData`. Here and below, fields of later versions are skipped, as every reader does.
+/// What a field of a message shows: whether the message may be a `ProfilesData` of OTLP. Here and below, unknown fields
+/// are no evidence, because later versions may add some.
 fn examine_data_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(resource)) => examine(resource, examine_resource_profiles_field),
-        // The dictionary's tables. Their elements' fields changed from version to version, but an empty first element
-        // of the mapping table identifies a dictionary.
-        (2, FieldValue::Bytes(dictionary)) => examine(dictionary, |tag, value| match (tag, value) {
-            (1, FieldValue::Bytes(mapping)) => Evidence::proof_if(mapping.is_empty()),
-            (5, FieldValue::Bytes(text)) => examine_text(text),
-            (1..=7, FieldValue::Number(_)) => Evidence::Contradiction,
-            _ => Evidence::Nothing,
-        }),
+        (2, FieldValue::Bytes(dictionary)) => examine(dictionary, examine_dictionary_field),
         (1 | 2, FieldValue::Number(_)) => Evidence::Contradiction,
+        _ => Evidence::Nothing,
+    }
+}
+
+/// What a field of a message shows: whether the message may be a `ProfilesDictionary` of OTLP. Its fields 1 to 7 are
+/// tables, of which each element is a field. An empty mapping is proof: other inputs hardly have one, and this table
+/// starts with one. Other mappings are none, because their fields changed from version to version. Field 5 is the table
+/// of strings.
+fn examine_dictionary_field(tag: u32, value: FieldValue<'_>) -> Evidence {
+    match (tag, value) {
+        (1, FieldValue::Bytes(mapping)) => Evidence::proof_if(mapping.is_empty()),
+        (5, FieldValue::Bytes(text)) => examine_text(text),
+        (1..=7, FieldValue::Number(_)) => Evidence::Contradiction,
         _ => Evidence::Nothing,
     }
 }
@@ -127,7 +134,10 @@ fn examine_data_field(tag: u32, value: FieldValue<'_>) -> Evidence {
 /// What a field of a message shows: whether the message may be a `ResourceProfiles` of OTLP.
 fn examine_resource_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
-        (1, FieldValue::Bytes(resource)) => examine(resource, |tag, value| examine_attribute(tag == 1, value)),
+        (1, FieldValue::Bytes(resource)) => examine(resource, |tag, value| match tag {
+            1 => examine_attribute(value),
+            _ => Evidence::Nothing,
+        }),
         (2, FieldValue::Bytes(scope)) => examine(scope, examine_scope_profiles_field),
         (3, FieldValue::Bytes(url)) => examine_text(url),
         (1..=3, FieldValue::Number(_)) => Evidence::Contradiction,
@@ -141,7 +151,8 @@ fn examine_scope_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
         (1, FieldValue::Bytes(scope)) => examine(scope, |tag, value| match (tag, value) {
             (1 | 2, FieldValue::Bytes(text)) => examine_text(text),
             (1 | 2, FieldValue::Number(_)) => Evidence::Contradiction,
-            _ => examine_attribute(tag == 3, value),
+            (3, attribute) => examine_attribute(attribute),
+            _ => Evidence::Nothing,
         }),
         (2, FieldValue::Bytes(profile)) => examine_profile(profile),
         (3, FieldValue::Bytes(url)) => examine_text(url),
@@ -150,10 +161,9 @@ fn examine_scope_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// A field of a resource or scope, which may be an attribute.
-fn examine_attribute(is_attribute: bool, value: FieldValue<'_>) -> Evidence {
+/// What a field shows that should be an attribute of a resource or scope: a key (field 1) and an `AnyValue` (field 2).
+fn examine_attribute(value: FieldValue<'_>) -> Evidence {
     match value {
-        _ if !is_attribute => Evidence::Nothing,
         FieldValue::Number(_) => Evidence::Contradiction,
         FieldValue::Bytes(attribute) => examine(attribute, |tag, value| match (tag, value) {
             // A key has no control characters. Without this rule, long runs of one letter would pass as a message.
@@ -262,6 +272,7 @@ impl<'t> Messages<'_, 't> {
     fn finish(mut self, warnings: &mut Warnings) -> Result<()> {
         match self.first_error {
             Some(error) if self.taken == 0 => return Err(error),
+            // The report names the first error, so add it before the others.
             Some(error) => {
                 let mut skipped = Skipped::new("message");
                 skipped.add(error);
@@ -279,8 +290,8 @@ impl<'t> Messages<'_, 't> {
     fn read_json(&mut self, input: &mut impl BufRead) -> Result<()> {
         loop {
             let mut line = Vec::new();
-            let end = input.take(LONGEST).read_until(b'\n', &mut line)? == 0;
-            if end {
+            let is_at_end = input.take(LONGEST).read_until(b'\n', &mut line)? == 0;
+            if is_at_end {
                 return Ok(());
             }
             if line.trim_ascii().is_empty() {

@@ -50,7 +50,7 @@ pub(super) fn is_link_id(label: &str) -> bool {
 /// Adds an attribute as a label, unless it describes something that has its own field, such as the process ID.
 pub(super) fn add(attribute: &Attribute, labels: &mut Labels) {
     let key = String::from_utf8_lossy(&attribute.key);
-    let name = NAMES.iter().find(|(_, attribute)| *attribute == key).map(|(label, _)| *label);
+    let name = NAMES.iter().find(|(_, attribute_key)| *attribute_key == key).map(|(label, _)| *label);
     if name.is_none() && KNOWN.iter().any(|start| key.starts_with(start)) {
         return;
     }

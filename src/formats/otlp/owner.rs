@@ -16,15 +16,15 @@ use std::sync::Arc;
 pub(super) struct Owner {
     track: Track,
     /// True if attributes without a field of their own become labels, and samples of different machines stay separate.
-    apart: bool,
+    keeps_labels: bool,
 }
 
 impl Owner {
-    /// An owner without any facts. With `apart`, attributes that have no field of their own become labels, and samples
-    /// of different machines stay separate.
-    pub(super) fn new(apart: bool) -> Self {
-        let recording = apart.then(Arc::default);
-        Self { track: Track { recording, ..Track::default() }, apart }
+    /// An owner without any facts. With `keeps_labels`, attributes that have no field of their own become labels, and
+    /// samples of different machines stay separate.
+    pub(super) fn new(keeps_labels: bool) -> Self {
+        let recording = if keeps_labels { Some(Arc::default()) } else { None };
+        Self { track: Track { recording, ..Track::default() }, keeps_labels }
     }
 
     /// The name of the machine; `None` unless machines are kept apart.
@@ -49,7 +49,7 @@ impl Owner {
             b"process.command_args" if about.command.is_empty() => {
                 about.command = words(&attribute.value, dictionary);
             }
-            _ => add_to_track(attribute, self.apart, &mut self.track),
+            _ => add_to_track(attribute, self.keeps_labels, &mut self.track),
         }
     }
 }
@@ -98,14 +98,15 @@ fn words(value: &Value, dictionary: &Dictionary) -> Vec<Vec<u8>> {
     words
 }
 
-/// Stores an attribute that describes a process or thread in `track`. With `apart`, other attributes become labels.
-fn add_to_track(attribute: &Attribute, apart: bool, track: &mut Track) {
+/// Stores an attribute that describes a process or thread in `track`. With `keeps_labels`, other attributes become
+/// labels.
+fn add_to_track(attribute: &Attribute, keeps_labels: bool, track: &mut Track) {
     match &attribute.key[..] {
         b"process.pid" => track.pid = id(attribute).map(Pid),
         b"thread.id" => track.tid = id(attribute).map(Tid),
         b"thread.name" => track.comm = attribute.text().map(|text| text.to_vec()).unwrap_or_default(),
         b"cpu.logical_number" => track.cpu = id(attribute).and_then(|cpu| u32::try_from(cpu).ok()),
-        _ if apart => labels::add(attribute, &mut track.labels),
+        _ if keeps_labels => labels::add(attribute, &mut track.labels),
         _ => {}
     }
 }
@@ -119,7 +120,7 @@ fn id(attribute: &Attribute) -> Option<i32> {
 pub(super) struct Tracks {
     /// The thread of samples without attributes of their own.
     default: Track,
-    apart: bool,
+    keeps_labels: bool,
     /// The threads found so far, by the sample's attribute indices and link index.
     known: FxHashMap<(Vec<i32>, i32), TrackId>,
 }
@@ -129,9 +130,9 @@ impl Tracks {
     pub(super) fn new(owner: &Owner, attributes: impl Iterator<Item = Attribute>) -> Self {
         let mut default = owner.track.clone();
         for attribute in attributes {
-            add_to_track(&attribute, owner.apart, &mut default);
+            add_to_track(&attribute, owner.keeps_labels, &mut default);
         }
-        Self { default, apart: owner.apart, known: FxHashMap::default() }
+        Self { default, keeps_labels: owner.keeps_labels, known: FxHashMap::default() }
     }
 
     /// The thread of a sample, which is added to the profile if it is new.
@@ -141,7 +142,7 @@ impl Tracks {
         dictionary: &Dictionary,
         profile: &mut Profile,
     ) -> TrackId {
-        let link = if self.apart { sample.link_index } else { 0 };
+        let link = if self.keeps_labels { sample.link_index } else { 0 };
         let key = (sample.attribute_indices.clone(), link);
         if let Some(&known) = self.known.get(&key) {
             return known;
@@ -160,9 +161,9 @@ impl Tracks {
     fn track(&self, sample: &SampleMessage, dictionary: &Dictionary) -> Track {
         let mut track = self.default.clone();
         for attribute in dictionary.attributes(&sample.attribute_indices) {
-            add_to_track(&attribute, self.apart, &mut track);
+            add_to_track(&attribute, self.keeps_labels, &mut track);
         }
-        if self.apart
+        if self.keeps_labels
             && let Some(link) = entry_at(&dictionary.link_table, sample.link_index)
         {
             labels::add_link(link, &mut track.labels);

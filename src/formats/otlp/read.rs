@@ -32,11 +32,12 @@ pub(super) struct Reader {
     /// Whether timestamps are on a clock whose offset from the wall clock is unknown.
     has_own_clock: bool,
     /// See [`ReadOptions::apart`].
-    apart: bool,
+    keeps_labels: bool,
     skipped: Skipped,
 }
 
 impl Reader {
+    /// Creates a reader without messages, whose profile is still empty.
     pub(super) fn new(options: &ReadOptions) -> Self {
         Self {
             profile: Profile::empty(options.keep),
@@ -44,7 +45,7 @@ impl Reader {
             modules: Modules::default(),
             sampled: None,
             has_own_clock: false,
-            apart: options.apart,
+            keeps_labels: options.apart,
             skipped: Skipped::new("sample"),
         }
     }
@@ -78,7 +79,8 @@ impl Reader {
     }
 }
 
-/// Adds the frames of a location. Inlined functions get the module and address of the function that they are inlined in.
+/// Adds the frames of a location to `frames`, one for each of its lines. Inlined functions get the module and address
+/// of the function that they are inlined in. `number` is the location's index in the dictionary.
 fn add_location(
     number: u64,
     location: &LocationMessage,
@@ -97,24 +99,25 @@ fn add_location(
     let module = mapping.map_or(&b""[..], |mapping| dictionary.string(mapping.filename_strindex));
     let build = mapping.and_then(|mapping| dictionary.attribute_text(&mapping.attribute_indices, GNU_BUILD_ID));
     let build = build.unwrap_or_default();
-    let addr = has_address.then_some(address_in_file);
-    let whole = StatedFrame { module, build: &build, addr, kind, tier, ..StatedFrame::default() };
+    let addr = if has_address { Some(address_in_file) } else { None };
+    // What all frames of the location have in common; it is the only frame of a location without lines.
+    let common = StatedFrame { module, build: &build, addr, kind, tier, ..StatedFrame::default() };
     let lines = location.lines.iter().map(|line| {
         let function = entry_at(&dictionary.function_table, line.function_index).copied().unwrap_or_default();
         let name = dictionary.string(function.name_strindex);
         let system_name = dictionary.string(function.system_name_strindex);
-        let small = |number: i64| u32::try_from(number).unwrap_or(0);
-        let stated = LineAndColumn { line: small(line.line), column: small(line.column) };
-        let at = read_position(stated, small(function.start_line), name, system_name);
+        let unless_invalid = |number: i64| u32::try_from(number).unwrap_or(0);
+        let written = LineAndColumn { line: unless_invalid(line.line), column: unless_invalid(line.column) };
+        let at = read_position(written, unless_invalid(function.start_line), name, system_name);
         StatedFrame {
             function: if name.is_empty() { system_name } else { name },
             file: dictionary.string(function.filename_strindex),
             line: at.executed.line,
             start: (at.start.line, at.start.column),
-            ..whole
+            ..common
         }
     });
-    frames.add(number, whole, lines, &mut reader.named, &mut reader.profile);
+    frames.add(number, common, lines, &mut reader.named, &mut reader.profile);
 }
 
 /// Converts a `profile.frame.type` to a kind of frame. Languages that aren't compiled ahead of time count as JIT code.
@@ -165,7 +168,7 @@ struct ProfileType {
 impl MessageReader<'_> {
     /// Reads the profiles of one resource, such as a process or container.
     fn read_resource(&mut self, message: &ResourceProfiles) {
-        let mut owner = Owner::new(self.reader.apart);
+        let mut owner = Owner::new(self.reader.keeps_labels);
         for attribute in message.resource.iter().flat_map(|resource| &resource.attributes) {
             let about = &mut self.reader.profile.about;
             owner.add(&self.dictionary.attribute(attribute), &self.dictionary, about);

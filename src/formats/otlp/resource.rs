@@ -22,7 +22,8 @@ pub(super) struct RecordingFacts {
 }
 
 impl RecordingFacts {
-    /// Describes a recording. `about` may be of a profile that also has rows of other recordings.
+    /// Describes a recording. `about` may be of a profile that also has rows of other recordings: then the words of the
+    /// recording's command are not known, only the whole line, which is split at blanks.
     pub(super) fn new(recording: Recording, labels: Labels, about: &About) -> Self {
         let command = if recording.command == command_line(&about.command) {
             about.command.clone()

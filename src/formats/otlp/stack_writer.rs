@@ -121,7 +121,9 @@ fn lines(
     lines
 }
 
-/// The message for the function of a frame.
+/// The message for the function of a frame. Readers show the name. The system name holds what else identifies the
+/// function: the start column, for which there is no field, or else the runtime's own name, if a different one is
+/// shown.
 fn function(
     frame: &Frame,
     profile: &Profile,
@@ -133,15 +135,14 @@ fn function(
     let module = frame.module.map(|module| profile.name_of(module));
     let name = names.spell(frame, runtime_name);
     let name_strindex = tables.text(label::function_name(&name, module).as_bytes());
-    // The system name is the runtime's own name if that differs, else it carries the start column if there is one.
-    // Anonymous functions always need the column.
     let text = String::from_utf8_lossy(&name);
     let with_column = system_name(&text, frame.start.line, frame.start.column);
-    let is_same = *name == *runtime_name;
-    let system_name_strindex = match with_column.filter(|_| is_same || is_anonymous(&text)) {
-        Some(text) => tables.text(text.as_bytes()),
-        None if is_same => 0,
-        None => tables.text(runtime_name),
+    let is_runtime_name = *name == *runtime_name;
+    let system_name_strindex = match with_column {
+        // Only the column tells anonymous functions on the same line apart, so it is more important than their name.
+        Some(with_column) if is_runtime_name || is_anonymous(&text) => tables.text(with_column.as_bytes()),
+        _ if is_runtime_name => 0,
+        _ => tables.text(runtime_name),
     };
     let file = files.file_of(profile, frame);
     let filename_strindex = file.map_or(0, |file| tables.text(profile.name_of(file)));

@@ -30,12 +30,16 @@ impl ProfilesData {
             }
         }
         let count = |table| dictionaries.iter().map(|dictionary| submessages(dictionary, table).count()).sum::<usize>();
-        if count(5) == 0 && !resources.is_empty() {
+        let (strings, attributes) = (count(5), count(6));
+        // A dictionary has at least the empty string.
+        if strings == 0 && !resources.is_empty() {
             return Err(no_dictionary());
         }
-        // Old versions have fields of other types under the same numbers, which can't be decoded.
+        // Old versions have fields of other types under the same numbers, which can't be decoded. Profiles are in field
+        // 2 of scopes, and these in field 2 of resources.
         let scopes = resources.into_iter().flat_map(|resource| submessages(resource, 2));
-        refuse_old(scopes.flat_map(|scope| submessages(scope, 2)), count(6))?;
+        let profiles = scopes.flat_map(|scope| submessages(scope, 2));
+        refuse_old(profiles, attributes)?;
         Self::decode(bytes).map_err(|error| Error::new("has a damaged message").because(error))
     }
 
@@ -68,8 +72,8 @@ struct Signs {
     current: bool,
 }
 
-/// Returns an error if encoded profiles are of an older protocol. `attributes` is the size of the dictionary's attribute
-/// table.
+/// Returns an error if encoded profiles are of an older protocol. `attributes` is the size of the dictionary's
+/// attribute table.
 ///
 /// A sample with neither attributes nor a link, and with one value per timestamp, is ambiguous: field 2 holds values in
 /// 1.9 but attributes in 1.10. It is taken for 1.10 if all its numbers are distinct, valid attribute indices.
@@ -106,12 +110,12 @@ fn old_protocol(version: &str) -> Error {
 impl Signs {
     /// Collects evidence from an encoded sample. `attributes` is the size of the dictionary's attribute table.
     fn add_sample(&mut self, sample: &[u8], attributes: usize) {
-        let (mut second, mut times) = (None, 0);
+        let (mut field_2, mut times) = (None, 0);
         for (tag, value) in inner(sample) {
             match (tag, value) {
                 // In 1.7: the length of a location range.
                 (2, FieldValue::Number(_)) => self.v1_7 = true,
-                (2, FieldValue::Bytes(_)) => second = Some(value),
+                (2, FieldValue::Bytes(_)) => field_2 = Some(value),
                 // In 1.8 and 1.9: attributes (3) or a link (4).
                 (3, FieldValue::Bytes(_)) | (4, FieldValue::Number(_)) => self.v1_9 = true,
                 // In 1.10: a link (3) or values (4).
@@ -121,14 +125,15 @@ impl Signs {
             }
         }
         // Field 2 holds values in 1.8 and 1.9, but attributes in 1.10.
-        if let Some(second) = second {
-            let mut numbers: Vec<u64> = second.numbers().collect();
-            let of_attributes = numbers.iter().all(|number| (1..attributes as u64).contains(number));
+        if let Some(field_2) = field_2 {
+            let mut numbers: Vec<u64> = field_2.numbers().collect();
+            let are_indices = numbers.iter().all(|number| (1..attributes as u64).contains(number));
             let count = numbers.len();
             numbers.sort_unstable();
             numbers.dedup();
             // A sample without timestamps must have values, so without field 4 these are values.
-            let are_attributes = times > 0 && of_attributes && numbers.len() == count;
+            let are_distinct = numbers.len() == count;
+            let are_attributes = times > 0 && are_indices && are_distinct;
             self.v1_9 |= !are_attributes && !self.current;
         }
     }

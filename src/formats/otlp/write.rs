@@ -4,7 +4,7 @@
 //! timestamp. Without timestamps, or with time buckets, values are sums; a second profile then holds the number of
 //! samples in each sum.
 
-use super::draft::{Draft, Identity, Observation, Slot, TableKind, Tables, scope};
+use super::draft::{Draft, Identity, Observation, ProfileIndex, SameTime, TableKind, Tables, scope};
 use super::framing::write_with_length;
 use super::json;
 use super::labels;
@@ -64,8 +64,17 @@ type ResourceKey = (Option<Pid>, BTreeMap<Box<str>, Box<str>>);
 struct InMessage {
     stacks: StackWriter,
     resources: FxHashMap<ResourceKey, usize>,
-    slots: FxHashMap<(usize, usize, bool), Slot>,
+    profiles: FxHashMap<ProfileKey, ProfileIndex>,
     owners: FxHashMap<TrackId, Owner>,
+}
+
+/// Identifies a profile of the current message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct ProfileKey {
+    resource: usize,
+    series: usize,
+    /// True if the samples have timestamps.
+    is_timed: bool,
 }
 
 /// The resource, attributes and link that all samples of a thread have in common.
@@ -94,14 +103,14 @@ impl<'o> OtlpWriter<'o> {
         let stack = input.known.stacks.stack(row.stack, runtimes, profile, &input.names, &mut draft.tables);
         let Owner { resource, attributes, link } = input.owner(row.track, profile, draft);
         let identity = Identity { stack, attributes, link };
-        let slot = *input
-            .known
-            .slots
-            .entry((resource, series, row.time.is_some()))
-            .or_insert_with(|| draft.add_profile(resource, &profile.series[series], row.time.is_some()));
+        let key = ProfileKey { resource, series, is_timed: row.time.is_some() };
+        let profiles = &mut input.known.profiles;
+        let index =
+            *profiles.entry(key).or_insert_with(|| draft.add_profile(resource, &profile.series[series], key.is_timed));
         let time = row.time.map(|time| unix_time(time, self.bucket, input.described.epoch()));
         let observation = Observation { weight, count: clamp(row.count), time };
-        draft.observe(slot, &identity, observation, self.bucket.is_some());
+        let same_time = if self.bucket.is_some() { SameTime::AddUp } else { SameTime::Keep };
+        draft.observe(index, &identity, observation, same_time);
         Ok(())
     }
 
@@ -187,7 +196,7 @@ impl WrittenInput {
 
 /// The attributes of a thread's samples, except those that its resource has.
 fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
-    let name = (!track.comm.is_empty()).then(|| text(String::from_utf8_lossy(&track.comm)));
+    let name = if track.comm.is_empty() { None } else { Some(text(String::from_utf8_lossy(&track.comm))) };
     let fields = [
         ("thread.name", name),
         ("thread.id", track.tid.map(|tid| number(tid.0.into()))),
@@ -265,7 +274,8 @@ struct OutgoingMessages<'o> {
 }
 
 impl OutgoingMessages<'_> {
-    /// Writes a message, or keeps it for now if it is the first protocol buffer.
+    /// Writes a message. The first protocol buffer is kept until it is clear whether others follow, because lengths are
+    /// only written before several.
     fn write(&mut self, message: Vec<u8>) -> Result<()> {
         self.count += 1;
         match self.form {

@@ -37,19 +37,18 @@ pub fn remove_bad_entries(raw: &RawRecord<'_>, attr: &EventAttr) -> Result<Optio
     let chain_end = (fields.body.offset() - start) as usize;
     let body = &raw.bytes[8..];
     let Some(good) = good_words(chain) else { return Ok(None) };
-    Ok(with_words(raw, &body[..chain_start], &good, [&body[chain_end..], &[]]))
+    Ok(with_words(raw, &body[..chain_start], &good, &[&body[chain_end..]]))
 }
 
-/// Like [`remove_bad_entries`], for a CALLCHAIN_DEFERRED record.
+/// Copies a CALLCHAIN_DEFERRED record (cookie, length of the chain, chain, sample ID) without the call chain entries
+/// that make perf drop the whole chain. `None` if the record has no such entry.
 pub fn remove_bad_deferred_entries(raw: &RawRecord<'_>) -> Result<Option<Vec<u8>>> {
-    const COOKIE: usize = 8;
     let mut fields = raw.body();
-    fields.u64("cookie")?;
+    let cookie = fields.bytes(8, "cookie")?;
     let count = fields.u64("length of the call chain")?;
     let chain = Words::new(fields.bytes(count.saturating_mul(8), "call chain")?, raw.endian);
-    let cookie = &raw.bytes[8..8 + COOKIE];
     let Some(good) = good_words(chain) else { return Ok(None) };
-    Ok(with_words(raw, cookie, &good, [fields.rest(), &[]]))
+    Ok(with_words(raw, cookie, &good, &[fields.rest()]))
 }
 
 /// The words of a call chain without the entries that make perf drop the whole chain; `None` if there are no such
@@ -64,7 +63,7 @@ fn good_words(chain: Words<'_>) -> Option<Vec<u64>> {
             good.push(word);
         }
     }
-    (good.len() < chain.len()).then_some(good)
+    if good.len() < chain.len() { Some(good) } else { None }
 }
 
 #[cfg(test)]

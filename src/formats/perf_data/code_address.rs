@@ -34,7 +34,8 @@ impl Recording {
     pub fn code_addresses(&self, raw: &RawRecord<'_>) -> Result<Vec<CodeAddress>> {
         if raw.kind == kind::CALLCHAIN_DEFERRED {
             let Some(sample) = self.chain_sample(raw).transpose()? else { return Ok(Vec::new()) };
-            return Ok(chain_addresses(&sample, HEADER + 2 * WORD).collect());
+            let before_chain = HEADER + WORD + WORD; // the cookie and the length of the chain
+            return Ok(chain_addresses(&sample, before_chain).collect());
         }
         let sample = self.sample(raw)?;
         let event = &self.events[sample.event];
@@ -81,15 +82,15 @@ fn off_cpu_addresses(raw: &RawRecord<'_>, sample: &Sample<'_>, attr: &EventAttr)
 fn branch_addresses(sample: &Sample<'_>, start: usize) -> Vec<CodeAddress> {
     let Some(branches) = sample.branches else { return Vec::new() };
     // The branches follow their number and, if recorded, the index of the newest one.
-    let mut at = if branches.hw_idx.is_some() { start + 2 * WORD } else { start + WORD };
+    let mut branch_at = if branches.hw_idx.is_some() { start + 2 * WORD } else { start + WORD };
     let mut found = Vec::new();
     for branch in branches.iter() {
-        for (at, addr) in [(at, branch.from), (at + WORD, branch.to)] {
+        for (at, addr) in [(branch_at, branch.from), (branch_at + WORD, branch.to)] {
             // A branch doesn't contain the CPU mode of its two addresses. Kernel addresses are in the upper half.
             let mode = if addr.0 >> 63 == 0 { CpuMode::User } else { CpuMode::Kernel };
             found.push(CodeAddress { at, mode, frame: FrameAddr::Ip(addr) });
         }
-        at += BRANCH;
+        branch_at += BRANCH;
     }
     found
 }

@@ -21,9 +21,9 @@ pub struct Decompressor {
     /// Decompressed bytes: whole records, then the beginning of the next one.
     plain: Vec<u8>,
     /// Number of bytes of `plain` that [`Self::unpack`] returned last. They are removed at its next call.
-    given: usize,
+    returned_len: usize,
     /// Limit in bytes for the decompressed size of one compressed record.
-    most: usize,
+    max_unpacked: usize,
     failed: bool,
 }
 
@@ -47,28 +47,28 @@ impl Decompressor {
     /// one full buffer (`record__mmap_read_evlist` in builtin-record.c).
     pub fn new(endian: Endian, mmap_len: Option<u32>) -> Result<Self> {
         let decoder = Decoder::new().map_err(|error| Error::new("cannot start zstd").because(error))?;
-        let most = mmap_len.map_or(LARGEST, |len| LARGEST.min(len as usize));
-        Ok(Self { decoder, endian, plain: Vec::new(), given: 0, most, failed: false })
+        let max_unpacked = mmap_len.map_or(LARGEST, |len| LARGEST.min(len as usize));
+        Ok(Self { decoder, endian, plain: Vec::new(), returned_len: 0, max_unpacked, failed: false })
     }
 
     /// Decompresses about [`STEP`] more bytes of a compressed record, and returns the records that are now complete.
     /// `None` at the end of the compressed record. Compressed records must be passed in file order. After an error
     /// nothing more can be decompressed, and later calls return `None`.
     pub fn unpack(&mut self, packed: &mut Packed<'_>) -> Result<Option<&[u8]>> {
-        self.plain.drain(..std::mem::take(&mut self.given));
+        self.plain.drain(..std::mem::take(&mut self.returned_len));
         if self.failed || packed.is_done {
             return Ok(None);
         }
         let unpacked = self.step(packed).and_then(|()| self.whole_records());
         match unpacked {
-            Ok(end) => self.given = end,
+            Ok(end) => self.returned_len = end,
             Err(error) => {
                 self.failed = true;
                 self.plain = Vec::new();
                 return Err(error.at_offset(packed.offset));
             }
         }
-        Ok(Some(&self.plain[..self.given]))
+        Ok(Some(&self.plain[..self.returned_len]))
     }
 
     /// Runs one decompression step and appends its output to `plain`.
@@ -83,11 +83,12 @@ impl Decompressor {
         result.map_err(|error| Error::new("zstd data").because(error))?;
         packed.left = &packed.left[taken..];
         packed.unpacked += end - start;
-        if packed.unpacked > self.most {
+        if packed.unpacked > self.max_unpacked {
             let message =
-                format!("zstd data: a record unpacks to more than {} bytes, the recorder's buffer", self.most);
+                format!("zstd data: a record unpacks to more than {} bytes, the recorder's buffer", self.max_unpacked);
             return Err(Error::new(message));
         }
+        // A full output may have left more in the decoder.
         packed.is_done = packed.left.is_empty() && end - start < STEP;
         Ok(())
     }
@@ -104,7 +105,7 @@ impl Decompressor {
 
     /// Number of decompressed bytes that were not returned, because the rest of their record hasn't been decompressed.
     pub fn pending(&self) -> usize {
-        self.plain.len() - self.given
+        self.plain.len() - self.returned_len
     }
 }
 

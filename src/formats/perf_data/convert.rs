@@ -77,18 +77,20 @@ pub fn with_chain(raw: &RawRecord<'_>, attr: &EventAttr, chain: &[u64]) -> Resul
     fields.user_stack()?;
     let stack_end = position(&fields);
     let body = &raw.bytes[8..];
-    Ok(with_words(raw, &body[..chain_start], chain, [&body[chain_end..registers_start], &body[stack_end..]]))
+    Ok(with_words(raw, &body[..chain_start], chain, &[&body[chain_end..registers_start], &body[stack_end..]]))
 }
 
 /// Encodes a record like `raw`, but with another call chain. `before` and `after` are the bytes of the body around the
-/// chain; `after` has two pieces. `None` if the result is longer than a record can be.
-pub(super) fn with_words(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], after: [&[u8]; 2]) -> Option<Vec<u8>> {
+/// chain, the latter in pieces. `None` if the result is longer than a record can be.
+pub(super) fn with_words(raw: &RawRecord<'_>, before: &[u8], chain: &[u64], after: &[&[u8]]) -> Option<Vec<u8>> {
     let mut new = ByteWriter::append_to(before.to_vec(), raw.endian);
     new.u64(chain.len() as u64);
     for &word in chain {
         new.u64(word);
     }
-    new.bytes(after[0]).bytes(after[1]);
+    for part in after {
+        new.bytes(part);
+    }
     record(raw.kind, raw.misc, &new.finish(), raw.endian)
 }
 

@@ -94,11 +94,11 @@ impl<'data> DeferredChains<'data> {
         for chains in self.by_cookie.values_mut() {
             chains.sort_by_key(DeferredChain::sort_key);
         }
-        let is_deferring = recording.events.iter().any(|event| event.attr.flags & DEFER_CALLCHAIN != 0);
-        if !is_deferring && self.by_cookie.is_empty() {
+        let may_defer = recording.events.iter().any(|event| event.attr.flags & DEFER_CALLCHAIN != 0);
+        if !may_defer && self.by_cookie.is_empty() {
             return;
         }
-        let mut waiting = Unmatched::default();
+        let mut without_chain = Unmatched::default();
         // The chains that complete samples, each with the sample's thread.
         let mut used: FxHashSet<(u64, Tid)> = FxHashSet::default();
         for raw in records.filter(|raw| raw.kind == kind::SAMPLE) {
@@ -110,7 +110,7 @@ impl<'data> DeferredChains<'data> {
                 (Some(chain), Some((_, tid))) => {
                     used.insert((chain.offset, tid));
                 }
-                _ => waiting.add(raw.offset),
+                _ => without_chain.add(raw.offset),
             }
         }
         let mut unused = Unmatched::default();
@@ -121,12 +121,12 @@ impl<'data> DeferredChains<'data> {
                 }
             }
         }
-        if let Some(first) = waiting.first {
-            let lack = if waiting.count == 1 { "sample lacks its" } else { "samples lack their" };
+        if let Some(first) = without_chain.first {
+            let lack = if without_chain.count == 1 { "sample lacks its" } else { "samples lack their" };
             let message = format!(
                 "{} {lack} user call chain, because no deferred one (PERF_RECORD_CALLCHAIN_DEFERRED) matches its \
                  thread and cookie",
-                waiting.count
+                without_chain.count
             );
             warnings.push(Warning::new(message).in_file(path, Some(first)));
         }
@@ -150,7 +150,8 @@ impl<'data> DeferredChains<'data> {
 }
 
 impl Recording {
-    /// Parses a CALLCHAIN_DEFERRED record into the form of a sample.
+    /// Parses a CALLCHAIN_DEFERRED record into the form of a sample. Its instruction pointer is the first address of
+    /// the chain, or 0 if the chain is empty: the record itself has none.
     fn deferred_chain<'data>(&self, raw: &RawRecord<'data>) -> Result<Sample<'data>> {
         let event = self.event_of(raw).unwrap_or(0);
         let trailer = self.sample_id(raw).unwrap_or_default();
@@ -174,7 +175,8 @@ impl Recording {
             cookie: Some(cookie),
             ..Sample::default()
         };
-        sample.ip = sample.chain().next().map_or(Some(Addr(0)), |(_, _, frame)| Some(frame.raw()));
+        let first = sample.chain().next();
+        sample.ip = Some(first.map_or(Addr(0), |(_, _, frame)| frame.raw()));
         Ok(sample)
     }
 

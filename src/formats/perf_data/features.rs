@@ -63,7 +63,7 @@ impl FeatureSection {
         Ok((clockid, cursor.u64("wall clock")?, cursor.u64("clock")?))
     }
 
-    /// Takes the names of the events from the section, which must be EVENT_DESC. An entry belongs to the event that has
+    /// Names the events by the section, which must be EVENT_DESC. An entry belongs to the event that has
     /// the entry's first ID, or else to the event at the same position.
     pub(super) fn name_events(&self, endian: Endian, events: &mut [Event]) -> Result<()> {
         let mut cursor = self.cursor(endian);
@@ -71,14 +71,17 @@ impl FeatureSection {
         let attr_size = u64::from(cursor.u32("attr size")?);
         let mut owners: FxHashMap<u64, usize> = FxHashMap::default();
         for (number, event) in events.iter().enumerate() {
-            event.ids.iter().for_each(|id| _ = owners.entry(*id).or_insert(number));
+            for id in &event.ids {
+                owners.entry(*id).or_insert(number);
+            }
         }
         for position in 0..count as usize {
             cursor.bytes(attr_size, "attr")?;
             let id_count = u64::from(cursor.u32("number of ids")?);
             let name = String::from_utf8_lossy(read_string(&mut cursor)?).into_owned();
             let first_id = if id_count > 0 { Some(cursor.u64("id")?) } else { None };
-            cursor.bytes((id_count.max(1) - 1) * 8, "ids")?;
+            let other_ids = id_count.saturating_sub(1);
+            cursor.bytes(other_ids * 8, "ids")?;
             let by_id = first_id.and_then(|id| owners.get(&id).copied());
             if let Some(event) = events.get_mut(by_id.unwrap_or(position)) {
                 event.name = name;

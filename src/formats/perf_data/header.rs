@@ -109,9 +109,10 @@ impl Header {
         let attrs = FileSection::parse(&mut cursor, "attrs section")?;
         let data = FileSection::parse(&mut cursor, "data section")?;
         FileSection::parse(&mut cursor, "event types section")?;
+        // The bitmap has 32 bytes. Which words it consists of shows in the first half, and holds for both.
         let (first, second) = (cursor.bytes(16, "feature bits")?, cursor.bytes(16, "feature bits")?);
-        let (own, wide_feature_words) = feature_bits(first, endian);
-        let features = [own, bits_in_words(second, endian, wide_feature_words)];
+        let (first_bits, wide_feature_words) = feature_bits(first, endian);
+        let features = [first_bits, bits_in_words(second, endian, wide_feature_words)];
         let header =
             Self { endian, form: Form::File, size, attr_entry_size, attrs, data, features, wide_feature_words };
         header.check()?;
@@ -174,7 +175,7 @@ fn feature_bits(bitmap: &[u8], endian: Endian) -> (u128, bool) {
 /// Decodes 16 bytes of the feature bitmap as words of 64 bits (if `wide`) or 32 bits.
 fn bits_in_words(bitmap: &[u8], endian: Endian, wide: bool) -> u128 {
     let word_len = match endian {
-        // The width of the words makes no difference.
+        // Words of any width have the same bytes in little-endian order, so read single bytes.
         Endian::Little => 1,
         Endian::Big if wide => 8,
         Endian::Big => 4,

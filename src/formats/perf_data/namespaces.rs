@@ -38,7 +38,7 @@ impl PidNamespaces {
 
     /// Returns, for each process in a PID namespace that was created during the recording, its ID outside of the
     /// namespace and its ID inside.
-    pub(super) fn numbers(mut self) -> Vec<(Pid, Pid)> {
+    pub(super) fn inner_pids(mut self) -> Vec<(Pid, Pid)> {
         if self.by_thread.is_empty() {
             return Vec::new();
         }
@@ -62,16 +62,17 @@ impl PidNamespaces {
                 new_namespaces.remove(namespace);
             }
         }
-        let mut numbers = Vec::new();
+        let mut inner_pids = Vec::new();
         for tasks in new_namespaces.into_values() {
-            // Threads use up IDs too.
-            for (task, number) in tasks.into_iter().zip(1..) {
+            // The kernel numbers the tasks of a namespace from 1. Threads use up IDs too, but only processes are
+            // returned.
+            for (task, inner_id) in tasks.into_iter().zip(1..) {
                 if task.tid.0 == task.pid.0 {
-                    numbers.push((task.pid, Pid(number)));
+                    inner_pids.push((task.pid, Pid(inner_id)));
                 }
             }
         }
-        numbers
+        inner_pids
     }
 }
 
@@ -103,7 +104,7 @@ mod tests {
             fork(&mut all, time, pid, tid, parent);
             add_namespace(&mut all, tid, inode);
         }
-        assert_eq!(all.numbers(), [(Pid(50), Pid(1)), (Pid(52), Pid(3))], "52 is the third: 51 is a thread");
+        assert_eq!(all.inner_pids(), [(Pid(50), Pid(1)), (Pid(52), Pid(3))], "52 is the third: 51 is a thread");
     }
 
     #[test]
@@ -114,6 +115,6 @@ mod tests {
         // A fork by nsenter, from outside the namespace.
         fork(&mut all, 20, 50, 50, 10);
         add_namespace(&mut all, 50, 2);
-        assert_eq!(all.numbers(), []);
+        assert_eq!(all.inner_pids(), []);
     }
 }

@@ -37,7 +37,8 @@ impl Event {
 }
 
 impl<'data> Sample<'data> {
-    /// Takes process, thread, period, call chain and control group from the raw data. `base` is the record's file
+    /// Takes process, thread, period, call chain and control group from the raw data. The instruction pointer becomes
+    /// the first address of the chain, or 0 if the chain is empty: the raw data has none. `base` is the record's file
     /// offset, for errors.
     pub(super) fn take_off_cpu(&mut self, base: u64, endian: Endian) -> Result<()> {
         let mut body = Cursor::new(self.raw.unwrap_or_default(), base, endian);
@@ -47,7 +48,8 @@ impl<'data> Sample<'data> {
         let count = body.u64("length of the off-cpu call chain")?;
         self.callchain = Words::new(body.bytes(count.saturating_mul(8), "off-cpu call chain")?, endian);
         self.cgroup = Some(body.u64("off-cpu cgroup")?);
-        self.ip = self.chain().next().map_or(Some(Addr(0)), |(_, _, frame)| Some(frame.raw()));
+        let first = self.chain().next();
+        self.ip = Some(first.map_or(Addr(0), |(_, _, frame)| frame.raw()));
         Ok(())
     }
 }

@@ -91,6 +91,8 @@ impl Mmap<'_> {
         let mut body = ByteWriter::append_to(Vec::with_capacity(128 + self.path.len()), endian);
         body.u32(self.pid.0.cast_unsigned()).u32(self.tid.0.cast_unsigned());
         body.u64(self.addr.0).u64(self.len).u64(self.pgoff);
+        // The build ID takes the place of device, inode and generation: u8 length, three reserved bytes, 20 bytes. All
+        // are 0 if it is unknown.
         let id = self.build_id.as_ref().map_or(&[][..], BuildId::as_bytes);
         body.bytes(&[id.len() as u8, 0, 0, 0]).bytes(id).bytes(&[0; 20][id.len()..]);
         body.u32(self.prot.unwrap_or_default()).u32(self.flags.unwrap_or_default());

@@ -193,7 +193,8 @@ impl Recording {
         Ok(())
     }
 
-    /// `struct perf_record_event_update`: u16 type, u16 size, u32 padding, u64 ID, then for type 2 (NAME) the name.
+    /// Renames the event that an EVENT_UPDATE record names; ignores updates of units, scales and CPUs. The record is
+    /// `struct perf_record_event_update`: u64 type, u64 ID, then for type 2 (NAME) the name.
     fn apply_event_update(&mut self, mut body: Cursor<'_>) -> Result<()> {
         const NAME: u64 = 2;
         let kind = body.u64("event update type")?;
@@ -311,7 +312,7 @@ impl Recording {
     pub fn clock(&self, tsc: Option<TscConversion>) -> Clock {
         let mut clocks = self.events.iter().map(|event| event.attr.clock());
         let first = clocks.next().flatten();
-        let clockid = first.filter(|_| clocks.all(|clock| clock == first));
+        let clockid = if clocks.all(|clock| clock == first) { first } else { None };
         let mut reference = None;
         if let Some(feature) = self.features.get(&Feature::CLOCK_DATA)
             && let Ok((reference_clockid, wall, time)) = feature.clock_data(self.header.endian)
@@ -345,13 +346,12 @@ impl Recording {
 /// The file offset at which the records end. If the file is truncated or was never finished, that is the end of the
 /// file, and a warning is added.
 fn data_end(header: &Header, len: u64, warnings: &mut Warnings) -> u64 {
-    let killed = "perf was killed before it finished the file; records were read up to the end";
     let end = header.data.end();
     if header.form == Form::Pipe {
         return len;
     }
     if header.data.size == 0 {
-        warnings.push(Warning::new(killed));
+        warnings.push(Warning::new("perf was killed before it finished the file; records were read up to the end"));
         return len;
     }
     if end > len {

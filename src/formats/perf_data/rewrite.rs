@@ -117,7 +117,8 @@ impl Front {
         bytes.extend(&entries);
         let data = bytes.len() as u64;
         let mut front = Self { bytes };
-        let magic = u64::from_be_bytes(*b"2ELIFREP");
+        let magic = u64::from_be_bytes(*b"2ELIFREP"); // written as PERFILE2 in little-endian order
+        // The last two fields describe the section of event types, which perf no longer writes.
         let fields = [magic, FILE_HEADER, entry_size as u64, attrs, entries.len() as u64, data, data_size, 0, 0];
         for (at, field) in fields.into_iter().enumerate() {
             front.put(at * 8, 8, field, endian);

@@ -213,6 +213,7 @@ impl<'data> Sample<'data> {
             callchain: fields.callchain()?,
             ..Self::default()
         };
+        // If the user part of the chain was deferred, a cookie takes its place.
         sample.take_cookie();
         // Most samples end with their call chain.
         if attr.sample_type & !UP_TO_CALLCHAIN != 0 {
@@ -465,7 +466,7 @@ impl<'data> Fields<'data, '_> {
             return Ok(None);
         }
         let abi = self.body.u64("register abi")?;
-        // A kernel thread has no user registers.
+        // An ABI of 0 means that there are no registers: a kernel thread, for example, has no user registers.
         let mask = if abi == 0 { 0 } else { mask };
         let values = self.words(mask.count_ones().into(), "registers")?;
         Ok(Some(Registers { abi, mask, values }))
@@ -478,6 +479,7 @@ impl<'data> Fields<'data, '_> {
         }
         let room = self.body.u64("size of the stack copy")?;
         let bytes = self.body.bytes(room, "stack copy")?;
+        // The kernel writes no `dyn_size` after an empty copy.
         if room == 0 {
             return Ok(Some(StackCopy { bytes, room }));
         }

@@ -36,7 +36,9 @@ struct FileEntry {
 }
 
 impl FileEntry {
-    /// Determines what the symbols' addresses are relative to.
+    /// Determines what the symbols' addresses are relative to. In ELF files and kernel modules they are link-time
+    /// addresses. They are converted by the file offset of the lowest one. If that isn't known, the lowest one is taken
+    /// for the start of the file's first mapping of code.
     fn into_file(self) -> RecordedFile {
         let Self { path, kind, min_vaddr, min_vaddr_at, symbols } = self;
         let base = match (kind, min_vaddr_at) {
@@ -149,6 +151,7 @@ fn parse_file_message(message: &[u8]) -> Result<FileEntry> {
             (2, kind) => file.kind = kind.number(),
             (3, addr) => file.min_vaddr = addr.number(),
             (4, symbol) => file.symbols.push(parse_symbol(symbol.bytes())?),
+            // Details of an ELF file or of a kernel module. Both begin with the place of `min_vaddr`.
             (6 | 7, details) => {
                 let mut offset = 0;
                 for field in Fields::new(details.bytes()) {

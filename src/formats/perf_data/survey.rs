@@ -58,8 +58,8 @@ impl RecordSurvey {
             Record::Mmap(mmap) => self.add_mapping(&mmap, time(), raw.offset),
             Record::Comm(comm) => {
                 let time = time();
-                let number = self.threads.add_name(time, comm.tid, comm.name);
-                let name = self.shared_name(number, comm.name);
+                let name_number = self.threads.add_name(time, comm.tid, comm.name);
+                let name = self.shared_name(name_number, comm.name);
                 let kind = match comm.exec {
                     true => MomentKind::Executed(name.clone()),
                     false => MomentKind::Named(name.clone()),
@@ -163,13 +163,14 @@ impl RecordSurvey {
     /// Adds an MMAP record at `offset` of the file. A mapping of a jitdump is also a marker.
     fn add_mapping(&mut self, mmap: &Mmap<'_>, time: Nanos, offset: u64) {
         let executable = mmap.executable();
-        if let Some(number) = jitdump_pid(mmap.path) {
+        if let Some(pid_in_name) = jitdump_pid(mmap.path) {
             let path = PathBuf::from(OsStr::from_bytes(mmap.path));
             let Mmap { pid, tid, addr, file, .. } = *mmap;
             let marker = Marker { pid, tid, path, time, addr, file, offset };
             self.processes.markers.push(marker);
-            if number != mmap.pid {
-                self.process(mmap.pid).inner_pid.get_or_insert(number);
+            // A runtime in a container only knows the process's ID inside it.
+            if pid_in_name != mmap.pid {
+                self.process(mmap.pid).inner_pid.get_or_insert(pid_in_name);
             }
         }
         let process = self.process(mmap.pid);
@@ -208,15 +209,10 @@ impl RecordSurvey {
                 self.build_ids.extend(record.build_id.map(|id| (record.path.to_vec(), id)));
             }
         }
-        for (pid, inner) in std::mem::take(&mut self.namespaces).numbers() {
+        for (pid, inner) in std::mem::take(&mut self.namespaces).inner_pids() {
             self.process(pid).inner_pid.get_or_insert(inner);
         }
-        for &pid in Ancestry::new(&self.processes).cut_off() {
-            let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);
-            let said =
-                format!("process {pid} is recorded as forked from process {parent}, but its ancestors form a cycle");
-            self.skipped.add(Error::new(said));
-        }
+        self.break_cycles_of_parents();
         for process in self.processes.by_pid.values_mut() {
             process.mappings.sort_by_key(|mapping| mapping.time);
             process.execs.sort_unstable();
@@ -227,11 +223,11 @@ impl RecordSurvey {
         }
         self.processes.moments.sort_by_key(|moment| moment.time);
         self.processes.markers.sort_by_key(|marker| marker.time);
-        let mut files = Skipped::new("file's symbols");
-        let symbols = RecordedSymbols::new(recording.symbol_files(&mut files), |path| self.first_mapping(path));
-        self.processes.recorded_symbols = symbols;
-        let (functions, tables) = self.bpf.finish(recording, &mut self.processes.kernel_symbols);
-        self.processes.bpf_functions = functions;
+        let mut skipped_files = Skipped::new("file's symbols");
+        let symbol_files = recording.symbol_files(&mut skipped_files);
+        self.processes.recorded_symbols = RecordedSymbols::new(symbol_files, |path| self.first_mapping(path));
+        let (bpf_functions, skipped_tables) = self.bpf.finish(recording, &mut self.processes.kernel_symbols);
+        self.processes.bpf_functions = bpf_functions;
         self.processes.kernel_symbols.sort_by_key(|symbol| symbol.time);
         self.processes.clock = recording.clock(self.tsc);
         self.processes.machine = recording.machine();
@@ -240,9 +236,21 @@ impl RecordSurvey {
         self.processes.os_release = release.and_then(|feature| feature.string(endian).ok()).map(<[u8]>::to_vec);
         let command = recording.features.get(&Feature::CMDLINE).and_then(|words| words.strings(endian).ok());
         self.processes.command = command.unwrap_or_default().into_iter().map(<[u8]>::to_vec).collect();
+        // Both count the same losses.
         self.processes.lost = self.lost_records.max(self.lost_samples);
         self.threads.settle();
-        (self.processes, self.threads, [self.skipped, tables, files])
+        (self.processes, self.threads, [self.skipped, skipped_tables, skipped_files])
+    }
+
+    /// Forgets the parent of a process in each cycle of ancestors, which only damaged recordings have, so that walks up
+    /// the ancestors end.
+    fn break_cycles_of_parents(&mut self) {
+        for &pid in Ancestry::new(&self.processes).cut_off() {
+            let parent = self.process(pid).forked.take().map_or(Pid(-1), |(parent, _)| parent);
+            let message =
+                format!("process {pid} is recorded as forked from process {parent}, but its ancestors form a cycle");
+            self.skipped.add(Error::new(message));
+        }
     }
 }
 

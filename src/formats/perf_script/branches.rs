@@ -48,19 +48,28 @@ const EXTENDED: u64 = 15;
 const EXTENDED_TYPES: [&str; 8] =
     ["FAULT_ALGN", "FAULT_DATA", "FAULT_INST", "ARCH_1", "ARCH_2", "ARCH_3", "ARCH_4", "ARCH_5"];
 
-/// Appends a branch to `out`. If `symbols` is true, it is printed with symbols instead of addresses.
-pub fn branch(out: &mut Vec<u8>, fields: Fields, symbols: bool, line: &BranchLine<'_>) {
-    if !symbols {
+/// How the two ends of a branch are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BranchEnds {
+    /// As addresses (`brstack`).
+    Addresses,
+    /// As symbols with offsets (`brstacksym`).
+    Symbols,
+}
+
+/// Appends a branch to `out`: its two ends, then its flags, each followed by a slash.
+pub fn branch(out: &mut Vec<u8>, fields: Fields, ends: BranchEnds, line: &BranchLine<'_>) {
+    if ends == BranchEnds::Addresses {
         out.push(b' ');
     }
     for end in [&line.from, &line.to] {
-        match (symbols, end.symbol) {
-            (false, _) => put(out, format_args!("{:#x}", end.addr)),
-            (true, Some(symbol)) => {
+        match (ends, end.symbol) {
+            (BranchEnds::Addresses, _) => put(out, format_args!("{:#x}", end.addr)),
+            (BranchEnds::Symbols, Some(symbol)) => {
                 out.extend_from_slice(symbol);
                 put(out, format_args!("+{:#x}", end.offset));
             }
-            (true, None) => out.extend_from_slice(b"[unknown]"),
+            (BranchEnds::Symbols, None) => out.extend_from_slice(b"[unknown]"),
         }
         if fields.dso {
             out.push(b'(');
@@ -69,6 +78,7 @@ pub fn branch(out: &mut Vec<u8>, fields: Fields, symbols: bool, line: &BranchLin
         }
         out.push(b'/');
     }
+    // Bits of `struct perf_branch_entry`: mispred, predicted, in_tx, abort, then 16 bits of cycles.
     let is_set = |bit: u32| line.flags >> bit & 1 == 1;
     let predicted = match (is_set(0), is_set(1)) {
         (true, _) => 'M',
@@ -91,7 +101,7 @@ fn type_name(flags: u64) -> &'static str {
 mod tests {
     use super::*;
 
-    fn text(fields: &str, symbols: bool, flags: u64) -> String {
+    fn text(fields: &str, ends: BranchEnds, flags: u64) -> String {
         let end = |addr, symbol: Option<&'static [u8]>| Line {
             addr,
             symbol,
@@ -103,15 +113,15 @@ mod tests {
         };
         let mut out = Vec::new();
         let line = BranchLine { from: end(0x10, Some(b"f")), to: end(0x20, None), flags };
-        branch(&mut out, fields.parse().unwrap(), symbols, &line);
+        branch(&mut out, fields.parse().unwrap(), ends, &line);
         String::from_utf8(out).unwrap()
     }
 
     #[test]
     fn addresses_functions_and_flags() {
-        assert_eq!(text("comm", false, 2 | 37 << 4), " 0x10/0x20/P/-/-/37/ ");
-        assert_eq!(text("comm", true, 1 | 4 << 20), "f+0x9/[unknown]/M/-/-/0/CALL ");
-        assert_eq!(text("comm,dso", true, 0b1100), "f+0x9(/bin/a)/[unknown]([unknown])/-/X/A/0/ ");
-        assert_eq!(text("comm", false, 15 << 20 | 1 << 26), " 0x10/0x20/-/-/-/0/FAULT_DATA ");
+        assert_eq!(text("comm", BranchEnds::Addresses, 2 | 37 << 4), " 0x10/0x20/P/-/-/37/ ");
+        assert_eq!(text("comm", BranchEnds::Symbols, 1 | 4 << 20), "f+0x9/[unknown]/M/-/-/0/CALL ");
+        assert_eq!(text("comm,dso", BranchEnds::Symbols, 0b1100), "f+0x9(/bin/a)/[unknown]([unknown])/-/X/A/0/ ");
+        assert_eq!(text("comm", BranchEnds::Addresses, 15 << 20 | 1 << 26), " 0x10/0x20/-/-/-/0/FAULT_DATA ");
     }
 }

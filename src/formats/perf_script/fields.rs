@@ -62,8 +62,9 @@ fn is_branch_line(text: &[u8]) -> bool {
     !words.clone().next().is_none_or(is_hex) && words.any(is_branch)
 }
 
-/// True if a word is a branch, such as `0x402ce1/0x4028bf/P/-/-/37/CALL` or `work+0x9/leaf+0x0/M/-/-/0/`: it contains the
-/// prediction, the two flags of transactions, and a number of cycles.
+/// True if a word is a branch, such as `0x402ce1/0x4028bf/P/-/-/37/CALL` or `work+0x9/leaf+0x0/M/-/-/0/`: it contains
+/// the prediction, the two flags of transactions, and a number of cycles. Symbols may contain slashes, so these four
+/// parts are searched for anywhere in the word.
 fn is_branch(word: &[u8]) -> bool {
     let is_prediction = |part: &[u8]| !part.is_empty() && part.iter().all(|byte| b"PMN-".contains(byte));
     let mut parts = word.split(|byte| *byte == b'/');

@@ -70,7 +70,9 @@ impl<'a> Frame<'a> {
             _ => return None,
         };
         let is_other_line = match line[0] {
+            // Few lines have a second tab, so test that first.
             b'\t' => memchr::memchr(b'\t', &line[1..]).is_some() && is_instruction(line),
+            // A thread ID is padded less than an address.
             _ => is_header(line) || line.len() < ADDRESS_WIDTH && is_number(line.trim_ascii()),
         };
         if is_other_line { None } else { Some(frame) }
@@ -183,6 +185,7 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
     if line.starts_with(b"\t") || line.starts_with(b"#") {
         return None;
     }
+    // Find the first word, except for the line's first one, that is an address padded to perf's width.
     let mut fields_end = 0;
     loop {
         let blanks = line[fields_end..].iter().take_while(|byte| **byte == b' ').count();
@@ -206,10 +209,11 @@ pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>>
 fn eventless_header<'a>(fields: &'a [u8], tail: &'a [u8]) -> Option<Header<'a>> {
     /// Columns to which perf pads a thread ID, and the blank before it.
     const ID_WIDTH: usize = 6;
-    let last = fields.len() - fields.iter().rev().take_while(|byte| !byte.is_ascii_whitespace()).count();
-    let before = fields[..last].trim_ascii_end().len();
-    let is_padded = before == 0 || fields.len() - before >= ID_WIDTH;
-    let mut header = if decimal(&fields[last..]).is_some() && !is_padded {
+    // perf pads a thread ID, so a number without padding isn't one.
+    let last_word = fields.len() - fields.iter().rev().take_while(|byte| !byte.is_ascii_whitespace()).count();
+    let end_before = fields[..last_word].trim_ascii_end().len();
+    let is_padded = end_before == 0 || fields.len() - end_before >= ID_WIDTH;
+    let mut header = if decimal(&fields[last_word..]).is_some() && !is_padded {
         // The number belongs to the name: `Worker 7`.
         Header { comm: fields.trim_ascii(), ..Header::default() }
     } else {
@@ -255,11 +259,12 @@ pub(super) fn is_page_size(word: &[u8]) -> bool {
     }
 }
 
-/// The end of the object in a line, given the text after the frame's address. More fields may follow the object: `=>`
-/// and a branch target, or branches. `None` if no object is shown.
+/// The offset at which the object `(…)` of a frame ends, in the text after the frame's address. More fields may follow
+/// the object: `=>` and a branch target, or branches. `None` if no object is shown.
 fn object_end(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
+        // `open` is the offset of the parenthesis, behind the blank.
         let open = from + memchr::memmem::find(&text[from..], b" (")? + 1;
         let mut depth = 0usize;
         let close = text[open..].iter().position(|byte| {
@@ -344,8 +349,8 @@ pub(super) enum DsoKind {
     /// A file through which JIT compilers write code, or an ELF image of JIT code. The address may be relative to the
     /// file.
     FileBacked,
-    /// A file that was deleted, is in shared memory, or whose path the kernel couldn't state; or a kernel object. It may
-    /// be a library, or JIT code that a compiler wrote there. The address may be relative to the file.
+    /// A file that was deleted, is in shared memory, or whose path the kernel couldn't state; or a kernel object. It
+    /// may be a library, or JIT code that a compiler wrote there. The address may be relative to the file.
     MaybeJit,
     /// Any other object: no JIT code.
     Other,

@@ -19,10 +19,10 @@ pub(super) struct Header<'a> {
     pub(super) tid: Option<Tid>,
     /// The CPU; `None` if it was not printed.
     pub(super) cpu: Option<u32>,
-    /// The time, which perf truncated to microseconds unless `nanos` is true. `None` if it was not printed.
+    /// The time, which perf truncated to microseconds unless `has_nanos` is true. `None` if it was not printed.
     pub(super) time: Option<Nanos>,
     /// True if the time was printed with nine digits (`--ns`).
-    pub(super) nanos: bool,
+    pub(super) has_nanos: bool,
     /// The sampling period: the number before the event's name, or before the fields that follow the time. `None` if it
     /// was not printed.
     pub(super) period: Option<u64>,
@@ -60,7 +60,7 @@ impl<'a> Header<'a> {
     }
 
     /// Parses a line that must be a header because frames follow directly. Depending on `-F`, it may lack time and
-    /// event, or consist of nothing but a command name.
+    /// event, or consist of nothing but a command name: that ends where the first recognized field begins.
     pub(super) fn parse_above_frames(line: &'a [u8]) -> Self {
         if let Some(header) = Self::parse(line) {
             return header;
@@ -82,11 +82,12 @@ impl<'a> Header<'a> {
             } else if let Some(cpu) = parse_cpu(word) {
                 header.cpu = Some(cpu);
                 comm_end = comm_end.min(start);
-            } else if let Some((time, nanos)) = time {
-                (header.time, header.nanos) = (Some(time), nanos);
+            } else if let Some(PrintedTime { time, has_nanos }) = time {
+                (header.time, header.has_nanos) = (Some(time), has_nanos);
                 comm_end = comm_end.min(start);
                 header.rest = &line[start + word.len()..];
             } else if decimal(word).is_some() {
+                // The period. With its padding it belongs to what follows the thread.
                 comm_end = comm_end.min(start);
                 header.rest = &line[last_word_end..];
             }
@@ -105,12 +106,12 @@ impl<'a> Header<'a> {
         for (start, word) in words {
             // Without a thread ID, only the line's first word can be the time.
             if (ids.is_some() || line[..start].trim_ascii().is_empty())
-                && let Some((time, nanos)) = parse_any_time(line, word)
+                && let Some(PrintedTime { time, has_nanos }) = parse_any_time(line, word)
             {
                 let (comm_end, Ids { pid, tid }) = ids.unwrap_or_default();
                 let comm = strip_guest(line[..comm_end].trim_ascii());
                 let rest = &line[start + word.len()..];
-                return Some(Self { comm, pid, tid, cpu, time: Some(time), nanos, rest, ..Self::default() });
+                return Some(Self { comm, pid, tid, cpu, time: Some(time), has_nanos, rest, ..Self::default() });
             } else if let Some(found) = parse_ids(word) {
                 ids = Some((start, found));
                 cpu = None;
@@ -133,6 +134,7 @@ impl<'a> Header<'a> {
         // How many thread IDs or plain numbers directly precede the current word.
         let mut numbers = 0;
         for (start, word) in words {
+            // A padded number at the start of the line is the period (`-F period,…`).
             let is_period = line[..start].trim_ascii().is_empty() && is_padded_number(line, start, word);
             if let Some(found) = parse_ids(word).filter(|_| !is_period) {
                 numbers += 1;
@@ -147,7 +149,7 @@ impl<'a> Header<'a> {
                 let (range, Ids { pid, tid }) = ids?;
                 let comm = strip_guest(line[..range.start].trim_ascii());
                 return Some(Self { comm, pid, tid, cpu, rest: &line[range.end..], ..Self::default() });
-            } else if numbers == 0 || !is_misc(word) && !is_time_of_day(word) {
+            } else if !is_misc(word) && !is_time_of_day(word) {
                 numbers = 0;
             }
         }
@@ -197,7 +199,7 @@ impl<'a> Header<'a> {
     /// The time to look up JIT code at: the end of the microsecond or nanosecond that was printed. Code that was logged
     /// within the same microsecond may be the sampled code. `None` if no time was printed.
     pub(super) fn lookup_time(&self) -> Option<Nanos> {
-        self.time.map(|time| if self.nanos { time } else { Nanos(time.0.saturating_add(999)) })
+        self.time.map(|time| if self.has_nanos { time } else { Nanos(time.0.saturating_add(999)) })
     }
 }
 
@@ -263,31 +265,43 @@ fn strip_guest(comm: &[u8]) -> &[u8] {
 
 /// Parses a time. Also accepts the format of simpleperf's first `report_sample.py`, which separates fields by tabs and
 /// prints the microseconds without leading zeros.
-fn parse_any_time(line: &[u8], word: &[u8]) -> Option<(Nanos, bool)> {
+fn parse_any_time(line: &[u8], word: &[u8]) -> Option<PrintedTime> {
     let time = parse_time(word);
     if time.is_some() || !word.ends_with(b":") || memchr::memchr(b'\t', line).is_none() {
         return time;
     }
     let text = word.strip_suffix(b":")?;
     // Times with six digits were parsed above, so these have at most five.
-    let dot = text.iter().position(|&byte| byte == b'.').filter(|dot| text.len() - dot <= 6)?;
-    let micros = decimal(&text[..dot])?.checked_mul(1_000_000)?.checked_add(decimal(&text[dot + 1..])?)?;
-    Some((Nanos(micros.checked_mul(1000)?), false))
+    let dot = text.iter().position(|&byte| byte == b'.')?;
+    let (seconds, micros) = (&text[..dot], &text[dot + 1..]);
+    if micros.len() > 5 {
+        return None;
+    }
+    let micros = decimal(seconds)?.checked_mul(1_000_000)?.checked_add(decimal(micros)?)?;
+    Some(PrintedTime { time: Nanos(micros.checked_mul(1000)?), has_nanos: false })
 }
 
-/// Parses a time: `477.666805:` or, with `--ns`, `477.666805123:`. Also returns true if it has nine digits. `None` for
-/// other words.
-fn parse_time(word: &[u8]) -> Option<(Nanos, bool)> {
+/// A time as perf printed it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct PrintedTime {
+    time: Nanos,
+    /// True if it was printed with nine digits (`--ns`). Otherwise perf truncated it to microseconds.
+    has_nanos: bool,
+}
+
+/// Parses a time: `477.666805:` or, with `--ns`, `477.666805123:`. `None` for other words.
+fn parse_time(word: &[u8]) -> Option<PrintedTime> {
     let text = word.strip_suffix(b":")?;
     let dot = text.iter().position(|&byte| byte == b'.')?;
     let (seconds, fraction) = (decimal(&text[..dot])?, &text[dot + 1..]);
+    // The value of the last digit in nanoseconds.
     let unit = match fraction.len() {
         6 => 1_000,
         9 => 1,
         _ => return None,
     };
     let nanos = seconds.checked_mul(1_000_000_000)?.checked_add(decimal(fraction)? * unit)?;
-    Some((Nanos(nanos), unit == 1))
+    Some(PrintedTime { time: Nanos(nanos), has_nanos: unit == 1 })
 }
 
 /// Parses `15670` (a thread) or `15670/15671` (process and thread). `None` for other words. perf prints -1 for "no

@@ -43,33 +43,51 @@ impl Layout {
         if are_eventless_samples(lines.iter().map(|(line, _)| line.strip_prefix(indent).unwrap_or(line))) {
             return Self { indent: indent.into(), sample_start: SampleStart::Fields };
         }
-        let mut frames: usize = 0;
-        let mut is_each_alone = true;
-        for (line, below) in lines {
-            let line = line.strip_prefix(indent).unwrap_or(line);
-            let below = below.strip_prefix(indent).unwrap_or(below);
-            // A header may begin with digits, as an address does: ` 4711 250000 cycles:`.
-            if is_header_above_frame(line, below) {
-                frames = 0;
-                break;
-            }
-            if parse_frame(line).is_some() {
-                frames += 1;
-                is_each_alone &= is_frame_of_one_line(line);
-            } else if !is_field_line(line) && !is_source_line(line) {
-                frames = 0;
-                break;
-            }
+        for (line, below) in &mut lines {
+            *line = line.strip_prefix(indent).unwrap_or(line);
+            *below = below.strip_prefix(indent).unwrap_or(below);
         }
-        let has_empty_line =
-            memchr::memmem::find(head, b"\n\n").is_some() || memchr::memmem::find(head, b"\n\r\n").is_some();
-        let sample_start = match frames {
-            0 => SampleStart::Header,
-            _ if is_each_alone && !has_empty_line => SampleStart::OnlyFrame,
-            _ => SampleStart::Frame,
+        let sample_start = match frames_without_headers(&lines) {
+            None => SampleStart::Header,
+            Some(FrameLines::EachAlone) if !has_empty_line(head) => SampleStart::OnlyFrame,
+            Some(_) => SampleStart::Frame,
         };
         Self { indent: indent.into(), sample_start }
     }
+}
+
+/// What the frames of a text without headers look like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FrameLines {
+    /// Each may be the only frame of a sample, as perf prints it without a call chain.
+    EachAlone,
+    /// Some belong to a call chain.
+    InChains,
+}
+
+/// Finds out whether a text consists of frames, with their other fields and source lines, but has no headers. `lines`
+/// has each of the first lines, with the line below it. `None` if one may be a header, or if there are no frames.
+fn frames_without_headers(lines: &[(&[u8], &[u8])]) -> Option<FrameLines> {
+    let mut frames = None;
+    for (line, below) in lines {
+        // A header may begin with digits, as an address does: ` 4711 250000 cycles:`.
+        if is_header_above_frame(line, below) {
+            return None;
+        }
+        if parse_frame(line).is_some() {
+            if !is_frame_of_one_line(line) {
+                frames = Some(FrameLines::InChains);
+            }
+            frames.get_or_insert(FrameLines::EachAlone);
+        } else if !is_field_line(line) && !is_source_line(line) {
+            return None;
+        }
+    }
+    frames
+}
+
+fn has_empty_line(text: &[u8]) -> bool {
+    memchr::memmem::find(text, b"\n\n").is_some() || memchr::memmem::find(text, b"\n\r\n").is_some()
 }
 
 /// True if all lines are one-line samples without an event, source lines below them, or records. At least one sample
@@ -116,9 +134,9 @@ fn document_indent<'t>(line: &'t [u8], below: &[u8]) -> Option<&'t [u8]> {
     if is_shifted { Some(tabs) } else { None }
 }
 
-/// True if a text looks like perf script output: all its first lines are one-line samples, or among its first lines,
-/// apart from comments and blank lines, there is a record line, a sample's header with a time, a one-line sample, a header directly above a frame, or an unmistakable
-/// frame.
+/// True if a text looks like perf script output. Either all its first lines (apart from comments and blank lines) are
+/// one-line samples, or one of them is a record line, a header with a time, a one-line sample, a header directly above
+/// a frame, or a frame that nothing but perf prints.
 pub fn sniff(head: &[u8]) -> bool {
     let Layout { indent, sample_start } = Layout::detect(head);
     if sample_start == SampleStart::Fields {

@@ -96,6 +96,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             text,
             layout,
             next: 0,
+            // Where samples have no headers, the first frame may come at once.
             in_sample: layout.sample_start != SampleStart::Header,
             has_frame: false,
             indent: None,

@@ -47,19 +47,30 @@ impl Measured<'_> {
 
 /// Appends the values that are printed on the sample's first line.
 pub(super) fn write_before_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>) {
-    if let (true, Some(data_src)) = (fields.data_src, measured.data_src) {
-        put(out, format_args!("{:1$}", data_src_text(data_src), measured.data_src_width));
+    if fields.data_src
+        && let Some(data_src) = measured.data_src
+    {
+        let (text, width) = (data_src_text(data_src), measured.data_src_width);
+        put(out, format_args!("{text:width$}"));
     }
-    if let (true, Some(weight)) = (fields.weight, measured.weight) {
+    if fields.weight
+        && let Some(weight) = measured.weight
+    {
         put(out, format_args!("{weight:16}"));
     }
-    if let (true, Some(latency)) = (fields.ins_lat, measured.ins_lat) {
+    if fields.ins_lat
+        && let Some(latency) = measured.ins_lat
+    {
         put(out, format_args!("{latency:16}"));
     }
-    if let (true, Some(latency)) = (fields.retire_lat, measured.retire_lat) {
+    if fields.retire_lat
+        && let Some(latency) = measured.retire_lat
+    {
         put(out, format_args!("{latency:16}"));
     }
-    if let (true, Some(cgroup)) = (fields.cgroup, measured.cgroup) {
+    if fields.cgroup
+        && let Some(cgroup) = measured.cgroup
+    {
         out.push(b' ');
         out.extend_from_slice(cgroup);
     }
@@ -67,16 +78,24 @@ pub(super) fn write_before_frames(out: &mut Vec<u8>, fields: Fields, measured: &
 
 /// Appends the values that are printed after the frames, registers and branches.
 pub fn write_after_frames(out: &mut Vec<u8>, fields: Fields, measured: &Measured<'_>) {
-    if let (true, Some(bytes)) = (fields.bpf_output, measured.bpf_output) {
+    if fields.bpf_output
+        && let Some(bytes) = measured.bpf_output
+    {
         put_bpf_output(out, bytes);
     }
-    if let (true, Some(addr)) = (fields.phys_addr, measured.phys_addr) {
+    if fields.phys_addr
+        && let Some(addr) = measured.phys_addr
+    {
         put(out, format_args!("{addr:16x}"));
     }
-    if let (true, Some(size)) = (fields.data_page_size, measured.data_page_size) {
+    if fields.data_page_size
+        && let Some(size) = measured.data_page_size
+    {
         put_page_size(out, size);
     }
-    if let (true, Some(size)) = (fields.code_page_size, measured.code_page_size) {
+    if fields.code_page_size
+        && let Some(size) = measured.code_page_size
+    {
         put_page_size(out, size);
     }
 }
@@ -110,6 +129,7 @@ fn put_bpf_output(out: &mut Vec<u8>, bytes: &[u8]) {
         for byte in line {
             put(out, format_args!(" {byte:02x}"));
         }
+        // Pad the last line, so that the column with the characters is aligned.
         out.resize(out.len() + 3 * (BYTES_PER_LINE - line.len()) + 2, b' ');
         // A text consists of printable characters, followed by nothing but zero bytes.
         for &byte in line {
@@ -235,6 +255,7 @@ fn snoop(word: u64) -> String {
 /// The text for how the address was translated (TLB).
 fn translation(bits: u64) -> String {
     const NAMES: [&str; 7] = ["N/A", "HIT", "MISS", "L1", "L2", "Walker", "Fault"];
+    // Bits 1 and 2 (hit, miss) follow the other names.
     let mut text = alternatives(bits & !6, &NAMES);
     if text.is_empty() {
         text.push_str("N/A");

@@ -168,6 +168,7 @@ impl FromStr for Fields {
                 ))
             })?;
             *field = on;
+            // The offset is printed as part of the object.
             fields.dso |= fields.dsoff && name == "dsoff";
             match name {
                 "period" => fields.asks_period = on,

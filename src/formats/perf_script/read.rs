@@ -1,10 +1,10 @@
 //! Reads perf script output into a profile.
 //!
-//! For reading in parallel, a text can be cut into parts ([`cut`](super::cut)). The reader of a part also needs the facts
-//! from the record lines before it ([`RecordLineFacts`]).
+//! For reading in parallel, a text can be cut into parts ([`cut`](super::cut)). The reader of a part also needs the
+//! facts from the record lines before it ([`RecordLineFacts`]).
 //!
-//! For speed, each distinct frame line is parsed only once, and callers that a stack shares with the previous one aren't
-//! looked up again.
+//! For speed, each distinct frame line is parsed only once, and callers that a stack shares with the previous one
+//! aren't looked up again.
 
 #[cfg(test)]
 mod tests;
@@ -45,7 +45,7 @@ pub struct PartReader {
     tiers: Tiers,
     /// Demangles symbols.
     lines: LineMemo,
-    readable: Readable,
+    demangle: Readable,
 }
 
 /// A function that demangles a symbol; it returns `None` if the symbol isn't mangled.
@@ -58,17 +58,17 @@ impl PartReader {
         // perf runs on no other system.
         profile.about.os = Some(b"Linux".to_vec());
         profile.perf_names = true;
-        Self { layout, profile, tiers: Tiers::default(), lines: LineMemo::default(), readable: |_| None }
+        Self { layout, profile, tiers: Tiers::default(), lines: LineMemo::default(), demangle: |_| None }
     }
 
-    /// Demangles function names with `readable`.
-    pub fn with_readable_names(mut self, readable: Readable) -> Self {
-        self.readable = readable;
+    /// Demangles function names with `demangle`.
+    pub fn with_readable_names(mut self, demangle: Readable) -> Self {
+        self.demangle = demangle;
         self
     }
 
-    /// Reads the next part of a text, which must end where [`cut`](super::cut) says. `facts` are those from record lines
-    /// before it. Returns a count of the lines that were skipped because they belong to no sample.
+    /// Reads the next part of a text, which must end where [`cut`](super::cut) says. `facts` are those from record
+    /// lines before it. Returns a count of the lines that were skipped because they belong to no sample.
     pub fn read(&mut self, text: &[u8], facts: &RecordLineFacts) -> Skipped {
         self.lines.make_room();
         let layout = self.layout.clone();
@@ -170,6 +170,7 @@ struct OpenSample<'t> {
 const NO_EVENT: &[u8] = b"samples";
 
 impl<'t, 'p> TextReader<'t, 'p> {
+    /// Reads for a part, starting with the facts from record lines before it.
     fn new(part: &'p mut PartReader, facts: &RecordLineFacts) -> Self {
         Self {
             part,
@@ -277,7 +278,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
         *last = self.part.profile.frame(frame);
     }
 
-    /// Adds the frame of a line to the sample. A Java frame may become several, because its symbol can list inlined calls.
+    /// Adds the frame of a line to the sample. A Java frame may become several, because its symbol can list inlined
+    /// calls.
     fn push_frames(&mut self, frame: &Frame<'_>) {
         if frame_kind(frame) == FrameKind::Jit
             && let Some(calls) = java_calls::split_joined(frame.symbol)
@@ -298,8 +300,8 @@ impl<'t, 'p> TextReader<'t, 'p> {
     fn frame(&mut self, frame: &Frame<'_>) -> FrameId {
         let symbol = if is_module_and_offset(frame) { UNKNOWN } else { frame.symbol };
         // Most symbols are not mangled and don't begin with an underscore.
-        let readable = if symbol.starts_with(b"_") { (self.part.readable)(symbol) } else { None };
-        let symbol = readable.as_ref().map_or(symbol, String::as_bytes);
+        let demangled = if symbol.starts_with(b"_") { (self.part.demangle)(symbol) } else { None };
+        let symbol = demangled.as_ref().map_or(symbol, String::as_bytes);
         let frame = &Frame { symbol, ..*frame };
         let name = self.part.profile.name(frame.symbol);
         let dso = frame.dso.filter(|dso| *dso != UNKNOWN);
@@ -310,7 +312,7 @@ impl<'t, 'p> TextReader<'t, 'p> {
             kind = FrameKind::Inlined;
         }
         // Addresses of named functions are dropped; otherwise stacks of the same functions would differ.
-        let addr = (frame.symbol == UNKNOWN).then_some(frame.addr);
+        let addr = if frame.symbol == UNKNOWN { Some(frame.addr) } else { None };
         let is_jit = kind == FrameKind::Jit;
         // The text doesn't show which runtimes the processes use.
         let tier = if is_jit { self.part.tiers.find(name, frame.symbol, RuntimeSet::default()) } else { None };
@@ -332,8 +334,14 @@ impl<'t, 'p> TextReader<'t, 'p> {
     /// The stack of the current sample's frames; `None` if there are none. Most stacks share their callers with the
     /// previous one.
     fn stack(&mut self) -> Option<StackId> {
-        let both = self.frames.iter().rev().zip(&self.last_stack);
-        let shared = both.take_while(|(frame, (last, _))| *frame == last).count();
+        // Both from the outermost frame.
+        let mut shared = 0;
+        for (frame, (last_frame, _)) in self.frames.iter().rev().zip(&self.last_stack) {
+            if frame != last_frame {
+                break;
+            }
+            shared += 1;
+        }
         self.last_stack.truncate(shared);
         let mut stack = self.last_stack.last().map(|(_, stack)| *stack);
         for &frame in self.frames.iter().rev().skip(shared) {

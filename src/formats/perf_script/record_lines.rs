@@ -148,13 +148,14 @@ impl RecordLineFacts {
     /// the address, or if it could be both an address in the process and an offset.
     pub fn file_offset(&self, pid: Option<Pid>, dso: &[u8], addr: u64, printed: Option<FileAddresses>) -> Option<u64> {
         let MapMatches { by_address, by_offset } = self.find_maps(pid, dso, addr);
-        match (printed, by_address, by_offset) {
-            (Some(FileAddresses::Relative), _, _) | (None, None, Some(_)) => Some(addr),
-            (Some(FileAddresses::Absolute), Some(map), _) | (None, Some(map), None) => {
-                map.pgoff.checked_add(addr - map.start)
-            }
-            _ => None,
-        }
+        let mapping = match (printed, by_address, by_offset) {
+            (Some(FileAddresses::Relative), ..) => return Some(addr),
+            (Some(FileAddresses::Absolute), mapping, _) => mapping?,
+            (None, None, Some(_)) => return Some(addr),
+            (None, Some(mapping), None) => mapping,
+            (None, ..) => return None,
+        };
+        mapping.pgoff.checked_add(addr - mapping.start)
     }
 
     fn find_maps(&self, pid: Option<Pid>, dso: &[u8], addr: u64) -> MapMatches {
@@ -198,15 +199,15 @@ impl RecordLineFacts {
         let Some(MmapLine { pid, tid, start, len, pgoff, path }) = MmapLine::parse(text) else { return };
         let facts = Arc::make_mut(&mut self.facts);
         facts.threads.insert(tid, pid);
-        let base = base_name(path);
-        if base.starts_with(b"jit-") && base.ends_with(b".dump") {
+        let file_name = base_name(path);
+        if file_name.starts_with(b"jit-") && file_name.ends_with(b".dump") {
             let marked = Marked { pid, tid, path: path.to_vec(), time, addr: Addr(start) };
             if facts.marked.insert(marked.clone()) {
                 facts.markers.entry(marked.pid).or_default().push(marked);
             }
         }
-        let next = facts.paths.len() as u32;
-        let map = Map { start, pgoff, path: *facts.paths.entry(path.to_vec()).or_insert(next) };
+        let new_number = facts.paths.len() as u32;
+        let map = Map { start, pgoff, path: *facts.paths.entry(path.to_vec()).or_insert(new_number) };
         let maps = facts.maps.entry(pid).or_default();
         maps.in_memory.insert(start..start.saturating_add(len), map, &mut facts.ranks);
         if let Some(first) = file_key(map.path, pgoff)

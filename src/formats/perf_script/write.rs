@@ -70,49 +70,71 @@ pub struct Line<'a> {
     pub source: Option<(&'a [u8], u32)>,
 }
 
-/// Appends the header. It ends with a line break if the frames of a call chain follow.
+/// Where a frame is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FramePosition {
+    /// On a line of its own, as a frame of a call chain.
+    OwnLine,
+    /// On the header's line, as the only frame of the sample.
+    HeaderLine,
+}
+
+/// Appends the header: the selected fields that were recorded, in perf's order and column widths. It ends with a line
+/// break if the frames of a call chain follow, or with a blank if the only frame follows on the same line.
 pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
-    if fields.comm && header.chain && fields.ip && !header.pads_comm {
-        put_in_line(out, header.comm);
-        out.push(b' ');
-    } else if fields.comm {
-        out.resize(out.len() + 16usize.saturating_sub(header.comm.len()), b' ');
+    const COMM_WIDTH: usize = 16;
+    if fields.comm {
+        let frames_follow_below = header.chain && fields.ip;
+        if !frames_follow_below || header.pads_comm {
+            out.resize(out.len() + COMM_WIDTH.saturating_sub(header.comm.len()), b' ');
+        }
         put_in_line(out, header.comm);
         out.push(b' ');
     }
-    let (pid, tid) = (header.pid.map_or(-1, |pid| pid.0), header.tid.map_or(-1, |tid| tid.0));
-    match (fields.pid && header.pid.is_some(), fields.tid && header.tid.is_some()) {
-        (true, true) => put(out, format_args!("{pid:5}/{tid:<5} ")),
-        (true, false) => put(out, format_args!("{pid:5} ")),
-        (false, true) => put(out, format_args!("{tid:5} ")),
-        (false, false) => {}
+    let pid = header.pid.filter(|_| fields.pid);
+    let tid = header.tid.filter(|_| fields.tid);
+    match (pid, tid) {
+        (Some(Pid(pid)), Some(Tid(tid))) => put(out, format_args!("{pid:5}/{tid:<5} ")),
+        (Some(Pid(pid)), None) => put(out, format_args!("{pid:5} ")),
+        (None, Some(Tid(tid))) => put(out, format_args!("{tid:5} ")),
+        (None, None) => {}
     }
-    if let (true, Some(cpu)) = (fields.cpu, header.cpu) {
+    if fields.cpu
+        && let Some(cpu) = header.cpu
+    {
         put(out, format_args!("[{cpu:03}] "));
     }
     if fields.misc {
         put(out, format_args!("{:<6}", mode_letters(header.mode)));
     }
-    if let (true, Some(Nanos(time))) = (fields.time, header.time) {
+    if fields.time
+        && let Some(Nanos(time)) = header.time
+    {
         let (seconds, nanos) = (time / 1_000_000_000, time % 1_000_000_000);
         match fields.ns {
             true => put(out, format_args!("{seconds:5}.{nanos:09}: ")),
             false => put(out, format_args!("{seconds:5}.{:06}: ", nanos / 1000)),
         }
     }
-    if let (true, Some(period)) = (fields.period, header.period) {
+    if fields.period
+        && let Some(period) = header.period
+    {
         put(out, format_args!("{period:10} "));
     }
     if fields.event {
-        put(out, format_args!("{:>1$}: ", header.event, header.event_width));
+        let (event, width) = (header.event, header.event_width);
+        put(out, format_args!("{event:>width$}: "));
     }
+    // Only samples of processor traces (Intel PT) have flags, and we don't read these. perf leaves the column empty.
     if fields.flags {
         put(out, format_args!("  {:21} ", ""));
     }
     if fields.trace {
         out.extend_from_slice(header.trace);
     }
-    if let (true, Some(addr)) = (fields.addr, header.addr) {
+    if fields.addr
+        && let Some(addr) = header.addr
+    {
         put(out, format_args!("{addr:16x}"));
         out.extend_from_slice(header.addr_symbol);
     }
@@ -124,13 +146,13 @@ pub fn header(out: &mut Vec<u8>, fields: Fields, header: &Header<'_>) {
     }
 }
 
-/// Appends a frame: on a line of its own if it belongs to a call chain (`chain`), otherwise on the header's line.
-/// Appends nothing if addresses aren't selected.
-pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
+/// Appends a frame: its address, and symbol, object and source line if they are selected. Appends nothing if addresses
+/// aren't selected, as in perf.
+pub fn frame(out: &mut Vec<u8>, fields: Fields, position: FramePosition, line: &Line<'_>) {
     if !fields.ip {
         return;
     }
-    if chain {
+    if position == FramePosition::OwnLine {
         out.push(b'\t');
     }
     put(out, format_args!("{:16x}", line.addr));
@@ -141,12 +163,13 @@ pub fn frame(out: &mut Vec<u8>, fields: Fields, chain: bool, line: &Line<'_>) {
     if line.inlined {
         out.extend_from_slice(b" (inlined)");
     }
-    if chain {
+    if position == FramePosition::OwnLine {
         out.push(b'\n');
     }
 }
 
-/// Appends the symbol and the object, if these fields are selected.
+/// Appends the symbol and the object, if these fields are selected. A call that was inlined has no code of its own, so
+/// it is printed without offset and object.
 pub fn symbol(out: &mut Vec<u8>, fields: Fields, line: &Line<'_>) {
     if fields.sym {
         out.push(b' ');
@@ -251,7 +274,8 @@ mod tests {
             inlined: false,
             source,
         };
-        frame(&mut out, fields, chain, &leaf);
+        let position = if chain { FramePosition::OwnLine } else { FramePosition::HeaderLine };
+        frame(&mut out, fields, position, &leaf);
         if chain {
             let nothing = Line {
                 addr: 0,
@@ -262,7 +286,7 @@ mod tests {
                 inlined: false,
                 source: None,
             };
-            frame(&mut out, fields, chain, &nothing);
+            frame(&mut out, fields, position, &nothing);
         }
         end(&mut out);
         String::from_utf8(out).unwrap()

@@ -22,8 +22,8 @@ pub(super) enum Dropped {
 /// The compiled expressions `drop_frames` and `keep_frames` of a profile.
 #[derive(Debug, Default)]
 pub(super) struct DroppedFunctions {
-    drop: Option<Regex>,
-    keep: Option<Regex>,
+    drop_frames: Option<Regex>,
+    keep_frames: Option<Regex>,
 }
 
 /// Size limit for a compiled expression, in bytes.
@@ -33,22 +33,23 @@ impl DroppedFunctions {
     /// Compiles the expressions of a profile. An invalid one is ignored with a warning.
     pub(super) fn compile(tables: &Tables<'_>, warnings: &mut Warnings) -> Self {
         Self {
-            drop: compile_one("drop_frames", &tables.text(tables.profile.drop_frames), warnings),
-            keep: compile_one("keep_frames", &tables.text(tables.profile.keep_frames), warnings),
+            drop_frames: compile_one("drop_frames", &tables.text(tables.profile.drop_frames), warnings),
+            keep_frames: compile_one("keep_frames", &tables.text(tables.profile.keep_frames), warnings),
         }
     }
 
     /// Whether the function with this name is dropped.
     fn drops(&self, name: &[u8]) -> bool {
         let name = without_arguments(name);
-        let is_dropped = self.drop.as_ref().is_some_and(|regex| regex.is_match(name));
-        let is_kept = self.keep.as_ref().is_some_and(|regex| regex.is_match(name));
+        let is_dropped = self.drop_frames.as_ref().is_some_and(|regex| regex.is_match(name));
+        let is_kept = self.keep_frames.as_ref().is_some_and(|regex| regex.is_match(name));
         !name.is_empty() && is_dropped && !is_kept
     }
 
-    /// The number of lines to drop from a location, starting with the innermost inlined call.
+    /// The number of lines to drop from a location, starting with the innermost inlined call: all up to the outermost
+    /// one whose function is to be dropped.
     fn matching_lines(&self, location: &PprofLocation, tables: &Tables<'_>) -> usize {
-        if self.drop.is_none() {
+        if self.drop_frames.is_none() {
             return 0;
         }
         let mut lines = 0;

@@ -158,6 +158,7 @@ fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
     let is_default = |index: &usize| default != 0 && types[*index].r#type == default;
     // Without a default type, viewers show the last one.
     if let Some(default) = indices.iter().position(is_default).or(indices.len().checked_sub(1)) {
+        // Move it to the front.
         indices[..=default].rotate_right(1);
     }
     indices.into_iter().map(|index| EventValues::new(tables, index, profile)).collect()
@@ -205,6 +206,7 @@ impl EventValues {
         {
             profile.series[series].sampling = Some(Sampling::Period(period.saturating_mul(scale)));
         }
+        // The sample counts of the event: the values of the type before it, or its own.
         let count = if index > 0 && counts_next(tables, index - 1) {
             Some(index - 1)
         } else if counted_event(tables, value_type).is_some() {
@@ -230,8 +232,8 @@ fn is_sampled_by(tables: &Tables<'_>, value_type: ValueType) -> bool {
     is_same_unit && name.strip_suffix(period).is_some_and(|prefix| prefix.ends_with(b"_"))
 }
 
-/// The frames of all locations; `len` is the size of the file in bytes. Inlined functions get the module and address of
-/// the function that they are inlined in.
+/// The frames of all locations, one for each line that isn't dropped. Inlined functions get the module and address of
+/// the function that they are inlined in. `len` is the size of the file in bytes, which limits the number of frames.
 fn frames(
     len: usize,
     tables: &Tables<'_>,
@@ -242,9 +244,10 @@ fn frames(
     let (mut frames, mut named) = (LocationFrames::new("file", len), NamedFrames::default());
     for location in &tables.profile.location {
         let mapping = tables.mapping(location.mapping_id).cloned().unwrap_or_default();
-        let addr = (location.address != 0).then(|| mapping.address_in_file(location.address));
+        let addr = if location.address == 0 { None } else { Some(mapping.address_in_file(location.address)) };
         let (module, build) = (tables.string(mapping.filename), tables.string(mapping.build_id));
-        let whole = StatedFrame { module, build, addr, ..StatedFrame::default() };
+        // What all frames of the location have in common; it is the only frame of a location without lines.
+        let common = StatedFrame { module, build, addr, ..StatedFrame::default() };
         let lines = location.line.iter().skip(dropped.dropped_lines(location, tables)).map(|line| {
             let function = tables.function(line.function_id).copied().unwrap_or_default();
             let (name, system_name) = (tables.string(function.name), tables.string(function.system_name));
@@ -257,10 +260,10 @@ fn frames(
                 line: at.executed.line,
                 column: if keep_columns { at.executed.column } else { 0 },
                 start: (at.start.line, at.start.column),
-                ..whole
+                ..common
             }
         });
-        frames.add(location.id, whole, lines, &mut named, profile);
+        frames.add(location.id, common, lines, &mut named, profile);
     }
     frames
 }
@@ -366,10 +369,10 @@ impl PprofReading<'_, '_> {
         if value.is_empty() {
             let unit = self.tables.text(label.num_unit);
             // The first sample with this key decides the key's unit.
-            let usual = self.number_labels.entry(key.as_str().into()).or_insert_with(|| unit.as_str().into());
+            let key_unit = self.number_labels.entry(key.as_str().into()).or_insert_with(|| unit.as_str().into());
             value = label.num.to_string();
             // A number in another unit than the key's becomes text.
-            if **usual != *unit {
+            if **key_unit != *unit {
                 value = format!("{value} {unit}");
             }
         }

@@ -76,7 +76,7 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
     }
     let mut uses: Vec<LocationUse> = uses.into_iter().collect();
     uses.sort_unstable();
-    let mut addresses: Vec<BareAddress> = uses.iter().map(|one| bare_address(one, &tables)).collect();
+    let mut addresses: Vec<BareAddress> = uses.iter().map(|location_use| bare_address(location_use, &tables)).collect();
     addresses.sort_unstable();
     addresses.dedup();
     Ok(Box::new(UnsymbolizedPprof { bytes, tables, unnamed, uses, addresses }))
@@ -87,9 +87,11 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
         &self.addresses
     }
 
+    /// Writes the profile with the names that `find_calls` returns for the addresses, given by their index. A location
+    /// whose name depends on the sample is copied, and the sample refers to the copy.
     fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
-        let names = LocationNames::new(&self.uses, |one| {
-            match self.addresses.binary_search(&bare_address(one, &self.tables)) {
+        let names = LocationNames::new(&self.uses, |location_use| {
+            match self.addresses.binary_search(&bare_address(location_use, &self.tables)) {
                 Ok(index) => find_calls(index),
                 Err(_) => Vec::new(),
             }
@@ -101,9 +103,11 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
         let Self { tables, unnamed, .. } = &*self;
         let samples = tables.samples.iter().map(|bytes| {
             let Ok(mut sample) = PprofSample::decode(*bytes) else { return Cow::Borrowed(*bytes) };
-            let copies: Vec<Option<usize>> = unnamed.uses(&sample, tables).map(|one| names.copy_of(&one?)).collect();
-            for (id, copy) in sample.location_id.iter_mut().zip(copies) {
-                if let Some(copy) = copy {
+            let uses: Vec<Option<LocationUse>> = unnamed.uses(&sample, tables).collect();
+            for (id, location_use) in sample.location_id.iter_mut().zip(uses) {
+                if let Some(location_use) = location_use
+                    && let Some(copy) = names.copy_of(&location_use)
+                {
                     *id = first_copy + copy as u64;
                 }
             }
@@ -141,7 +145,7 @@ impl UnnamedLocations {
         Self { indices, in_kernel }
     }
 
-    /// For each location of a sample, how the sample uses it; `None` if the location needs no name.
+    /// For each location of a sample, innermost first, how the sample uses it; `None` if the location needs no name.
     fn uses(&self, sample: &PprofSample, tables: &Tables<'_>) -> impl Iterator<Item = Option<LocationUse>> {
         let mut pid = None;
         for label in &sample.label {
@@ -149,12 +153,12 @@ impl UnnamedLocations {
                 pid = label.id(tables).map(Pid);
             }
         }
-        let mut inner = None;
+        let mut previous = None;
         sample.location_id.iter().map(move |id| {
             // Code that the kernel interrupted didn't make a call: it can have been at any instruction. So its address
             // isn't a return address.
-            let is_caller = inner.is_some_and(|inner| !self.in_kernel.contains(inner));
-            inner = Some(id);
+            let is_caller = previous.is_some_and(|previous| !self.in_kernel.contains(previous));
+            previous = Some(id);
             let location = *self.indices.get(id)?;
             Some(LocationUse { location, pid, is_caller })
         })

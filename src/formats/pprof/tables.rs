@@ -52,7 +52,8 @@ impl<'d> Tables<'d> {
         Ok(tables)
     }
 
-    /// Adds a field of the profile.
+    /// Adds a field of the message `Profile`; `tag` is its number in profile.proto. Fields of later versions are
+    /// ignored. A field of the wrong type counts as empty or 0. Fails if the field is a damaged message.
     fn add(&mut self, tag: u32, value: FieldValue<'d>) -> Result<()> {
         let profile = &mut self.profile;
         let bytes = value.bytes();
@@ -62,6 +63,7 @@ impl<'d> Tables<'d> {
             SAMPLE => self.samples.push(bytes),
             3 => {
                 let mapping: PprofMapping = decode(value)?;
+                // If an ID occurs twice, the later row counts.
                 self.mappings.insert(mapping.id, profile.mapping.len());
                 profile.mapping.push(mapping);
             }

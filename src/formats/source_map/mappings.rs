@@ -75,7 +75,10 @@ impl State {
         u32::try_from(generated | self.line | self.column).ok()?;
         self.generated.column = generated as u32;
         let authored = Place { line: self.line as u32, column: self.column as u32 };
-        is_end(text).then_some(Segment { generated: self.generated, authored, source, name })
+        if !is_end(text) {
+            return None;
+        }
+        Some(Segment { generated: self.generated, authored, source, name })
     }
 }
 

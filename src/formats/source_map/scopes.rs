@@ -58,10 +58,11 @@ struct ScopesReader {
 }
 
 impl ScopesReader {
-    /// Reads an item. `None` if it is damaged.
+    /// Reads an item, whose first number says what it is. Items of other kinds are skipped. `None` if it is damaged.
     fn read_item(&mut self, bytes: &[u8]) -> Option<()> {
         let mut item = ScopeItem(bytes);
         match item.tag()? {
+            // An empty item: the authored file has no scopes.
             0 => self.source = self.source.checked_add(1)?,
             1 => self.start_scope(&mut item)?,
             2 => self.end_scope(&mut item)?,

@@ -45,6 +45,7 @@ fn unsigned_of_any_length(mut text: &[u8]) -> Option<(u64, &[u8])> {
         text = rest;
         number |= u64::from(digit & 31) << shift;
         shift += 5;
+        // The highest of a digit's six bits says that another digit follows.
         if digit & 32 == 0 {
             return Some((number, text));
         }

@@ -54,7 +54,8 @@ impl Depths {
         stack.map_or(0, |stack| self.0[stack.index()].into())
     }
 
-    /// Whether the lists are so long that differences should be written instead.
+    /// Whether the lists of all frames of each sample are so long that the changes between consecutive stacks should be
+    /// written instead.
     pub(super) fn lists_are_long(&self, lists: &StackLists<'_>) -> bool {
         let listed = lists.rows.iter().fold(0u64, |sum, row| sum.saturating_add(self.depth(row.stack)));
         if listed < LONG {
@@ -80,6 +81,8 @@ impl Serialize for StackLists<'_> {
 }
 
 impl Serialize for Changes<'_> {
+    /// Writes the changes between consecutive stacks: first the frames that close, innermost first, then those that
+    /// open, outermost first.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut list = serializer.serialize_seq(None)?;
         let (mut previous, mut at) = (None, self.start);

@@ -97,18 +97,18 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         frames.push(named.frame(&mut profile, stated_frame(frame, columns_are_starts, options.columns)));
     }
     let mut reading = SpeedscopeReading { profile, frames, skipped: Skipped::new("sample") };
-    let events: FxHashSet<&Option<String>> = file.profiles.iter().map(|one| &one.event).collect();
-    for one in &file.profiles {
-        let mut name = one.name.as_str();
+    let events: FxHashSet<&Option<String>> = file.profiles.iter().map(|one_profile| &one_profile.event).collect();
+    for one_profile in &file.profiles {
+        let mut name = one_profile.name.as_str();
         // In our files with several events, thread names are prefixed with the event.
         if is_ours
             && events.len() > 1
-            && let Some(event) = &one.event
+            && let Some(event) = &one_profile.event
         {
             name = name.strip_prefix(event.as_str()).and_then(|name| name.strip_prefix(' ')).unwrap_or(name);
         }
         let track = if file.profiles.len() > 1 || is_ours { parse_track(name) } else { Track::default() };
-        reading.add(one, is_ours, track);
+        reading.add(one_profile, is_ours, track);
     }
     warnings.extend(reading.skipped.into_warning());
     Ok(reading.profile)
@@ -154,6 +154,7 @@ fn parse_track(name: &str) -> Track {
         return new_track(comm, number_after("Process", ids), number_after("Thread", ids));
     }
     let Some((comm, ids)) = name.rsplit_once(' ') else { return new_track(name, None, None) };
+    // A single ID is that of the process and its main thread.
     let (pid, tid) = ids.split_once('/').unwrap_or((ids, ids));
     match (parse_id(pid), parse_id(tid)) {
         (None, None) => new_track(name, None, None),
@@ -184,9 +185,9 @@ struct SpeedscopeReading {
 
 impl SpeedscopeReading {
     /// Adds the samples of one profile of the file to the thread `track`. `is_ours` is true if jitgraft wrote the file.
-    fn add(&mut self, one: &OneProfile, is_ours: bool, track: Track) {
+    fn add(&mut self, one_profile: &OneProfile, is_ours: bool, track: Track) {
         let track = self.profile.track(track);
-        let (name, unit, scale) = match one.unit.as_str() {
+        let (name, unit, scale) = match one_profile.unit.as_str() {
             "nanoseconds" => ("time", Unit::Nanos, 1.0),
             "microseconds" => ("time", Unit::Nanos, 1e3),
             "milliseconds" => ("time", Unit::Nanos, 1e6),
@@ -194,39 +195,43 @@ impl SpeedscopeReading {
             "none" | "" => ("samples", Unit::Samples, 1.0),
             unit => (unit, Unit::Named(unit.to_owned()), 1.0),
         };
-        let (name, unit) = match (&one.event, &one.event_unit) {
-            (Some(event), Some(unit)) if is_ours => (&**event, Unit::Named(unit.clone())),
-            (Some(event), None) if is_ours => (&**event, unit),
-            _ => (name, unit),
-        };
-        let start = (unit == Unit::Nanos).then_some(one.start_value * scale);
+        let (mut name, mut unit) = (name, unit);
+        if is_ours && let Some(event) = &one_profile.event {
+            name = event;
+            if let Some(event_unit) = &one_profile.event_unit {
+                unit = Unit::Named(event_unit.clone());
+            }
+        }
+        let start = if unit == Unit::Nanos { Some(one_profile.start_value * scale) } else { None };
         let series = self.profile.series_named(name, unit);
-        let mut rows = RoundedRows { series, track, scale, start, rest: 0.0, sum: 0.0 };
-        self.add_samples(one, &mut rows);
-        self.add_events(one, &mut rows);
-        if !one.events.is_empty() || one.are_sums() {
+        let mut rows = RoundedRows { series, track, scale, start, rounding_error: 0.0, sum: 0.0 };
+        self.add_samples(one_profile, &mut rows);
+        self.add_events(one_profile, &mut rows);
+        if !one_profile.events.is_empty() || one_profile.are_sums() {
             self.profile.series[series].counting = Counting::Unknown;
         }
     }
 
     /// Adds the samples of a sampled profile.
-    fn add_samples(&mut self, one: &OneProfile, rows: &mut RoundedRows) {
-        for (number, sample) in one.samples.iter().enumerate() {
-            let weight = if one.weights.is_empty() { Some(1.0) } else { one.weights.get(number).copied() };
+    fn add_samples(&mut self, one_profile: &OneProfile, rows: &mut RoundedRows) {
+        for (number, sample) in one_profile.samples.iter().enumerate() {
+            let weight =
+                if one_profile.weights.is_empty() { Some(1.0) } else { one_profile.weights.get(number).copied() };
             let Some(weight) = weight else {
-                self.skipped.add(Error::new(format!("sample {number} of {} has no weight", one.name)));
+                self.skipped.add(Error::new(format!("sample {number} of {} has no weight", one_profile.name)));
                 continue;
             };
             match self.stack(sample) {
                 Some(stack) => rows.push(&mut self.profile, Some(stack), weight),
                 None => {
-                    let message = format!("sample {number} of {} has a frame that is not in the file", one.name);
+                    let message =
+                        format!("sample {number} of {} has a frame that is not in the file", one_profile.name);
                     self.skipped.add(Error::new(message));
                 }
             }
         }
-        for number in one.samples.len()..one.weights.len() {
-            self.skipped.add(Error::new(format!("weight {number} of {} belongs to no sample", one.name)));
+        for number in one_profile.samples.len()..one_profile.weights.len() {
+            self.skipped.add(Error::new(format!("weight {number} of {} belongs to no sample", one_profile.name)));
         }
     }
 
@@ -244,11 +249,11 @@ impl SpeedscopeReading {
     }
 
     /// Adds the time between the events of an evented profile to the stack that is open then.
-    fn add_events(&mut self, one: &OneProfile, rows: &mut RoundedRows) {
-        let (mut stack, mut last) = (None, one.start_value);
-        for (number, event) in one.events.iter().enumerate() {
+    fn add_events(&mut self, one_profile: &OneProfile, rows: &mut RoundedRows) {
+        let (mut stack, mut last) = (None, one_profile.start_value);
+        for (number, event) in one_profile.events.iter().enumerate() {
             if event.at < last {
-                let message = format!("event {number} of {} is earlier than the one before it", one.name);
+                let message = format!("event {number} of {} is earlier than the one before it", one_profile.name);
                 self.skipped.add(Error::new(message));
             }
             let now = event.at.max(last);
@@ -261,18 +266,18 @@ impl SpeedscopeReading {
             if !self.apply_event(event, &mut stack) {
                 self.skipped.add(Error::new(format!(
                     "event {number} of profile '{}' closes a frame that is not open",
-                    one.name
+                    one_profile.name
                 )));
             }
         }
         // Frames that are never closed stay open until the end of the profile.
-        if stack.is_some() && one.end_value > last {
-            rows.push(&mut self.profile, stack, one.end_value - last);
+        if stack.is_some() && one_profile.end_value > last {
+            rows.push(&mut self.profile, stack, one_profile.end_value - last);
         }
     }
 
-    /// Opens or closes the event's frame. Returns false if it can't be closed because it isn't the innermost open frame,
-    /// or if the file has no such frame.
+    /// Opens or closes the event's frame. Returns false if it can't be closed because it isn't the innermost open
+    /// frame, or if the file has no such frame.
     fn apply_event(&mut self, event: &FrameEvent, stack: &mut Option<StackId>) -> bool {
         let Some(&frame) = self.frames.get(event.frame as usize) else { return false };
         if event.r#type == 'O' {
@@ -298,18 +303,18 @@ struct RoundedRows {
     /// The start of the profile in nanoseconds; `None` if its weights aren't times.
     start: Option<f64>,
     /// The rounding error of the rows so far, which is added to the next weight. In the series' unit.
-    rest: f64,
+    rounding_error: f64,
     /// The sum of the weights so far, in the series' unit.
     sum: f64,
 }
 
 impl RoundedRows {
-    /// Adds a row. `weight` is in the unit of the file.
+    /// Adds a row, whose time is the start of the profile plus all weights before. `weight` is in the unit of the file.
     fn push(&mut self, profile: &mut Profile, stack: Option<StackId>, weight: f64) {
         let time = self.start.map(|start| Nanos((start + self.sum) as u64));
-        let exact = weight * self.scale + self.rest;
+        let exact = weight * self.scale + self.rounding_error;
         let weight = exact.round();
-        self.rest = exact - weight;
+        self.rounding_error = exact - weight;
         self.sum += weight.max(0.0);
         let row = Row { track: self.track, stack, weight: weight.abs() as u64, count: 1, time };
         if weight < 0.0 {

@@ -112,7 +112,8 @@ pub(super) fn schema(columns: &[&Column]) -> Result<TypePtr, ParquetError> {
 }
 
 impl Column {
-    /// The Parquet type of the column.
+    /// The Parquet type of the column: a value per row, a list with an element per frame, or a map of labels. Parts of
+    /// lists and maps need field IDs of their own.
     fn field(&self) -> Result<TypePtr, ParquetError> {
         match self.cells {
             Text(_) => self.plain(PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),

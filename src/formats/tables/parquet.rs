@@ -101,7 +101,7 @@ impl TableWriter<'_> {
         self.write_group(&pending)
     }
 
-    /// Writes a row group; nothing if there are no rows.
+    /// Writes the rows of all `parts` as one row group, column by column; nothing if there are no rows.
     fn write_group(&mut self, parts: &[PendingRows]) -> Result<()> {
         if parts.iter().all(|part| part.rows.is_empty()) {
             return Ok(());
@@ -125,6 +125,8 @@ impl RowWriter for TableWriter<'_> {
         Ok(())
     }
 
+    /// Adds the rows of the profile, which is a part of the current input. Writes a group for each event that has
+    /// enough.
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         let Some(mut shared) = self.input.take() else { return Ok(()) };
         // This is the only reference to the input before its end, so `get_mut` succeeds.
@@ -147,6 +149,8 @@ impl RowWriter for TableWriter<'_> {
         Ok(())
     }
 
+    /// Ends the current input. Its remaining rows become groups of their own only if the file holds a single input;
+    /// otherwise they may wait for those of other small inputs.
     fn end(&mut self, _profile: &Profile) -> Result<()> {
         let Some(input) = self.input.take() else { return Ok(()) };
         for mut waiting in std::mem::take(&mut self.waiting) {
@@ -170,7 +174,8 @@ impl RowWriter for TableWriter<'_> {
     }
 }
 
-/// Writes the cells of a column for all rows of a group.
+/// Writes the cells of a column for all rows of a group. `rows` starts an iteration over these rows. The cells of a
+/// text column are numbers of texts; lists are written outermost frame first.
 fn write_cells<'r, R>(
     column: &Column,
     rows: impl Fn() -> R,
@@ -256,15 +261,16 @@ impl<T: DataType> CellBatch<T> {
         Self { values: Vec::new(), definitions: Vec::new(), repetitions: Vec::new(), present }
     }
 
-    /// Moves the cells of one row into the batch.
+    /// Moves the cells of one row into the batch: one cell, or any number if the column is a list. The levels are
+    /// described at [`CellBatch`].
     fn push_row(&mut self, cells: &mut Vec<Option<T::T>>) {
         if cells.is_empty() {
             self.definitions.push(0);
             self.repetitions.push(0);
         }
-        for (place, cell) in cells.drain(..).enumerate() {
+        for (index, cell) in cells.drain(..).enumerate() {
             self.definitions.push(if cell.is_some() { self.present } else { self.present - 1 });
-            self.repetitions.push(i16::from(place > 0));
+            self.repetitions.push(i16::from(index > 0));
             self.values.extend(cell);
         }
     }

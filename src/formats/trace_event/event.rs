@@ -53,7 +53,7 @@ pub(super) enum Owner<'a> {
 }
 
 /// True if events of this phase are part of spans.
-pub(super) fn is_span(phase: u8) -> bool {
+pub(super) fn is_span_phase(phase: u8) -> bool {
     matches!(phase, b'B' | b'E' | b'X' | b'i' | b'I' | b'R' | b'b' | b'e' | b'n' | b'S' | b'F')
 }
 
@@ -136,6 +136,7 @@ impl<'a> TraceEvent<'a> {
         }
         find.found.map(|value| {
             let text = value_text(value?.get());
+            // A text that is itself quoted, such as a Rust string that was formatted with `{:?}`.
             match text.strip_prefix('"').and_then(|inner| inner.strip_suffix('"')) {
                 Some(inner) => Some(Cow::Owned(inner.to_owned())),
                 None => Some(text),
@@ -194,6 +195,7 @@ impl<'de> Visitor<'de> for EventVisitor {
         f.write_str("a trace event")
     }
 
+    /// Reads the members of an event that matter, in any order. A member of the wrong type is taken for missing.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TraceEvent<'de>, A::Error> {
         let mut event = TraceEvent::default();
         while let Some(member) = map.next_key()? {
@@ -462,6 +464,7 @@ pub(super) fn nanoseconds(text: &str) -> Option<i64> {
             _ => return nanoseconds_from_float(text),
         }
     }
+    // No digit at all.
     if digits.len() == usize::from(point) {
         return None;
     }

@@ -51,6 +51,7 @@ impl EventLayout<'_> {
     /// Adds a row's weight to the sums of its stack and of all its callers' stacks.
     fn add(&mut self, row: &Row) {
         let weight = self.writing.weight.value(row);
+        // Durations are in nanoseconds. A weight in another unit is shown as that many microseconds.
         let unit = if self.writing.counts_time { 1 } else { 1000 };
         let duration = clamp(weight.saturating_mul(unit));
         let mut next = row.stack;

@@ -35,6 +35,7 @@ pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut
         Ok(())
     })?;
     warn_about_unread(unread, warnings);
+    // Spans with one of these names are summed by their action instead (`sub`).
     let by_sub: &[&[u8]] = if trace.timeline.is_miri { &[b"frame"] } else { &[] };
     let mut spans = stacks_of(&trace.timeline, by_sub, options, warnings)?;
     spans.about.notes.extend(trace.notes());

@@ -62,7 +62,7 @@ pub(super) struct EventReader<R> {
     at_end: bool,
     part: DocumentPart,
     /// True if the list of events has been found.
-    found: bool,
+    found_events: bool,
     /// The number of bytes that all attempts to find an event after damage have examined in vain; see [`WASTE`].
     wasted: u64,
     rest: DocumentRest,
@@ -82,6 +82,7 @@ impl<R: Read> EventReader<R> {
         Self::with_read_size(input, READ)
     }
 
+    /// Reads from the document's first byte, `size` bytes at a time.
     fn with_read_size(input: R, size: usize) -> Self {
         Self {
             input,
@@ -91,7 +92,7 @@ impl<R: Read> EventReader<R> {
             base: 0,
             at_end: false,
             part: DocumentPart::Start,
-            found: false,
+            found_events: false,
             wasted: 0,
             rest: DocumentRest { skipped: Skipped::new("trace event"), samples: TraceSamples::default() },
         }
@@ -189,6 +190,7 @@ impl<R: Read> EventReader<R> {
         if self.has_wasted_enough() {
             return Ok(damaged);
         }
+        // Repairing takes much longer than parsing, so only the beginning of a long event is repaired.
         let looked_at = &bytes[..bytes.len().min(LONGEST_REPAIRED)];
         match repair(looked_at) {
             Ok((json, len)) => {
@@ -237,17 +239,20 @@ impl<R: Read> EventReader<R> {
             Some(_) => return Err(self.error("is neither an array of events nor an object with traceEvents")),
             None => DocumentPart::End,
         };
-        self.found = matches!(self.part, DocumentPart::Events { .. });
-        self.at += usize::from(self.part != DocumentPart::End);
+        self.found_events = matches!(self.part, DocumentPart::Events { .. });
+        if self.part != DocumentPart::End {
+            self.at += 1; // the bracket
+        }
         Ok(())
     }
 
-    /// Reads one key and value of the outermost object. Of `traceEvents`, only reads the key.
+    /// Reads one key and value of the outermost object. Of `traceEvents`, only reads the key. Fails if the object ends
+    /// without events.
     fn read_member(&mut self) -> Result<()> {
         match self.next_byte()? {
             Some(b',') => self.at += 1,
             Some(b'"') => {
-                let key = self.skip_value()?;
+                let key = self.skip_value()?; // with its quotes
                 if self.next_byte()? == Some(b':') {
                     self.at += 1;
                 }
@@ -255,7 +260,7 @@ impl<R: Read> EventReader<R> {
                     (b"\"traceEvents\"", Some(b'[')) => {
                         self.at += 1;
                         self.part = DocumentPart::Events { object: true };
-                        self.found = true;
+                        self.found_events = true;
                     }
                     (b"\"samples\"", Some(b'[')) => self.read_samples()?,
                     (b"\"stackFrames\"", Some(b'{')) => self.read_stack_frames()?,
@@ -263,7 +268,7 @@ impl<R: Read> EventReader<R> {
                     (_, None) => {}
                 }
             }
-            Some(b'}') | None if self.found => self.part = DocumentPart::End,
+            Some(b'}') | None if self.found_events => self.part = DocumentPart::End,
             // A document that only has samples is a valid trace.
             Some(b'}') if !self.rest.samples.is_empty() => self.part = DocumentPart::End,
             Some(b'}') => return Err(self.error("has no traceEvents, so it is not a trace")),
@@ -309,7 +314,7 @@ impl<R: Read> EventReader<R> {
                     if self.next_byte()? == Some(b':') {
                         self.at += 1;
                     }
-                    self.next_byte()?;
+                    self.next_byte()?; // skips white space
                     match (id, self.read_value::<StackFrameRecord>()?) {
                         (Some(id), Some(frame)) => self.rest.samples.add_frame(id, frame),
                         _ => {
@@ -402,6 +407,7 @@ impl<R: Read> EventReader<R> {
             behind_comma = ends_with_comma(&self.unread()[..found], behind_comma);
             self.at += found;
             if self.unread()[0] == b'\n' {
+                // An object, the end of the list, or the end of the file must follow the line feed.
                 if matches!(self.next_byte()?, Some(b'{' | b']') | None) {
                     return Ok(());
                 }

@@ -5,7 +5,7 @@
 //! reproduced on request: thread 0 of a process shares the track of the thread whose ID is the process ID, and complete
 //! spans that overlap others are dropped.
 
-use super::event::{Owner, TraceEvent, is_other_phase, is_span};
+use super::event::{Owner, TraceEvent, is_other_phase, is_span_phase};
 use super::reader::{DocumentRest, EventReader};
 use super::samples::TraceSamples;
 use super::stack::{Open, Stack};
@@ -81,11 +81,11 @@ pub(super) fn read_trace(
 ) -> Result<Trace> {
     let mut builder = SpanBuilder::new(options);
     let add = |event: &TraceEvent<'_>| {
-        if builder.is_span(event) {
+        if builder.belongs_to_span(event) {
             builder.add_event(event);
             return Ok(());
         }
-        if !is_span(event.phase) && !is_other_phase(event.phase) {
+        if !is_span_phase(event.phase) && !is_other_phase(event.phase) {
             builder.timeline.oddities.unknown += 1;
         }
         let thread = builder.thread_key(event);
@@ -152,7 +152,7 @@ struct ThreadSpans {
     latest: Option<i64>,
     stack: Stack,
     /// True if the thread has complete spans (`X`), which are only nested after all of them were read.
-    has_whole: bool,
+    has_complete_spans: bool,
 }
 
 /// An event that is part of a span, with interned names.
@@ -211,10 +211,11 @@ impl<'o> SpanBuilder<'o> {
 
     /// True if the event is part of a span. Sums written by clang and whole V8 profiles look like spans but aren't.
     /// Also counts clang's sums.
-    fn is_span(&mut self, event: &TraceEvent<'_>) -> bool {
-        if !is_span(event.phase) {
+    fn belongs_to_span(&mut self, event: &TraceEvent<'_>) -> bool {
+        if !is_span_phase(event.phase) {
             return false;
         }
+        // Perfetto counts them as spans.
         if self.compat {
             return true;
         }
@@ -336,10 +337,12 @@ impl<'o> SpanBuilder<'o> {
         if self.compat {
             return Sub::None;
         }
-        match (message, detail) {
-            (Some(message), _) if is_miri_frame => Sub::Name(names.number(message.as_bytes())),
-            (_, Some(detail)) => Sub::Detail(names.number(detail.as_bytes())),
-            (_, None) => Sub::None,
+        if is_miri_frame && let Some(message) = message {
+            return Sub::Name(names.number(message.as_bytes()));
+        }
+        match detail {
+            Some(detail) => Sub::Detail(names.number(detail.as_bytes())),
+            None => Sub::None,
         }
     }
 
@@ -391,7 +394,7 @@ impl<'o> SpanBuilder<'o> {
     fn hold_back(&mut self, event: SpanEvent) {
         let thread = &mut self.threads[event.thread as usize];
         if event.phase == b'X' && !self.compat {
-            thread.has_whole = true;
+            thread.has_complete_spans = true;
             let slice = Slice { duration: event.duration, ..event.slice(SliceKind::Span, 0) };
             return self.push(slice, &event);
         }
@@ -506,6 +509,7 @@ impl<'o> SpanBuilder<'o> {
         if slice.name == NO_NAME && !self.compat {
             slice.name = self.timeline.names.number(UNNAMED.as_bytes());
         }
+        // Only clang's `detail` is an action. Whether clang wrote the trace may not be known yet.
         if let Sub::Detail(_) = event.sub {
             self.details.push(index);
         }
@@ -550,9 +554,9 @@ impl<'o> SpanBuilder<'o> {
             values.sort_by_key(|(slice, _)| *slice);
             values.dedup_by_key(|(slice, _)| *slice);
         }
-        let has_whole: Vec<bool> = self.threads.iter().map(|thread| thread.has_whole).collect();
+        let has_complete_spans: Vec<bool> = self.threads.iter().map(|thread| thread.has_complete_spans).collect();
         self.timeline.tracks = self.threads.iter().map(|thread| self.track(thread.key)).collect();
-        self.timeline.nest(&has_whole);
+        self.timeline.nest(&has_complete_spans);
         let (names, process_names) = (self.thread_names, self.process_names);
         Trace { timeline: self.timeline, names, process_names, sums: self.sums, ..Trace::default() }
     }
@@ -576,6 +580,7 @@ fn owner_name(number: i64, names: &SliceNames) -> Option<&[u8]> {
 /// its thread or process if the trace has names instead of their IDs, and otherwise `unnamed`. An ID that exceeds 32
 /// bits becomes a part of the name, so that threads stay distinct and none gets an ID that the trace doesn't state.
 fn thread_track(name: Option<&[u8]>, pid: Option<i64>, tid: Option<i64>, names: &SliceNames, unnamed: &[u8]) -> Track {
+    // `owner_name` returns the name that the trace has in place of an ID.
     let owner = tid.and_then(|tid| owner_name(tid, names)).or_else(|| owner_name(pid?, names));
     let base = name.or(owner).unwrap_or(unnamed);
     let mut comm = base.to_vec();

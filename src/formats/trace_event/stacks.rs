@@ -49,12 +49,12 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     let stretch = stretch(series, &threads);
     let writing = EventWriting { profile, weight: options.weight, counts_time, stretch };
     let Timing { last } = options.timing.unwrap_or_else(|| profile.timing());
-    let mut named = FxHashSet::default();
+    let mut named_processes = FxHashSet::default();
     for (number, thread) in threads.iter().enumerate() {
         let pid = thread.pid.map_or(1, |pid| i64::from(pid.0));
         // A thread without an ID is numbered by its position.
         let tid = thread.tid.map_or(number as i64 + 1, |tid| i64::from(tid.0));
-        if named.insert(pid) {
+        if named_processes.insert(pid) {
             writer.process_name(pid, &String::from_utf8_lossy(thread.comm))?;
         }
         writer.thread_name(pid, tid, &String::from_utf8_lossy(thread.comm))?;
@@ -95,19 +95,20 @@ fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<S
     // Indices of the spans that may continue with the next sample, outermost first.
     let mut open: Vec<usize> = Vec::new();
     // The end of the previous sample's interval.
-    let mut end: Option<i64> = None;
+    let mut last_end: Option<i64> = None;
     for row in rows {
         let weight = writing.weight.value(row);
         let (start, length) = match row.time {
             Some(time) => {
                 let length = if writing.counts_time { clamp(weight) } else { writing.stretch };
-                (interval_start(clamp(time.0), length, end), length)
+                (interval_start(clamp(time.0), length, last_end), length)
             }
-            None => (end.unwrap_or(i64::MIN).max(clamp(last.0)), 0),
+            None => (last_end.unwrap_or(i64::MIN).max(clamp(last.0)), 0),
         };
         let mut frames: Vec<FrameId> = writing.profile.frames_up(row.stack).collect();
         frames.reverse();
-        let is_adjacent = end == Some(start) && length > 0;
+        // The frames that both samples have in common continue.
+        let is_adjacent = last_end == Some(start) && length > 0;
         if is_adjacent {
             let common = open.iter().zip(&frames).take_while(|&(&index, &frame)| spans[index].frame == frame).count();
             open.truncate(common);
@@ -124,7 +125,7 @@ fn spans_in_time(writing: EventWriting<'_>, rows: &[&Row], last: Nanos) -> Vec<S
             span.samples = span.samples.saturating_add(row.count);
             span.weight = span.weight.saturating_add(weight);
         }
-        end = Some(start.saturating_add(length));
+        last_end = Some(start.saturating_add(length));
     }
     spans
 }

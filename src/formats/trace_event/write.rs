@@ -20,26 +20,29 @@ pub(super) struct TraceWriter<'o> {
 }
 
 impl SpanWriter for TraceWriter<'_> {
+    /// Writes a span as one event or, if its track has an ID, as one event for its start and one for its end.
     fn span(&mut self, span: &SpanRecord<'_>) -> Result<()> {
         let phase = phase(span);
         self.begin(span.name, span.cat, phase);
         self.time("ts", span.start);
-        if let ("X", Some(duration)) = (phase, span.duration) {
+        if phase == "X"
+            && let Some(duration) = span.duration
+        {
             self.time("dur", duration);
         }
         self.owner(span);
         self.arguments(span.args);
         self.end()?;
-        // On an ID-based track, the end of a span is a separate event.
-        match span.duration {
-            Some(duration @ 0..) if span.id.is_some() => {
-                self.begin(span.name, span.cat, "e");
-                self.time("ts", span.start.saturating_add(duration));
-                self.owner(span);
-                self.end()
-            }
-            _ => Ok(()),
+        // A negative duration means that the span has no end.
+        if span.id.is_some()
+            && let Some(duration @ 0..) = span.duration
+        {
+            self.begin(span.name, span.cat, "e");
+            self.time("ts", span.start.saturating_add(duration));
+            self.owner(span);
+            self.end()?;
         }
+        Ok(())
     }
 
     fn process_name(&mut self, pid: i64, name: &str) -> Result<()> {

@@ -290,6 +290,7 @@ impl<'f> Parser<'f> {
                 self.expect_sign(")")?;
                 self.element(call)
             }
+            // A constant of the kernel's source, whose value isn't in the format.
             Token::Word(_) => Some(Argument::Unknown),
             _ => None,
         }
@@ -332,7 +333,9 @@ impl<'f> Parser<'f> {
         }
         let kind = kind.join(" ");
         self.at = end + 1;
-        Some(if kind.contains('*') { 64 } else { 8 * type_size(&kind, 8) as u32 })
+        // As in libtraceevent, a `long` in an expression has eight bytes.
+        let bytes = if kind.contains('*') { 8 } else { type_size(&kind, 8) };
+        Some(8 * bytes as u32)
     }
 
     /// Parses a field's name and returns the field's index. `None` if there is no such field.
@@ -392,13 +395,16 @@ impl<'f> Parser<'f> {
                     kind.push(word.clone());
                     self.at += 1;
                 }
-                (!kind.is_empty()).then(|| Argument::Number(type_size(&kind.join(" "), 8) as u64))
+                if kind.is_empty() {
+                    return None;
+                }
+                Some(Argument::Number(type_size(&kind.join(" "), 8) as u64))
             }
             _ => None,
         }
     }
 
-    /// Parses a list of values and names, such as `, { 1, "a" }, { 2, "b" }`.
+    /// Parses a list of values and names, such as `, { 1, "a" }, { 2, "b" }`. `None` if it isn't understood.
     fn names(&mut self) -> Option<Vec<(u64, Vec<u8>)>> {
         let mut names = Vec::new();
         while self.is_sign(",") {
@@ -422,14 +428,19 @@ impl<'f> Parser<'f> {
                 value => value.constant(),
             };
             // If the value is not a constant, the entry is dropped.
-            names.extend(value.zip(name));
+            if let Some(value) = value
+                && let Some(name) = name
+            {
+                names.push((value, name));
+            }
         }
         Some(names)
     }
 }
 
 impl Argument {
-    /// The value of an expression without fields; `None` if it contains a field.
+    /// The value of an expression without fields; `None` if it contains a field. Constants whose value isn't known
+    /// count as [`UNKNOWN`].
     fn constant(&self) -> Option<u64> {
         match self {
             Self::Number(number) => Some(*number),

@@ -31,8 +31,8 @@ pub(super) enum Place {
 }
 
 impl Field {
-    /// Parses a declaration such as `__data_loc char[] name; offset:8; size:4; signed:1;`. `long_size` is the size of a
-    /// `long` in bytes.
+    /// Parses the description of a field, such as `__data_loc char[] name; offset:8; size:4; signed:1;`. `long_size` is
+    /// the size of a `long` in bytes. `None` if it has no name, offset or size.
     pub(super) fn parse(text: &str, long_size: usize) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
         let declaration = parts.next()?;
@@ -46,36 +46,15 @@ impl Field {
             }
         }
         let (offset, size): (usize, usize) = (offset?, size?);
-        let place = match declaration.split_whitespace().next()? {
-            "__data_loc" => Place::AtOffset,
-            "__rel_loc" => Place::AfterField,
-            _ => Place::Inline,
-        };
-        let declaration = declaration.trim_start_matches("__data_loc").trim_start_matches("__rel_loc").trim();
-        let (kind, name, length) = match place {
-            // The brackets follow the type: `char[] name`.
-            Place::AtOffset | Place::AfterField => {
-                let (kind, name) = declaration.rsplit_once([' ', ']'])?;
-                (kind.split('[').next()?, name, Some(""))
-            }
-            Place::Inline => {
-                let (named, length) = match declaration.split_once('[') {
-                    Some((named, length)) => (named.trim(), Some(length.trim_end_matches(']'))),
-                    None => (declaration, None),
-                };
-                let start = named.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |at| at + 1);
-                (named[..start].trim(), &named[start..], length)
-            }
-        };
+        let Declaration { place, kind, name, length } = Declaration::parse(declaration)?;
         let is_array = length.is_some();
         let is_text = is_array && ["char", "u8", "s8"].iter().any(|word| kind.contains(word));
-        let is_long = kind.split_whitespace().any(|word| word == "long");
         let element = match length {
             None => size,
-            Some(_) if place != Place::Inline => type_size(kind, long_size),
+            // The length may be a constant of the kernel's source, or missing; then the type decides.
             Some(length) => match length.parse::<usize>() {
                 Ok(count) if count > 0 => size / count,
-                _ if is_text => 1,
+                _ if is_text && place == Place::Inline => 1,
                 _ => type_size(kind, long_size),
             },
         };
@@ -85,7 +64,7 @@ impl Field {
             size,
             is_signed,
             is_pointer: kind.contains('*'),
-            is_long,
+            is_long: kind.split_whitespace().any(|word| word == "long"),
             is_array,
             is_text,
             place,
@@ -94,7 +73,45 @@ impl Field {
     }
 }
 
-/// Size of a C type in bytes. Unknown types are assumed to have the size of a `long` (`long_size`).
+/// The C declaration of a field.
+struct Declaration<'a> {
+    place: Place,
+    /// The type, without the brackets of an array.
+    kind: &'a str,
+    name: &'a str,
+    /// The text in the brackets of an array; `None` if the field isn't an array.
+    length: Option<&'a str>,
+}
+
+impl<'a> Declaration<'a> {
+    /// Parses a declaration such as `char comm[16]`, `unsigned long ip` or `__data_loc char[] name`. `None` if it has
+    /// no type or no name.
+    fn parse(text: &'a str) -> Option<Self> {
+        let place = match text.split_whitespace().next()? {
+            "__data_loc" => Place::AtOffset,
+            "__rel_loc" => Place::AfterField,
+            _ => Place::Inline,
+        };
+        if place != Place::Inline {
+            // The brackets follow the type: `char[] name`.
+            let text = text.trim_start_matches("__data_loc").trim_start_matches("__rel_loc").trim();
+            let (kind, name) = text.rsplit_once([' ', ']'])?;
+            return Some(Self { place, kind: kind.split('[').next()?, name, length: Some("") });
+        }
+        // The brackets follow the name: `char comm[16]`.
+        let (before_brackets, length) = match text.split_once('[') {
+            Some((before_brackets, length)) => (before_brackets.trim(), Some(length.trim_end_matches(']'))),
+            None => (text, None),
+        };
+        let is_in_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let name_start = before_brackets.rfind(|c| !is_in_name(c)).map_or(0, |at| at + 1);
+        let (kind, name) = before_brackets.split_at(name_start);
+        Some(Self { place, kind: kind.trim(), name, length })
+    }
+}
+
+/// Size of a C type in bytes; without a type it is an `int`. Unknown types are assumed to have the size of a `long`
+/// (`long_size`).
 pub(super) fn type_size(kind: &str, long_size: usize) -> usize {
     let words: Vec<&str> =
         kind.split_whitespace().filter(|word| !["unsigned", "signed", "const"].contains(word)).collect();

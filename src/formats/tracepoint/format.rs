@@ -52,8 +52,10 @@ pub(super) enum Size {
 
 impl TracepointFormat {
     /// Parses a format file, and also returns the tracepoint's ID. `None` if there is no ID or a field can't be parsed.
+    /// A print format that isn't understood is left out.
     pub(super) fn parse(text: &str, long_size: u64) -> Option<(u64, Self)> {
         let id = text.lines().find_map(|line| line.strip_prefix("ID:"))?.trim().parse().ok()?;
+        // The fields that all tracepoints have, such as `common_pid`, and the tracepoint's own.
         let (mut common, mut fields) = (Vec::new(), Vec::new());
         for line in text.lines() {
             let line = line.trim();
@@ -67,9 +69,11 @@ impl TracepointFormat {
                 fields.push(field);
             }
         }
-        let print = text.split_once("print fmt:").map(|(_, line)| line.trim());
         let all: Vec<Field> = fields.iter().chain(&common).cloned().collect();
-        let print = print.and_then(|line| PrintLine::parse(line, &all));
+        let print = match text.split_once("print fmt:") {
+            Some((_, line)) => PrintLine::parse(line.trim(), &all),
+            None => None,
+        };
         Some((id, Self { fields, all, print }))
     }
 }
@@ -192,6 +196,8 @@ pub(super) const GUID: u8 = b'G';
 pub(super) const GUID_UPPER: u8 = b'H';
 
 impl Size {
+    /// Parses a width or a precision at the start of `rest`: digits, or `*`, which takes the next argument. `None` if
+    /// there is no such argument.
     fn parse(rest: &mut &[u8], arguments: &mut impl Iterator<Item = Argument>) -> Option<Self> {
         if let Some(after) = rest.strip_prefix(b"*") {
             *rest = after;

@@ -52,8 +52,9 @@ impl TracepointFormats {
         cursor.cstr("version")?;
         let head = cursor.bytes(2, "byte order and size of long")?;
         let endian = if head[0] == 0 { Endian::Little } else { Endian::Big };
+        let long_size = head[1].into();
         let mut formats = Self::default();
-        (formats.kernel.endian, formats.kernel.long_size) = (endian, head[1].into());
+        (formats.kernel.endian, formats.kernel.long_size) = (endian, long_size);
         let mut cursor = Cursor::new(cursor.rest(), cursor.offset(), endian);
         cursor.u32("page size")?;
         for _ in ["header_page", "header_event"] {

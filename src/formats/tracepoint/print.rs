@@ -22,7 +22,8 @@ pub(super) struct TracepointRecord<'a> {
 }
 
 impl<'a> TracepointRecord<'a> {
-    /// Appends the sample's fields as text.
+    /// Appends the sample's fields as text: in the tracepoint's own print format or, like perf, as `name=value` if that
+    /// can't be used.
     pub(super) fn print(&self, out: &mut Vec<u8>) {
         let mut text = Vec::new();
         match &self.format.print {
@@ -89,15 +90,17 @@ impl<'a> TracepointRecord<'a> {
         match conversion.kind {
             b's' => self.text(argument, layout, out)?,
             b'c' => layout.pad(&[self.number(argument)? as u8], out),
+            // The kernel's `%pM` and `%pm`: a hardware address.
             b'M' => self.address(argument, ":", out)?,
             b'm' => self.address(argument, "", out)?,
+            // `%pI4`, `%pI6` and `%pIS`: an IPv4 address, an IPv6 address, a socket's address.
             b'4' => {
                 let bytes: Vec<String> = self.array(argument)?.iter().map(u8::to_string).collect();
                 put(out, format_args!("{}", bytes.join(".")));
             }
             b'6' => put(out, format_args!("{}", ipv6(self.array(argument)?)?)),
-            // Addresses of other kinds are left out.
             b'S' => {
+                // Addresses of other kinds are left out.
                 if let Some(address) = self.socket_address(argument)? {
                     put(out, format_args!("{address}"));
                 }
@@ -105,6 +108,7 @@ impl<'a> TracepointRecord<'a> {
             UUID | UUID_UPPER | GUID | GUID_UPPER => {
                 out.extend(uuid(self.array(argument)?.try_into().ok()?, conversion.kind).as_bytes());
             }
+            // `%pf` and `%pF`: the function at an address, without or with the offset.
             b'f' | b'F' => {
                 let addr = self.number(argument)?;
                 match self.kernel.functions.get(&addr) {
@@ -286,6 +290,7 @@ impl<'a> TracepointRecord<'a> {
         const AF_INET: u64 = 2;
         const AF_INET6: u64 = 10;
         let bytes = self.array(argument)?;
+        // To read numbers in the kernel's byte order from the array instead of the sample.
         let in_bytes = Self { raw: bytes, ..*self };
         let port = u16::from_be_bytes([*bytes.get(2)?, *bytes.get(3)?]);
         let addr: IpAddr = match in_bytes.read(0, 2) {
@@ -323,9 +328,10 @@ impl<'a> TracepointRecord<'a> {
                 break;
             }
             if flag.cast_signed() > 0 && value & flag == *flag {
-                if !std::mem::take(&mut is_first) {
+                if !is_first {
                     out.extend(between);
                 }
+                is_first = false;
                 layout.text(name, out);
                 value &= !flag;
             }
@@ -346,6 +352,7 @@ impl<'a> TracepointRecord<'a> {
             return None;
         }
         let array = self.array(array)?;
+        // To read numbers from the array instead of the sample.
         let in_array = Self { raw: array, ..*self };
         out.push(b'{');
         for index in 0..count.min(array.len() / size) {
@@ -367,9 +374,10 @@ impl<'a> TracepointRecord<'a> {
         out.extend(words.join(",").as_bytes());
     }
 
-    /// Appends the numbers of the bits that are set in a field's data, such as `0-2,5`.
+    /// Appends the numbers of the bits that are set in a field's data, a set of CPUs, such as `0-2,5`.
     fn cpus(&self, field: &Field, out: &mut Vec<u8>) {
         let data = self.data(field);
+        // To read numbers from the field's data instead of the sample.
         let in_data = Self { raw: data, ..*self };
         let word_len = if self.kernel.long_size == 4 { 4 } else { 8 };
         let is_set = |cpu: usize| {
@@ -391,9 +399,10 @@ impl<'a> TracepointRecord<'a> {
             while cpu < all && is_set(cpu) {
                 cpu += 1;
             }
-            if !std::mem::take(&mut is_first) {
+            if !is_first {
                 out.push(b',');
             }
+            is_first = false;
             put(out, format_args!("{first}"));
             if cpu - first > 1 {
                 put(out, format_args!("-{}", cpu - 1));
@@ -423,15 +432,19 @@ impl<'a> TracepointRecord<'a> {
             return;
         }
         let value = self.read(field.offset, field.size);
-        match (field.is_signed, field.size) {
-            _ if field.is_pointer => put(out, format_args!("{value:#x}")),
-            (true, 4) if field.is_long => put(out, format_args!("{:#x}", value as u32)),
-            (true, 4) => put(out, format_args!("{}", (value as u32).cast_signed())),
-            (true, 2) => put(out, format_args!("{:2}", (value as u16).cast_signed())),
-            (true, 1) => put(out, format_args!("{}", (value as u8).cast_signed())),
-            (true, _) => put(out, format_args!("{}", value.cast_signed())),
-            (false, _) if field.is_long => put(out, format_args!("{value:#x}")),
-            (false, _) => put(out, format_args!("{value}")),
+        // Like perf, print a `long` in hexadecimal unless it is signed and has eight bytes.
+        let is_hexadecimal = field.is_pointer || field.is_long && (!field.is_signed || field.size == 4);
+        if is_hexadecimal {
+            put(out, format_args!("{value:#x}"));
+        } else if !field.is_signed {
+            put(out, format_args!("{value}"));
+        } else {
+            match field.size {
+                4 => put(out, format_args!("{}", (value as u32).cast_signed())),
+                2 => put(out, format_args!("{:2}", (value as u16).cast_signed())),
+                1 => put(out, format_args!("{}", (value as u8).cast_signed())),
+                _ => put(out, format_args!("{}", value.cast_signed())),
+            }
         }
     }
 }

@@ -8,11 +8,11 @@ use super::named::FrameView;
 use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, TakenBranch};
 use crate::error::Result;
 use crate::formats::perf_data::{Event, EventAttr};
-use crate::formats::perf_script::branches::{BranchLine, branch};
+use crate::formats::perf_script::branches::{BranchEnds, BranchLine, branch};
 use crate::formats::perf_script::measured::{Measured, data_src_text, write_after_frames};
 use crate::formats::perf_script::registers::{RegisterLine, registers};
 use crate::formats::perf_script::write;
-use crate::formats::perf_script::write::{Fields, Header, Line};
+use crate::formats::perf_script::write::{Fields, FramePosition, Header, Line};
 use crate::model::chains::PlaceId;
 use crate::model::stacks::FrameKind;
 use crate::pipeline::job::Job;
@@ -93,6 +93,7 @@ struct PlaceLines {
 
 impl PlaceLines {
     fn new(loaded: &Loaded, options: TextOptions, chain: ChainKind) -> Self {
+        let position = if options.no_call_graph { FramePosition::HeaderLine } else { FramePosition::OwnLine };
         let mut lines = Vec::new();
         let mut ends = Vec::new();
         for place in 0..loaded.samples.chains.places().len() as u32 {
@@ -101,7 +102,7 @@ impl PlaceLines {
                 // function.
                 if !frame.truncated {
                     let line = chain_line(frame, chain);
-                    write::frame(&mut lines, options.fields, !options.no_call_graph, &line);
+                    write::frame(&mut lines, options.fields, position, &line);
                 }
             });
             ends.push(lines.len());
@@ -245,15 +246,19 @@ impl<'a> TextWriter<'a> {
             self.loaded.named.each(place, |frame| {
                 let source = *source.get_or_insert(line(frame).source);
                 if !frame.inlined && !frame.truncated {
-                    write::frame(out, fields, false, &Line { source, ..line(frame) });
+                    write::frame(out, fields, FramePosition::HeaderLine, &Line { source, ..line(frame) });
                 }
             });
         }
         if let Some(other_fields) = other_fields {
-            if let (true, Some(interrupted)) = (fields.iregs, &other_fields.interrupted) {
+            if fields.iregs
+                && let Some(interrupted) = &other_fields.interrupted
+            {
                 self.write_registers(interrupted, out);
             }
-            if let (true, Some(user)) = (fields.uregs, &other_fields.user) {
+            if fields.uregs
+                && let Some(user) = &other_fields.user
+            {
                 self.write_registers(user, out);
             }
         }
@@ -308,10 +313,11 @@ impl<'a> TextWriter<'a> {
 
     fn write_branch(&self, taken: &TakenBranch, out: &mut Vec<u8>) {
         let fields = self.options.fields;
+        let ends = if fields.brstack { BranchEnds::Addresses } else { BranchEnds::Symbols };
         self.each_function(taken.from, |from| {
             self.each_function(taken.to, |to| {
                 let line = BranchLine { from: line(from), to: line(to), flags: taken.flags };
-                branch(out, fields, !fields.brstack, &line);
+                branch(out, fields, ends, &line);
             });
         });
     }

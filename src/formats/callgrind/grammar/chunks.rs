@@ -24,7 +24,8 @@ pub struct Chunk<'a> {
 /// Where a block of a function begins: the text can be cut after the line feed.
 const MARK: &[u8] = b"\nfn=";
 
-/// Cuts a file into chunks of about `size` bytes.
+/// Cuts a file into chunks of about `size` bytes, each at the last place in these bytes where a function's block
+/// begins. If there is none, the chunk becomes longer.
 pub fn chunks(text: &[u8], size: usize) -> impl Iterator<Item = Chunk<'_>> {
     let (mut index, mut offset) = (0, 0);
     // The text has been searched for a cut up to this offset. After a long block, this may be more than `size` bytes

@@ -75,9 +75,7 @@ impl<'a, 'd> LineReader<'a, 'd> {
             }
             Statement::Cost(text) => Line::SelfCost(self.decoder.self_cost(text)),
             Statement::Spec(Keyword::Calls, value) => self.read_call(value)?,
-            Statement::Spec(keyword @ (Keyword::Jump | Keyword::Jcnd), value) => {
-                self.read_jump(keyword == Keyword::Jcnd, value)?
-            }
+            Statement::Spec(keyword @ (Keyword::Jump | Keyword::Jcnd), value) => self.read_jump(keyword, value)?,
             Statement::Spec(Keyword::Frfn | Keyword::Rec, _) => Line::Unknown(text),
             Statement::Spec(keyword, value) => Line::Name(keyword, value),
             Statement::Other if text.trim_ascii().is_empty() => Line::Blank,
@@ -106,9 +104,11 @@ impl<'a, 'd> LineReader<'a, 'd> {
 
     /// Reads a `jump=` or `jcnd=` line and the line with the position that follows. `value` is the text after the `=`:
     /// counts and the target's position.
-    fn read_jump(&mut self, conditional: bool, value: &'a [u8]) -> Result<Line<'a>> {
+    fn read_jump(&mut self, keyword: Keyword, value: &'a [u8]) -> Result<Line<'a>> {
+        let conditional = keyword == Keyword::Jcnd;
         let value = value.trim_ascii();
         let (mut counts, mut target) = split_word(value);
+        // The two counts of a conditional jump are one word (`7/9`) or two.
         if conditional && !counts.contains(&b'/') {
             let (_, after) = split_word(target);
             counts = value[..value.len() - after.len()].trim_ascii_end();

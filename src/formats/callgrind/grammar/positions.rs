@@ -50,6 +50,7 @@ impl Columns {
                     columns.addresses |= 1 << columns.count;
                 }
                 b"line" => columns.line = Some(columns.count),
+                // Any other column, such as `bb`, holds addresses too.
                 _ => columns.addresses |= 1 << columns.count,
             }
             columns.count += 1;
@@ -118,7 +119,8 @@ impl PositionDecoder {
         line
     }
 
-    /// Reads a position that never becomes the base: the target of `calls=`, `jump=` or `jcnd=`.
+    /// Reads a position and the text after it. The position doesn't become the base of later ones; it may be the target
+    /// of `calls=`, `jump=` or `jcnd=`.
     pub(super) fn peek<'a>(&mut self, text: &'a [u8]) -> CostLine<'a> {
         let (mut position, mut is_valid) = (Position::default(), true);
         let mut rest = text;
@@ -131,7 +133,7 @@ impl PositionDecoder {
             }
             rest = &rest[len..];
         }
-        CostLine { position: is_valid.then_some(position), costs: rest.trim_ascii_start() }
+        CostLine { position: if is_valid { Some(position) } else { None }, costs: rest.trim_ascii_start() }
     }
 
     /// Parses one number of a position. It may be relative to the same column of the previous position: `+3`, `-3`, or
@@ -144,7 +146,8 @@ impl PositionDecoder {
         self.saw_relative = true;
         let base = self.base?.0[column];
         match first {
-            b'*' => digits.is_empty().then_some(base),
+            b'*' if digits.is_empty() => Some(base),
+            b'*' => None,
             b'+' => base.checked_add(number(digits)?),
             _ => base.checked_sub(number(digits)?),
         }
@@ -207,18 +210,22 @@ impl PositionEncoder {
 
 /// Writes one column of a position. It is relative to `base` for distances below 100, as in valgrind (`fprint_apos` in
 /// callgrind/dump.c).
-fn write_column(value: u64, base: Option<u64>, address: bool, out: &mut Vec<u8>) {
-    let (sign, number) = match base {
-        Some(base) if base == value => return out.push(b'*'),
-        Some(base) if base < value && value - base < 100 => (Some(b'+'), value - base),
-        Some(base) if value < base && base - value < 100 => (Some(b'-'), base - value),
-        _ if address => {
-            return push_address(value, out);
+fn write_column(value: u64, base: Option<u64>, is_address: bool, out: &mut Vec<u8>) {
+    if let Some(base) = base {
+        let distance = value.abs_diff(base);
+        if distance == 0 {
+            return out.push(b'*');
         }
-        _ => (None, value),
-    };
-    out.extend(sign);
-    push_decimal(number, out);
+        if distance < 100 {
+            out.push(if value > base { b'+' } else { b'-' });
+            return push_decimal(distance, out);
+        }
+    }
+    if is_address {
+        push_address(value, out);
+    } else {
+        push_decimal(value, out);
+    }
 }
 
 /// Appends an address as `0x…`. `format!` would take several times as long, and addresses are much of the output.

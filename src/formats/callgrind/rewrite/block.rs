@@ -83,14 +83,14 @@ pub(super) struct Call<'a> {
     pub(super) costs: &'a [u8],
 }
 
-/// A called function.
-#[derive(Debug, Clone, Copy)]
 /// A function that an item calls.
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Callee<'a> {
     /// The object of the callee, from the last `cob=`. `None` if there was none: then it is the caller's object, as in
     /// KCachegrind.
     pub(super) object: Option<NameRef<'a>>,
-    /// The source file of the callee, from the last `cfi=`. `None` if there was none: then it is the caller's current source file.
+    /// The source file of the callee, from the last `cfi=`. `None` if there was none: then it is the caller's current
+    /// source file.
     pub(super) file: Option<NameRef<'a>>,
     pub(super) function: NameField<'a>,
 }
@@ -188,7 +188,8 @@ impl<'a> ChunkParser<'a, '_> {
         }
     }
 
-    /// Parses the block at `range`, which begins with `fn=`. `offset` is that of the chunk in the file.
+    /// Parses the block at `range`, which begins with `fn=`. Its costs are only parsed if it may contain JIT code.
+    /// `offset` is that of the chunk in the file. `None` if the block has no statement.
     fn parse_block(&self, range: Range<usize>, offset: u64) -> Option<Block<'a>> {
         let text = &self.text[range.clone()];
         let mut list = Vec::new();
@@ -212,7 +213,8 @@ impl<'a> ChunkParser<'a, '_> {
         if !block.in_unknown && !self.has_jit_address(text) {
             return Some(block);
         }
-        // A block whose first position refers to the block before can't be written in another place.
+        // The decoder starts without a base. If the first position refers to the block before, this is an error,
+        // because the block can't be written in another place.
         let mut decoder = PositionDecoder::new(self.columns, self.every_line_moves);
         let mut parser = ItemParser::default();
         for (start, line) in LineReader::new(text, &mut decoder) {

@@ -26,8 +26,8 @@ pub(super) fn write_groups<'a>(
     }
     let mut writer = GroupWriter { groups, output, context: before, functions, defined: FxHashSet::default() };
     writer.hoist_definitions();
-    for (index, group) in groups.groups.iter().enumerate() {
-        writer.write_group(group, index == 0);
+    for index in 0..groups.groups.len() {
+        writer.write_group(index);
     }
     writer.context
 }
@@ -92,8 +92,11 @@ impl<'a> GroupWriter<'a, '_, '_> {
         }
     }
 
-    /// Writes a group. `is_head` is true for the first group, which belongs to the function that callgrind named.
-    fn write_group(&mut self, group: &Group<'a, '_>, is_head: bool) {
+    /// Writes the group with this index as a block: object, file and function where they change, then its lines. The
+    /// first group belongs to the function that callgrind named, which seems to call the others.
+    fn write_group(&mut self, index: usize) {
+        let groups = self.groups;
+        let group = &groups.groups[index];
         let FunctionHome { object, file: fl } = self.home(group.code);
         if let Some(name) = object
             && self.context.object != object
@@ -121,7 +124,7 @@ impl<'a> GroupWriter<'a, '_, '_> {
         for item in &group.items {
             body.write_item(item);
         }
-        if is_head {
+        if index == 0 {
             body.write_synthetic_calls(group);
         }
         self.output.put(b"\n");
@@ -313,13 +316,16 @@ impl<'a> GroupBody<'a, '_, '_, '_> {
             None => (self.fl, function_start(groups)),
         };
         for other in &groups.groups[1..] {
-            let Some((lowest, count)) = lowest_line(other, self.columns()) else { continue };
+            let Some((lowest, first_cost)) = lowest_line(other, self.columns()) else { continue };
             self.switch_file(file);
             let home = self.writer.home(other.code);
             self.write_callee_home(home);
             self.writer.output.put(b"cfn=");
             self.writer.write_function(&other.function);
-            self.write_calls(count.max(1).to_string().as_bytes(), lowest);
+            // The first event is usually the count of executed instructions, so the cost of the lowest one tells how
+            // often the code was entered: at least once.
+            let count = first_cost.max(1);
+            self.write_calls(count.to_string().as_bytes(), lowest);
             self.encoder.site(position, &mut self.writer.output.text);
             let sums: Vec<String> = other.sums.iter().map(i64::to_string).collect();
             self.write_costs(sums.join(" ").as_bytes());

@@ -7,7 +7,7 @@
 
 use super::block::{Block, Callee, Item, ItemKind};
 use super::context::InputContext;
-use super::input_names::{InputNames, NewName};
+use super::input_names::{InputNames, NewName, ObjectKind};
 use super::jit_functions::Covered;
 use super::stats::RewriteStats;
 use crate::error::{Error, Result};
@@ -50,7 +50,8 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
     /// Groups the lines of a block. `names` must know the IDs that the block defines. Fails if a cost is not a number
     /// or a sum overflows.
     pub(super) fn new(block: &'b Block<'a>, names: &'b InputNames<'a>, context: InputContext<'a>) -> Result<Self> {
-        let head = names.resolve(block.function, true);
+        let head = names.resolve(block.function, ObjectKind::Unknown);
+        // All groups get the suffix of the function that callgrind named: its recursion level and callers.
         let (head_code, tail) = match &head {
             NewName::Jit(entry, tail) => (Some(*entry), tail.clone()),
             _ => (None, names.name_callers(names.callers(block.function))),
@@ -118,8 +119,8 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
 
     /// The name to write for a function that the block calls.
     pub(super) fn callee_name(&self, callee: Callee<'a>) -> NewName<'a> {
-        let in_unknown = self.names.is_unknown_object(callee.object.or(self.context.object));
-        self.names.resolve(callee.function, in_unknown)
+        let object = self.names.object_kind(callee.object.or(self.context.object));
+        self.names.resolve(callee.function, object)
     }
 
     /// Adds the costs of the block to the statistics and, if it is written anew, the block itself.

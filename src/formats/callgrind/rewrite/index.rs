@@ -99,7 +99,8 @@ enum Definition<'a> {
     RawFunction { addr: u64, object: Option<NameRef<'a>> },
 }
 
-/// Scans a chunk, independently of all other chunks.
+/// Collects what the rest of the file has to know of a chunk: headers, the current object at its end, the highest IDs,
+/// and the definitions of objects and of functions without a name. Chunks are independent of each other.
 pub fn scan_chunk<'a>(chunk: &Chunk<'a>) -> ChunkFacts<'a> {
     let mut facts = ChunkFacts::default();
     // The `cob=` since the last call.
@@ -153,6 +154,7 @@ impl<'a> ChunkFacts<'a> {
 impl<'a> FileIndex<'a> {
     /// Adds the facts of a chunk. Chunks must come in order.
     pub fn append(&mut self, facts: ChunkFacts<'a>) {
+        // A chunk starts with what is in effect at the end of the previous one.
         self.starts.push(self.end.clone());
         for (word, value) in facts.headers {
             self.apply_header(word, value);

@@ -22,6 +22,15 @@ pub(super) enum NewName<'a> {
     Unchanged,
 }
 
+/// The object of a function whose name is looked up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ObjectKind {
+    /// `???`: memory without a file, in which JIT code may be.
+    Unknown,
+    /// A file, which contains no JIT code.
+    Known,
+}
+
 /// What IDs in the input stand for. Of function names, only those that contain an address are kept.
 pub(super) struct InputNames<'a> {
     index: &'a FileIndex<'a>,
@@ -35,7 +44,8 @@ impl<'a> InputNames<'a> {
         Self { index, jit, unknown_objects: UnknownObjects::default(), raw_functions: FxHashMap::default() }
     }
 
-    /// Reads the definition of an ID.
+    /// Reads the definition of an ID. An ID may be defined again with another name: names without an address are
+    /// forgotten.
     pub(super) fn define(&mut self, space: IdSpace, id: u32, name: &'a [u8]) {
         match space {
             IdSpace::Object => self.unknown_objects.define(id, name == UNKNOWN),
@@ -47,9 +57,8 @@ impl<'a> InputNames<'a> {
         }
     }
 
-    /// True if an object's name is `???`.
-    pub(super) fn is_unknown_object(&self, object: Option<NameRef<'_>>) -> bool {
-        self.unknown_objects.contain(object)
+    pub(super) fn object_kind(&self, object: Option<NameRef<'_>>) -> ObjectKind {
+        if self.unknown_objects.contain(object) { ObjectKind::Unknown } else { ObjectKind::Known }
     }
 
     /// The name of a function ID; `None` if the name contains no address.
@@ -57,8 +66,9 @@ impl<'a> InputNames<'a> {
         self.raw_functions.get(&id).copied()
     }
 
-    /// Determines the new name of a function. `in_unknown` means that its object is `???`.
-    pub(super) fn resolve(&self, field: NameField<'a>, in_unknown: bool) -> NewName<'a> {
+    /// Determines the new name of a function in an object of this kind: that of the JIT function whose address is its
+    /// name or, in any object, the same name with JIT functions among its callers.
+    pub(super) fn resolve(&self, field: NameField<'a>, object: ObjectKind) -> NewName<'a> {
         let (id, name) = match field {
             NameField::Plain(name) => (None, name),
             NameField::Define(id, name) => (Some(id), name),
@@ -70,9 +80,10 @@ impl<'a> InputNames<'a> {
         if let Some((addr, tail)) = raw_name(name)
             && let Some(entry) = self.jit.find(addr)
         {
-            if in_unknown {
+            if object == ObjectKind::Unknown {
                 return NewName::Jit(entry, self.name_callers(tail));
             }
+            // The ID's definition may be in a block where it got a JIT function's name.
             if let NameField::Refer(id) = field {
                 return NewName::Raw(id, name);
             }

@@ -9,7 +9,8 @@ pub trait JitFunctions: Sync {
     fn find(&self, addr: u64) -> Option<usize> {
         self.find_range(addr).entry
     }
-    /// Like [`Self::find`], and also returns the range of addresses around `addr` for which the answer is the same.
+    /// The entry of the function that contains an address, and the range of addresses around it for which the answer is
+    /// the same.
     fn find_range(&self, addr: u64) -> Covered;
     /// The unique name of a function, by its entry.
     fn name(&self, entry: usize) -> &[u8];
@@ -17,8 +18,8 @@ pub trait JitFunctions: Sync {
     fn file(&self, entry: usize) -> &[u8];
     /// The object name (`ob=`) to write for all these functions.
     fn object(&self) -> &[u8];
-    /// The line table of a function, by its entry, sorted by address. A line is valid up to the address of the next.
-    /// Empty if unknown.
+    /// The line table of a function, by its entry, sorted by address; empty if unknown. A line is valid up to the
+    /// address of the next.
     fn lines(&self, entry: usize) -> Vec<CodeLine<'_>>;
 }
 

@@ -101,7 +101,8 @@ impl Output {
         self.put_new_name(IdSpace::Function, name);
     }
 
-    /// Appends the ID of a new name, followed by the name unless readers already know it.
+    /// Appends the ID of a new name, followed by the name unless readers already know it: each part of the file (`era`)
+    /// defines its names again.
     fn put_new_name(&mut self, space: IdSpace, name: &[u8]) {
         let (id, is_known) = match self.names[space as usize].get_mut(name) {
             Some(assigned) => {

@@ -5,7 +5,7 @@ use super::context::{InputContext, OutputContext};
 use super::group_writer::write_groups;
 use super::groups::BlockGroups;
 use super::index::FileIndex;
-use super::input_names::{InputNames, NewName};
+use super::input_names::{InputNames, NewName, ObjectKind};
 use super::jit_functions::JitFunctions;
 use super::output::{Output, OutputName};
 use super::stats::RewriteStats;
@@ -166,7 +166,7 @@ impl<'a> Rewriter<'a> {
         let mut editor = CalleeEditor { chunk, copied: block.range.start, pending: Vec::new(), cob: None };
         for statement in &block.statements {
             self.define(statement.keyword, statement.value);
-            editor.edit(statement, &self.names, &mut self.output);
+            editor.edit_statement(statement, &self.names, &mut self.output);
         }
         editor.finish(block.range.end, &mut self.output);
     }
@@ -187,7 +187,7 @@ struct CalleeEditor<'a> {
 impl<'a> CalleeEditor<'a> {
     /// Replaces the name in a statement if it is that of JIT code. The object and file of a callee precede its name,
     /// so these statements are kept in `pending` until the callee is known.
-    fn edit(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut Output) {
+    fn edit_statement(&mut self, statement: &BlockStatement<'a>, names: &InputNames<'a>, output: &mut Output) {
         let field = name_field(statement.value);
         match statement.keyword {
             Keyword::Cob => {
@@ -200,8 +200,9 @@ impl<'a> CalleeEditor<'a> {
                 self.pending.clear();
             }
             Keyword::Cfn => {
-                let in_unknown = self.cob.is_some() && names.is_unknown_object(self.cob);
-                let name = names.resolve(field, in_unknown);
+                // Without a `cob=`, the callee is in the caller's object, which is known.
+                let object = if self.cob.is_some() { names.object_kind(self.cob) } else { ObjectKind::Known };
+                let name = names.resolve(field, object);
                 if let NewName::Jit(entry, tail) = name {
                     self.replace_callee(statement, entry, &tail, names.jit, output);
                 } else {
@@ -209,8 +210,8 @@ impl<'a> CalleeEditor<'a> {
                 }
                 self.pending.clear();
             }
-            Keyword::Fn => self.replace_name(b"fn=", statement, names.resolve(field, false), output),
-            Keyword::Jfn => self.replace_name(b"jfn=", statement, names.resolve(field, false), output),
+            Keyword::Fn => self.replace_name(b"fn=", statement, names.resolve(field, ObjectKind::Known), output),
+            Keyword::Jfn => self.replace_name(b"jfn=", statement, names.resolve(field, ObjectKind::Known), output),
             _ => {}
         }
     }
@@ -225,7 +226,8 @@ impl<'a> CalleeEditor<'a> {
         output: &mut Output,
     ) {
         for statement in std::mem::take(&mut self.pending) {
-            // A definition stays, because later blocks may refer to it. Readers use the last of several `cob=` or `cfi=`.
+            // A definition stays, because later blocks may refer to it. Readers use the last of several `cob=` or
+            // `cfi=`.
             if !matches!(name_field(statement.value), NameField::Define(..)) {
                 self.skip_line(&statement, output);
             }

@@ -65,7 +65,8 @@ impl Misattributed {
         misattributed.fold((0, 0), |(count, sum), (_, cost)| (count + 1, sum.saturating_add(*cost)))
     }
 
-    /// Looks for costs of JIT code in a function of a known object.
+    /// Adds the costs at addresses of JIT code in a block, which is a function of a known object. If the function
+    /// itself starts in such code, it isn't JIT code but a part of the object.
     pub(super) fn examine(&mut self, block: &Block<'_>, jit: &dyn JitFunctions) {
         let Some(column) = block.columns.instr else { return };
         let mut covered = jit.find_range(0);
@@ -82,6 +83,7 @@ impl Misattributed {
             }
             lowest = lowest.map_or(Some(addr), |lowest| Some(addr.min(lowest)));
         }
+        // The function starts at its lowest address.
         self.native_entries.extend(lowest.and_then(|addr| jit.find(addr)));
     }
 }

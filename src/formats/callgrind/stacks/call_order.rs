@@ -47,8 +47,8 @@ impl Candidate {
     }
 }
 
-/// The functions in order. `callees[f]` are the callees of `f` with weights; none is `f` itself. `uncalled[f]` is the
-/// cost of `f` that no call accounts for.
+/// The functions in an order with callers before callees, as far as cycles allow. `callees[f]` are the callees of `f`
+/// with weights; none is `f` itself. `uncalled[f]` is the cost of `f` that no call accounts for.
 pub(super) fn order(callees: &Lists<(u32, f64)>, uncalled: &[f64]) -> Vec<u32> {
     let mut candidates = Vec::with_capacity(callees.count());
     for &cost in uncalled {

@@ -80,7 +80,8 @@ struct Part {
     cost: f64,
 }
 
-/// Finds the stacks of all functions with self cost. `order` lists callers before callees.
+/// Finds the stacks of all functions with self cost. `order` lists callers before callees; `frames` has the frame of
+/// each function. The stacks are added to `profile`.
 pub(super) fn find_stacks(
     flow: &EventFlow,
     order: &[u32],
@@ -120,7 +121,8 @@ impl PathFinder<'_> {
         self.owed.len()
     }
 
-    /// Removes and returns the paths that reached a function; at least one.
+    /// Removes and returns the paths that reached a function. There is at least one: if no path arrived, it begins in
+    /// the function or, without cost, below the costliest caller. Too many paths are reduced.
     fn take_paths(&mut self, function: usize) -> Vec<CallPath> {
         let mut paths = std::mem::take(&mut self.arrivals[function]);
         let inclusive = self.flow.inclusive[function];
@@ -130,9 +132,9 @@ impl PathFinder<'_> {
         } else if paths.is_empty() {
             paths.push(CallPath { caller: self.costliest[function].map(|(_, stack)| stack), cost: 0.0 });
         }
-        let many = (MANY_PATHS * (1.0 + inclusive / self.unit)) as usize;
-        if paths.len() > many {
-            thin_out(&mut paths, many / 2);
+        let most = (MANY_PATHS * (1.0 + inclusive / self.unit)) as usize;
+        if paths.len() > most {
+            thin_out(&mut paths, most / 2);
         }
         paths
     }
@@ -148,8 +150,12 @@ impl PathFinder<'_> {
         open.sort_by(|a, b| a.remaining.total_cmp(&b.remaining));
         self.divide_rest(parts, whole, open);
         let itself = self.itself();
-        let ended = std::mem::take(&mut self.arrivals[itself]);
-        let mut stacks: Vec<_> = ended.into_iter().filter_map(|path| Some((path.caller?, path.cost))).collect();
+        let mut stacks = Vec::new();
+        for path in std::mem::take(&mut self.arrivals[itself]) {
+            if let Some(stack) = path.caller {
+                stacks.push((stack, path.cost));
+            }
+        }
         if stacks.is_empty() {
             stacks.push((largest, whole));
         }
@@ -158,10 +164,10 @@ impl PathFinder<'_> {
 
     /// Gives each part its share of every stack that is large enough. `open` must be sorted by descending cost.
     fn divide_large(&mut self, parts: &mut [Part], whole: f64, open: &mut [DividedStack]) {
-        let least = LARGE_PART * self.unit;
+        let large = LARGE_PART * self.unit;
         for part in parts.iter_mut().filter(|part| part.cost > 0.0) {
             let share = part.cost / whole;
-            for stack in open.iter_mut().take_while(|stack| stack.cost * share >= least) {
+            for stack in open.iter_mut().take_while(|stack| stack.cost * share >= large) {
                 part.cost -= stack.cost * share;
                 self.give(part.taker, stack, stack.cost * share);
             }
@@ -173,12 +179,15 @@ impl PathFinder<'_> {
     fn divide_rest(&mut self, parts: Vec<Part>, whole: f64, open: &mut [DividedStack]) {
         // Ignore rounding errors.
         let negligible = whole * 1e-12;
+        // The stack from which the next section is cut, and how much the current taker still gets.
         let (mut next, mut wanted) = (0, 0.0);
         for Part { taker, cost } in parts {
             wanted += cost;
             while wanted > negligible
                 && let Some(stack) = open.get_mut(next)
             {
+                // A path worth less than a unit goes to the taker as a whole or, if less than half of it is wanted, to
+                // the next one.
                 let may_cut =
                     taker == self.itself() || stack.remaining >= self.unit || self.arrivals[taker].len() < FEW_PATHS;
                 if !may_cut && wanted < stack.remaining / 2.0 {
@@ -194,8 +203,9 @@ impl PathFinder<'_> {
         }
     }
 
-    /// Divides the cost that arrived at a function: its self cost first, then one part for each callee. `whole` is the
-    /// cost that arrived, `largest` the costliest stack that ends in the function.
+    /// Divides `whole`, the cost that arrived at a function: its self cost first, then one part for each callee. The
+    /// parts add up to `whole`. Also books the calls to the callees in `owed` and `costliest`. `largest` is the
+    /// costliest stack that ends in the function.
     fn parts(&mut self, function: usize, whole: f64, largest: StackId) -> Vec<Part> {
         let self_cost = self.flow.self_costs[function].min(whole);
         let mut callees = Vec::new();
@@ -210,15 +220,17 @@ impl PathFinder<'_> {
                 callees.push(Part { taker: callee, cost });
             }
         }
-        // A callee's part is what it has yet to receive from all of its callers so far. This makes up for paths that
-        // earlier callers gave to it or withheld from it.
+        // Divide in proportion to what each callee has yet to receive from this caller and all earlier ones, instead of
+        // this caller alone. If earlier callers gave a callee too many of their paths, it gets less here; if too few,
+        // more.
         let owed: f64 = callees.iter().map(|part| self.owed[part.taker].max(0.0)).sum();
         if owed > 0.0 {
             for part in &mut callees {
                 part.cost = self.owed[part.taker].max(0.0);
             }
         }
-        // Scale the parts so that, together with the self cost, they add up to the whole.
+        // Scale the parts so that, together with the self cost, they add up to the whole. `sum` is positive if there
+        // are callees, because only costs above 0 were added.
         let sum: f64 = callees.iter().map(|part| part.cost).sum();
         for part in &mut callees {
             part.cost *= (whole - self_cost) / sum;
@@ -241,6 +253,7 @@ impl PathFinder<'_> {
 /// becomes the sum of the distances.
 fn thin_out(paths: &mut Vec<CallPath>, most: usize) {
     let step = paths.iter().map(|path| path.cost).sum::<f64>() / most as f64;
+    // The end of the current path on the line, and the number of points before it.
     let (mut upto, mut taken) = (0.0, 0.0);
     paths.retain_mut(|path| {
         if path.cost >= step {
@@ -257,13 +270,13 @@ fn thin_out(paths: &mut Vec<CallPath>, most: usize) {
 /// Splits a cost into integer parts in proportion to the stacks' shares. Running sums are rounded instead of single
 /// parts, so that the parts add up to the cost.
 pub(super) fn share_out(cost: u64, stacks: &[(StackId, f64)]) -> Vec<(StackId, u64)> {
-    let all: f64 = stacks.iter().map(|(_, share)| share).sum();
+    let sum: f64 = stacks.iter().map(|(_, share)| share).sum();
     let mut parts = Vec::new();
     let (mut upto, mut given) = (0.0, 0);
     for (index, &(stack, share)) in stacks.iter().enumerate() {
         upto += share;
         let is_last = index + 1 == stacks.len();
-        let until = if is_last { cost } else { ((cost as f64 * (upto / all)).round() as u64).clamp(given, cost) };
+        let until = if is_last { cost } else { ((cost as f64 * (upto / sum)).round() as u64).clamp(given, cost) };
         if until > given {
             parts.push((stack, until - given));
         }

@@ -117,7 +117,8 @@ impl DerivedEvent {
                 }
             }
         }
-        (needs_sign && !terms.is_empty()).then_some(Self(terms))
+        // A formula that ends in an operator or a factor is incomplete.
+        if needs_sign && !terms.is_empty() { Some(Self(terms)) } else { None }
     }
 
     fn cost(&self, costs: &Costs) -> i64 {
@@ -151,6 +152,7 @@ impl CallGraph {
         loop {
             let before = remaining.len();
             remaining.retain(|(name, formula)| {
+                // The file has the costs of this event itself.
                 if self.events.contains(name) {
                     return false;
                 }
@@ -193,7 +195,7 @@ impl Thread {
     }
 
     /// Index of a function in `costs`; added if it is new.
-    fn cost_index(&mut self, function: u32) -> usize {
+    fn find_or_add_costs(&mut self, function: u32) -> usize {
         let next = self.costs.len();
         let index = *self.cost_indices.entry(function).or_insert(next);
         if index == next {
@@ -204,7 +206,8 @@ impl Thread {
     }
 }
 
-/// Reads a whole callgrind file from a stream.
+/// Reads a whole callgrind file from a stream. Self costs per source line are only kept if `with_lines` is true. Lines
+/// that can't be understood are skipped with a warning.
 pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) -> Result<CallGraph> {
     let mut reader = GraphReader { with_lines, ..GraphReader::default() };
     reader.enter_thread(None);
@@ -221,10 +224,10 @@ pub(super) fn read(input: impl Read, with_lines: bool, warnings: &mut Warnings) 
     }
     let mut graph = reader.graph;
     (graph.functions, graph.texts) = (names.functions, names.texts);
-    let mut formulas = Skipped::new("formula");
-    graph.derive_events(&mut formulas);
+    let mut skipped_formulas = Skipped::new("formula");
+    graph.derive_events(&mut skipped_formulas);
     warnings.extend(skipped.into_warning());
-    warnings.extend(formulas.into_warning());
+    warnings.extend(skipped_formulas.into_warning());
     Ok(graph)
 }
 
@@ -237,8 +240,9 @@ struct GraphReader {
     thread: usize,
     /// Index of each thread by its number.
     threads: FxHashMap<Option<i32>, usize>,
-    /// Index of the current function in the thread's self costs; `None` until it has some.
-    cost_index: Option<usize>,
+    /// Index of the current function in the thread's self costs; `None` until it has some. Remembered because a
+    /// function has many lines.
+    current_costs: Option<usize>,
 }
 
 impl GraphReader {
@@ -249,27 +253,29 @@ impl GraphReader {
         if self.thread == threads.len() {
             threads.push(Thread { number, ..Thread::default() });
         }
-        self.cost_index = None;
+        self.current_costs = None;
     }
 
-    /// Adds a record to the graph of the current thread.
+    /// Adds a record to the graph of the current thread. Fails if a cost is not a number.
     fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
+        // Before an `events:` line, keep one cost per line.
         let events = self.graph.events.len().max(1);
         match record {
             Some(Record::Header { word, value }) => self.read_header(word, value),
             Some(Record::Function(_)) => {
-                self.cost_index = None;
+                self.current_costs = None;
                 Ok(())
             }
             Some(Record::SelfCost { function, file, cost }) => {
-                let index = self.cost_index(function);
+                let index = self.self_cost_index(function);
                 let thread = &mut self.graph.threads[self.thread];
                 if self.with_lines
                     && let Some(line) = source_line(cost, columns)
                 {
                     thread.lines[index].entry((file, line)).or_default().add(cost.costs, events)?;
                 }
-                thread.costs[index].1.add(cost.costs, events)
+                let (_, self_costs) = &mut thread.costs[index];
+                self_costs.add(cost.costs, events)
             }
             Some(Record::Call { caller, callee, count, cost, .. }) => {
                 let calls = self.graph.threads[self.thread].calls.entry((caller, callee)).or_default();
@@ -313,10 +319,10 @@ impl GraphReader {
         Ok(())
     }
 
-    /// Index of the current function in the thread's self costs.
-    fn cost_index(&mut self, function: u32) -> usize {
+    /// Index of `function`, which is the current one, in the thread's self costs.
+    fn self_cost_index(&mut self, function: u32) -> usize {
         let thread = &mut self.graph.threads[self.thread];
-        *self.cost_index.get_or_insert_with(|| thread.cost_index(function))
+        *self.current_costs.get_or_insert_with(|| thread.find_or_add_costs(function))
     }
 }
 

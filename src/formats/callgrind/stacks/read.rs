@@ -18,7 +18,7 @@ use crate::runtimes::{RuntimeSet, Tiers};
 #[derive(Default)]
 struct FunctionFrames {
     /// Frames with the function's name as in the file.
-    stated: Vec<FrameId>,
+    full_names: Vec<FrameId>,
     /// Frames with the function's name as shown in stacks, without the recursion level.
     in_stacks: Vec<FrameId>,
 }
@@ -36,8 +36,8 @@ pub(super) fn to_profile(graph: &CallGraph) -> Profile {
     let mut frames = FunctionFrames::default();
     for function in &graph.functions {
         // If a JIT compiler runs in the program, memory without a file holds its code.
-        let memory = if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed };
-        frames.push(&mut profile, graph, function, memory, |id, name| tiers.find(id, name, runtimes));
+        let anonymous = if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed };
+        frames.push(&mut profile, graph, function, anonymous, |id, name| tiers.find(id, name, runtimes));
     }
     for thread in &graph.threads {
         let tid = thread.number.map(Tid);
@@ -130,17 +130,17 @@ fn thread_calls(thread: &ThreadGraph<'_>, frames: &FunctionFrames, track: TrackI
     let mut functions = Vec::with_capacity(thread.functions.len());
     for (index, &function) in thread.functions.iter().enumerate() {
         functions.push(SelfCost {
-            function: frames.stated[function as usize],
+            function: frames.full_names[function as usize],
             in_stacks: frames.in_stacks[function as usize],
             costs: (0..events).map(|event| thread.self_cost(event, index)).collect(),
         });
     }
-    let stated_frame = |index: u32| frames.stated[thread.functions[index as usize] as usize];
+    let frame_of = |index: u32| frames.full_names[thread.functions[index as usize] as usize];
     let mut calls = Vec::with_capacity(thread.calls.len());
     for edge in &thread.calls {
         calls.push(Calls {
-            caller: stated_frame(edge.caller),
-            callee: stated_frame(edge.callee),
+            caller: frame_of(edge.caller),
+            callee: frame_of(edge.callee),
             count: edge.calls.count,
             costs: (0..events).map(|event| edge.calls.costs.get(event)).collect(),
         });
@@ -160,28 +160,30 @@ fn program(command: &[u8]) -> &[u8] {
 }
 
 impl FunctionFrames {
-    /// Adds the frames of the next function. `memory` is the kind of frames for code in memory without a file.
+    /// Adds the two frames of the next function to the profile and to the list of frames. `anonymous` is the kind of
+    /// frames for code in memory without a file; `find_tier` returns the tier of a JIT function by its name.
     fn push(
         &mut self,
         profile: &mut Profile,
         graph: &CallGraph,
         function: &FunctionName,
-        memory: FrameKind,
+        anonymous: FrameKind,
         mut find_tier: impl FnMut(NameId, &[u8]) -> Option<Tier>,
     ) {
-        let object = known(graph.texts.get(function.object));
-        let file = known(graph.texts.get(function.file)).map(|file| profile.name(file));
-        let stated = graph.texts.get(function.name);
-        let is_unnamed = raw_name(stated).is_some();
+        let object = unless_unknown(graph.texts.get(function.object));
+        let file = unless_unknown(graph.texts.get(function.file)).map(|file| profile.name(file));
+        let full_name = graph.texts.get(function.name);
+        // callgrind names a function without a symbol by its address.
+        let is_unnamed = raw_name(full_name).is_some();
         let mut kind = match object {
             Some(object) if is_jit_object(object) => FrameKind::Jit,
-            None if is_unnamed => memory,
+            None if is_unnamed => anonymous,
             _ => FrameKind::User,
         };
         if is_unnamed {
             kind = kind.unnamed();
         }
-        let text = strip_recursion(stated);
+        let text = strip_recursion(full_name);
         let name = profile.name(text);
         let frame = Frame {
             tier: if kind == FrameKind::Jit { find_tier(name, text) } else { None },
@@ -191,14 +193,14 @@ impl FunctionFrames {
             ..Frame::new(name, kind)
         };
         self.in_stacks.push(profile.frame(frame));
-        let name = profile.name(stated);
-        self.stated.push(profile.frame(Frame { name, ..frame }));
+        let name = profile.name(full_name);
+        self.full_names.push(profile.frame(Frame { name, ..frame }));
     }
 }
 
 /// The name of an object or file. `None` if it is empty or `???`.
-fn known(name: &[u8]) -> Option<&[u8]> {
-    (!name.is_empty() && name != UNKNOWN).then_some(name)
+fn unless_unknown(name: &[u8]) -> Option<&[u8]> {
+    if name.is_empty() || name == UNKNOWN { None } else { Some(name) }
 }
 
 /// True for objects of JIT code as named by `jitgraft callgrind` and perf.

@@ -101,7 +101,8 @@ impl<'g> ThreadGraph<'g> {
         let others = self.calls.iter().filter(|edge| edge.caller != edge.callee);
         let weighted = others.map(|edge| {
             let cost = edge.calls.costs.get(event).unsigned_abs();
-            // Calls without cost still tell who called whom. Their weight is far below that of any call with a cost.
+            // Calls without cost still tell who called whom. Their weight is far below that of any call with a cost. A
+            // count of 0 is damage, but there was a call.
             let weight = if cost > 0 { cost as f64 } else { edge.calls.count.max(1) as f64 * 1e-9 };
             (edge.caller, (edge.callee, weight))
         });
@@ -142,6 +143,7 @@ impl<'g> ThreadGraph<'g> {
             *weight /= sums[*callee as usize];
         }
         for (uncalled, sum) in uncalled.iter_mut().zip(&sums) {
+            // A function that no cost reaches has no caller, so all of its cost would begin in it.
             *uncalled = if *sum > 0.0 { *uncalled / sum } else { 1.0 };
         }
         let self_costs: Vec<f64> =

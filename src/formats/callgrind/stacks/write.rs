@@ -122,7 +122,8 @@ struct OpenFrame {
 }
 
 impl<'a> CostSums<'a> {
-    /// Prepares one entry for each function. A function's entry position is the lowest of its frames.
+    /// Prepares one entry for each function, still without costs. A function's entry position is the lowest of its
+    /// frames.
     fn new(profile: &'a Profile) -> Self {
         let mut sums = Self {
             profile,
@@ -322,6 +323,7 @@ impl GraphWriter<'_> {
             comms.filter(|comm| !comm.is_empty()).map(|comm| comm.replace(['\n', '\r'], " ")).collect();
         comms.sort();
         comms.dedup();
+        // A callgrind file must have at least one event.
         let events: Vec<String> = self.profile.series.iter().map(|series| event_name(&series.name)).collect();
         let positions = if self.sums.has_addrs { "instr line" } else { "line" };
         writeln!(out, "# callgrind format\nversion: 1\ncreator: jitgraft {}", env!("CARGO_PKG_VERSION"))?;

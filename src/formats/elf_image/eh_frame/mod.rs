@@ -14,7 +14,7 @@ use super::image::Image;
 use super::layout::FramesAt;
 use super::sections::{Counts, Sections};
 use super::sink::ByteSink;
-use super::slot::Slot;
+use super::slot::{Piece, Slot};
 use super::target::Target;
 use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::Endian;
@@ -43,12 +43,12 @@ pub(super) struct Frames {
 pub(super) struct Measure {
     /// Bytes from the start of `.eh_frame` to the end of `.eh_frame_hdr`.
     pub(super) len: u64,
-    /// True if any slot has unwinding information.
-    pub(super) any: bool,
+    /// True if any code has unwinding information.
+    pub(super) has_entries: bool,
 }
 
-/// The size that both sections need for `slots`, or slightly more. The size doesn't depend on the address of the
-/// sections.
+/// The size that `.eh_frame` and `.eh_frame_hdr` need for the unwinding information of all code in `slots`, or slightly
+/// more. The size doesn't depend on the address of the sections.
 pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
     let mut encoder = Encoder::new(target);
     let mut len = 0;
@@ -58,31 +58,32 @@ pub(super) fn measure(target: Target, slots: &[Slot]) -> Measure {
     }
     // `.eh_frame_hdr` has a fixed part of 12 bytes, and 8 bytes per entry.
     let table = 12 + 8 * encoder.table.len() as u64;
-    Measure { len: (len + END.len() as u64).next_multiple_of(8) + table, any: len > 0 }
+    Measure { len: (len + END.len() as u64).next_multiple_of(8) + table, has_entries: len > 0 }
 }
 
 /// A record of length 0, which ends the section.
 const END: [u8; 4] = [0; 4];
 
-/// Writes both sections. They are left out if no code range in the image has unwinding information, unless the layout
-/// requires them.
+/// Writes `.eh_frame` and `.eh_frame_hdr`, and returns where they are in the file. They are left out if no code in the
+/// image has unwinding information, unless the layout requires them.
 pub(super) fn write<W: Write + Seek>(
     image: &Image,
     sink: &mut ByteSink<W>,
     sections: &mut Sections,
     counts: &mut Counts,
 ) -> Result<Frames> {
-    // A code range that is split into several pieces has its unwinding information only if its start is in the image.
-    let any = image.slots.iter().any(|slot| slot.code.unwind.is_some());
-    let pieces = image.layout.pieces.iter().filter(|piece| any && piece.skip == 0);
-    let mut pieces = pieces.filter(|piece| image.slots[piece.slot as usize].code.unwind.is_some()).peekable();
-    if pieces.peek().is_none() && image.layout.frames == FramesAt::AfterCode {
+    let has_unwind = image.slots.iter().any(|slot| slot.code.unwind.is_some());
+    // Code that is split into several pieces has unwinding information only if its start is in the image.
+    let is_described =
+        |piece: &&Piece| has_unwind && piece.skip == 0 && image.slots[piece.slot as usize].code.unwind.is_some();
+    let mut described = image.layout.pieces.iter().filter(is_described).peekable();
+    if described.peek().is_none() && image.layout.frames == FramesAt::AfterCode {
         return Ok(Frames::default());
     }
     sink.align(8)?;
     let start = sink.offset();
     let mut encoder = Encoder::new(image.target);
-    for piece in pieces {
+    for piece in described {
         match encoder.encode_piece(image.slots[piece.slot as usize].code, piece.addr, sink.offset()) {
             Some(count) => counts.with_unwind += u64::from(count > 0),
             None => counts.bad_unwind += 1,
@@ -94,10 +95,10 @@ pub(super) fn write<W: Write + Seek>(
         SectionHeader { sh_type: elf::SHT_PROGBITS, sh_flags: elf::SHF_ALLOC, sh_addralign: 8, ..Default::default() };
     sections.push_loaded(b".eh_frame", header.clone(), start..sink.offset());
     sink.align(8)?;
-    let at = sink.offset();
-    sink.bytes(&encode_header(encoder.table, image.target.endian, at, start))?;
-    sections.push_loaded(b".eh_frame_hdr", header, at..sink.offset());
-    Ok(Frames { all: start..sink.offset(), header: at..sink.offset() })
+    let header_start = sink.offset();
+    sink.bytes(&encode_header(encoder.table, image.target.endian, header_start, start))?;
+    sections.push_loaded(b".eh_frame_hdr", header, header_start..sink.offset());
+    Ok(Frames { all: start..sink.offset(), header: header_start..sink.offset() })
 }
 
 /// Encodes `.eh_frame_hdr`. It contains a table of (address of code, address of its FDE), sorted by code for binary
@@ -112,10 +113,10 @@ fn encode_header(mut table: Vec<(u32, u32)>, endian: Endian, at: u64, eh_frame: 
     table.reverse();
     let mut out = ByteWriter::new(endian);
     out.bytes(&[
-        1, // version
-        dw::DW_EH_PE_pcrel.0 | dw::DW_EH_PE_sdata4.0,
-        dw::DW_EH_PE_udata4.0,
-        dw::DW_EH_PE_datarel.0 | dw::DW_EH_PE_sdata4.0,
+        1,                                              // version
+        dw::DW_EH_PE_pcrel.0 | dw::DW_EH_PE_sdata4.0,   // format of the pointer to `.eh_frame`
+        dw::DW_EH_PE_udata4.0,                          // of the table's length
+        dw::DW_EH_PE_datarel.0 | dw::DW_EH_PE_sdata4.0, // of the table's addresses
     ]);
     out.u32((eh_frame as u32).wrapping_sub(at as u32 + 4)).u32(table.len() as u32);
     for (pc, fde) in table {

@@ -86,6 +86,8 @@ pub(super) fn parse<'data>(
 }
 
 impl<'data> Cie<'data> {
+    /// Parses the body of a CIE, which follows its ID. `None` if it is malformed, or has a version or an augmentation
+    /// that we don't know.
     fn parse(mut body: RecordReader<'data>, address_size: u8) -> Option<Self> {
         let version = body.read_u8().ok()?;
         let augmentation = body.read_null_terminated_slice().ok()?.slice();

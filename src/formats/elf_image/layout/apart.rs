@@ -46,14 +46,14 @@ impl Ranges {
     pub(in super::super) fn new(ranges: impl IntoIterator<Item = Range<u64>>) -> Self {
         let mut sorted: Vec<_> = ranges.into_iter().filter(|range| !range.is_empty()).collect();
         sorted.sort_unstable_by_key(|range| (range.start, range.end));
-        sorted.dedup_by(|next, range| {
-            let touches = next.start <= range.end;
-            if touches {
-                range.end = range.end.max(next.end);
+        let mut joined: Vec<Range<u64>> = Vec::new();
+        for range in sorted {
+            match joined.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => joined.push(range),
             }
-            touches
-        });
-        Self(sorted)
+        }
+        Self(joined)
     }
 
     /// True if one of the ranges overlaps `range`.
@@ -76,7 +76,10 @@ impl Ranges {
     }
 }
 
-/// Groups the slots by address range and layer, one group per image. `foreign` are the addresses of other files.
+/// Divides the slots (code, with the addresses at which it ran) into groups, one per image. Code goes into the same
+/// group if no large gap and no other file lies between it (`foreign` are the addresses of other files). If addresses
+/// were reused, each use is a group of its own: layer 0 is the first use, layer 1 the second. What exceeds the limits
+/// for layers and groups forms one last group.
 pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Group> {
     let items = sorted_items(slots);
     // If code lies inside another file's map (as Node.js's builtins do), that map doesn't separate it from other code.
@@ -85,6 +88,7 @@ pub(in super::super) fn group_slots(slots: &[Slot], foreign: &Ranges) -> Vec<Gro
     let mut groups: Vec<Group> = Vec::new();
     let mut remaining = &fitting[..];
     while let Some(first) = remaining.first() {
+        // Extend the span from the first item to the last one that is near; the first one always is.
         let mut span = first.addr..first.addr + first.len;
         let end = remaining.iter().position(|item| !extend_span(&mut span, item, &separators));
         let (in_span, after) = remaining.split_at(end.unwrap_or(remaining.len()));
@@ -120,7 +124,7 @@ fn extend_span(span: &mut Range<u64>, next: &Item, separators: &Ranges) -> bool 
     true
 }
 
-/// Keeps only the largest groups, at most [`MAX_IMAGES`]. Moves the slots of the others to `rest`.
+/// Keeps only the groups with most slots, at most [`MAX_IMAGES`] of them. Moves the slots of the others to `rest`.
 fn keep_largest(groups: &mut Vec<Group>, rest: &mut Vec<u32>) {
     if groups.len() <= MAX_IMAGES {
         return;

@@ -62,7 +62,9 @@ impl MirrorRegion {
     }
 }
 
-/// Lays out all slots from file offset `header` on. Returns where each slot is, and the pieces sorted by offset.
+/// Lays out the code of all slots from file offset `header` on: one region after the other, each with one mirror per
+/// layer (use of the same addresses), then the code that doesn't fit, packed. Returns where each slot's code is, and
+/// the pieces sorted by offset.
 pub(super) fn place(slots: &[Slot], header: u64) -> (Vec<Option<Place>>, Vec<Piece>) {
     let items = sorted_items(slots);
     let mut offsets = vec![None; slots.len()];
@@ -108,7 +110,8 @@ fn to_places(slots: &[Slot], offsets: Vec<Option<u64>>) -> (Vec<Option<Place>>, 
     (places.collect(), pieces)
 }
 
-/// All slots of plausible size with their layers, sorted by address and then by the order of adding.
+/// All slots of plausible size with their layers (0 for the first use of an address, 1 for the second), sorted by
+/// address and then by the order of adding.
 pub(super) fn sorted_items(slots: &[Slot]) -> Vec<Item> {
     let mut items = Vec::with_capacity(slots.len());
     for (index, &Slot { code, addr: Addr(addr) }) in slots.iter().enumerate() {
@@ -125,6 +128,7 @@ pub(super) fn sorted_items(slots: &[Slot]) -> Vec<Item> {
 /// Assigns each item the lowest layer in which no earlier item overlaps it. Items must be sorted by address. If there
 /// is no such layer, the item gets [`MAX_LAYERS`], which means that it is packed.
 fn assign_layers(items: &mut [Item]) {
+    // For each layer, the end of its last item.
     let mut ends = [0_u64; MAX_LAYERS as usize];
     for item in items {
         let free = ends.iter().position(|&end| end <= item.addr);
@@ -140,6 +144,7 @@ fn find_regions(items: &[Item]) -> Vec<MirrorRegion> {
     let mut regions: Vec<MirrorRegion> = Vec::new();
     for (index, item) in items.iter().enumerate() {
         let end = item.addr + item.len;
+        // An item that will be packed overlaps one in each layer.
         let layers = u64::from(item.layer.min(MAX_LAYERS - 1)) + 1;
         match regions.last_mut() {
             Some(last) if item.addr < last.end.saturating_add(FAR) => {
@@ -153,7 +158,8 @@ fn find_regions(items: &[Item]) -> Vec<MirrorRegion> {
     regions
 }
 
-/// Packs code one after the other from an offset on, aligned to 16 bytes as in most code heaps.
+/// Packs the code of the slots in `packed` one after the other from offset `start` on, aligned to 16 bytes as in most
+/// code heaps, and stores their offsets. Code beyond [`IMAGE_LIMIT`] gets none.
 fn pack(slots: &[Slot], mut packed: Vec<u32>, start: u64, offsets: &mut [Option<u64>]) {
     packed.sort_unstable();
     let mut next = start;

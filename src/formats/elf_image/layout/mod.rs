@@ -62,7 +62,8 @@ const JOIN_GAP: u64 = 4096;
 /// SHN_LORESERVE (0xff00).
 const MAX_RUNS: usize = 0x4000;
 
-/// Groups pieces, sorted by address, into runs. File offsets are not set yet.
+/// Groups pieces, sorted by address, into runs: pieces of code without large gaps, each of which becomes a section.
+/// Their file offsets are equal to their addresses for now.
 fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut gap = JOIN_GAP;
     loop {
@@ -76,30 +77,29 @@ fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     }
 }
 
-/// Groups pieces into runs. Pieces with less than `gap` bytes between them are joined. Code isn't joined with ranges of
-/// which only names are known unless `gap` is `u64::MAX`.
+/// Groups pieces, sorted by address, into runs. Pieces with less than `gap` bytes between them are joined. Code isn't
+/// joined with ranges of which only names are known unless `gap` is `u64::MAX`.
 fn join_runs(gap: u64, pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut runs: Vec<LayoutRun> = Vec::new();
     for (index, piece) in pieces.iter().enumerate() {
         let has_bytes = slots[piece.slot as usize].code.bytes.is_some();
-        match runs.last_mut() {
-            Some(run)
-                if (run.has_bytes == has_bytes || gap == u64::MAX)
-                    // Code of size 0 may lie inside other code.
-                    && piece.addr.saturating_sub(run.addr + run.size) < gap =>
-            {
-                run.pieces.end = index + 1;
-                run.size = run.size.max(piece.end() - run.addr);
-                run.has_bytes |= has_bytes;
-            }
-            _ => runs.push(LayoutRun {
-                pieces: index..index + 1,
-                addr: piece.addr,
-                offset: piece.addr,
-                size: piece.len,
-                has_bytes,
-            }),
+        if let Some(run) = runs.last_mut()
+            && (run.has_bytes == has_bytes || gap == u64::MAX)
+            // Code of size 0 may lie inside other code.
+            && piece.addr.saturating_sub(run.addr + run.size) < gap
+        {
+            run.pieces.end = index + 1;
+            run.size = run.size.max(piece.end() - run.addr);
+            run.has_bytes |= has_bytes;
+            continue;
         }
+        runs.push(LayoutRun {
+            pieces: index..index + 1,
+            addr: piece.addr,
+            offset: piece.addr,
+            size: piece.len,
+            has_bytes,
+        });
     }
     runs
 }
@@ -147,7 +147,8 @@ impl Layout {
         }
     }
 
-    /// The layout for callgrind's viewers: run-time addresses, with the sections one after the other in the file.
+    /// The layout for callgrind's viewers: all code at its run-time address, in sections of neighboring pieces (runs)
+    /// that follow each other in the file.
     pub(super) fn run_time(slots: &[Slot], target: Target) -> Self {
         let limit = if target.is_64 { u64::MAX } else { u64::from(u32::MAX) };
         let pieces = cut_into_pieces(slots, limit);

@@ -94,7 +94,9 @@ fn rows_by_process(
         Some(thread) => [thread.pid()].into(),
         None => file.threads.iter().map(|thread| thread.pid()).collect(),
     };
-    if let (Some(pid), 1) = (pids.first(), pids.len()) {
+    if pids.len() == 1
+        && let Some(pid) = pids.first()
+    {
         return functions.keys().map(|row| (*row, *pid)).collect();
     }
     let Some(stacks) = &file.shared.stack_table else { return Vec::new() };

@@ -69,7 +69,8 @@ impl<'d> Edits<'_, 'd> {
         self.file.shared.string_array.is_some_and(|shared| range(shared, self.bytes) == range(strings, self.bytes))
     }
 
-    /// The rows that get a name: those for which all processes that use them agree on the name.
+    /// The rows that get a name, and that name: those for which all processes that use them agree on it. `functions`
+    /// are sorted by row.
     fn named_rows<'a>(&self, functions: &[BareFunction], find_calls: &FindCalls<'a>) -> Vec<(usize, NamedRow<'a>)> {
         let mut rows = Vec::new();
         let mut first_rows = FxHashMap::default();
@@ -77,6 +78,7 @@ impl<'d> Edits<'_, 'd> {
             let [first, others @ ..] = functions_of_row else { continue };
             let Some(call) = self.look_up(first, find_calls) else { continue };
             if others.iter().all(|other| self.look_up(other, find_calls).is_some_and(|other| other.name == call.name)) {
+                // Rows with the same name and file are versions of one function, which gets the first of these rows.
                 let first_row = *first_rows.entry((call.name, call.file)).or_insert(first.row);
                 rows.push((first.row, NamedRow { call, row: first_row }));
             }
@@ -111,11 +113,12 @@ impl TableEdits<'_, '_, '_> {
         for (row, new) in named {
             self.rename_function(*row, &new.call, sources.as_deref_mut(), splices);
         }
-        let named: FxHashMap<usize, NamedRow<'_>> = named.iter().copied().collect();
+        let by_old_row: FxHashMap<usize, NamedRow<'_>> = named.iter().copied().collect();
         for (frame, function) in self.tables.frames.func.iter().enumerate() {
             let Some(old_row) = number(function) else { continue };
-            if let Some(new) = named.get(&old_row) {
-                // Rows that turned out to be one function are merged: their frames refer to the first of them.
+            if let Some(new) = by_old_row.get(&old_row) {
+                // Rows that turned out to be one function are merged: their frames refer to the first of them. The
+                // other rows stay in the table, unused but with the same name.
                 let new_row = if new.row == old_row { None } else { Some(new.row) };
                 self.update_frame(frame, new_row, new.call.line, splices);
             }
@@ -137,17 +140,15 @@ impl TableEdits<'_, '_, '_> {
         if call.file.is_empty() {
             return;
         }
-        match (file_name, source, sources) {
-            (Some(column), ..) => {
-                let file = self.strings.add(call.file);
-                self.replace(column.get(row), file, splices);
-            }
-            (None, Some(column), Some(sources)) => {
-                let file = sources.add(call.file, self.strings);
-                self.replace(column.get(row), file, splices);
-                self.set_flag(flags.as_deref(), row, HAS_SOURCE, splices);
-            }
-            _ => {}
+        if let Some(column) = file_name {
+            let file = self.strings.add(call.file);
+            self.replace(column.get(row), file, splices);
+        } else if let Some(column) = source
+            && let Some(sources) = sources
+        {
+            let source_row = sources.add(call.file, self.strings);
+            self.replace(column.get(row), source_row, splices);
+            self.set_flag(flags.as_deref(), row, HAS_SOURCE, splices);
         }
     }
 

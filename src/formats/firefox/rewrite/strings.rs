@@ -100,13 +100,14 @@ impl<'f, 'd> Sources<'f, 'd> {
             return;
         }
         for (name, column) in self.columns {
-            let values: Vec<String> = match (&name[..], COLUMNS.iter().find(|(known, _)| name == known)) {
-                ("length", _) => {
-                    splices.replace(range(column, file), (self.rows + new.len()).to_string().into_bytes());
-                    continue;
-                }
-                (_, Some((_, value))) => new.iter().map(|_| (*value).to_owned()).collect(),
-                (_, None) => new.iter().map(ToString::to_string).collect(),
+            if name == "length" {
+                splices.replace(range(column, file), (self.rows + new.len()).to_string().into_bytes());
+                continue;
+            }
+            let values: Vec<String> = match COLUMNS.iter().find(|(known, _)| name == known) {
+                Some((_, value)) => vec![(*value).to_owned(); new.len()],
+                // The file names, as indices of strings.
+                None => new.iter().map(ToString::to_string).collect(),
             };
             append(column, self.rows == 0, &values, file, splices);
         }

@@ -70,8 +70,8 @@ impl<'d> Framed<'d> {
     }
 }
 
-/// Splits a complete input into messages.
-pub(super) fn frames(bytes: &[u8]) -> impl Iterator<Item = Framed<'_>> {
+/// Splits a complete input into messages, each with its length before it if the input has several.
+pub(super) fn split_messages(bytes: &[u8]) -> impl Iterator<Item = Framed<'_>> {
     let is_json = is_json(bytes);
     let is_length_prefixed = !is_json && !is_message(bytes) && has_lengths(bytes);
     let mut rest = bytes;

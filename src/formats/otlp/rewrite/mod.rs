@@ -28,7 +28,7 @@ use crate::contract::unsymbolized::{BareAddress, CodeFile, FindCalls, Unsymboliz
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::formats::otlp::messages::{ProfilesData, SCHEMA};
 use crate::model::interner::Interner;
-use framed::{Framed, Opened, frames};
+use framed::{Framed, Opened, split_messages};
 use names::LookUp;
 use prost::Message;
 use prost::bytes::Bytes;
@@ -57,8 +57,9 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
         unversioned: 0,
         unknown: Skipped::new("unknown field"),
     };
+    // Fail with the first error if no message can be read.
     let (mut read, mut first_error, mut skipped) = (0, None, Skipped::new("message"));
-    for framed in frames(bytes) {
+    for framed in split_messages(bytes) {
         match profile.collect_addresses(&framed) {
             Ok(()) => read += 1,
             Err(error) if read == 0 && first_error.is_none() => first_error = Some(error),
@@ -82,7 +83,8 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
 }
 
 impl UnsymbolizedOtlp<'_> {
-    /// Collects the addresses to look up for one message.
+    /// Collects the addresses to look up for one message. Also counts the fields that would be lost if the message is
+    /// written with names, because we don't know them.
     fn collect_addresses(&mut self, framed: &Framed<'_>) -> Result<()> {
         let opened = framed.open()?;
         let message = ProfilesData::from_bytes(Bytes::copy_from_slice(&opened.message))?;
@@ -107,6 +109,7 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
         self.files.items()
     }
 
+    /// Writes the messages with the names that `find_calls` returns for the addresses, given by their index.
     fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
         // `open` has already interned every file.
         let mut files = self.files.clone();
@@ -114,7 +117,7 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
             Ok(index) => find_calls(index),
             Err(_) => Vec::new(),
         };
-        for framed in frames(self.bytes) {
+        for framed in split_messages(self.bytes) {
             // Damaged messages pass through unchanged; `open` has warned about them.
             let Ok(opened) = framed.open() else {
                 out.write_all(framed.whole)?;
@@ -141,5 +144,5 @@ fn named_message(
         return Ok(None);
     }
     let is_changed = names::add_names(&mut message, &uses, look_up)?;
-    Ok(is_changed.then(|| message.encode_to_vec()))
+    Ok(if is_changed { Some(message.encode_to_vec()) } else { None })
 }

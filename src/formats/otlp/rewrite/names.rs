@@ -15,10 +15,11 @@ use rustc_hash::FxHashMap;
 /// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
 pub(super) type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
-/// Adds all names that are found. Returns whether the message changed.
+/// Adds all names that are found. A location whose name depends on the process or its depth is copied, and so are the
+/// stacks with it. Returns whether the message changed.
 pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up: &LookUp<'_>) -> Result<bool> {
     let Some(dictionary) = &mut message.dictionary else { return Ok(false) };
-    let names = LocationNames::new(&uses.list, |one| match uses.address(one) {
+    let names = LocationNames::new(&uses.list, |location_use| match uses.address(location_use) {
         Some(address) => look_up(&address),
         None => Vec::new(),
     });
@@ -157,8 +158,8 @@ impl StackCopier<'_> {
         let mut locations = old_locations.clone();
         let mut is_moved = false;
         for (depth, location) in locations.iter_mut().enumerate() {
-            if let Some(one) = self.uses.get(&old_locations, depth, stack.pid)
-                && let Some(copy) = self.names.copy_of(&one)
+            if let Some(location_use) = self.uses.get(&old_locations, depth, stack.pid)
+                && let Some(copy) = self.names.copy_of(&location_use)
             {
                 *location = (self.first_copy + copy) as i32;
                 is_moved = true;

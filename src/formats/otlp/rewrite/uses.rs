@@ -16,8 +16,10 @@ use prost::Message;
 use prost::bytes::Bytes;
 use rustc_hash::FxHashSet;
 
-/// The stacks of all samples of a resource, in order. A damaged sample counts as one without a stack.
+/// The stack and process of each sample of a resource, in file order. A damaged sample counts as one without a stack,
+/// so that the positions stay those of the samples.
 pub(super) fn sample_stacks(resource: &ResourceProfiles, dictionary: &Dictionary) -> Vec<SampleStack> {
+    // Facts about the recording aren't needed here.
     let (mut owner, mut about) = (Owner::default(), About::default());
     for attribute in resource.resource.iter().flat_map(|resource| &resource.attributes) {
         owner.add(&dictionary.attribute(attribute), dictionary, &mut about);
@@ -81,16 +83,23 @@ impl LocationUses {
         let in_kernel = locations.iter().map(|location| is_in_kernel(location, dictionary)).collect();
         let unversioned = locations.iter().filter(|location| is_unversioned(location, dictionary)).count() as u64;
         let mut uses = Self { bare, in_kernel, unversioned, list: Vec::new() };
-        let (mut list, mut stacks) = (FxHashSet::default(), FxHashSet::default());
+        // Many samples have the same stack.
+        let mut stacks = FxHashSet::default();
         for resource in &message.resource_profiles {
-            let with_stack = sample_stacks(resource, dictionary).into_iter().filter(|sample| sample.stack > 0);
-            stacks.extend(with_stack.map(|sample| (sample.stack, sample.pid)));
+            for sample in sample_stacks(resource, dictionary) {
+                if sample.stack > 0 {
+                    stacks.insert((sample.stack, sample.pid));
+                }
+            }
         }
-        for (stack, pid) in &stacks {
-            let locations = dictionary.stack(*stack);
-            list.extend((0..locations.len()).filter_map(|depth| uses.get(locations, depth, *pid)));
+        let mut distinct_uses = FxHashSet::default();
+        for (stack, pid) in stacks {
+            let locations = dictionary.stack(stack);
+            for depth in 0..locations.len() {
+                distinct_uses.extend(uses.get(locations, depth, pid));
+            }
         }
-        uses.list = list.into_iter().collect();
+        uses.list = distinct_uses.into_iter().collect();
         uses.list.sort_unstable();
         uses
     }
@@ -121,18 +130,19 @@ impl LocationUses {
     }
 
     /// The address to look up for a use.
-    pub(super) fn address(&self, one: &LocationUse) -> Option<BareAddress> {
-        let (file, addr) = match self.bare(one.location as i32)? {
+    pub(super) fn address(&self, location_use: &LocationUse) -> Option<BareAddress> {
+        let LocationUse { location, pid, is_caller } = *location_use;
+        let (file, addr) = match self.bare(location as i32)? {
             Bare::Memory(addr) => (None, addr),
             Bare::File(file, addr) => (Some(file), addr),
         };
-        let addr = if one.is_caller { FrameAddr::Return(Addr(addr)) } else { FrameAddr::Ip(Addr(addr)) };
-        Some(BareAddress { pid: one.pid, file, addr })
+        let addr = if is_caller { FrameAddr::Return(Addr(addr)) } else { FrameAddr::Ip(Addr(addr)) };
+        Some(BareAddress { pid, file, addr })
     }
 
     /// The addresses to look up for all uses.
     pub(super) fn addresses(&self) -> impl Iterator<Item = BareAddress> {
-        self.list.iter().filter_map(|one| self.address(one))
+        self.list.iter().filter_map(|location_use| self.address(location_use))
     }
 }
 
@@ -199,7 +209,8 @@ fn has_version(mapping: &MappingMessage, dictionary: &Dictionary) -> bool {
     has(GNU_BUILD_ID) || has(HTL_HASH)
 }
 
-/// The file that contains an address, if its version is known.
+/// The file that contains an address, if its version is known. `name` is the path of the mapping's file. `None` if it
+/// isn't a file, if neither its build ID nor its hash is stated, or if the address is outside of the mapping.
 fn code_file(mapping: &MappingMessage, name: &[u8], address: u64, dictionary: &Dictionary) -> Option<CodeFile> {
     let build_id = dictionary.attribute_text(&mapping.attribute_indices, GNU_BUILD_ID);
     let build_id = build_id.and_then(|digits| BuildId::from_digits(&digits));
@@ -209,11 +220,13 @@ fn code_file(mapping: &MappingMessage, name: &[u8], address: u64, dictionary: &D
     {
         return None;
     }
-    let base = match (mapping.memory_limit, (mapping.memory_start..mapping.memory_limit).contains(&address)) {
+    let base = if mapping.memory_limit == 0 {
         // A mapping without a memory range has addresses as the file's own symbol table has them.
-        (0, _) => FileBase::Linked,
-        (_, true) => FileBase::Start,
-        (_, false) => return None,
+        FileBase::Linked
+    } else if (mapping.memory_start..mapping.memory_limit).contains(&address) {
+        FileBase::Start
+    } else {
+        return None;
     };
     Some(CodeFile { path: name.to_vec(), build_id, htl_hash: hash, base })
 }

@@ -26,12 +26,15 @@ pub(super) struct Btf {
 /// Reads all BTF objects of the section and returns them by ID. What can't be read is counted in `skipped`.
 pub(super) fn read(mut section: Cursor<'_>, skipped: &mut Skipped) -> FxHashMap<u32, Btf> {
     let mut objects = FxHashMap::default();
-    let count = section.u32("number of BTF objects").unwrap_or_else(|error| {
-        skipped.add(error);
-        0
-    });
+    let count = match section.u32("number of BTF objects") {
+        Ok(count) => count,
+        Err(error) => {
+            skipped.add(error);
+            return objects;
+        }
+    };
     for _ in 0..count {
-        if let Err(error) = next(&mut section, &mut objects, skipped) {
+        if let Err(error) = read_next(&mut section, &mut objects, skipped) {
             skipped.add(error);
             break;
         }
@@ -40,7 +43,7 @@ pub(super) fn read(mut section: Cursor<'_>, skipped: &mut Skipped) -> FxHashMap<
 }
 
 /// Reads the next BTF object of the section and adds it to `objects`. A damaged object is skipped.
-fn next(section: &mut Cursor<'_>, objects: &mut FxHashMap<u32, Btf>, skipped: &mut Skipped) -> Result<()> {
+fn read_next(section: &mut Cursor<'_>, objects: &mut FxHashMap<u32, Btf>, skipped: &mut Skipped) -> Result<()> {
     let (id, size) = (section.u32("id of a BTF object")?, section.u32("size of a BTF object")?);
     let object = section.part(size.into(), "BTF object")?;
     match Btf::read(object, skipped) {
@@ -76,8 +79,10 @@ impl Btf {
         types.bytes(type_offset.into(), "BTF before its types")?;
         // Even if the types can't be read, the strings are kept: source lines need them.
         let mut functions = Vec::new();
-        let named = types.part(type_len.into(), "BTF types").and_then(|types| name_functions(types, &mut functions));
-        named.unwrap_or_else(|error| skipped.add(error));
+        let types = types.part(type_len.into(), "BTF types");
+        if let Err(error) = types.and_then(|types| name_functions(types, &mut functions)) {
+            skipped.add(error);
+        }
         Ok(Self { strings: Arc::new(BpfStrings { bytes: strings.to_vec() }), functions })
     }
 }

@@ -131,9 +131,11 @@ impl<'data> RawProgram<'data> {
         self.info.error(message)
     }
 
-    /// Parses `struct bpf_prog_info` (include/uapi/linux/bpf.h). The numbers in this function are offsets in it.
+    /// Parses `struct bpf_prog_info` (include/uapi/linux/bpf.h). `bit` and `least` are numbers that the format defines
+    /// for each array (see [`ArrayField`]); all other numbers in this function are offsets in the struct.
     fn parse(&self, skipped: &mut Skipped) -> ProgramInfo<'data> {
-        // The entries of most arrays always have the same size (`stride`). For three arrays, the struct states it.
+        // The entries of most arrays always have the same size (`stride`). For three arrays, the struct states the
+        // size, because later kernels may append fields to the entries.
         let mut array = |field: ArrayField| self.array(&field, skipped);
         let code = array(ArrayField {
             name: "jited_prog_insns",

@@ -32,11 +32,11 @@ use std::sync::Arc;
 /// Collects program events and kernel symbols with their times, record by record.
 #[derive(Debug, Default)]
 pub(super) struct BpfSurvey {
-    happened: Vec<(Nanos, Happened)>,
+    events: Vec<(Nanos, SurveyEvent)>,
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Happened {
+enum SurveyEvent {
     /// A kernel symbol was added or removed. Holds its index in the list of kernel symbols.
     Symbol(usize),
     Program(BpfEvent),
@@ -45,35 +45,36 @@ enum Happened {
 impl BpfSurvey {
     /// Adds a KSYMBOL record. `index` is the symbol's index in the list of kernel symbols.
     pub(super) fn add_symbol(&mut self, time: Nanos, index: usize) {
-        self.happened.push((time, Happened::Symbol(index)));
+        self.events.push((time, SurveyEvent::Symbol(index)));
     }
 
     pub(super) fn add_event(&mut self, time: Nanos, event: BpfEvent) {
-        self.happened.push((time, Happened::Program(event)));
+        self.events.push((time, SurveyEvent::Program(event)));
     }
 
     /// Returns the functions of all programs, and a count of the tables that could not be read. Also sets `bpf`, the
     /// function of each kernel symbol. `symbols` must be in the order in which they were added.
     pub(super) fn finish(self, recording: &Recording, symbols: &mut [KernelSymbol]) -> (Vec<BpfFunction>, Skipped) {
         let mut skipped = Skipped::new("BPF table");
-        let (functions, known) = functions(recording, &mut skipped);
+        let (functions, known_functions) = functions(recording, &mut skipped);
         if functions.is_empty() {
             return (functions, skipped);
         }
-        let mut happened = self.happened;
-        happened.sort_by_key(|(time, _)| *time);
+        // From here on, the position of an event in order of time stands for its time.
+        let mut events = self.events;
+        events.sort_by_key(|(time, _)| *time);
         let (mut lives, mut moments) = (Lives::default(), Vec::new());
-        for (position, (_, what)) in happened.into_iter().enumerate() {
-            match what {
-                Happened::Program(event) => lives.add_event(position, event),
-                Happened::Symbol(index) => {
+        for (position, (_, event)) in events.into_iter().enumerate() {
+            match event {
+                SurveyEvent::Program(event) => lives.add_event(position, event),
+                SurveyEvent::Symbol(index) => {
                     if let Some(symbol) = symbols.get(index) {
                         moments.push(SymbolMoment { addr: symbol.addr.0, position, index });
                     }
                 }
             }
         }
-        lives.add_functions(&known);
+        lives.add_functions(&known_functions);
         moments.sort_unstable();
         // A symbol is valid until the next one at the same address.
         for (index, moment) in moments.iter().enumerate() {
@@ -90,29 +91,29 @@ impl BpfSurvey {
 
 /// The functions of all programs in file order, and for each the values by which KSYMBOL records identify it.
 fn functions(recording: &Recording, skipped: &mut Skipped) -> (Vec<BpfFunction>, Vec<KnownFunction>) {
-    let (mut functions, mut known) = (Vec::new(), Vec::new());
+    let (mut functions, mut known_functions) = (Vec::new(), Vec::new());
     let endian = recording.header.endian;
     let section =
         |feature| recording.features.get(&feature).map(|section| Cursor::new(&section.bytes, section.offset, endian));
-    let Some(programs) = section(Feature::BPF_PROG_INFO) else { return (functions, known) };
+    let Some(programs) = section(Feature::BPF_PROG_INFO) else { return (functions, known_functions) };
     let types = section(Feature::BPF_BTF).map(|section| btf::read(section, skipped)).unwrap_or_default();
     info::for_each_program(programs, skipped, |info| {
         let types = types.get(&info.btf);
         let strings = types.map(|types| Arc::clone(&types.strings)).unwrap_or_default();
         let program = Arc::new(BpfProgram { id: info.id, name: info.name.to_vec(), strings });
-        let lines = types.map(|_| info.lines()).unwrap_or_default();
-        let lines = lines.into_iter().chain(std::iter::repeat_with(Vec::new));
-        for (at, (function, lines)) in info.functions.iter().zip(lines).enumerate() {
+        // Source lines are offsets in the strings of the BTF object, so they mean nothing without it.
+        let lines = if types.is_some() { info.lines() } else { vec![Vec::new(); info.functions.len()] };
+        for (index, (function, lines)) in info.functions.iter().zip(lines).enumerate() {
             let FunctionInfo { addr, bytes, tag, type_id } = *function;
             // The symbol of a program's first function contains the program's hash if the kernel wrote it, but the
             // function's own hash if perf wrote it for a program that was already loaded.
-            let tags = [tag, (at == 0).then_some(info.tag)];
+            let tags = [tag, (index == 0).then_some(info.tag)];
             let id = BpfFunctionId(functions.len() as u32);
-            known.push(KnownFunction { id, program: (info.id, info.tag), addr, tags });
+            known_functions.push(KnownFunction { id, program: (info.id, info.tag), addr, tags });
             let name = type_id.zip(types).and_then(|(id, types)| types.function(id));
             let (program, bytes) = (Arc::clone(&program), bytes.to_vec());
             functions.push(BpfFunction { program, name, addr: Addr(addr), bytes, lines });
         }
     });
-    (functions, known)
+    (functions, known_functions)
 }

@@ -14,8 +14,13 @@ pub struct Memo {
     files: Interner<Box<[u8]>, u32>,
 }
 
-/// Identifies a frame: process, address, object.
-pub(super) type Key = (Pid, FrameAddr, Object);
+/// Identifies a frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Key {
+    pub(super) pid: Pid,
+    pub(super) addr: FrameAddr,
+    pub(super) object: Object,
+}
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Object {
@@ -68,7 +73,8 @@ const MOST_TEXT: usize = 4 << 20;
 const MOST_FRAMES: usize = 1 << 16;
 
 impl Memo {
-    /// What is remembered about a frame; `None` if nothing is, or if it isn't valid at that time.
+    /// What is remembered about a frame; `None` if nothing is, or if it isn't valid at that time. That a frame has no
+    /// name is valid until the process maps another jitdump.
     pub(super) fn get(&self, key: &Key, when: When) -> Option<KnownFrame<'_>> {
         let frame = &self.frames.get(key, when.time.unwrap_or(UNTIMED))?.answer;
         match frame.text.clone() {
@@ -86,10 +92,11 @@ impl Memo {
         Object::File(self.files.number(path))
     }
 
-    /// Formats and remembers a named frame: ` name+0xoffset (object)`, plus its source line if requested.
+    /// Formats and remembers a named frame: ` name+0xoffset (object)`, plus its source line if requested. Returns the
+    /// text. The name is valid for samples whose time is in `holds`.
     pub(super) fn add(&mut self, key: Key, named: &Named<'_>, holds: Range<Nanos>, style: Style) -> &[u8] {
         self.make_room();
-        let shows_object = key.2 != Object::NotShown;
+        let shows_object = key.object != Object::NotShown;
         let (start, out) = (self.texts.len(), &mut self.texts);
         out.push(b' ');
         put_printable(out, &named.name);
@@ -101,13 +108,16 @@ impl Memo {
             put_printable(out, &named.dso);
             out.push(b')');
         }
-        if let (true, Some((file, line))) = (style.srcline, &named.source) {
+        if style.srcline
+            && let Some((file, line)) = &named.source
+        {
             out.extend_from_slice(b"\n  ");
             put_printable(out, file);
             out.extend_from_slice(format!(":{line}").as_bytes());
         }
         let text = start..out.len();
         let is_one_of_several = named.is_one_of_several;
+        // Only frames without a name depend on the jitdumps mapped so far (`markers`).
         let frame = RememberedFrame { text: Some(text.clone()), is_one_of_several, markers: 0 };
         self.frames.insert(key, Lasting { answer: frame, holds });
         &self.texts[text]
@@ -139,6 +149,10 @@ mod tests {
     use crate::model::Addr;
     use std::borrow::Cow;
 
+    fn key(addr: u64, object: Object) -> Key {
+        Key { pid: Pid(1), addr: FrameAddr::Ip(Addr(addr)), object }
+    }
+
     fn named(name: &'static str) -> Named<'static> {
         let source = Some((Cow::Borrowed(&b"a.js"[..]), 7));
         let (name, dso) = (Cow::Borrowed(name.as_bytes()), Cow::Borrowed(&b"d"[..]));
@@ -148,8 +162,7 @@ mod tests {
     #[test]
     fn names_are_written_like_perf() {
         let text = |object, style| {
-            let key = (Pid(1), FrameAddr::Ip(Addr(5)), object);
-            let text = Memo::default().add(key, &named("f\n(x)"), Nanos(0)..Nanos(9), style).to_vec();
+            let text = Memo::default().add(key(5, object), &named("f\n(x)"), Nanos(0)..Nanos(9), style).to_vec();
             String::from_utf8(text).unwrap()
         };
         assert_eq!(text(Object::Jit, Style::default()), " f (x)+0xabc (d)");
@@ -159,7 +172,7 @@ mod tests {
 
     #[test]
     fn an_answer_for_other_times_is_not_given() {
-        let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), Object::NotShown));
+        let (mut memo, key) = (Memo::default(), key(5, Object::NotShown));
         memo.add(key, &named("f"), Nanos(3)..Nanos(9), Style::default());
         let mut is_named = |time: Option<u64>| {
             let known = memo.get(&key, When { time: time.map(Nanos), markers: 0 });
@@ -170,7 +183,7 @@ mod tests {
 
     #[test]
     fn an_unknown_address_is_queried_again_when_a_dump_was_mapped() {
-        let (mut memo, key) = (Memo::default(), (Pid(1), FrameAddr::Ip(Addr(5)), Object::Jit));
+        let (mut memo, key) = (Memo::default(), key(5, Object::Jit));
         memo.add_unknown(key, Nanos(3)..Nanos(9), 1);
         let with = |markers| When { time: Some(Nanos(4)), markers };
         assert_eq!(memo.get(&key, with(1)), Some(KnownFrame::Unknown));
@@ -182,12 +195,11 @@ mod tests {
         let mut memo = Memo::default();
         let long: &'static str = Box::leak("x".repeat(1 << 20).into_boxed_str());
         for at in 0..20 {
-            let key = (Pid(1), FrameAddr::Ip(Addr(at)), Object::Jit);
-            memo.add(key, &named(long), Nanos(0)..Nanos(1), Style::default());
+            memo.add(key(at, Object::Jit), &named(long), Nanos(0)..Nanos(1), Style::default());
         }
         assert!(memo.texts.capacity() < 4 * MOST_TEXT && memo.frames.len() < 8);
         for at in 0..2 * MOST_FRAMES as u64 {
-            memo.add_unknown((Pid(1), FrameAddr::Ip(Addr(at)), Object::Jit), Nanos(0)..Nanos(1), 0);
+            memo.add_unknown(key(at, Object::Jit), Nanos(0)..Nanos(1), 0);
         }
         assert!(memo.frames.len() <= MOST_FRAMES);
     }

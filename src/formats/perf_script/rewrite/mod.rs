@@ -106,6 +106,24 @@ impl From<&Header<'_>> for Sample {
     }
 }
 
+/// A frame's position in its stack. It decides what the frame's address means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum FrameRole {
+    /// The function that ran in user space. Its address is the instruction pointer.
+    Innermost,
+    /// A function that called another one in user space. Its address is a return address.
+    Caller,
+}
+
+impl FrameRole {
+    fn frame_addr(self, addr: Addr) -> FrameAddr {
+        match self {
+            Self::Innermost => FrameAddr::Ip(addr),
+            Self::Caller => FrameAddr::Return(addr),
+        }
+    }
+}
+
 /// What the memo or the namer says about a frame.
 enum FrameAnswer {
     Named,
@@ -165,7 +183,8 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         let start = text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let digits = text[start..].iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
         let is_in_kernel_half = digits == 16 && text[start] >= b'8';
-        let is_caller = std::mem::replace(&mut self.is_below_user_frame, !is_in_kernel_half);
+        let role = if self.is_below_user_frame { FrameRole::Caller } else { FrameRole::Innermost };
+        self.is_below_user_frame = !is_in_kernel_half;
         let after_address = &text[start + digits..];
         // Most frames have names, so this test comes before parsing.
         let may_be_unnamed = after_address.is_empty()
@@ -173,7 +192,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             || after_address.starts_with(b" [unknown]")
             || after_address.starts_with(b" (");
         if may_be_unnamed || self.rewriter.style.rename {
-            self.name_frame(line.start + start..line.end, is_caller);
+            self.name_frame(line.start + start..line.end, role);
         }
     }
 
@@ -194,16 +213,16 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             }
             done = object.map_or(line.end, |len| symbol_end + len);
             if let Some(address) = previous_word(&text[line.start..], symbol - line.start) {
-                self.name_frame(line.start + address..done, false);
+                self.name_frame(line.start + address..done, FrameRole::Innermost);
             }
         }
         if !shows_unknown && let Some(len) = last_frame_len(header) {
-            self.name_frame(line.end - len..line.end, false);
+            self.name_frame(line.end - len..line.end, FrameRole::Innermost);
         }
     }
 
     /// Names the frame in this range of the block, if the style asks for its kind of frame.
-    fn name_frame(&mut self, range: Range<usize>, is_caller: bool) {
+    fn name_frame(&mut self, range: Range<usize>, role: FrameRole) {
         let block = self.block;
         let text = &block[range.clone()];
         let Some(frame) = Frame::parse_unknown(text).or_else(|| Frame::parse(text)) else { return };
@@ -215,12 +234,12 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
         let tail = range.start + digits..range.end;
         let dso_kind = self.classify_dso(frame.dso);
         if dso_kind != DsoKind::Other {
-            self.name_jit_frame(tail, frame, dso_kind, is_caller);
+            self.name_jit_frame(tail, frame, dso_kind, role);
         } else if style.native
             && frame.symbol == UNKNOWN
             && let Some(dso) = frame.dso.filter(|dso| dso.starts_with(b"/"))
         {
-            self.name_native_frame(tail, dso, &frame, is_caller);
+            self.name_native_frame(tail, dso, &frame, role);
         }
     }
 
@@ -254,10 +273,11 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     }
 
     /// Names a frame of JIT code by replacing the range `tail`, the text after its address.
-    fn name_jit_frame(&mut self, tail: Range<usize>, frame: Frame<'_>, dso_kind: DsoKind, is_caller: bool) {
+    fn name_jit_frame(&mut self, tail: Range<usize>, frame: Frame<'_>, dso_kind: DsoKind, role: FrameRole) {
         // Frames that may be something other than JIT code don't count as unresolved: unnamed frames in files that may
         // be libraries, and addresses in a text without symbols and objects.
-        let counted = u64::from(dso_kind != DsoKind::MaybeJit && !tail.is_empty());
+        let is_surely_jit = dso_kind != DsoKind::MaybeJit && !tail.is_empty();
+        let counted = u64::from(is_surely_jit);
         let Some(pid) = self.process(dso_kind) else {
             self.counts.unresolved += counted;
             self.counts.process_unknown += counted;
@@ -274,7 +294,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
             self.counts.relative += counted;
             return;
         };
-        let addr = if is_caller { FrameAddr::Return(addr) } else { FrameAddr::Ip(addr) };
+        let addr = role.frame_addr(addr);
         let object = if frame.dso.is_some() { Object::Jit } else { Object::NotShown };
         let markers = self.facts.marker_count(pid);
         let wanted = Wanted { pid, addr, time: self.sample.time, file: None, markers };
@@ -289,14 +309,14 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
     }
 
     /// Names a frame of native code in a file by replacing the range `tail`, the text after its address.
-    fn name_native_frame(&mut self, tail: Range<usize>, dso: &[u8], frame: &Frame<'_>, is_caller: bool) {
+    fn name_native_frame(&mut self, tail: Range<usize>, dso: &[u8], frame: &Frame<'_>, role: FrameRole) {
         let (pid, printed) = (self.process(DsoKind::Other), self.rewriter.style.file_addresses);
         let offset = frame.dso_offset.or_else(|| self.facts.file_offset(pid, dso, frame.addr, printed));
         let Some(offset) = offset.map(Addr) else {
             self.counts.native_left += 1;
             return;
         };
-        let addr = if is_caller { FrameAddr::Return(offset) } else { FrameAddr::Ip(offset) };
+        let addr = role.frame_addr(offset);
         let object = self.memo.file(dso);
         let wanted = Wanted { pid: Pid(0), addr, time: None, file: Some(dso), markers: 0 };
         match self.replace_by_name(tail, object, wanted) {
@@ -310,7 +330,7 @@ impl<'b> BlockRewriter<'b, '_, '_, '_> {
 
     /// Looks up a frame in the memo, or else asks the namer. If there is a name, it replaces the range `tail`.
     fn replace_by_name(&mut self, tail: Range<usize>, object: Object, wanted: Wanted<'_>) -> FrameAnswer {
-        let key: Key = (wanted.pid, wanted.addr, object);
+        let key = Key { pid: wanted.pid, addr: wanted.addr, object };
         match self.memo.get(&key, When { time: wanted.time, markers: wanted.markers }) {
             Some(KnownFrame::Named { text, is_one_of_several }) => {
                 self.counts.ambiguous += u64::from(is_one_of_several);
@@ -365,14 +385,15 @@ fn object_len(text: &[u8]) -> Option<usize> {
         if *byte == b')' && depth == 0 {
             let end = index + 1;
             let has_more = !text[end..].trim_ascii().is_empty();
-            return has_more.then_some(end);
+            return if has_more { Some(end) } else { None };
         }
     }
     None
 }
 
-/// Length in bytes of the frame at the end of a one-line sample, if it has a name or if the text shows no symbols. Fields
-/// may follow a frame and names may contain anything, so the line must end with the frame's object; otherwise `None`.
+/// Length in bytes of the frame at the end of a one-line sample, if it has a name or if the text shows no symbols.
+/// Fields may follow a frame and names may contain anything, so the line must end with the frame's object; otherwise
+/// `None`.
 fn last_frame_len(header: &Header<'_>) -> Option<usize> {
     // If the header has no event, the beginning of a symbol such as `Eval: main` may have been taken for the event.
     // Then try the whole rest of the line.
@@ -381,6 +402,7 @@ fn last_frame_len(header: &Header<'_>) -> Option<usize> {
         if text.ends_with(b")")
             && let Some(frame) = Frame::parse(text)
             && frame.dso.is_some()
+            // With a branch, the line has two frames.
             && memmem::find(frame.symbol, b" => ").is_none()
         {
             return Some(text.len());
