@@ -29,7 +29,7 @@ pub(super) struct Function {
     /// When and where the function was sampled last.
     pub(super) last: Moment,
     /// What the input states about the function in addition to costs. Empty for samples.
-    pub(super) stated: Stated,
+    pub(super) facts: InputFacts,
 }
 
 /// Where a function's machine code is.
@@ -57,7 +57,7 @@ pub(super) struct Moment {
 
 /// What a callgrind file states about a function in addition to its costs.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Stated {
+pub(super) struct InputFacts {
     /// True if the costs were counted and not sampled, so that each belongs to the first byte of an instruction.
     pub(super) is_exact: bool,
     /// The source line of each instruction, by the instruction's offset in the function. The line's file is an index

@@ -88,6 +88,7 @@ struct LineSums {
 fn sum_by_line(listings: &[Listing]) -> LineSums {
     let mut files: Vec<SourceFile> = Vec::new();
     let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
+    // By line, or `None` for costs whose line isn't known.
     let mut sums: BTreeMap<Option<SourceLine>, (Costs, Vec<Calls>)> = BTreeMap::new();
     for listing in listings {
         if !matches!(listing.code, Code::Instructions { .. }) {
@@ -104,8 +105,8 @@ fn sum_by_line(listings: &[Listing]) -> LineSums {
                 SourceLine { file: number, ..source }
             });
             let (costs, calls) = sums.entry(source).or_default();
-            if let Some(own) = &row.costs {
-                costs.join(own);
+            if let Some(row_costs) = &row.costs {
+                costs.join(row_costs);
             }
             calls.extend_from_slice(&row.calls);
         }

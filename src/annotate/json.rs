@@ -30,15 +30,16 @@ struct AnnotationJson<'a>(&'a Annotation);
 impl Serialize for AnnotationJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let annotation = self.0;
-        let of = *self;
+        let whole = *self;
         let mut object = serializer.serialize_map(None)?;
         object.serialize_entry("all_codes", &annotation.all_codes)?;
         object.serialize_entry("all_functions", &annotation.all_names)?;
         object.serialize_entry("events", &LazyList(|| annotation.events.iter().map(event)))?;
-        object.serialize_entry("functions", &LazyList(|| annotation.names.iter().map(|name| NameJson { of, name })))?;
+        object
+            .serialize_entry("functions", &LazyList(|| annotation.names.iter().map(|name| NameJson { whole, name })))?;
         object.serialize_entry(
             "listings",
-            &LazyList(|| annotation.listings.iter().map(|listing| ListingJson { of, listing })),
+            &LazyList(|| annotation.listings.iter().map(|listing| ListingJson { whole, listing })),
         )?;
         object.serialize_entry("version", &VERSION)?;
         object.end()
@@ -69,16 +70,16 @@ fn hex(number: u64) -> String {
 }
 
 struct NameJson<'a> {
-    of: AnnotationJson<'a>,
+    whole: AnnotationJson<'a>,
     name: &'a NameSummary,
 }
 
 impl Serialize for NameJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { of, name } = *self;
+        let Self { whole, name } = *self;
         let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("codes", &LazyList(|| name.codes.iter().map(|code| of.costs(code))))?;
-        object.serialize_entry("costs", &of.costs(&name.costs))?;
+        object.serialize_entry("codes", &LazyList(|| name.codes.iter().map(|code| whole.costs(code))))?;
+        object.serialize_entry("costs", &whole.costs(&name.costs))?;
         object.serialize_entry("module", &name.module.as_deref().map(text))?;
         object.serialize_entry("name", &text(&name.name))?;
         object.end()
@@ -86,28 +87,28 @@ impl Serialize for NameJson<'_> {
 }
 
 struct ListingJson<'a> {
-    of: AnnotationJson<'a>,
+    whole: AnnotationJson<'a>,
     listing: &'a Listing,
 }
 
 /// Fields are written in alphabetical order, as in the other objects.
 impl Serialize for ListingJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { of, listing } = *self;
+        let Self { whole, listing } = *self;
         let mut object = serializer.serialize_map(None)?;
         if let Code::Instructions { addr, .. } = listing.code {
             object.serialize_entry("address", &hex(addr))?;
         }
         object.serialize_entry("all_versions", &listing.all_versions)?;
-        object.serialize_entry("costs", &of.costs(&listing.costs))?;
+        object.serialize_entry("costs", &whole.costs(&listing.costs))?;
         if !matches!(listing.code, Code::Missing(_)) {
             object.serialize_entry("files", &listing.files.iter().map(|file| text(&file.name)).collect::<Vec<_>>())?;
         }
         if !listing.inclusive.is_empty() {
-            let inclusive = || listing.inclusive.iter().map(|inclusive| of.inclusive(inclusive));
+            let inclusive = || listing.inclusive.iter().map(|inclusive| whole.inclusive(inclusive));
             object.serialize_entry("inclusive", &LazyList(inclusive))?;
         }
-        let rows = LazyList(|| listing.rows.iter().map(|row| of.row(row, listing)));
+        let rows = LazyList(|| listing.rows.iter().map(|row| whole.row(row, listing)));
         match &listing.code {
             Code::Instructions { .. } => object.serialize_entry("instructions", &rows)?,
             Code::SourceLines => {}
@@ -120,7 +121,8 @@ impl Serialize for ListingJson<'_> {
             Code::SourceLines => object.serialize_entry("source_lines", &rows)?,
             Code::Missing(_) => {}
         }
-        object.serialize_entry("versions", &LazyList(|| listing.versions.iter().map(|version| of.version(version))))?;
+        object
+            .serialize_entry("versions", &LazyList(|| listing.versions.iter().map(|version| whole.version(version))))?;
         object.end()
     }
 }
@@ -207,10 +209,10 @@ fn instruction_object(instruction: &Instruction, listing: &Listing) -> Map<Strin
     let mut object = Map::new();
     if let Code::Instructions { addr, bytes } = &listing.code {
         let start = usize::try_from(instruction.offset).unwrap_or(usize::MAX);
-        let own = bytes.get(start..start.saturating_add(instruction.len as usize)).unwrap_or_default();
-        let own: String = own.iter().map(|byte| format!("{byte:02x}")).collect();
+        let bytes = bytes.get(start..start.saturating_add(instruction.len as usize)).unwrap_or_default();
+        let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
         object.insert("address".into(), json!(hex(addr.wrapping_add(instruction.offset))));
-        object.insert("bytes".into(), json!(own));
+        object.insert("bytes".into(), json!(digits));
     }
     object.insert("text".into(), json!(instruction.text));
     if let Some(target) = &instruction.target {

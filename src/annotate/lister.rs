@@ -135,7 +135,7 @@ impl Lister<'_> {
             versions: vec![version],
             all_versions,
             costs: function.costs.clone(),
-            inclusive: function.stated.inclusive.clone(),
+            inclusive: function.facts.inclusive.clone(),
             code,
             rows,
             files: Vec::new(),
@@ -150,10 +150,11 @@ impl Lister<'_> {
             Decoder::File(image) => Disassembler::decode_file(image, self.syntax, bytes, addr),
         };
         let mut rows = rows(instructions, bytes.len(), addr, &function.costs_at);
-        if function.stated.is_exact {
+        // Only counted costs are at the start of an instruction; a sample may be off.
+        if function.facts.is_exact {
             check_starts(&rows, &function.costs_at)?;
         }
-        add_calls(&mut rows, &function.stated.calls);
+        add_calls(&mut rows, &function.facts.calls);
         Ok((Code::Instructions { addr, bytes: bytes.to_vec() }, rows))
     }
 }

@@ -27,7 +27,7 @@ pub(super) struct CodeFiles<'a> {
     pub(super) machine: u16,
     /// When pieces of JIT code were first loaded, on the clock of the samples.
     pub(super) load_times: &'a FxHashMap<CodeId, Nanos>,
-    /// The source files that [`Stated::lines`](super::functions::Stated::lines) refer to. Empty for samples.
+    /// The source files that [`InputFacts::lines`](super::functions::InputFacts::lines) refer to. Empty for samples.
     pub(super) source_names: &'a [Vec<u8>],
     pub(super) symbols: &'a SymbolOptions,
 }

@@ -24,7 +24,7 @@ struct Name {
 pub(super) struct Names {
     list: Vec<Name>,
     /// For each function, the index of its name, and its rank among the code ranges of that name, from 0.
-    of: Vec<(usize, usize)>,
+    positions: Vec<(usize, usize)>,
 }
 
 impl Names {
@@ -43,11 +43,13 @@ impl Names {
             list[number].costs.join(&functions[at].costs);
         }
         list.sort_by_cached_key(|name| Reverse(name.costs.heat(weight)));
-        let mut of = vec![(0, 0); functions.len()];
+        let mut positions = vec![(0, 0); functions.len()];
         for (number, name) in list.iter().enumerate() {
-            name.codes.iter().enumerate().for_each(|(code, &function)| of[function] = (number, code));
+            for (rank, &function) in name.codes.iter().enumerate() {
+                positions[function] = (number, rank);
+            }
         }
-        Self { list, of }
+        Self { list, positions }
     }
 
     /// Selects the functions to list: single code ranges or, with `by_name`, all code ranges of a name. Functions whose
@@ -69,6 +71,7 @@ impl Names {
             if !wanted.contains(&functions[first]) {
                 continue;
             }
+            // Groups without available code are shown as well, but not without end.
             if available_groups == limit || picked_groups == limit.saturating_mul(2) {
                 break;
             }
@@ -88,7 +91,7 @@ impl Names {
 
     /// The rank of a function by cost among the versions of its name, starting at 1, and the number of these versions.
     pub(super) fn version(&self, function: usize) -> (usize, usize) {
-        let (name, code) = self.of[function];
+        let (name, code) = self.positions[function];
         (code + 1, self.list[name].codes.len())
     }
 
@@ -111,7 +114,7 @@ impl Names {
 
     /// Summaries of the names of the functions with the indexes `picked`, hottest first.
     pub(super) fn summaries(&self, picked: &[usize], functions: &[Function]) -> Vec<NameSummary> {
-        let names: BTreeSet<usize> = picked.iter().map(|&function| self.of[function].0).collect();
+        let names: BTreeSet<usize> = picked.iter().map(|&function| self.positions[function].0).collect();
         names.into_iter().map(|name| self.list[name].summary(functions)).collect()
     }
 }

@@ -25,8 +25,8 @@ use crate::symbolize::symbols::SymbolOptions;
 use rustc_hash::FxHashMap;
 use std::path::Path;
 
-/// Reads a recording and annotates the functions that the options request. Only the innermost frame of each stack is
-/// needed.
+/// Reads a recording and annotates the functions that the options request: those in which samples have their innermost
+/// frame.
 pub(crate) fn annotate(
     input: &Input,
     path: &Path,
@@ -156,23 +156,27 @@ pub struct SampledInstructions {
     pub samples: Vec<Option<InstructionIndex>>,
 }
 
-/// The instructions that all samples hit, by event, in the order of the recording's events (which is also the order of
-/// a profile's series).
+/// The instruction that each sample hit (its innermost frame), by event, in the order of the recording's events, which is
+/// also the order of a profile's series. `None` for samples outside of the listings. `picked` has the index of each
+/// listing's function.
 fn sampled_instructions(
     examined: &Examined<'_>,
     functions: &SampledFunctions,
     picked: &[usize],
     listings: &[Listing],
 ) -> Vec<SampledInstructions> {
-    let mut listing_of: FxHashMap<usize, usize> = FxHashMap::default();
-    listing_of.extend(picked.iter().enumerate().map(|(listing, &function)| (function, listing)));
+    let mut listing_by_function: FxHashMap<usize, usize> = FxHashMap::default();
+    for (listing, &function) in picked.iter().enumerate() {
+        listing_by_function.insert(function, listing);
+    }
+    let find_instruction = |FunctionOffset { function, offset }| {
+        let listing = *listing_by_function.get(&function)?;
+        let row = listings[listing].find_row(offset)?;
+        Some(InstructionIndex { listing: listing as u32, row: row as u32 })
+    };
     let mut by_place: Vec<Option<InstructionIndex>> = Vec::with_capacity(functions.offsets.len());
     for offset in &functions.offsets {
-        by_place.push(offset.and_then(|FunctionOffset { function, offset }| {
-            let listing = *listing_of.get(&function)?;
-            let row = listings[listing].find_row(offset)?;
-            Some(InstructionIndex { listing: listing as u32, row: row as u32 })
-        }));
+        by_place.push(offset.and_then(find_instruction));
     }
     let mut events: Vec<SampledInstructions> = Vec::new();
     for event in &examined.resolution.survey.recording.events {

@@ -1,7 +1,7 @@
 //! Turns the samples of a recording into functions with the cost of each address, and names what their code refers to.
 
 use super::costs::{Cost, Costs};
-use super::functions::{Function, FunctionCode, FunctionList, FunctionOffset, Moment, Stated, without_code};
+use super::functions::{Function, FunctionCode, FunctionList, FunctionOffset, InputFacts, Moment, without_code};
 use super::lister::{TargetNames, UnknownTarget};
 use super::listing::TargetOwner;
 use crate::analysis::category::Category;
@@ -82,8 +82,10 @@ impl Sampled<'_> {
         let mut sums = vec![PlaceSum::default(); chains.places().len()];
         for row in rows {
             let Some(place) = chains.places_up(row.chain).next() else { continue };
-            let (sum, time) = (&mut sums[place.0 as usize], row.time.unwrap_or(UNTIMED));
+            let sum = &mut sums[place.0 as usize];
+            let time = row.time.unwrap_or(UNTIMED);
             sum.costs.add(row.event as usize, Cost { weight: clamp(row.period), count: row.count });
+            // The process and the address of the last sample are kept.
             if time >= sum.time {
                 let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
                 (sum.time, sum.pid, sum.ip) = (time, pid.unwrap_or(Pid(-1)), row.ip);
@@ -113,11 +115,13 @@ impl Sampled<'_> {
             costs: Costs::default(),
             costs_at: BTreeMap::new(),
             last: Moment::default(),
-            stated: Stated::default(),
+            facts: InputFacts::default(),
         }
     }
 
-    /// Determines where the function's machine code is. Returns the offset of the code location in it, in bytes.
+    /// Determines where the function's machine code is. Returns the offset of the code location in it, in bytes; if the
+    /// start of the function isn't known, the offset in the file or the address. `linked` is the location as linked, if
+    /// it is in a file that exists on this machine.
     fn locate(&self, place: &FrameLocation, linked: Option<&Linked>, function: &mut Function) -> u64 {
         match (place.location, linked) {
             (Location::Code(code, offset), _) => {
@@ -179,6 +183,7 @@ impl Sampled<'_> {
         let mut linked = FxHashMap::default();
         for (dso, mut places) in by_file {
             let Some(image) = self.examined.resolution.images.get(dso) else { continue };
+            // Several locations may have the same offset, in different processes.
             places.sort_unstable();
             let mut offsets: Vec<u64> = places.iter().map(|&(offset, _)| offset).collect();
             offsets.dedup();
@@ -187,7 +192,9 @@ impl Sampled<'_> {
             for (offset, at) in places {
                 let number = request.offsets.partition_point(|&other| other < offset);
                 let extent = extents.get(number).cloned().flatten();
-                linked.extend(request.vaddr(image, offset).map(|addr| (at, Linked { addr, extent })));
+                if let Some(addr) = request.vaddr(image, offset) {
+                    linked.insert(at, Linked { addr, extent });
+                }
             }
         }
         linked
@@ -223,7 +230,7 @@ impl Function {
 }
 
 impl SampledFunctions {
-    /// Returns the functions sorted by cost, hottest first.
+    /// Returns the functions sorted by cost, hottest first. `offsets` then refers to their new positions.
     fn sorted(mut self, weight: Weight) -> Self {
         let mut order: Vec<usize> = (0..self.list.len()).collect();
         order.sort_by_cached_key(|&index| Reverse(self.list[index].costs.heat(weight)));

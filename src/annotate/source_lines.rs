@@ -58,7 +58,7 @@ impl<'a> SourceLines<'a> {
         let mut addresses: BTreeMap<DsoId, Vec<u64>> = BTreeMap::new();
         for (function, listing) in listed.iter().zip(listings) {
             if let (FunctionCode::File(dso, _), Code::Instructions { addr, .. }) = (&function.code, &listing.code)
-                && !function.stated.is_exact
+                && !function.facts.is_exact
             {
                 let offsets = listing.rows.iter().filter_map(|row| Some(row.instruction.as_ref()?.offset));
                 addresses.entry(*dso).or_default().extend(offsets.map(|offset| addr + offset));
@@ -79,6 +79,8 @@ impl<'a> SourceLines<'a> {
     pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
         let Code::Instructions { addr, .. } = listing.code else { return };
         let jit_origins;
+        // Where the code at each address comes from, and what these addresses count from: the start of JIT code, or as
+        // linked.
         let (origins, start): (&[CodeOrigin], u64) = match function.code {
             FunctionCode::Jit(code) => {
                 jit_origins = self.jit_origins(code);
@@ -91,10 +93,11 @@ impl<'a> SourceLines<'a> {
         let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
         for row in &mut listing.rows {
             let Some(instruction) = &row.instruction else { continue };
-            let stated = function.stated.lines.get(&instruction.offset);
-            let (name, line): (&[u8], u32) = match stated.and_then(|line| self.stated_line(*line)) {
+            let line_in_input = function.facts.lines.get(&instruction.offset);
+            let (name, line): (&[u8], u32) = match line_in_input.and_then(|line| self.stated_line(*line)) {
                 Some(stated) => stated,
                 None => {
+                    // The last origin at or before the instruction.
                     let after = origins.partition_point(|origin| origin.at <= start + instruction.offset);
                     let Some(origin) = origins[..after].last() else { continue };
                     (&origin.file, origin.line)
@@ -130,22 +133,21 @@ impl<'a> SourceLines<'a> {
         let mut texts: Vec<BTreeMap<u32, String>> = Vec::new();
         for row in rows {
             let Some(instruction) = &row.instruction else { continue };
-            let known = function.line_at(instruction.offset);
-            let Some(known) = known.filter(|known| known.line > 0) else { continue };
-            let file = function.text(known.file);
+            let Some(line) = function.line_at(instruction.offset).filter(|line| line.line > 0) else { continue };
+            let file = function.text(line.file);
             let number = *numbers.entry(file).or_insert(texts.len());
             if number == texts.len() {
                 texts.push(BTreeMap::new());
                 files.push(SourceFile::new(file, None));
             }
             texts[number]
-                .entry(known.line)
-                .or_insert_with(|| String::from_utf8_lossy(function.text(known.text)).trim_end().to_owned());
-            row.source = Some(SourceLine { file: number, line: known.line });
+                .entry(line.line)
+                .or_insert_with(|| String::from_utf8_lossy(function.text(line.text)).trim_end().to_owned());
+            row.source = Some(SourceLine { file: number, line: line.line });
         }
         for (file, mut text) in files.iter_mut().zip(texts) {
             text.retain(|_, text| !text.is_empty());
-            file.text = (!text.is_empty()).then_some(SourceText::Recorded(text));
+            file.text = if text.is_empty() { None } else { Some(SourceText::Recorded(text)) };
         }
     }
 
@@ -172,13 +174,16 @@ fn find_lines(
     warnings: &mut Warnings,
 ) -> Vec<CodeOrigin> {
     let parts = symbols::resolve(std::slice::from_ref(request), images, options, &job.pool, warnings);
-    let answers = parts.iter().flat_map(|part| (0..part.len()).map(move |index| (part, index)));
+    // The parts have the frames of all addresses, in order.
+    let mut addresses = request.offsets.iter();
     let mut origins = Vec::with_capacity(request.offsets.len());
-    for ((part, index), &addr) in answers.zip(&request.offsets) {
-        origins.push(match part.get(index).next() {
-            Some(Frame { file: Some(file), line, .. }) => CodeOrigin { at: addr, file: part.text(file).to_vec(), line },
-            _ => CodeOrigin { at: addr, file: Vec::new(), line: 0 },
-        });
+    for part in &parts {
+        for (index, &at) in (0..part.len()).zip(&mut addresses) {
+            origins.push(match part.get(index).next() {
+                Some(Frame { file: Some(file), line, .. }) => CodeOrigin { at, file: part.text(file).to_vec(), line },
+                _ => CodeOrigin { at, file: Vec::new(), line: 0 },
+            });
+        }
     }
     origins
 }
@@ -214,6 +219,7 @@ impl Texts {
         let text = match read_lines(name, &self.search) {
             None => None,
             Some(Ok(text)) => Some(text),
+            // For each reason, one of the files and the number of files is reported.
             Some(Err(Unshown::Hidden(path, why))) => {
                 self.hidden.entry(why).or_insert((path, 0)).1 += 1;
                 None

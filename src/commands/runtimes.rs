@@ -33,7 +33,7 @@ pub fn find_runtime(name: &str) -> Result<&'static Runtime> {
 /// Writes the name of a runtime and its best switch.
 fn write_line(runtime: &Runtime, out: &mut dyn Write) -> Result<()> {
     let first = runtime.switches.first();
-    let how = first.map_or_else(|| "nothing to switch on".to_owned(), |switch| switch.how(runtime.called, true));
+    let how = first.map_or_else(|| "nothing to switch on".to_owned(), |switch| switch.instructions(runtime.called));
     Ok(writeln!(out, "{:<15} {how}", runtime.name)?)
 }
 
@@ -47,7 +47,11 @@ fn write_all(runtime: &'static Runtime, out: &mut dyn Write) -> Result<()> {
     row("recognized by", &[runtime.programs, runtime.libraries].concat().join(", "))?;
     row("runs", &runtime.aliases.join(", "))?;
     for (at, switch) in runtime.switches.iter().enumerate() {
-        row(if at == 0 { "switch on" } else { "or" }, &switch.how(runtime.called, at == 0))?;
+        if at == 0 {
+            row("switch on", &switch.instructions(runtime.called))?;
+        } else {
+            row("or", &switch.further_instructions(runtime.called))?;
+        }
         row("writes", &switch.leaves.join(", "))?;
     }
     if runtime.switches.is_empty() {

@@ -87,6 +87,7 @@ struct Costs {
 }
 
 impl Costs {
+    /// Sums the first event's costs, in total and of the unnamed code in each file.
     fn new(profile: &Profile) -> Self {
         let mut costs = Self::default();
         let Some(series) = profile.series.first() else { return costs };
@@ -106,7 +107,8 @@ impl Costs {
 }
 
 /// Finds problems with the names of JIT code. `path` is the callgrind file, and `cost` the total cost of its first
-/// event.
+/// event. Of the cost of unnamed JIT code, `coverage` has the part for which a loaded file has names (`nameable`) and the
+/// rest (`unnameable`).
 fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path, cost: u64) -> Vec<Finding> {
     let share = |part: u64| Share::from_percent(percent(part as f64, cost));
     let Coverage { nameable, unnameable, .. } = *coverage;

@@ -183,26 +183,36 @@ impl<'a> DoctorContext<'a> {
             }
         }
         let (runtime, count) = counts.into_iter().max_by_key(|(_, count)| *count)?;
-        (count >= ownerless).then_some(runtime)
+        if count >= ownerless { Some(runtime) } else { None }
     }
 
     /// For each sampled location in the process's JIT code, the name of the memory mapping that contains the location.
-    fn names_of_jit_memory(&self, pid: Pid) -> impl Iterator<Item = &'a [u8]> {
-        let context = *self;
+    fn names_of_jit_memory(&self, pid: Pid) -> Vec<&'a [u8]> {
         let Examined { resolution, samples, .. } = *self.examined;
-        let time = self.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
-        let paths = samples.chains.places().iter().filter_map(move |place| match place.location {
-            Location::File(dso, _) if place.pid == pid => Some(context.dso(dso)),
-            Location::Code(id, offset) => {
-                let code = resolution.sources.map.code(id);
-                let account = context.examined.accounts().get(code.origin.0 as usize)?;
-                let addr = Addr(code.addr.0.saturating_add(offset));
-                let mapped = resolution.spaces.lookup(account.pid, addr, time, place.mode)?;
-                (account.pid == pid).then(|| context.dso(mapped.dso))
+        let last_sample = self.tally.processes.get(&pid).map(|process| process.last).unwrap_or_default();
+        let mut names = Vec::new();
+        for place in samples.chains.places() {
+            let mapped = match place.location {
+                Location::File(dso, _) if place.pid == pid => Some(dso),
+                Location::Code(id, offset) => {
+                    // Named code: the process is that of the file which names it.
+                    let code = resolution.sources.map.code(id);
+                    let account = self.examined.accounts().get(code.origin.0 as usize);
+                    if account.is_none_or(|account| account.pid != pid) {
+                        continue;
+                    }
+                    let addr = Addr(code.addr.0.saturating_add(offset));
+                    resolution.spaces.lookup(pid, addr, last_sample, place.mode).map(|mapped| mapped.dso)
+                }
+                _ => None,
+            };
+            if let Some(dso) = mapped
+                && self.dso(dso).kind == DsoKind::Anonymous
+            {
+                names.push(&self.dso(dso).path[..]);
             }
-            _ => None,
-        });
-        paths.filter(|dso| dso.kind == DsoKind::Anonymous).map(|dso| &dso.path[..])
+        }
+        names
     }
 
     /// Finds a runtime that is embedded in an application. It is recognized by the names of its threads, by the names of
@@ -273,6 +283,7 @@ impl<'a> DoctorContext<'a> {
         let processes = &self.examined.resolution.survey.processes.by_pid;
         let mut lineage = Vec::new();
         let mut next = Some(pid);
+        // When the process forked the one before it in the list. What it executed later doesn't matter.
         let mut until = Nanos(u64::MAX);
         while let Some(pid) = next
             && let Some(process) = processes.get(&pid)
@@ -316,24 +327,35 @@ impl<'a> DoctorContext<'a> {
         let is_root = |pid: &Pid| pid.0 > 0 && processes.get(pid).is_some_and(|process| process.forked.is_none());
         let mut roots = self.tally.processes.keys().copied().filter(is_root);
         let root = roots.next()?;
-        roots.next().is_none().then_some(root)
+        if roots.next().is_none() { Some(root) } else { None }
     }
 
-    /// The switch for this runtime that the process received from the recorded command. `None` if it received none.
+    /// The switch for this runtime that the process received from the recorded command. `None` if it received none, or if
+    /// perf didn't start the command itself, so that the process's options aren't known.
     pub(super) fn given_switch(&self, pid: Pid, runtime: &'static Runtime) -> Option<&'static Switch> {
         let perf = self.command().filter(|perf| !perf.records_others)?;
         // Environment variables reach all child processes.
         let recorded = command_line(perf.program);
-        if let Some(switch) = runtime.switches.iter().find(|switch| runtime.is_set_by_variable(switch, recorded)) {
-            return Some(switch);
+        for switch in runtime.switches {
+            if runtime.is_set_by_variable(switch, recorded) {
+                return Some(switch);
+            }
         }
         let command = command_line(self.command_of(pid)?);
-        runtime.switches.iter().find(|switch| {
-            switch.main_flag().is_some_and(|flag| self.has_received(pid, runtime, flag))
-                || runtime.is_switched_on(switch, command)
-                // An option that takes the place of the switch, such as node's `--perf-basic-prof-only-functions`.
-                || runtime.spoiler(switch, command).is_some()
-        })
+        for switch in runtime.switches {
+            // A program that embeds the runtime takes its flags among its own arguments.
+            if let Some(flag) = switch.main_flag()
+                && self.has_received(pid, runtime, flag)
+            {
+                return Some(switch);
+            }
+            // Some options write the same files as the switch, with fewer names, such as node's
+            // `--perf-basic-prof-only-functions`. They count as the switch.
+            if runtime.is_switched_on(switch, command) || runtime.spoiler(switch, command).is_some() {
+                return Some(switch);
+            }
+        }
+        None
     }
 
     /// The switches that the process can use to write names.

@@ -126,6 +126,7 @@ fn correct_command(
     context: DoctorContext<'_>,
 ) -> Option<String> {
     let recorded = RecordCommand::from_perf(context.command()?);
+    // How perf gets call chains through the runtime's code, and whether copies can only be unwound with its jitdump.
     let mut stacks = Stacks::FramePointers;
     let mut unwinds_by_dump = false;
     if let Some(process) = process
@@ -166,7 +167,7 @@ fn correct_command(
         return None;
     }
     let text = complete.to_string();
-    (text.len() <= LONGEST).then_some(text)
+    if text.len() <= LONGEST { Some(text) } else { None }
 }
 
 /// True if the recorded command starts the process's runtime itself, not another program that starts it. The options that

@@ -63,6 +63,6 @@ impl<'a> DoubtfulPlace<'a> {
             name: code.name,
             error: error.unwrap_or(u64::MAX),
         };
-        map.has_other_names(place.pid, place.addr, place.name).then_some(place)
+        if map.has_other_names(place.pid, place.addr, place.name) { Some(place) } else { None }
     }
 }

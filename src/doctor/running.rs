@@ -162,7 +162,7 @@ fn find_missing_names(
         return None;
     }
     if let Some(given) = given {
-        return (!given.switch.at_end).then(|| report_not_written(process, given));
+        return if given.switch.at_end { None } else { Some(report_not_written(process, given)) };
     }
     let runtime = process.runtime?;
     if jit_bytes > 0 {
@@ -171,7 +171,8 @@ fn find_missing_names(
         return Some(finding.with_change(Some(Change::Program)));
     }
     let interpreter = runtime.interpreter.as_ref()?;
-    if interpreter.frame_a_call {
+    // Only samples could show whether functions are interpreted.
+    if interpreter.has_frame_per_call {
         return None;
     }
     Some(interpreted(process, WHOLE, &Attempt::default()))

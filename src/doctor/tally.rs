@@ -265,6 +265,7 @@ impl Tally {
         let owner = outermost.map_or(Owner::Nowhere, |frame| frame.owner);
         match stack.end {
             StackEnd::Whole => {}
+            // The stack has exactly as many frames as the kernel was allowed to record.
             StackEnd::Limit(_) if stack.frames.last().is_some_and(|frame| frame.begins_thread) => {}
             StackEnd::Limit(limit) if !stack.goes_astray() => {
                 self.cut_chains.count += 1;

@@ -49,16 +49,18 @@ impl Conversion {
     /// Chooses a conversion. If there is a problem, also returns a warning whose subject is the file, such as "has
     /// processor time stamps, but …".
     pub(super) fn choose(clock: &Clock, times: &DumpTimes) -> (Self, Option<String>) {
-        let same = is_monotonic(clock);
+        let is_same_clock = is_monotonic(clock);
         if times.arch {
             if let Some(tsc) = clock.tsc.filter(is_usable) {
                 return (Self::Tsc(tsc), None);
             }
             // The header may wrongly claim that times are the time-stamp counter. Don't believe it if the first record
             // is close to the marker's mmap on the recording's clock.
-            let near =
-                times.marker.zip(times.first).is_some_and(|(marker, first)| marker.0.abs_diff(first) < PLAUSIBLE);
-            if same && near {
+            if is_same_clock
+                && let Some(marker) = times.marker
+                && let Some(first) = times.first
+                && marker.0.abs_diff(first) < PLAUSIBLE
+            {
                 let why = "claims to have processor time stamps, but the times match the recording's clock, so they \
                            were used unchanged";
                 return (Self::Same, Some(why.to_owned()));
@@ -67,7 +69,7 @@ impl Conversion {
                 "has processor time stamps, but the recording does not say how to convert them (no usable TIME_CONV)";
             return times.estimate(clock, why);
         }
-        if same {
+        if is_same_clock {
             return (Self::Same, None);
         }
         let why = match clock.clockid {
@@ -104,7 +106,7 @@ impl DumpTimes {
     fn estimate(&self, clock: &Clock, why: &str) -> (Conversion, Option<String>) {
         let Some(first) = self.first else { return (Conversion::None, None) };
         // Wall-clock times can be recognized by their magnitude, and the recording may contain a reference time for
-        // that clock.
+        // that clock. Any other clock is decades away, so the limit is large: about six weeks.
         if let Some((wall, recorded)) = clock.reference
             && wall.0.abs_diff(first) < 1000 * PLAUSIBLE
         {
@@ -171,6 +173,7 @@ pub(super) fn explain_other_process(
 ) -> Option<String> {
     let process = processes.by_pid.get(&pid)?;
     let began = marker.or(process.forked.map(|(_, time)| time)).or(process.execs.first().copied());
+    // Which end of the process's life contradicts the records.
     let (edge, time) = if let Some(began) = began
         && last.saturating_add(SLACK) < began.0
     {

@@ -109,11 +109,14 @@ fn choose_conversion(
     processes: &Processes,
     warnings: &mut Warnings,
 ) -> Conversion {
-    let (conversion, problem) = match is_timed {
-        true => Conversion::choose(&processes.clock, times),
-        false => (Conversion::None, Some(NO_TIMES.to_owned())),
+    let (conversion, problem) = if is_timed {
+        Conversion::choose(&processes.clock, times)
+    } else {
+        (Conversion::None, Some(NO_TIMES.to_owned()))
     };
-    warnings.extend(problem.map(|problem| Warning::new(problem).in_file(&source.path, None)));
+    if let Some(problem) = problem {
+        warnings.push(Warning::new(problem).in_file(&source.path, None));
+    }
     conversion
 }
 
@@ -160,6 +163,7 @@ impl Pids<'_> {
     fn warn_if_foreign(&self, warnings: &mut Warnings) {
         let expected = self.source.inner.unwrap_or(self.source.pid);
         let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
+        // The user said for which process the file is used (`FILE@PID`).
         if given.is_some_and(|given| given.pid == Some(self.source.pid)) {
             return;
         }
@@ -210,7 +214,8 @@ struct DumpEnd {
 }
 
 impl<'data> DumpReader<'_, 'data> {
-    /// Reads all records of a jitdump. Returns how it ended: the last time, and whether it is cut off.
+    /// Reads all records of a jitdump. Returns how it ended: the last time, and whether it is cut off (`torn`). It is if
+    /// its last record is a load without the machine code, or if a record is damaged.
     fn read_records(
         &mut self,
         dump: &JitDump<'data>,
@@ -280,6 +285,7 @@ impl<'data> DumpReader<'_, 'data> {
         if let Some(first_line_addr) = info.first {
             self.with_lines += 1;
             let offset = first_line_addr.wrapping_sub(addr);
+            // Some writers wrongly add the size of an ELF header to the addresses of lines.
             if (ELF_HEADER..ELF_HEADER + 8).contains(&offset) {
                 self.biased += 1;
             }

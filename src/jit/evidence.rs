@@ -93,10 +93,11 @@ pub(super) enum Verdict<'a> {
 pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     let possible: Vec<&Fit> = all.iter().filter(|fit| fit.file == file && fit.is_possible()).collect();
     let wanted = possible.iter().copied().filter(|fit| fit.is_wanted);
-    // No process needs the file.
     let Some(best) = wanted.max_by_key(|fit| (fit.sign, fit.covered, fit.pid)) else {
+        // No process needs the file. If one whose addresses fit is only contradicted by other evidence, say so.
         let mut fits = all.iter().filter(|fit| fit.file == file);
-        return match fits.find(|fit| fit.is_wanted && fit.has_addresses()) {
+        let contradicted = fits.find(|fit| fit.is_wanted && fit.has_addresses());
+        return match contradicted {
             Some(contradicted) if possible.is_empty() => Verdict::Refused(contradicted),
             _ => Verdict::Unmatched,
         };
@@ -110,6 +111,7 @@ pub(super) fn judge(file: usize, all: &[Fit]) -> Verdict<'_> {
     // Processes that share JIT memory also share the code in it, so the file may be used for one of them.
     let is_only_process =
         possible.iter().all(|fit| fit.pid == best.pid || fit.memory.is_some() && fit.memory == best.memory);
+    // Addresses alone don't prove anything: there must be other evidence, too (a sign).
     if best.sign.is_some() && !has_rival && (is_only_process || is_sure) {
         Verdict::Used(best)
     } else {

@@ -177,25 +177,30 @@ impl GuestNames {
         }
         if self.files.is_empty() {
             let refused: String = self.refused.iter().map(|why| format!("; {why}")).collect();
-            let said = "its names are addresses in an emulated program; pass that program with --guest FILE";
-            return Some(format!("{}: {said}{refused}", path.display()));
+            let advice = "its names are addresses in an emulated program; pass that program with --guest FILE";
+            return Some(format!("{}: {advice}{refused}", path.display()));
         }
         let files: Vec<_> = self.files.iter().map(|file| file.display().to_string()).collect();
         let (known, all) = (self.names.len(), self.address_count);
         Some(format!("{}: named {known} of {all} guest addresses, from {}", path.display(), files.join(", ")))
     }
 
-    /// Adds the names of a file's functions at those guest addresses that are in the file. False if its load address
-    /// can't be determined.
+    /// Adds the names of a file's functions at those guest addresses that are in the file. `addresses` are all guest
+    /// addresses, sorted. `is_program` is true for the guest program, false for its libraries. False if the file's load
+    /// address can't be determined.
     fn add_names(&mut self, object: &object::File<'_>, addresses: &[u64], is_program: bool) -> bool {
         let functions = GuestFunctions::from_object(object);
         let base = match object.kind() {
-            ObjectKind::Executable => functions.fits_at(0, addresses).then_some(0),
-            _ => functions.find_base(addresses, is_program.then(|| object.entry())),
+            // It can only be loaded at the addresses for which it is linked.
+            ObjectKind::Executable if functions.fits_at(0, addresses) => Some(0),
+            ObjectKind::Executable => None,
+            _ if is_program => functions.find_base(addresses, Some(object.entry())),
+            _ => functions.find_base(addresses, None),
         };
         let Some(base) = base else { return false };
         let Some(&(first, _)) = functions.ranges.first() else { return false };
         let end = functions.ranges.iter().map(|&(_, end)| end).max().unwrap_or(first);
+        // The guest addresses in the file, as link-time addresses.
         let from = addresses.partition_point(|&addr| addr < base.saturating_add(first));
         let in_file = addresses[from..].iter().take_while(|&&addr| addr < base.saturating_add(end));
         let relative: Vec<u64> = in_file.map(|addr| addr - base).collect();
@@ -340,8 +345,12 @@ impl GuestFunctions {
     /// have run, too. `None` if no load address fits, or several do in a file that doesn't list all functions.
     fn find_base(&self, addresses: &[u64], entry: Option<u64>) -> Option<u64> {
         let ran = |addr: u64| addresses.binary_search(&addr).is_ok();
-        let bases = self.vote_for_bases(addresses).into_iter();
-        let bases = bases.filter(|&base| entry.is_none_or(|entry| base.checked_add(entry).is_some_and(ran)));
+        let entry_ran = |base: u64| match entry {
+            Some(entry) => base.checked_add(entry).is_some_and(ran),
+            None => true,
+        };
+        // The most likely load addresses come first.
+        let bases = self.vote_for_bases(addresses).into_iter().filter(|&base| entry_ran(base));
         if self.complete {
             return bases.take(MAX_CANDIDATES).find(|&base| self.fits_at(base, addresses));
         }

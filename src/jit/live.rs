@@ -62,14 +62,16 @@ impl LiveProcess {
         let root = process_dir.join("root");
         let has_own_files = mount_namespace(&process_dir) != mount_namespace(&proc.join("self")) || !is_our_root(&root);
         let inner = status_pid(&status, "NSpid:");
+        // The recording is from a machine with another name.
         if site.host.is_some_and(|host| !is_our_name(proc, host)) {
             return None;
         }
         let is_same_process = check_start_time(&process_dir, proc, process, processes, site)
             .and_then(|()| check_mappings(&process_dir, process));
         if let Err(why) = is_same_process {
+            // A reused ID is only worth an error if the process might have left its files in a container.
             let is_in_container = has_own_files || inner.is_some_and(|inner| inner != pid);
-            return is_in_container.then_some(Err(why));
+            return if is_in_container { Some(Err(why)) } else { None };
         }
         let uid = status_user(&status)?;
         match Root::open(&root, uid) {
@@ -207,7 +209,7 @@ fn first_sample_time(processes: &Processes, site: &Site<'_>) -> Option<SystemTim
 /// `/proc/stat`.
 fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
     let stat = read_system_text(&process_dir.join("stat")).ok()?;
-    // The process name in parentheses may contain anything, including `)`.
+    // The process name in parentheses may contain anything, including `)`. It is field 2.
     let after_name = &stat[stat.rfind(')')? + 1..];
     let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let boot = read_system_text(&proc.join("stat")).ok()?;
@@ -263,6 +265,7 @@ fn check_mappings(process_dir: &Path, process: &Process) -> Result<(), String> {
         read_system_file(&process_dir.join("maps")).map_err(|error| format!("its mappings cannot be read: {error}"))?;
     let maps = String::from_utf8_lossy(&maps);
     let lines: Vec<MapsLine<'_>> = maps.lines().filter_map(MapsLine::parse).collect();
+    // How many recorded files are mapped where they were, and at how many of their addresses no file is mapped.
     let (mut same, mut gone): (u32, u32) = (0, 0);
     for mapping in recorded_files(process).into_values() {
         match lines.iter().find(|line| line.contains(mapping.addr)) {

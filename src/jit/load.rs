@@ -49,7 +49,7 @@ impl Found {
         self.load_with(Vec::new(), processes, pool, warnings)
     }
 
-    /// Like [`load`](Self::load). The code map also gets the code events of `more`, which come from no file.
+    /// Reads all sources in parallel and builds the code map, with the code events of `more`, which come from no file.
     pub(crate) fn load_with<'data>(
         &'data self,
         more: Vec<CodeList<'data>>,
@@ -163,10 +163,12 @@ fn read_source<'data>(
         }
     };
     let Source { path, kind, pid, remark, .. } = source;
-    let remark = match (remark, source.guest.get()) {
-        (None, Some(names)) => names.remark(path),
-        (remark, _) => remark.clone(),
-    };
+    let mut remark = remark.clone();
+    if remark.is_none()
+        && let Some(names) = source.guest.get()
+    {
+        remark = names.remark(path);
+    }
     let account = Account { path: path.clone(), kind: *kind, pid: *pid, state, remark };
     ReadSource { list, account, machine, warnings }
 }

@@ -54,8 +54,8 @@ struct LoggedCode {
     end: u64,
 }
 
-/// Determines when a process's log started; `None` if nothing is known about it. `created` is the creation time of the
-/// log's file, on the recording's clock in nanoseconds.
+/// Determines when a process's log started; `None` if nothing is known about it. `seen` tells when each address was first
+/// sampled. `created` is the creation time of the log's file, on the recording's clock in nanoseconds.
 pub(super) fn estimate_start(
     log: &CodeLog,
     process: &Process,
@@ -64,9 +64,14 @@ pub(super) fn estimate_start(
 ) -> Option<LogStart> {
     let codes = logged_code(log);
     let jit = jit_memory(process);
-    let by_mappings = codes.iter().filter_map(|code| start_if_same(jit.get(code.addr)?.value, code.time)).max();
+    // The log can't have started before the program, nor so early that code would be older than its memory.
     let began = process.execs.last().copied().or(process.forked.map(|(_, time)| time));
-    let earliest = by_mappings.max(began.and_then(|time| i64::try_from(time.0).ok()));
+    let mut earliest = began.and_then(|time| i64::try_from(time.0).ok());
+    for code in &codes {
+        if let Some(mapped) = jit.get(code.addr) {
+            earliest = earliest.max(start_if_same(mapped.value, code.time));
+        }
+    }
     let latest = latest_start(&codes, &jit, seen, earliest);
     if let Some(start) = start_from_bounds(earliest, latest) {
         return Some(start);
@@ -122,10 +127,10 @@ fn jit_memory(process: &Process) -> RangeMap<Nanos> {
         // Addresses that were mapped before keep the time of their first mapping.
         let mut from = mapping.addr.0;
         let end = from.saturating_add(mapping.len);
-        let known: Vec<_> = memory.overlapping(from..end).map(|entry| (entry.start, entry.end)).collect();
-        for (known_start, known_end) in known {
-            memory.insert_into_gap(from..known_start.max(from), mapping.time);
-            from = known_end.max(from);
+        let mapped_before: Vec<_> = memory.overlapping(from..end).map(|entry| entry.start..entry.end).collect();
+        for part in mapped_before {
+            memory.insert_into_gap(from..part.start.max(from), mapping.time);
+            from = part.end.max(from);
         }
         memory.insert_into_gap(from..end.max(from), mapping.time);
     }
@@ -140,7 +145,8 @@ fn start_if_same(recorded: Nanos, logged: i64) -> Option<i64> {
 }
 
 /// The latest start of the log for which all code was compiled before it was first sampled. `jit` is the memory for JIT
-/// code. Samples that contradict `earliest` are ignored: the log's lines about their code were written late.
+/// code, and `seen` tells when each address was first sampled. Samples that contradict `earliest` are ignored: the log's
+/// lines about their code were written late. `None` if no code in the log was sampled.
 fn latest_start(codes: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
     let mut unmatched = seen.clone();
     let mut latest: Option<i64> = None;

@@ -80,6 +80,7 @@ pub(super) fn date_logs<'data>(sources: &'data [Source], read: &mut [ReadSource<
         }
         let start = dumps.iter().find_map(|&dump| find_log_start(log, source.pid, &read[dump].list));
         let mut dated = logs::date_log(OriginId(index as u32), source, log, processes, start);
+        // The other file names the same code more exactly, so the log only names what is missing there.
         if !dumps.is_empty() || has_perf_map {
             dated.list.fill_in();
         }
@@ -113,6 +114,7 @@ fn find_log_start(log: &CodeLog, pid: Pid, dump: &CodeList<'_>) -> Option<LogSta
         let place = (listed.code.addr.0, listed.code.size);
         dump_times.entry(place).or_default().extend(listed.time.and_then(|time| i64::try_from(time.0).ok()));
     }
+    // For each address and size, the times at which such code was loaded.
     let mut log_times = LoadTimes::new();
     for (time, code) in loads(log) {
         log_times.entry((code.addr, code.size)).or_default().push(time);

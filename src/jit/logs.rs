@@ -128,6 +128,7 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
     let clock = &processes.clock;
     let conversion = match log.clock {
         LogClock::None => return (Conversion::None, None),
+        // As in a jitdump, but without a header or a marker.
         LogClock::Monotonic => {
             let times = DumpTimes { arch: false, header: 0, first, marker: None };
             return Conversion::choose(clock, &times);
@@ -137,10 +138,13 @@ fn choose_conversion(log: &CodeLog, source: &Source, processes: &Processes) -> (
             // Most recordings can't convert time-stamp counters, so there is no warning about that.
             return (Conversion::choose(clock, &times).0, None);
         }
+        // Times count from 1970.
         LogClock::Wall => conversion_from_wall(clock, 0, 0),
-        LogClock::SinceStart { began } => began
-            .and_then(|began| conversion_from_wall(clock, began, STATED))
-            .or_else(|| estimate_start(log, source, processes).map(Conversion::from)),
+        LogClock::SinceStart { began } => {
+            // The log may say when it began.
+            let stated = began.and_then(|began| conversion_from_wall(clock, began, STATED));
+            stated.or_else(|| estimate_start(log, source, processes).map(Conversion::from))
+        }
     };
     match conversion {
         Some(conversion) => (conversion, None),

@@ -25,8 +25,8 @@ use crate::symbolize::symbols::{SymbolOptions, functions};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Finds the parts of untimed entries that overlap files and must not name the code there. Returns them as a list of
-/// address ranges to hide.
+/// Finds the parts of untimed entries (of perf maps) that overlap mapped files, and must not name the code there because
+/// the file's own symbols do. Returns them as a list of address ranges to hide.
 pub(super) fn find_ranges_to_hide(
     lists: &[CodeList<'_>],
     processes: &Processes,
@@ -50,6 +50,7 @@ pub(super) fn find_ranges_to_hide(
             match symbols.claim(overlap, place) {
                 Claim::Nothing => {}
                 Claim::All => hidden.hide_untimed(overlap.pid, common),
+                // Only where the file has symbols.
                 Claim::Symbols => {
                     let rest = common.start.max(searched_to)..common.end;
                     searched_to = searched_to.max(common.end);
@@ -176,6 +177,7 @@ impl<'a> Symbols<'a> {
     /// entry and file begin to overlap.
     fn claim(&self, overlap: &Overlap, place: Place) -> Claim {
         let Some(image) = self.images.get(place.dso) else {
+            // The file can't be read. Its code has no symbols if it is a file in which JIT compilers put their code.
             let path = &self.spaces.dsos().get(place.dso).path;
             let begins_in_file = overlap.entry.start >= overlap.file.start;
             let is_jit =
@@ -197,8 +199,8 @@ impl<'a> Symbols<'a> {
         kinds.any(|kind| matches!(kind, NoElf::Other | NoElf::SbclCore | NoElf::JitDump))
     }
 
-    /// The parts of an address range that the file's symbols cover. `place` is the position in the file that the range
-    /// begins at.
+    /// The parts of an address range in memory that the file's symbols cover. `place` is the position in the file that
+    /// the range begins at. Empty if the file isn't found.
     fn ranges_with_symbols(&mut self, range: &Range<Addr>, place: Place) -> Vec<Range<Addr>> {
         let Self { images, options, by_file, .. } = self;
         let symbols = by_file.entry(place.dso).or_insert_with(|| {

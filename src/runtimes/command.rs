@@ -148,6 +148,7 @@ impl<'a> OwnOptions<'a> {
         let mut start = program + 1;
         let mut end = end_of_options(runtime, words, start);
         let is_subcommand = |word: &Vec<u8>| runtime.subcommands.iter().any(|name| name.as_bytes() == &word[..]);
+        // After a subcommand, as in `deno run`, more options follow. These are the ones that count.
         if words.get(end).is_some_and(is_subcommand) {
             start = end + 1;
             end = end_of_options(runtime, words, start);
@@ -181,6 +182,7 @@ fn has_flag(words: &[Vec<u8>], flag: Flag) -> bool {
     match flag {
         Flag::Word(option) | Flag::Needed(option) => words.iter().any(|word| is_option_called(word, option)),
         Flag::Pair(option, value) => {
+            // The option and its value may be in one word or in two.
             let joined = [option, value].concat();
             words.iter().any(|word| word == joined.as_bytes())
                 || words.windows(2).any(|pair| pair[0] == option.as_bytes() && pair[1] == value.as_bytes())
@@ -241,13 +243,17 @@ impl Runtime {
         self.advice_for(RunFacts::default())
     }
 
-    /// Like [`advice`](Self::advice), but only with the switches that this process can use.
+    /// A clause that says how to make the runtime of a process write names, with the switches that this process can use.
+    /// `None` if there are none.
     pub fn advice_for(&'static self, facts: RunFacts<'_>) -> Option<String> {
         let mut advice = String::new();
         for switch in self.usable_switches(facts) {
-            let is_first = advice.is_empty();
-            let between = if is_first { "" } else { ", or " };
-            advice += &format!("{between}{} (writes {})", switch.how(self.called, is_first), switch.leaves.join(", "));
+            if advice.is_empty() {
+                advice += &switch.instructions(self.called);
+            } else {
+                advice += &format!(", or {}", switch.further_instructions(self.called));
+            }
+            advice += &format!(" (writes {})", switch.leaves.join(", "));
         }
         if advice.is_empty() { None } else { Some(advice) }
     }
@@ -387,8 +393,9 @@ impl Runtime {
         self.correct_with_flag(switch, None, command, directory)
     }
 
-    /// Like [`correct`](Self::correct), but also adds `flag`, which isn't part of the switch. Uses the switch's
-    /// environment variables if there are any and the program doesn't ignore them, otherwise flags.
+    /// Adds to a command the flags or variables that are missing to turn on the switch, and `flag`, which isn't part of
+    /// the switch. Uses the switch's environment variables if there are any and the program doesn't ignore them,
+    /// otherwise flags. `None` if neither can turn it on. `DIR` in the values of variables is replaced by `directory`.
     pub fn correct_with_flag(
         &self,
         switch: &Switch,
@@ -418,8 +425,9 @@ impl Runtime {
         Some(CorrectedCommand { variables: Vec::new(), words })
     }
 
-    /// Like [`correct_with_flag`](Self::correct_with_flag), but only sets environment variables, so that it also affects
-    /// programs that the command starts. `None` if the runtime has no such variables.
+    /// Adds to a command the environment variables that are missing to turn on the switch, and `flag`. Unlike flags,
+    /// variables also affect programs that the command starts. `None` if the runtime has no such variables. `DIR` in the
+    /// values of variables is replaced by `directory`.
     pub fn correct_by_variable(
         &self,
         switch: &Switch,
@@ -456,7 +464,7 @@ impl Runtime {
         Some(CorrectedCommand { variables: assign(variables, &mut words), words })
     }
 
-    /// The variables of a switch that aren't set yet.
+    /// The variables of a switch that aren't set yet. `DIR` in their values is replaced by `directory`.
     fn missing_variables(&self, switch: &Switch, command: CommandLine<'_>, directory: &str) -> Vec<Assignment> {
         let mut missing = Vec::new();
         for &(name, value) in switch.variables {

@@ -45,6 +45,7 @@ pub fn split_joined(name: &[u8]) -> Option<JoinedCalls<'_>> {
             return None;
         }
     }
+    // Outermost first. All parts must look like Java methods, and at least one must be unmistakable.
     let (last, callers) = parts.split_last()?;
     let may_be_java = |part: &&str| *part == NO_NAME || shape(part).is_some();
     // The agent may have cut off the end of the last part.
@@ -74,7 +75,7 @@ enum MethodShape {
     Possible,
 }
 
-/// Splits the name of a Java method into its parts. `None` if the name isn't one.
+/// How certain it is that a name is that of a Java method. `None` if it certainly isn't.
 fn shape(name: &str) -> Option<MethodShape> {
     let name = name.strip_suffix("_[j]").or_else(|| name.strip_suffix("_[i]")).unwrap_or(name);
     let (class, method, is_signature) = split_class(name)?;

@@ -40,7 +40,8 @@ pub struct ReadableNames {
 }
 
 impl ReadableNames {
-    /// Examines all names of the profile. With `merged`, readable names leave out the tier.
+    /// Examines all names of the profile: in a readable name, a path is shortened to a few directories, but to as many as
+    /// tell the functions apart. With `merged`, readable names leave out the tier.
     pub fn new<'n>(names: impl Iterator<Item = &'n [u8]>, merged: bool) -> Self {
         /// A name that contains a path with directories.
         struct NameWithPath<'n> {
@@ -61,6 +62,7 @@ impl ReadableNames {
         }
         // As long as a name is the same as that of a function in another file, add one more directory to both.
         loop {
+            // Names that differ only in the tier are the same function, so the tier is left out (`true`).
             let mut paths_by_text: FxHashMap<String, FxHashSet<&str>> = FxHashMap::default();
             for NameWithPath { parts, dirs, .. } in &names {
                 paths_by_text.entry(parts.spell(*dirs, true)).or_default().insert(parts.path);
@@ -184,7 +186,8 @@ fn parse_v8(name: &str) -> Option<NameParts<'_>> {
         return Some(wasm);
     }
     let (tier, named) = split_v8_mark(marked);
-    // Between the function's name and its location is a space, but names of getters and paths may contain spaces, too.
+    // Between the function's name and its location is a space, but names of getters and paths may contain spaces, too. A
+    // location usually begins in one of these ways; otherwise, the last space counts.
     let location_start = [" /", " file:", " node:"].iter().find_map(|start| named.find(start));
     let (function, location) = match location_start.or_else(|| named.rfind(' ')) {
         Some(space) => (&named[..space], named[space..].trim()),

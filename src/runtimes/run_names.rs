@@ -77,17 +77,22 @@ fn path_start(name: &str) -> Option<usize> {
     {
         return Some("py::".len() + colon + 1);
     }
-    let is_path = |text: &str| {
-        let drive = text.as_bytes();
-        text.starts_with('/')
-            || ["file://", "http://", "https://"].iter().any(|scheme| text.starts_with(scheme))
-            || drive.len() > 2 && drive[0].is_ascii_alphabetic() && drive[1] == b':' && matches!(drive[2], b'\\' | b'/')
+    let is_url = |text: &str| ["file://", "http://", "https://"].iter().any(|scheme| text.starts_with(scheme));
+    let is_windows_path = |text: &str| match text.as_bytes() {
+        [drive, b':', b'\\' | b'/', ..] => drive.is_ascii_alphabetic(),
+        _ => false,
     };
-    if ["file://", "http://", "https://"].iter().any(|scheme| name.starts_with(scheme)) {
+    // The whole name is a URL: that of a script, not of a function in it.
+    if is_url(name) {
         return None;
     }
-    let separators = name.match_indices([' ', ':', '(', '@']);
-    separators.map(|(at, _)| at + 1).find(|at| is_path(&name[*at..]))
+    for (separator, _) in name.match_indices([' ', ':', '(', '@']) {
+        let rest = &name[separator + 1..];
+        if rest.starts_with('/') || is_url(rest) || is_windows_path(rest) {
+            return Some(separator + 1);
+        }
+    }
+    None
 }
 
 fn leading_number(text: &str) -> Option<(u32, &str)> {
@@ -172,11 +177,13 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
             text.truncate(rest.len());
         }
     }
+    // PostgreSQL numbers the functions that it compiles: `evalexpr_0_1`.
     for prefix in ["evalexpr_", "deform_"] {
         if text.strip_prefix(prefix).is_some_and(|rest| rest.split('_').all(is_number)) {
             text.truncate(prefix.len() - 1);
         }
     }
+    // .NET numbers compiled regular expressions: `Regex12_Match`.
     if let Some(rest) = text.strip_prefix("Regex") {
         let end = rest.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(rest.len());
         if rest[end..].starts_with('_') {
@@ -190,6 +197,7 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
     remove_after(&mut text, "TRACE-", |rest| {
         rest.strip_prefix('/').map_or(0, |rest| 1 + count_leading(rest, |byte| byte.is_ascii_digit()))
     });
+    // LLVM appends a number to the names of functions that it made local.
     if let Some((function, hash)) = text.rsplit_once(".llvm.")
         && is_number(hash)
     {
@@ -198,6 +206,7 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
     for marker in RANDOM {
         remove_after(&mut text, marker, |rest| count_leading(rest, |byte| byte.is_ascii_alphanumeric()));
     }
+    // The class of a Java lambda: `$$Lambda$14/0x…`, or without the number.
     remove_after(&mut text, "$$Lambda", |rest| {
         let number = rest.strip_prefix('$').map_or(0, |rest| match count_leading(rest, |byte| byte.is_ascii_digit()) {
             0 => 0,
@@ -205,7 +214,7 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
         });
         number + class_id_len(&rest[number..])
     });
-    // The kind in capital letters stays.
+    // Java's method handles: `LambdaForm$MH12/0x…`. The kind in capital letters stays.
     remove_range_after(&mut text, "LambdaForm$", |rest| {
         let kind = count_leading(rest, |byte| byte.is_ascii_uppercase());
         let digits = count_leading(&rest[kind..], |byte| byte.is_ascii_digit());
@@ -236,6 +245,7 @@ fn remove_decimal_class_id(text: &mut String) {
         let at = from + found;
         let digits = count_leading(&text[at + 1..], |byte| byte.is_ascii_digit());
         let behind = text.as_bytes().get(at + 1 + digits);
+        // Shorter numbers may be part of an ordinary name.
         let is_class = at > 0 && text.as_bytes()[at - 1].is_ascii_alphanumeric();
         if is_class && digits > 4 && matches!(behind, None | Some(b'.' | b':')) {
             text.replace_range(at..=at + digits, "");

@@ -178,12 +178,12 @@ pub struct Interpreter {
     pub functions: &'static [&'static str],
     /// True if each call of an interpreted function has an interpreter frame of its own. If false, one frame stands for
     /// many calls, and it only matters if nothing else of the program is visible.
-    pub frame_a_call: bool,
+    pub has_frame_per_call: bool,
     /// How to get names for interpreted functions, or why that is impossible.
     pub remedy: &'static str,
     /// Why functions may be interpreted although the switch for their names is on, as a clause. Empty if there is
     /// nothing to add.
-    pub uncompiled: &'static str,
+    pub why_uncompiled: &'static str,
     /// The flag that makes the runtime name interpreted functions. `None` if there is no such flag.
     pub flag: Option<Flag>,
 }

@@ -150,6 +150,7 @@ impl<'a> ProcessRuntimes<'a> {
 /// applies.
 fn history<'a>(process: &'a Process, files: &mut FxHashMap<&'a [u8], RuntimeSet>) -> Vec<(Nanos, RuntimeSet)> {
     let mut history: Vec<(Nanos, RuntimeSet)> = Vec::new();
+    // Adds an entry if the set has changed.
     let mut record = |time, set: RuntimeSet| {
         let last = history.last().map_or(RuntimeSet::default(), |(_, set)| *set);
         if set != last {

@@ -143,29 +143,34 @@ impl Stacks {
 }
 
 impl Switch {
-    /// Instructions for the user: `run node with --perf-prof` for the first switch of a runtime, and `with
-    /// --perf-basic-prof` for further ones. `called` is the program's name.
-    pub fn how(&self, called: &str, is_first: bool) -> String {
-        let flags = joined(self.flags);
-        let given = match (self.flags, self.variables, self.by_hand) {
-            ([], [], by_hand) => by_hand.to_owned(),
-            ([], variables, _) => format!("{} in its environment", assignments(variables)),
-            _ => flags,
-        };
-        let or_set = match (self.flags, self.variables) {
-            ([_, ..], [_, ..]) => format!(" (or {} in its environment)", assignments(self.variables)),
-            _ => String::new(),
-        };
+    /// Instructions for the user: `run node with --perf-prof`. `called` is the program's name.
+    pub fn instructions(&self, called: &str) -> String {
+        self.write_instructions(&format!("run {called}"))
+    }
+
+    /// Instructions for a further switch of a runtime, after those for another one: `with --perf-basic-prof`. `called`
+    /// is the program's name, which is repeated if the switch needs a certain version of it.
+    pub fn further_instructions(&self, called: &str) -> String {
+        self.write_instructions(if self.since.is_some() { called } else { "" })
+    }
+
+    /// Instructions that begin with `start`, the version that is needed and `with`. If everything has to be done by hand,
+    /// only `by_hand` says how.
+    fn write_instructions(&self, start: &str) -> String {
         let version = self.since.map_or_else(String::new, |since| format!(" ({since} or newer)"));
-        let by_hand = if self.by_hand.is_empty() || given == self.by_hand { "" } else { self.by_hand };
-        let by_hand = if by_hand.is_empty() { String::new() } else { format!(" {by_hand}") };
-        let start = match (given == self.by_hand, is_first) {
-            (true, _) => version.trim_start().to_owned(),
-            (false, true) => format!("run {called}{version} with "),
-            (false, false) if self.since.is_some() => format!("{called}{version} with "),
-            (false, false) => "with ".to_owned(),
+        let has_flags = !self.flags.is_empty();
+        let has_variables = !self.variables.is_empty();
+        if !has_flags && !has_variables {
+            return format!("{}{}{}", version.trim_start(), self.by_hand, self.note);
+        }
+        let in_environment = format!("{} in its environment", assignments(self.variables));
+        let settings = match (has_flags, has_variables) {
+            (true, true) => format!("{} (or {in_environment})", joined(self.flags)),
+            (true, false) => joined(self.flags),
+            (false, _) => in_environment,
         };
-        format!("{start}{given}{or_set}{by_hand}{}", self.note)
+        let by_hand = if self.by_hand.is_empty() { String::new() } else { format!(" {}", self.by_hand) };
+        format!("{start}{version} with {settings}{by_hand}{}", self.note).trim_start().to_owned()
     }
 
     /// The flag that is the switch itself, not one that it needs. `None` if the switch has no such flag.
@@ -218,13 +223,20 @@ fn is_jitdump(file: &str) -> bool {
 /// Writes flags as part of a command line. Items of the same list are combined in one word.
 fn joined(flags: &[Flag]) -> String {
     let mut words: Vec<String> = Vec::new();
-    for (at, flag) in flags.iter().enumerate() {
-        match (flag, at.checked_sub(1).map(|before| flags[before])) {
-            (Flag::Item { option, separator, item }, Some(Flag::Item { option: same, .. })) if *option == same => {
-                words.last_mut().into_iter().for_each(|word| word.extend([&separator.to_string(), *item]));
-            }
-            _ => words.push(flag.to_string()),
+    // The option of the list in the last word, if it is a list.
+    let mut last_list = None;
+    for flag in flags {
+        let list = if let Flag::Item { option, .. } = flag { Some(*option) } else { None };
+        if let Flag::Item { separator, item, .. } = flag
+            && list == last_list
+            && let Some(word) = words.last_mut()
+        {
+            word.push(*separator);
+            word.push_str(item);
+        } else {
+            words.push(flag.to_string());
         }
+        last_list = list;
     }
     // Quote lists that contain spaces.
     words.iter().map(|word| quoted_list(word)).collect::<Vec<_>>().join(" ")
@@ -273,10 +285,10 @@ mod tests {
     fn a_way_is_distinguished_from_its_parts() {
         const LIST: Flag = Flag::Item { option: "--js-flags=", separator: ' ', item: "--a" };
         let switch = Switch { flags: &[Flag::Word("--x"), LIST, LIST], note: ", which tells more", ..SWITCH };
-        assert_eq!(switch.how("chrome", true), "run chrome with --x --js-flags='--a --a', which tells more");
+        assert_eq!(switch.instructions("chrome"), "run chrome with --x --js-flags='--a --a', which tells more");
         let switch = Switch { variables: &[("X", "1")], since: Some(Version(6, 0)), ..SWITCH };
-        assert_eq!(switch.how("dotnet", true), "run dotnet (6 or newer) with X=1 in its environment");
+        assert_eq!(switch.instructions("dotnet"), "run dotnet (6 or newer) with X=1 in its environment");
         let switch = Switch { by_hand: "with gcore PID while it runs", ..SWITCH };
-        assert_eq!(switch.how("lli", false), "with gcore PID while it runs");
+        assert_eq!(switch.further_instructions("lli"), "with gcore PID while it runs");
     }
 }

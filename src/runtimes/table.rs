@@ -141,10 +141,10 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
-            frame_a_call: true,
+            has_frame_per_call: true,
             remedy: "run deno with --v8-flags=--perf-prof,--interpreted-frames-native-stack: each interpreted \
                      function then gets its own frame",
-            uncompiled: "",
+            why_uncompiled: "",
             flag: Some(Flag::Item { option: "--v8-flags=", separator: ',', item: "--interpreted-frames-native-stack" }),
         }),
         ..V8
@@ -211,10 +211,10 @@ pub const RUNTIMES: &[Runtime] = &[
         valgrind: Some(UnderValgrind::program("node --perf-basic-prof")),
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
-            frame_a_call: true,
+            has_frame_per_call: true,
             remedy: "also run node with --interpreted-frames-native-stack: each interpreted function then gets its \
                      own frame",
-            uncompiled: "",
+            why_uncompiled: "",
             flag: Some(Flag::Word("--interpreted-frames-native-stack")),
         }),
         ..V8
@@ -249,10 +249,10 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         interpreter: Some(Interpreter {
             functions: V8_INTERPRETERS,
-            frame_a_call: true,
+            has_frame_per_call: true,
             remedy: "add --interpreted-frames-native-stack to --js-flags: each interpreted function then gets its own \
                      frame",
-            uncompiled: "",
+            why_uncompiled: "",
             flag: Some(Flag::Item { option: "--js-flags=", separator: ' ', item: "--interpreted-frames-native-stack" }),
         }),
         unnamed: "the last code of a renderer that was killed",
@@ -406,10 +406,10 @@ pub const RUNTIMES: &[Runtime] = &[
         valgrind: Some(UnderValgrind::program("java -XX:+UnlockDiagnosticVMOptions -XX:+DumpPerfMapAtExit")),
         interpreter: Some(Interpreter {
             functions: &["Interpreter"],
-            frame_a_call: true,
+            has_frame_per_call: true,
             remedy: "interpreted methods cannot be named; let the program run until its hot methods are compiled, \
                      without -Xint (-Xcomp compiles everything at once)",
-            uncompiled: "",
+            why_uncompiled: "",
             flag: None,
         }),
         unnamed: "interpreted methods, which all show as `Interpreter`. Compilation logs also lack the interpreter, \
@@ -540,10 +540,10 @@ pub const RUNTIMES: &[Runtime] = &[
         )),
         interpreter: Some(Interpreter {
             functions: &["execute_ex"],
-            frame_a_call: false,
+            has_frame_per_call: false,
             remedy: "compile the code: run php with -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
                       -d opcache.jit=tracing -d opcache.jit_debug=48; interpreted code has no names",
-            uncompiled: "PHP compiles only what runs often, and no file that changed in the 2 seconds before it started \
+            why_uncompiled: "PHP compiles only what runs often, and no file that changed in the 2 seconds before it started \
                           (opcache.file_update_protection): let it run longer, or once more",
             flag: None,
         }),
@@ -679,9 +679,9 @@ pub const RUNTIMES: &[Runtime] = &[
         }),
         interpreter: Some(Interpreter {
             functions: &["MVM_interp_run"],
-            frame_a_call: false,
+            has_frame_per_call: false,
             remedy: "run it with MVM_JIT_PERF_MAP=1 in its environment; interpreted code has no names",
-            uncompiled: "",
+            why_uncompiled: "",
             flag: None,
         }),
         unnamed: "interpreted functions, which all show as `MVM_interp_run`",
@@ -804,10 +804,10 @@ pub const RUNTIMES: &[Runtime] = &[
         ],
         interpreter: Some(Interpreter {
             functions: &["vm_exec_core"],
-            frame_a_call: false,
+            has_frame_per_call: false,
             remedy: "run ruby (3.3 or newer) with --yjit --yjit-perf, if it was built with YJIT; interpreted code has \
                      no names",
-            uncompiled: "",
+            why_uncompiled: "",
             flag: None,
         }),
         unnamed: "all JIT code before Ruby 3.3, whose YJIT writes nothing for perf",
@@ -917,9 +917,9 @@ pub const RUNTIMES: &[Runtime] = &[
         valgrind: Some(UnderValgrind::program("python -X perf")),
         interpreter: Some(Interpreter {
             functions: &["_PyEval_EvalFrameDefault"],
-            frame_a_call: false,
+            has_frame_per_call: false,
             remedy: "run python with -X perf (3.12 or newer; older versions cannot name their functions for perf)",
-            uncompiled: "",
+            why_uncompiled: "",
             flag: None,
         }),
         marked_names: &[(Interpreted, &[Around("py::", ".py")])],

@@ -24,6 +24,7 @@ pub fn tier(name: &[u8], runtimes: RuntimeSet) -> Option<Tier> {
             return Some(tier);
         }
     }
+    // All other names of some runtimes indicate one tier.
     if let Some(first) = runtimes.first()
         && let Some(tier) = first.other_names
         && !first.tierless_names.iter().any(|shape| shape.fits(name))

@@ -76,11 +76,11 @@ fn parse_spidermonkey(name: &str) -> Option<WasmName<'_>> {
 fn parse_wasmtime(name: &str) -> Option<WasmName<'_>> {
     let rest = name.strip_prefix("wasm[0]::function[")?;
     let (number, rest) = rest.split_once(']')?;
-    let function = match rest.strip_prefix("::") {
-        Some(function) => Some(function),
-        None if rest.is_empty() => None,
-        None => return None,
-    };
+    let function = rest.strip_prefix("::");
+    // Anything else after the index isn't Wasmtime's.
+    if function.is_none() && !rest.is_empty() {
+        return None;
+    }
     let before = &name[..name.len() - rest.len()];
     Some(WasmName { before, joint: "::", function, number: number.parse().ok()?, after: "" })
 }

@@ -148,11 +148,13 @@ impl AddressSpaces {
                 if realm == Realm::User {
                     builder.replay_execs(mapping.time, process);
                 }
-                if builder.add_mapping(mapping, dso, &spaces.dsos) {
+                let is_moved_text = builder.add_mapping(mapping, dso, &spaces.dsos);
+                if is_moved_text {
                     spaces.own_text.push(mapping.offset);
                 }
             }
         }
+        // If perf doesn't find the kernel's end, it extends the kernel's mapping to the next module.
         if let Some(reference) = &mut spaces.kernel_reference {
             reference.end = reference.end.filter(|&end| !starts_module(processes, end));
         }
@@ -172,9 +174,11 @@ impl AddressSpaces {
         spaces
     }
 
-    /// Computes what each forked process inherited, by replaying the history of its parent up to the fork.
+    /// Computes what each forked process inherited, by replaying the history of its parent up to the fork. Forks are
+    /// in the order of time, so each parent is followed from one fork of it to the next.
     fn inherit(&mut self, processes: &Processes) {
-        let (mut ranks, mut parents) = (Ranks::default(), FxHashMap::default());
+        let mut ranks = Ranks::default();
+        let mut parents = FxHashMap::default();
         for ForkEvent { child, parent, at } in self.ancestry.forks() {
             let followed = parents.entry(parent).or_insert_with(|| FollowedProcess {
                 forked: self.ancestry.forked(parent),
@@ -203,15 +207,15 @@ impl AddressSpaces {
         }
     }
 
-    /// Like [`Self::lookup`] for user space, and also returns the period around `time` in which the answer stays the
-    /// same.
+    /// What is mapped at a user-space address at `time`, and the period around `time` in which that stays the same.
     pub fn user_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Place>> {
         let same_mapping = match self.spaces.get(&(pid, Realm::User)) {
             Some(space) => space.quiet_period(addr, time),
             None => ALWAYS,
         };
+        // During an exec, the answer comes from the previous program, so it changes where such a period begins or ends.
+        // The periods are sorted. Only the last one that began by `time` and the next one can limit the answer.
         let mut same_exec = QuietPeriod::new(time);
-        // Exec periods are sorted. Only the last one that began by `time` and the next one can limit the answer.
         let periods = self.executing.get(&pid).map_or(&[][..], Vec::as_slice);
         let next = periods.partition_point(|period| period.start <= time);
         for period in &periods[next.saturating_sub(1)..periods.len().min(next + 1)] {
@@ -242,12 +246,12 @@ impl AddressSpaces {
         self.spaces.get(&(pid, realm))?.find(addr, time)
     }
 
-    /// Like [`Self::lookup`], for user space.
+    /// What is mapped at a user-space address at `time`. While the process is in an exec, that is what the previous
+    /// program had mapped, unless the new program has already mapped something there.
     fn lookup_user(&self, pid: Pid, addr: Addr, time: Nanos) -> Option<Place> {
         if let Some(place) = self.find_mapping(pid, addr, time) {
             return Some(place);
         }
-        // During an exec, a sample's user address may still belong to the previous program.
         let periods = self.executing.get(&pid)?;
         let begun = periods.partition_point(|period| period.start <= time);
         let exec = periods[..begun].last().filter(|period| period.contains(&time))?;
@@ -260,16 +264,19 @@ impl AddressSpaces {
         if let Some(place) = self.lookup_in_realm(pid, Realm::User, addr, time) {
             return Some(place);
         }
-        let Entry { start, skipped, value, .. } = self.inherited.get(&pid)?.get(addr.0)?;
+        let Entry { start, skipped, value: inherited, .. } = self.inherited.get(&pid)?.get(addr.0)?;
         if !self.ancestry.inherits(pid, Some(time)) {
             return None;
         }
-        let VisiblePart { from: mapped, dso, offset, is_remapped } = value;
-        let offset = offset.wrapping_add(skipped).wrapping_add(addr.0 - start);
+        // `skipped` is the number of bytes that the mapping has lost at its start, because others were mapped over it.
+        let offset = inherited.offset.wrapping_add(skipped).wrapping_add(addr.0 - start);
+        let VisiblePart { from: mapped, dso, is_remapped, .. } = inherited;
+        // How long the process keeps the inherited mapping isn't known here.
         Some(Place { dso, offset, mapped, until: time, is_remapped })
     }
 
-    /// Adds kernel code that came and went while the kernel was running, such as BPF programs.
+    /// Adds kernel code that came and went while the kernel was running, such as BPF programs. Code that was
+    /// unregistered only ends what was at its addresses.
     fn add_kernel_symbols(&mut self, processes: &Processes, builder: &mut SpaceBuilder) {
         for symbol in &processes.kernel_symbols {
             let end = symbol.addr.0.saturating_add(symbol.len);
@@ -336,8 +343,8 @@ fn exec_periods(process: &Process) -> Vec<Range<Nanos>> {
             && vdso < next_exec
         {
             let limit = next_exec.min(Nanos(vdso.0.saturating_add(PREPARES)));
-            let own = mapped.get(mapped.partition_point(|time| *time <= vdso)).copied();
-            periods.push(exec..own.unwrap_or(limit).min(limit));
+            let first_own_mapping = mapped.get(mapped.partition_point(|time| *time <= vdso)).copied();
+            periods.push(exec..first_own_mapping.unwrap_or(limit).min(limit));
         }
     }
     periods
@@ -441,6 +448,7 @@ impl SpaceBuilder {
     fn add_mapping(&mut self, mapping: &Mapping, dso: DsoId, dsos: &Dsos) -> bool {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
+        // In such memory, offsets are addresses; see `Place::offset`.
         let is_absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module)
             || mapping_kind::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
@@ -635,10 +643,13 @@ impl Space {
         Self { regions: OrderedRanges::for_addresses(regions) }
     }
 
+    /// What was mapped at `addr` at `time`; `None` if nothing was.
     #[inline]
     fn find(&self, addr: Addr, time: Nanos) -> Option<Place> {
-        let before = self.regions.position(|region| region.from <= time);
-        let region = self.regions.as_slice()[self.regions.last_at(addr.0, before)?];
+        // Regions are sorted by the time when they began. The last one that had begun by then and contains the address
+        // is the only candidate, because regions don't overlap.
+        let begun = self.regions.position(|region| region.from <= time);
+        let region = self.regions.as_slice()[self.regions.last_at(addr.0, begun)?];
         if region.until <= time {
             return None;
         }
@@ -650,8 +661,10 @@ impl Space {
     /// The longest period around `time` in which no mapping of this address space begins or ends at `addr`.
     fn quiet_period(&self, addr: Addr, time: Nanos) -> Range<Nanos> {
         let mut quiet = QuietPeriod::new(time);
-        let before = self.regions.position(|region| region.from <= time);
-        let (last, next) = (self.regions.last_at(addr.0, before), self.regions.first_at(addr.0, before));
+        // Only the last region at `addr` that had begun by `time` and the first one that begins later can limit it.
+        let begun = self.regions.position(|region| region.from <= time);
+        let last = self.regions.last_at(addr.0, begun);
+        let next = self.regions.first_at(addr.0, begun);
         for index in last.into_iter().chain(next) {
             let region = &self.regions.as_slice()[index];
             quiet.cut(region.from..region.until);

@@ -135,7 +135,8 @@ impl Frames {
         self.answers[index] = self.store(frames);
     }
 
-    /// Stores the frames of one address, which start with the innermost.
+    /// Stores the frames of one address. `frames` starts with the innermost. Inlined frames are stored as a linked list
+    /// from the innermost to the outermost, which addresses in the same inlined calls share.
     fn store(&mut self, frames: &[Frame]) -> Answer {
         let mut answer = Answer::default();
         for &frame in frames.iter().rev() {

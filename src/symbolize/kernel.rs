@@ -106,7 +106,8 @@ impl KernelSymbols {
         Self::find_with(&RunningKernel::read(), wanted, dsos, reference, options, search, warnings)
     }
 
-    /// Like [`Self::find`], but is also given the facts about the running kernel.
+    /// Tries the symbol lists that may be the recorded kernel's, in order, and returns the first that proves to be. If
+    /// there is none, the result is empty and there is a warning. `running` are the facts about this machine's kernel.
     fn find_with(
         running: &RunningKernel,
         wanted: &[u64],
@@ -146,7 +147,7 @@ impl KernelSymbols {
             };
             match Self::parse_and_check(text, reference, end, wanted) {
                 // The recording has neither a build ID nor a release. Only an equal load address can show then that the
-                // running kernel is the recorded one.
+                // running kernel is the recorded one. This list doesn't show it, so it isn't used.
                 Ok(symbols) if is_of_running && is_running.is_none() && !symbols.at_reference => {}
                 Ok(symbols) => return symbols,
                 Err(error) => warnings.push(error.in_file(list.path()).into_warning()),
@@ -207,8 +208,9 @@ impl KernelSymbols {
         Ok(symbols)
     }
 
-    /// Parses a list, and keeps the functions that contain an address in `wanted`. Fails if the list shows no
-    /// addresses.
+    /// Parses a list, and keeps the functions that contain an address in `wanted`. `reference` is the recorded address of
+    /// a symbol; the list has the symbol at another address if the kernel was loaded elsewhere then. Fails if the list
+    /// shows no addresses (all are 0).
     fn parse(text: io::Bytes, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
         let mut shift = 0;
         let mut at_reference = false;
@@ -226,6 +228,7 @@ impl KernelSymbols {
         let mut previous: Option<ListedSymbol> = None;
         let mut lowest_wanted = 0;
         for SymbolLine { addr, kind, name } in lines::parse_list(&text) {
+            // Only functions count: symbols in the text section, and weak ones.
             let (b't' | b'T' | b'w' | b'W', Ok(name)) = (kind, u32::try_from(name)) else { continue };
             has_addresses |= addr != 0;
             if previous.is_none_or(|previous| addr < previous.addr) || addr > lowest_wanted {
@@ -325,8 +328,9 @@ impl KernelList {
             // The size of the file in /proc is given as 0, so it is read to its end instead of being mapped.
             Self::Running(path) => return io::is_there(path).then(|| io::map_file(path)),
             Self::Recorded(path) => {
+                // The list is `kcore_dir/kallsyms` in the recording's directory, which the user typed.
                 let recording = path.ancestors().nth(2)?;
-                let door = Door { start: Start::Typed(recording), ..door::Named::Part.door(false) };
+                let door = Door { named: door::Named::Part, start: Start::Typed(recording), force: false };
                 door.open(path, LIST)?
             }
             Self::Cached { path, force } => door::Named::Recording.door(*force).open(path, LIST)?,

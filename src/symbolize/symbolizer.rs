@@ -104,6 +104,8 @@ impl Symbolizer<'_> {
         located.mapping.is_some_and(|place| self.spaces.dsos().get(place.dso).kind == DsoKind::Anonymous)
     }
 
+    /// Finds what was mapped at an address, and how long that answer holds. Without a time, finds what was last mapped
+    /// there; the answer then holds for other questions without a time ([`UNTIMED`]).
     fn find_mapping(&self, pid: Pid, addr: Addr, time: Option<Nanos>, mode: CpuMode) -> Lasting<Option<Place>> {
         let Some(time) = time else {
             return Lasting { answer: self.spaces.lookup(pid, addr, UNTIMED, mode), holds: moment(UNTIMED) };

@@ -2,7 +2,7 @@
 //! were mapped.
 
 use super::super::costs::{Cost, Costs};
-use super::super::functions::{Function, FunctionCode, FunctionList, Moment, Stated, without_code};
+use super::super::functions::{Function, FunctionCode, FunctionList, InputFacts, Moment, without_code};
 use super::super::lister::{TargetNames, UnknownTarget};
 use super::super::listing::{Callee, Calls, Inclusive, SourceLine, TargetOwner};
 use super::super::machine_code::{CodeFiles, linked_bytes};
@@ -43,35 +43,39 @@ struct FoundFunction {
 }
 
 impl CallgrindCosts<'_> {
-    /// All functions that have costs, hottest first.
+    /// All functions that have costs, hottest first. callgrind may count JIT code for another function, so the function
+    /// is looked up again for each address with costs.
     pub(super) fn functions(&self, job: &Job, warnings: &mut Warnings) -> Vec<Function> {
         let extents = self.extents(job, warnings);
         let mut functions = FunctionList::default();
-        for costed in &self.costs.functions {
-            for (&addr, instruction) in &costed.at {
-                let FoundFunction { function, offset } = self.find(costed, addr, &extents);
+        for in_file in &self.costs.functions {
+            for (&addr, instruction) in &in_file.at {
+                let FoundFunction { function, offset } = self.find_function(in_file, addr, &extents);
                 let index = functions.insert(function);
                 add_costs(&mut functions.list[index], offset, instruction);
             }
         }
         // Calls and inclusive costs are only kept for functions that have self costs.
-        for costed in &self.costs.functions {
-            for (&addr, calls) in &costed.calls_at {
-                let FoundFunction { function, offset } = self.find(costed, addr, &extents);
+        for in_file in &self.costs.functions {
+            for (&addr, calls) in &in_file.calls_at {
+                let FoundFunction { function, offset } = self.find_function(in_file, addr, &extents);
                 if let Some(function) = functions.find(&function) {
-                    let calls: Vec<Calls> = calls.iter().map(|calls| self.calls(calls)).collect();
-                    Calls::join(function.stated.calls.entry(offset).or_default(), &calls);
+                    let calls: Vec<Calls> = calls.iter().map(|calls| self.convert_calls(calls)).collect();
+                    Calls::join(function.facts.calls.entry(offset).or_default(), &calls);
                 }
             }
         }
-        for stated in &self.costs.stated {
-            let costed = &self.costs.functions[stated.function];
-            let Some(entry) = stated.entry.or_else(|| costed.at.keys().next().copied()) else { continue };
-            let FoundFunction { function, .. } = self.find(costed, entry, &extents);
+        // The file lists the parts of a function that come from different source files or recursion levels one by one,
+        // each with inclusive costs of its own.
+        for part in &self.costs.stated {
+            let in_file = &self.costs.functions[part.function];
+            // Without calls, the part's entry isn't known. Any address of the function leads to it.
+            let Some(addr) = part.entry.or_else(|| in_file.at.keys().next().copied()) else { continue };
+            let FoundFunction { function, .. } = self.find_function(in_file, addr, &extents);
             if let Some(function) = functions.find(&function) {
-                let costs = exact_costs(stated.inclusive());
-                let inclusive = Inclusive { name: stated.name.clone(), file: self.source_file(stated), costs };
-                function.stated.inclusive.push(inclusive);
+                let costs = exact_costs(part.inclusive());
+                let inclusive = Inclusive { name: part.name.clone(), file: self.source_file(part), costs };
+                function.facts.inclusive.push(inclusive);
             }
         }
         let mut list = functions.list;
@@ -87,19 +91,19 @@ impl CallgrindCosts<'_> {
 
     /// Converts calls, and names the callee. callgrind can't name JIT code; such a callee gets the name of the code at
     /// its address.
-    fn calls(&self, calls: &CostedCalls) -> Calls {
-        let stated = &self.costs.stated[calls.callee];
-        let costed = &self.costs.functions[stated.function];
-        let is_jit = self.objects.number(&costed.object).is_none();
-        let jit_function = match stated.entry {
-            Some(entry) if is_jit => self.find_jit(entry),
-            _ => None,
-        };
-        let callee = Callee {
-            name: jit_function.map_or_else(|| stated.name.clone(), |found| found.function.name),
-            file: self.source_file(stated),
-            module: if is_jit { None } else { Some(costed.object.clone()) },
-        };
+    fn convert_calls(&self, calls: &CostedCalls) -> Calls {
+        let listed = &self.costs.stated[calls.callee];
+        let object = &self.costs.functions[listed.function].object;
+        let is_jit = self.objects.number(object).is_none();
+        let mut name = listed.name.clone();
+        if is_jit
+            && let Some(entry) = listed.entry
+            && let Some(found) = self.find_jit(entry)
+        {
+            name = found.function.name;
+        }
+        let module = if is_jit { None } else { Some(object.clone()) };
+        let callee = Callee { name, file: self.source_file(listed), module };
         Calls { callee, count: calls.count, costs: exact_costs(&calls.costs) }
     }
 
@@ -118,35 +122,41 @@ impl CallgrindCosts<'_> {
             let request = Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) };
             let found = extents(&request, self.code.images, self.code.symbols, &job.pool, warnings);
             for (&addr, extent) in request.offsets.iter().zip(found) {
-                all.extend(extent.map(|extent| ((dso, addr), extent)));
+                if let Some(extent) = extent {
+                    all.insert((dso, addr), extent);
+                }
             }
         }
         all
     }
 
-    /// Finds the function at an address for which callgrind recorded costs in `costed`. Looks in the file that was
-    /// mapped there, otherwise in JIT code.
-    fn find(&self, costed: &CostedFunction, addr: u64, extents: &Extents) -> FoundFunction {
-        let Some(dso) = self.objects.number(&costed.object) else {
-            return self.find_jit(addr).unwrap_or_else(|| {
-                let code = FunctionCode::Unknown("no dump or map covers its addresses");
-                FoundFunction { function: self.function(&costed.name, None, FrameKind::Anonymous, code), offset: addr }
-            });
-        };
-        let (code, offset) = match (self.code.images.get(dso), extents.get(&(dso, addr))) {
-            (_, Some(extent)) => (FunctionCode::File(dso, extent.clone()), addr - extent.start),
-            (Some(image), None) => {
-                // If a function jumps into JIT code, callgrind assigns the cost of that code to the function. Addresses
-                // of JIT code then occur among those of the function.
-                let is_outside = linked_bytes(image, addr..addr.saturating_add(1)).is_none();
-                if is_outside && let Some(found) = self.find_jit(addr) {
-                    return found;
-                }
-                (FunctionCode::Unknown("no symbol marks the start of the function"), addr)
+    /// Finds the function at an address for which callgrind recorded costs in the function `in_file`. Looks in the object
+    /// file that was mapped there, otherwise in JIT code. If the code isn't found, the function says why.
+    fn find_function(&self, in_file: &CostedFunction, addr: u64, extents: &Extents) -> FoundFunction {
+        let CostedFunction { name, object, .. } = in_file;
+        let Some(dso) = self.objects.number(object) else {
+            if let Some(found) = self.find_jit(addr) {
+                return found;
             }
-            (None, None) => (FunctionCode::Unknown("its file is missing"), addr),
+            let code = FunctionCode::Unknown("no dump or map covers its addresses");
+            return FoundFunction { function: self.new_function(name, None, FrameKind::Anonymous, code), offset: addr };
         };
-        FoundFunction { function: self.function(&costed.name, Some(&costed.object), FrameKind::User, code), offset }
+        let mut offset = addr;
+        let code = if let Some(extent) = extents.get(&(dso, addr)) {
+            offset = addr - extent.start;
+            FunctionCode::File(dso, extent.clone())
+        } else if let Some(image) = self.code.images.get(dso) {
+            // If a function jumps into JIT code, callgrind assigns the cost of that code to the function. Addresses of
+            // JIT code then occur among those of the function.
+            let is_outside = linked_bytes(image, addr..addr.saturating_add(1)).is_none();
+            if is_outside && let Some(found) = self.find_jit(addr) {
+                return found;
+            }
+            FunctionCode::Unknown("no symbol marks the start of the function")
+        } else {
+            FunctionCode::Unknown("its file is missing")
+        };
+        FoundFunction { function: self.new_function(name, Some(object), FrameKind::User, code), offset }
     }
 
     /// The JIT code at an address; `None` if no source of JIT code has any there.
@@ -157,13 +167,13 @@ impl CallgrindCosts<'_> {
             Some(_) => FunctionCode::Jit(hit.code),
             None => FunctionCode::Unknown(without_code(&self.code.sources.accounts, piece.origin)),
         };
-        let mut function = self.function(piece.name, None, FrameKind::Jit, code);
+        let mut function = self.new_function(piece.name, None, FrameKind::Jit, code);
         function.last.base = addr.wrapping_sub(hit.offset);
         Some(FoundFunction { function, offset: hit.offset })
     }
 
     /// Creates a function that has no costs yet.
-    fn function(&self, name: &[u8], module: Option<&[u8]>, kind: FrameKind, code: FunctionCode) -> Function {
+    fn new_function(&self, name: &[u8], module: Option<&[u8]>, kind: FrameKind, code: FunctionCode) -> Function {
         Function {
             name: if name.is_empty() { UNKNOWN } else { name }.to_vec(),
             module: module.map(<[u8]>::to_vec),
@@ -172,7 +182,7 @@ impl CallgrindCosts<'_> {
             costs: Costs::default(),
             costs_at: BTreeMap::new(),
             last: Moment { pid: self.pid, time: Nanos(0), ..Moment::default() },
-            stated: Stated { is_exact: true, ..Stated::default() },
+            facts: InputFacts { is_exact: true, ..InputFacts::default() },
         }
     }
 
@@ -187,13 +197,16 @@ impl CallgrindCosts<'_> {
         let options = SymbolOptions { lines: false, inlines: false, ..self.code.symbols.clone() };
         let request = [Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) }];
         let parts = symbols::resolve(&request, self.code.images, &options, &job.pool, warnings);
-        let frames = parts.iter().flat_map(|part| (0..part.len()).map(move |index| (part, index)));
+        // The parts have the frames of all addresses, in order.
+        let mut addresses = request[0].offsets.iter();
         let mut owners = BTreeMap::new();
-        for ((part, index), &addr) in frames.zip(&request[0].offsets) {
-            if let Some(frame) = part.get(index).outermost()
-                && let (Some(name), Some(offset)) = (frame.name, frame.offset)
-            {
-                owners.insert(addr, TargetOwner::Function(part.text(name).to_vec(), offset));
+        for part in &parts {
+            for (index, &addr) in (0..part.len()).zip(&mut addresses) {
+                if let Some(frame) = part.get(index).outermost()
+                    && let (Some(name), Some(offset)) = (frame.name, frame.offset)
+                {
+                    owners.insert(addr, TargetOwner::Function(part.text(name).to_vec(), offset));
+                }
             }
         }
         owners
@@ -201,7 +214,7 @@ impl CallgrindCosts<'_> {
 }
 
 impl TargetNames for CallgrindCosts<'_> {
-    /// Looks up addresses that native code refers to in the same file, and others in JIT code.
+    /// Looks up the addresses to which code refers: for code in a file, in the same file; for others, in JIT code.
     fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings) {
         let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
         for target in &targets {
@@ -238,7 +251,7 @@ fn add_costs(function: &mut Function, offset: u64, instruction: &CostedInstructi
     if let Ok(line) = u32::try_from(instruction.line)
         && line > 0
     {
-        function.stated.lines.insert(offset, SourceLine { file: instruction.file, line });
+        function.facts.lines.insert(offset, SourceLine { file: instruction.file, line });
     }
 }
 

@@ -100,10 +100,10 @@ fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut War
             *sum = sum.saturating_add(*cost);
         }
     }
-    for ((sum, said), name) in sums.iter().zip(&costs.totals).zip(&names) {
-        if sum != said {
+    for ((sum, stated), name) in sums.iter().zip(&costs.totals).zip(&names) {
+        if sum != stated {
             warnings.push(Warning::new(format!(
-                "cost lines add up to {sum} {name}, but the header says {said}; percentages are of {sum}"
+                "cost lines add up to {sum} {name}, but the header says {stated}; percentages are of {sum}"
             )));
         }
     }
@@ -113,7 +113,9 @@ fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut War
 /// The events that the user wants and that have any costs.
 fn events(costs: &InstructionCosts, functions: &[Function], wanted: &[String]) -> Vec<EventTotal> {
     let mut total = Costs::default();
-    functions.iter().for_each(|function| total.join(&function.costs));
+    for function in functions {
+        total.join(&function.costs);
+    }
     let mut events = Vec::new();
     for (number, name) in costs.events.iter().enumerate() {
         let name = String::from_utf8_lossy(name).into_owned();

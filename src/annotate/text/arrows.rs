@@ -27,8 +27,10 @@ pub(super) struct Drawing {
     pub(super) left_out: u64,
 }
 
-/// Draws the jumps between this many rows.
+/// Draws the jumps between this many rows. Jumps that overlap are drawn in lanes side by side, of which there are at most
+/// [`LANES`]; those for which there is no lane left are counted.
 pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Drawing {
+    // Short jumps come first, so that they are next to the code.
     let mut sorted = jumps.to_vec();
     sorted.sort_by_key(|jump| {
         let (top, bottom) = jump.span();
@@ -53,7 +55,9 @@ pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Drawing {
     for (at, lane) in lanes.iter().enumerate() {
         // Lane 0 is drawn on the right, next to the code.
         let column = lanes.len() - 1 - at;
-        lane.jumps.values().for_each(|jump| put(&mut grid, *jump, column));
+        for jump in lane.jumps.values() {
+            put(&mut grid, *jump, column);
+        }
     }
     Drawing { rows: grid.into_iter().map(String::from_iter).collect(), left_out }
 }

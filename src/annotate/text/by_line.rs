@@ -58,11 +58,22 @@ fn write_file(sheet: &mut Sheet<'_>, listing: &Listing, file: &SourceFile, hot: 
 fn shown(hot: impl Iterator<Item = u32>, file: &SourceFile, context: Option<usize>) -> Vec<u32> {
     let mut shown: Vec<u32> = Vec::new();
     for line in hot {
+        // The first line that isn't shown yet.
         let next = shown.last().map_or(0, |last| last + 1);
-        let around = context.map(|context| u32::try_from(context).unwrap_or(u32::MAX));
-        let from = around.map_or(if next == 0 { line } else { next }, |around| line.saturating_sub(around).max(1));
-        let to = line.saturating_add(around.unwrap_or(0));
-        shown.extend((from.max(next)..=to).filter(|&at| at == line || file.line(at).is_some()));
+        let (from, to) = match context {
+            Some(context) => {
+                let context = u32::try_from(context).unwrap_or(u32::MAX);
+                (line.saturating_sub(context).max(1), line.saturating_add(context))
+            }
+            None if shown.is_empty() => (line, line),
+            None => (next, line),
+        };
+        for candidate in from.max(next)..=to {
+            // The file may be missing, or shorter than it was.
+            if candidate == line || file.line(candidate).is_some() {
+                shown.push(candidate);
+            }
+        }
     }
     shown
 }

@@ -100,6 +100,7 @@ fn instruction_text(row: &listing::Row) -> String {
     let Some(Instruction { offset: own_offset, text, target, .. }) = &row.instruction else { return String::new() };
     let Some(target) = target else { return text.clone() };
     let is_branch = matches!(target.kind, TargetKind::Jump | TargetKind::Call);
+    // The text has the address of a branch or an immediate value already.
     let mark = if is_branch || target.kind == TargetKind::Immediate { "" } else { &format!("  # {:x}", target.addr) };
     match &target.owner {
         TargetOwner::Inside(offset) if is_branch => {

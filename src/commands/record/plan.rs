@@ -92,7 +92,7 @@ impl Plan {
             None => self.note(format!(
                 "{} has no environment variable that makes it write names, so change the command: {}",
                 runtime.name,
-                switch.how(runtime.called, true)
+                switch.instructions(runtime.called)
             )),
         }
         if let Some(note) = compilers_inside(runtime) {
@@ -201,7 +201,7 @@ fn nothing_to_set(runtime: &Runtime, version: Option<Version>) -> String {
     let name = runtime.name;
     match (runtime.too_old(version), runtime.switches.first()) {
         (Some(too_old), _) => too_old,
-        (None, Some(switch)) => format!("no flag makes {name} write names: {}", switch.how(runtime.called, true)),
+        (None, Some(switch)) => format!("no flag makes {name} write names: {}", switch.instructions(runtime.called)),
         (None, None) => format!("this code of {name} stays unnamed: {}", runtime.unnamed),
     }
 }
@@ -237,7 +237,7 @@ fn not_switched_on(pid: &str, runtime: &'static Runtime, facts: RunFacts<'_>) ->
             format!("{start}; you can still get them {}", switch.by_hand.replace("PID", pid))
         }
         (Some(switch), _) => format!("{start}; to get names, {}", switch.by_hand.replace("PID", pid)),
-        (None, Some(switch)) => format!("{start}; to get names, {}", switch.how(runtime.called, true)),
+        (None, Some(switch)) => format!("{start}; to get names, {}", switch.instructions(runtime.called)),
         (None, None) => format!("{start}: {}", nothing_to_set(runtime, facts.version)),
     }
 }

@@ -54,8 +54,10 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
                 found.push(report_vdso(context.dso(id).kind, context.share(affected), context));
             }
             // This is memory that a program shares with its forked children, so there is no file to look for.
-            Cause::Missing(id) if is_memory(&context.dso(id).path) && mapped_by(&[id], context).is_some() => {
-                let pid = mapped_by(&[id], context).unwrap_or_default();
+            Cause::Missing(id)
+                if is_memory(&context.dso(id).path)
+                    && let Some(pid) = mapped_by(&[id], context) =>
+            {
                 let code = UnnamedCode::new(pid, context.share(affected), context);
                 found.push(code.explain(&Neighbors::list(context)));
             }
@@ -76,6 +78,7 @@ pub(super) fn findings(context: DoctorContext<'_>) -> Vec<Finding> {
                 "its symbols are inside the guest; record there",
             )),
             Cause::Nowhere(_) => nowhere.merge(affected),
+            // JIT code has rules of its own.
             Cause::Memory(_) => {}
         }
     }
@@ -93,6 +96,7 @@ fn group_finding(group: FileGroup, mut files: Vec<(DsoId, AffectedCounts)>, cont
     for (_, affected) in &files {
         sum.merge(*affected);
     }
+    // A sample counts once for each file in its stack.
     sum.samples = sum.samples.min(context.tally.samples);
     let ids: Vec<DsoId> = files.into_iter().map(|(id, _)| id).collect();
     let files = name_files(&ids, context);

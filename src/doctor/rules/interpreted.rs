@@ -28,16 +28,16 @@ pub(in super::super) struct Attempt {
     switched_on: Option<String>,
     /// A switch in the recorded command line that reached only another process, not this one. `None` if there is no such
     /// switch.
-    elsewhere: Option<&'static Switch>,
+    lost_switch: Option<&'static Switch>,
     /// True if `switched_on` had no effect, because the code keeps no frame pointers and stacks were recorded as call
     /// chains, which cannot get past such code.
-    by_chains: bool,
+    needs_copies: bool,
 }
 
 /// Reports that the process spent `share` of the recording in its interpreter, without names for the interpreted
 /// functions.
 pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, attempt: &Attempt) -> Finding {
-    let why = match attempt.elsewhere {
+    let why = match attempt.lost_switch {
         Some(switch) => not_reached(switch),
         None => {
             let name = process.runtime.map_or("its runtime", |runtime| runtime.name);
@@ -46,11 +46,15 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
         }
     };
     let cause = format!("{PROCESS} spent this time in its interpreter: {why}");
-    let change = match attempt {
-        Attempt { too_old: Some(_), .. } => None,
-        Attempt { switched_on: None, .. } => Some(Change::Program),
-        Attempt { by_chains: true, .. } => Some(Change::Stacks),
-        Attempt { .. } => None,
+    // What a new recording would have to change.
+    let change = if attempt.too_old.is_some() {
+        None
+    } else if attempt.switched_on.is_none() {
+        Some(Change::Program)
+    } else if attempt.needs_copies {
+        Some(Change::Stacks)
+    } else {
+        None
     };
     let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
     let functions = interpreter.map_or(&[][..], |interpreter| interpreter.functions);
@@ -58,35 +62,37 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
         .with_process(process)
         .with_change(change)
         .with_highlight(Highlight::Interpreter(functions))
-        .with_lost_switch(attempt.elsewhere)
+        .with_lost_switch(attempt.lost_switch)
 }
 
 /// What the user can do to get names for interpreted functions, or why nothing helps.
 fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
     let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
     if let Some(switch) = &attempt.switched_on {
-        if attempt.by_chains {
+        if attempt.needs_copies {
             return format!("{switch} was on, but the code keeps no frame pointers; {DWARF}");
         }
-        return match interpreter.map_or("", |interpreter| interpreter.uncompiled) {
+        return match interpreter.map_or("", |interpreter| interpreter.why_uncompiled) {
             "" => format!("{switch} was on; the engine still gives some functions no frame of their own"),
             why => format!("{switch} was on; {why}"),
         };
     }
     // The switch was given to another process, such as the parent: a variable would have reached this one, too.
-    if let Some(switch) = attempt.elsewhere
+    if let Some(switch) = attempt.lost_switch
         && let Some(by_variable) = process.variable_advice(switch)
     {
         return by_variable;
     }
+    // The remedy in the table is the same for all versions, and may name switches that this process's version or
+    // options rule out. The advice for this process names only usable ones. A switch's name is the same in both texts.
     let usual_remedy = interpreter.map_or("", |interpreter| interpreter.remedy);
     let Some(advice) = &process.advice else { return usual_remedy.to_owned() };
-    // The advice only names switches that this process can use. The usual remedy may name others.
     let is_usable = |switch: &Switch| advice.contains(&switch.name());
     let switches = process.runtime.map_or(&[][..], |runtime| runtime.switches);
-    let named: Vec<&Switch> = switches.iter().filter(|switch| usual_remedy.contains(&switch.name())).collect();
-    if !named.is_empty() {
-        let can_be_followed = named.into_iter().any(is_usable);
+    let alternatives: Vec<&Switch> = switches.iter().filter(|switch| usual_remedy.contains(&switch.name())).collect();
+    if !alternatives.is_empty() {
+        // One usable switch is enough: the remedy names them as alternatives.
+        let can_be_followed = alternatives.into_iter().any(is_usable);
         return if can_be_followed { usual_remedy.to_owned() } else { process.switch_advice() };
     }
     // A remedy that names no switch assumes that the runtime's first one is on.
@@ -106,14 +112,16 @@ fn find_interpreted(
     context: DoctorContext<'_>,
 ) -> Option<Finding> {
     let interpreter = runtime.interpreter.as_ref()?;
-    let Interpreter { frame_a_call, .. } = *interpreter;
+    let Interpreter { has_frame_per_call, .. } = *interpreter;
     // Samples are counted for the first of all runtimes that share this interpreter.
     let number = RUNTIMES.iter().position(|other| other.shares_interpreter(runtime))?;
     let interpreted_samples = tally.interpreted.get(&number).copied().unwrap_or_default();
     // Recognize the interpreter's functions by name. If the interpreter is stripped, take samples in the runtime's
     // files, provided that they are most of the process's samples.
     let visible = match interpreted_samples.all {
-        AffectedCounts { samples: 0, .. } if !frame_a_call => stripped_runtime_samples(pid, runtime, tally, context)?,
+        AffectedCounts { samples: 0, .. } if !has_frame_per_call => {
+            stripped_runtime_samples(pid, runtime, tally, context)?
+        }
         all => all,
     };
     if visible.samples == 0 {
@@ -122,10 +130,13 @@ fn find_interpreted(
     // If the runtime compiled functions of the program, the interpreter is only a part of the picture. Unnamed JIT code
     // in less than 5% of the samples doesn't count, because libraries compile regular expressions.
     let has_jit = tally.named > 0 || tally.with_unnamed * 20 > visible.samples;
-    let samples = match (frame_a_call, has_jit) {
-        (true, _) => interpreted_samples.innermost,
-        (false, false) => visible.samples,
-        (false, true) => return None,
+    let samples = if has_frame_per_call {
+        // Each interpreted call has a frame, so only samples whose innermost function is interpreted count.
+        interpreted_samples.innermost
+    } else if has_jit {
+        return None;
+    } else {
+        visible.samples
     };
     // Count only 90%, because the interpreter also calls functions of its own, which have names.
     let share = Share { frames: visible.frames, ..context.share_of_samples(samples, 0.9) };
@@ -139,14 +150,14 @@ fn find_interpreted(
     let wants_copies = runtime.callers == Callers::InDump;
     let attempt = Attempt {
         too_old: version.filter(|_| lacks_switch).map(|version| version.to_string()),
-        by_chains: wants_copies && switched_on.is_some() && context.stacks == RecordedStacks::Chains,
+        needs_copies: wants_copies && switched_on.is_some() && context.stacks == RecordedStacks::Chains,
         switched_on,
-        elsewhere: if was_given { None } else { context.given_elsewhere(Some(runtime)) },
+        lost_switch: if was_given { None } else { context.given_elsewhere(Some(runtime)) },
     };
     let finding = interpreted(&context.describe_process(pid, Some(runtime)), share, &attempt);
     // If the runtime has no switch for interpreted functions, and the one for compiled functions was on, no other
     // command helps.
-    let can_name_functions = !frame_a_call || interpreter.flag.is_some();
+    let can_name_functions = !has_frame_per_call || interpreter.flag.is_some();
     let change = finding.change.filter(|_| can_name_functions || given.is_none());
     Some(finding.with_change(change))
 }
@@ -161,9 +172,11 @@ fn interpreter_flag(
     context: DoctorContext<'_>,
 ) -> Option<String> {
     match interpreter.flag {
-        Some(flag) => context.has_received(pid, runtime, flag).then(|| flag.to_string()),
+        Some(flag) if context.has_received(pid, runtime, flag) => Some(flag.to_string()),
+        Some(_) => None,
         // The runtime's perf map or dump only names compiled functions.
-        None if interpreter.frame_a_call => None,
+        None if interpreter.has_frame_per_call => None,
+        // Functions get names by being compiled.
         None => given.map(Switch::name),
     }
 }
@@ -185,6 +198,7 @@ fn stripped_runtime_samples(
             all.merge(*affected);
         }
     }
+    // A sample counts once for each file in its stack.
     all.samples = all.samples.min(tally.samples);
-    (all.samples * 2 > tally.samples).then_some(all)
+    if all.samples * 2 > tally.samples { Some(all) } else { None }
 }

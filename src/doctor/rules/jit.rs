@@ -231,6 +231,7 @@ impl<'a> UnnamedCode<'a> {
             && account.kind == Kind::JitDump
             && !self.context.has_mapped_dump(self.process.pid);
         let why = if is_unmapped { "it is empty, and the process never mapped it" } else { why };
+        // perf finds only jitdumps that were mapped. Probably, the process couldn't map it.
         let remedy = match reason {
             _ if is_unmapped => self.process.mapping_advice(None),
             RefusalReason::Owner => format!(
@@ -258,11 +259,12 @@ impl<'a> UnnamedCode<'a> {
         self.finding(FindingKind::SourceRefused, cause, remedy).with_change(change)
     }
 
-    /// Reports that no dump or map was found.
+    /// Reports that no dump or map was found. The remedy depends on whether the process ran in a container, and on the
+    /// switch that it received, if any.
     fn explain_silence(&self) -> Finding {
         let process = &self.process;
         let inner = self.context.inner_pid(process.pid);
-        let in_container = inner.map(|inner| {
+        let container_remedy = inner.map(|inner| {
             format!(
                 "it ran in a container as process {inner}; copy /tmp/perf-{inner}.map or jit-{inner}.dump out of it \
                  (from /proc/{}/root/tmp/ while it runs) and pass it with --perf-map or --jitdump. If there is none: {}",
@@ -271,16 +273,17 @@ impl<'a> UnnamedCode<'a> {
             )
         });
         let Some(switch) = self.given else {
-            let elsewhere = self.context.given_elsewhere(process.runtime);
-            let why = match elsewhere {
+            // The command has a switch, but it reached only another process.
+            let lost_switch = self.context.given_elsewhere(process.runtime);
+            let why = match lost_switch {
                 Some(switch) => not_reached(switch),
                 None => "no jitdump, perf map or log was found".to_owned(),
             };
-            let by_variable = elsewhere.and_then(|switch| process.variable_advice(switch));
-            let remedy = in_container.or(by_variable).unwrap_or_else(|| process.switch_advice());
+            let by_variable = lost_switch.and_then(|switch| process.variable_advice(switch));
+            let remedy = container_remedy.or(by_variable).unwrap_or_else(|| process.switch_advice());
             return no_dump_or_map(process, self.share, &why, remedy)
                 .with_change(Some(Change::Program))
-                .with_lost_switch(elsewhere);
+                .with_lost_switch(lost_switch);
         };
         let name = switch.name();
         let leaves = switch.leaves.join(", ");
@@ -289,7 +292,7 @@ impl<'a> UnnamedCode<'a> {
             let why = format!("it ran with {name} but never mapped {leaves}");
             return no_dump_or_map(process, self.share, &why, process.mapping_advice(Some(switch)));
         }
-        let remedy = in_container.unwrap_or_else(|| {
+        let remedy = container_remedy.unwrap_or_else(|| {
             let at_end = if switch.at_end { " (complete only if the process exits normally)" } else { "" };
             let files = self.files_to_copy(switch);
             format!("copy {files}{at_end} next to the recording (or pass it with --jitdump, --perf-map or --jit-log)")
@@ -430,7 +433,8 @@ impl<'a> UnnamedCode<'a> {
     }
 
     /// Finds another runtime of the process that can write the same perf map as the process's main runtime, and so
-    /// overwrote its names. `None` if there is no such runtime.
+    /// overwrote its names. The remedies are switches with which one of the two would write to another file. `None` if
+    /// there is no such runtime.
     fn find_overwriter(&self) -> Option<Overwriter> {
         let pid = self.process.pid;
         let main_runtime = self.process.runtime?;
@@ -444,14 +448,16 @@ impl<'a> UnnamedCode<'a> {
         let mut remedies = Vec::new();
         for runtime in [overwriter, main_runtime] {
             let memory = self.context.memory(pid);
-            let facts = self.context.run_facts(pid, runtime, &memory);
-            // The files of an embedded runtime don't always show its version, so don't check its switches against a
-            // version.
-            let other_switch = runtime.switches.iter().find(|switch| {
-                let is_refused = facts.command.is_some_and(|command| runtime.refuses(switch, command));
-                switch.can_be_set() && !leaves_map(switch) && !is_refused
-            });
-            remedies.extend(other_switch.map(|switch| switch.how(runtime.called, true)));
+            let command = self.context.run_facts(pid, runtime, &memory).command;
+            // All switches are considered, even if the version is too old for them: the files of an embedded runtime
+            // don't always show its version.
+            for switch in runtime.switches {
+                let is_refused = command.is_some_and(|command| runtime.refuses(switch, command));
+                if switch.can_be_set() && !leaves_map(switch) && !is_refused {
+                    remedies.push(switch.instructions(runtime.called));
+                    break;
+                }
+            }
         }
         Some(Overwriter { runtime: overwriter, remedies: remedies.join(", or ") })
     }
@@ -464,9 +470,9 @@ impl<'a> UnnamedCode<'a> {
         let (Some(exec), Some(tally)) = (process.execs.last(), self.context.tally.processes.get(&pid)) else {
             return false;
         };
-        let before = tally.unnamed_at.iter().filter(|time| *time < exec).count();
+        let before_exec = tally.unnamed_at.iter().filter(|time| *time < exec).count();
         let is_earlier_jit = |map: &Mapping| map.time < *exec && map.executable && map.kind().may_hold_jit_code();
-        before * 2 > tally.unnamed_at.len() && process.mappings.iter().any(is_earlier_jit)
+        before_exec * 2 > tally.unnamed_at.len() && process.mappings.iter().any(is_earlier_jit)
     }
 
     /// True if the process had no memory at most of the addresses that a source names. `number` is the source's index

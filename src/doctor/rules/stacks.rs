@@ -8,7 +8,7 @@ use super::super::places::Owner;
 use super::super::process::ExaminedProcess;
 use super::super::tally::{CutChains, ProcessTally};
 use super::super::wording::{BUILD, DWARF, list};
-use crate::jit::{Account, Kind, SourceState};
+use crate::jit::{Kind, SourceState};
 use crate::model::Pid;
 use crate::model::abi::{EM_AARCH64, EM_ARM, EM_S390, EM_X86_64, machine_name};
 use crate::model::code::OriginId;
@@ -117,7 +117,7 @@ fn find_short_copies(bytes: u32, context: DoctorContext<'_>) -> Option<Finding> 
         format!("stacks are cut off: they are larger than their copies of {bytes} bytes"),
         remedy,
     );
-    Some(finding.with_change(can_grow.then_some(Change::CopySize)))
+    Some(finding.with_change(if can_grow { Some(Change::CopySize) } else { None }))
 }
 
 /// Selects the counts of one kind of incomplete stacks (`broken` or `not_unwound`) from those of a process. The counts
@@ -267,10 +267,11 @@ fn unwinding_dump(pid: Pid, context: DoctorContext<'_>) -> UnwindingDump {
         }
     }
     let Some(runtime) = context.process(pid).runtime else { return UnwindingDump::NotRequested };
-    let is_missing = |(_, account): (usize, &Account)| {
-        account.kind == Kind::JitDump && matches!(account.state, SourceState::Missing { .. })
-    };
-    let lacks_dump = runtime.callers == Callers::InDump && context.accounts(pid).any(is_missing);
+    let mut is_missing = false;
+    for (_, account) in context.accounts(pid) {
+        is_missing |= account.kind == Kind::JitDump && matches!(account.state, SourceState::Missing { .. });
+    }
+    let lacks_dump = runtime.callers == Callers::InDump && is_missing;
     if lacks_dump || context.has_received(pid, runtime, Flag::Word("--perf-prof-unwinding-info")) {
         UnwindingDump::NotHere
     } else {
@@ -392,22 +393,26 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
     // On 32-bit Arm and s390x, the kernel can't follow the frame pointers that compilers generate.
     let has_frame_pointers = !matches!(stops.machine, EM_ARM | EM_S390);
     let callers = callers(stops.pid, context);
-    let remedy = match (can_unwind_copies, has_frame_pointers) {
-        (true, true) if !stops.in_jit => format!("{DWARF}, or {BUILD}"),
-        (true, false) if !stops.in_jit => DWARF.to_owned(),
-        (true, _) => match callers {
+    let remedy = if !stops.in_jit {
+        match (can_unwind_copies, has_frame_pointers) {
+            (true, true) => format!("{DWARF}, or {BUILD}"),
+            (true, false) => DWARF.to_owned(),
+            (false, _) => BUILD.to_owned(),
+        }
+    } else if can_unwind_copies {
+        match callers {
             Callers::Unknown => NO_CALLERS.to_owned(),
             Callers::InDump => format!(
                 "{DWARF}, and make it write a dump, which has unwind data for its code: {}",
                 context.process(stops.pid).switch_advice()
             ),
             Callers::Found => DWARF.to_owned(),
-        },
-        (false, _) if !stops.in_jit => BUILD.to_owned(),
-        (false, _) => format!(
+        }
+    } else {
+        format!(
             "the innermost frames are correct; callers of JIT code cannot be found on {}",
             machine_name(stops.machine)
-        ),
+        )
     };
     let can_find_callers = can_unwind_copies && (!stops.in_jit || callers != Callers::Unknown);
     let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.describe());
@@ -424,7 +429,7 @@ fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Optio
         return None;
     }
     let cause = format!("stacks of {PROCESS} end early in {}, which has no frame pointers", stops.describe());
-    let remedy = format!("{}; its code then also keeps frame pointers", switch.how(runtime.called, true));
+    let remedy = format!("{}; its code then also keeps frame pointers", switch.instructions(runtime.called));
     Some(stops.finding(FindingKind::FramePointers, 1.0, cause, remedy, context).with_change(Some(Change::Program)))
 }
 

@@ -55,6 +55,7 @@ pub(super) fn findings(context: DoctorContext<'_>, damage: Option<String>) -> Ve
         };
         found.push(Finding::new(
             FindingKind::FewSamples,
+            // The fewer samples, the more important is this.
             share((ENOUGH - samples) as f64),
             format!("it has only {samples} samples, too few for meaningful percentages"),
             remedy,
@@ -144,6 +145,7 @@ fn find_clocks(context: DoctorContext<'_>) -> Vec<Finding> {
     let mut found = Vec::new();
     let is_monotonic = is_monotonic(context);
     for (number, account) in context.examined.accounts().iter().enumerate() {
+        // The file belongs to no known process.
         if account.pid <= Pid(0) {
             continue;
         }
@@ -227,12 +229,12 @@ fn log_clock(
         "{doubtful} of {covered} frames named by {} may have the wrong name: their addresses had other code {when}",
         source.printable_path()
     );
-    let remedy = match is_best {
-        true if process.can_write_dump() => {
-            "a log has no better times; record again with a jitdump, which has exact ones"
-        }
-        true => NO_TIMES,
-        false => WHEN_IT_BEGAN,
+    let remedy = if !is_best {
+        WHEN_IT_BEGAN
+    } else if process.can_write_dump() {
+        "a log has no better times; record again with a jitdump, which has exact ones"
+    } else {
+        NO_TIMES
     };
     let change = if is_best { None } else { Some(Change::Clock) };
     Finding::new(FindingKind::LogClock, share, cause, remedy).with_process(process).with_change(change)

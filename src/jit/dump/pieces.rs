@@ -8,8 +8,8 @@ use std::ops::Range;
 /// Bytes per piece. The parsed records of a few pieces per thread are in memory at a time.
 pub(super) const PIECE: u64 = 1 << 20;
 
-/// Calls `each` with every record in file order, like [`JitDump::records`]. If there is a pool, its threads meanwhile
-/// parse the next pieces of the file, of `piece_size` bytes each.
+/// Calls `each` with every record of a jitdump, in file order. If there is a pool, its threads meanwhile parse the next
+/// pieces of the file, of `piece_size` bytes each. A piece that isn't parsed well is read again, record by record.
 pub(super) fn for_each_record<'data>(
     dump: &JitDump<'data>,
     pool: Option<&Pool>,
@@ -26,8 +26,11 @@ pub(super) fn for_each_record<'data>(
         let ranges = starts.map(|start| start..start.saturating_add(piece_size).min(extent.end));
         let parse = |range: Range<u64>| (range.end, dump.piece(range));
         pool.each(ranges, parse, |(end, piece)| match piece {
+            // `records` is where the piece begins, and continues behind it.
             Some(piece) if records.step_over(&piece) => {
-                piece.records.into_iter().for_each(|record| each(Ok(record)));
+                for record in piece.records {
+                    each(Ok(record));
+                }
             }
             // A piece that starts in the middle of the file has to guess where its first record starts. The guess was
             // wrong, or the piece is damaged.

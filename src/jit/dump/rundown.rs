@@ -30,8 +30,8 @@ const MAX_TIME_PER_RECORD: u64 = 200_000;
 /// The minimum number of functions in a rundown. A shorter list may be the first functions that a compiler produced.
 const MIN_FUNCTIONS: usize = 64;
 
-/// Corrects the times of the rundown with which a process's jitdump begins, if it does. `marker` is when the process
-/// mapped the jitdump, if that was recorded.
+/// Corrects the times of the rundown with which a process's jitdump begins, if it does: the list of all code that existed
+/// when the jitdump was opened. `marker` is when the process mapped the jitdump, if that was recorded.
 pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker: Option<Nanos>, processes: &Processes) {
     let Some(process) = processes.by_pid.get(&pid) else { return };
     // The rundown extends as far as records follow each other quickly.
@@ -64,7 +64,8 @@ fn program_start(process: &Process, opened: Nanos, marker: Option<Nanos>) -> Opt
     let exec = process.execs.iter().copied().filter(|exec| *exec <= opened).max();
     let forked = process.forked.map(|(_, time)| time).filter(|time| *time <= opened);
     match exec.or(forked) {
-        Some(began) => (opened.0 - began.0 >= START_UP).then_some(began),
+        Some(began) if opened.0 - began.0 >= START_UP => Some(began),
+        Some(_) => None,
         // The program was running before the recording began, and opened its jitdump during the recording.
         None if marker.is_some_and(|mapped| mapped.0 > 0) => Some(Nanos(0)),
         None => None,

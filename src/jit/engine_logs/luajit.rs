@@ -63,14 +63,15 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
         has_traces: false,
         has_code: false,
     };
-    let mut verbose = false;
+    // True if the file is the output of `-jv`, which lists traces without addresses.
+    let mut is_verbose_output = false;
     for (offset, line) in lines(bytes) {
-        verbose |= is_verbose(line);
+        is_verbose_output |= is_verbose(line);
         reader.read_line(line, offset);
     }
     reader.end_code();
     let mut log = reader.log;
-    if !reader.has_code && (verbose || reader.has_traces) {
+    if !reader.has_code && (is_verbose_output || reader.has_traces) {
         return Err(Error::new("contains no addresses of machine code; run LuaJIT with -jdump=m,FILE"));
     }
     // A dump that was cut off ends in a trace's machine code, or in the middle of a line.
@@ -94,7 +95,7 @@ enum Head<'a> {
 }
 
 impl<'a> Head<'a> {
-    /// Parses a line. `None` if it doesn't begin with `---- TRACE `.
+    /// Parses a line that may be the head of a section. `None` if it doesn't begin with `---- TRACE `.
     fn parse(line: &'a [u8]) -> Option<Self> {
         let rest = line.strip_prefix(b"---- TRACE ")?.trim_ascii_end();
         if rest == b"flush" {
@@ -209,6 +210,7 @@ impl TraceReader {
             name.extend_from_slice(self.log.texts.get(location));
         }
         let name = self.log.texts.intern(&name);
+        // A flush unloads the code, for which the index of its load event is needed.
         self.alive.push((self.log.events.len(), addr));
         self.log.load(None, LogCode::new(name, addr, size));
     }

@@ -23,10 +23,12 @@ const OVERWRITTEN: usize = 16;
 /// The longest file name to look for after overwritten bytes (`PATH_MAX`).
 const LONGEST: usize = 4096;
 
-/// Decodes the entries up to the first one outside the code. The result is sorted by offset.
+/// Decodes the source lines of a piece of code: its entries up to the first one outside the code, without those whose
+/// file name is lost. The result is sorted by offset.
 pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     let endian = if lines.big_endian { Endian::Big } else { Endian::Little };
     let mut cursor = Cursor::new(lines.raw, 0, endian);
+    // The record may claim more entries than fit into its bytes.
     let room = (lines.raw.len() / SHORTEST) as u64;
     let mut entries: Vec<Line<'data>> = Vec::with_capacity(lines.count.min(room) as usize);
     let mut last_file = None;

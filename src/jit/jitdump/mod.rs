@@ -211,31 +211,36 @@ pub struct Records<'data> {
 impl<'data> Iterator for Records<'data> {
     type Item = Result<Record<'data>>;
 
+    /// The next record, or an error for a damaged one, after which the records go on. `None` at the end, and if no
+    /// readable record comes after a damaged one. A load that is cut off at the end of the dump is returned without its
+    /// code.
     fn next(&mut self) -> Option<Self::Item> {
         if self.dead || self.cursor.is_empty() {
             return None;
         }
         let start = self.cursor;
         let offset = start.offset();
-        let read = self.read_prefix();
+        let prefix = self.read_prefix();
         if self.dead {
             self.resume(start);
         }
-        let Prefix { id, timestamp, mut payload } = match read {
+        let Prefix { id, timestamp, mut payload } = match prefix {
             Ok(prefix) => prefix,
-            Err(_)
-                if self.dead
-                    && let Some(load) = read_cut_load(start) =>
-            {
-                return Some(Ok(load));
+            Err(torn) => {
+                let is_last = self.dead;
+                if is_last && let Some(load) = read_cut_load(start) {
+                    return Some(Ok(load));
+                }
+                return Some(Err(torn.into_error(start, is_last)));
             }
-            Err(torn) => return Some(Err(torn.into_error(start, self.dead))),
         };
-        let body = read_body(id, &mut payload).map_err(|error| error.at_offset(offset));
-        Some(body.map(|body| {
-            self.last_time = timestamp;
-            Record { offset, timestamp, body }
-        }))
+        match read_body(id, &mut payload) {
+            Ok(body) => {
+                self.last_time = timestamp;
+                Some(Ok(Record { offset, timestamp, body }))
+            }
+            Err(error) => Some(Err(error.at_offset(offset))),
+        }
     }
 }
 
@@ -269,6 +274,7 @@ impl<'data> Records<'data> {
         let id = at.u32("id").ok()?;
         let total_size = u64::from(at.u32("total_size").ok()?);
         let elapsed = at.u64("timestamp").ok()?.checked_sub(self.last_time)?;
+        // The types are load, move, debug info, close and unwinding info.
         let has_fitting_size = match id {
             0 => total_size > 56,
             1 => total_size == 64,
@@ -384,11 +390,17 @@ fn read_cut_load(start: Cursor<'_>) -> Option<Record<'_>> {
     let id = at.u32("record id").ok()?;
     let total_size = u64::from(at.u32("record total_size").ok()?);
     let timestamp = at.u64("record timestamp").ok()?;
-    let load = read_load_header(&mut at).ok().filter(|_| id == 0)?;
+    // JIT_CODE_LOAD
+    if id != 0 {
+        return None;
+    }
+    let load = read_load_header(&mut at).ok()?;
     // The bytes that were read must fit into the length that the record claims; otherwise they are damaged.
     let read = at.offset() - start.offset();
-    let fits = read.checked_add(load.size).is_some_and(|needed| needed <= total_size);
-    fits.then_some(Record { offset: start.offset(), timestamp, body: Body::Load(load) })
+    if read.checked_add(load.size)? > total_size {
+        return None;
+    }
+    Some(Record { offset: start.offset(), timestamp, body: Body::Load(load) })
 }
 
 /// Reads a JIT_CODE_LOAD record up to the name. The code follows.

@@ -5,6 +5,7 @@
 //! position ([`Records::step_over`]); if not, the walk reads the records of the piece itself.
 
 use super::{JitDump, Record, Records};
+use crate::bytes::cursor::Cursor;
 use std::ops::Range;
 
 /// This many plausible records in a row don't occur by accident in machine code.
@@ -27,7 +28,8 @@ impl<'data> JitDump<'data> {
         self.records.offset()..self.records.offset() + self.records.left() as u64
     }
 
-    /// Reads the records that begin in `range`. `None` if any of them is damaged or no record seems to begin there.
+    /// Reads the records that begin in `range`, whose start need not be that of a record. `None` if any of them is
+    /// damaged or no record seems to begin there.
     pub fn piece(&self, range: Range<u64>) -> Option<Piece<'data>> {
         let mut walk = self.records();
         walk.cursor.bytes(range.start.checked_sub(walk.cursor.offset())?, "").ok()?;
@@ -62,14 +64,24 @@ impl<'data> Records<'data> {
         is_next
     }
 
+    /// True if [`IN_A_ROW`] plausible records follow each other from this position, or fewer up to the end of the dump.
+    fn begins_row(&self, position: Cursor<'data>) -> bool {
+        let mut next = position;
+        for number in 0..IN_A_ROW {
+            if number > 0 && next.is_empty() {
+                return true;
+            }
+            let Some(after) = self.skip_plausible(next) else { return false };
+            next = after;
+        }
+        true
+    }
+
     /// Moves to the next position below `end` where several plausible records follow each other. `None` if there is
     /// none.
     fn go_to_a_row(&mut self, end: u64) -> Option<()> {
         while self.cursor.offset() < end {
-            let first = self.skip_plausible(self.cursor);
-            let mut row =
-                std::iter::successors(first, |at| if at.is_empty() { Some(*at) } else { self.skip_plausible(*at) });
-            if row.nth(IN_A_ROW - 1).is_some() {
+            if self.begins_row(self.cursor) {
                 return Some(());
             }
             self.cursor.bytes(1, "").ok()?;

@@ -117,6 +117,7 @@ fn explain_difference(recorded: &Process, core: &LogProcess) -> Option<String> {
     if core.files.is_empty() {
         return None;
     }
+    // How many recorded files are mapped where they were, and at how many of their addresses no file is mapped.
     let (mut same, mut gone) = (0, 0);
     for mapping in recorded_files(recorded).into_values() {
         let addr = mapping.addr.0;
@@ -128,7 +129,7 @@ fn explain_difference(recorded: &Process, core: &LogProcess) -> Option<String> {
             }
         }
     }
-    (gone > same).then(|| "most of the recorded mappings are missing in the core dump".to_owned())
+    if gone > same { Some("most of the recorded mappings are missing in the core dump".to_owned()) } else { None }
 }
 
 /// The file name at the end of a path. Only file names are compared, because files in containers have other directories

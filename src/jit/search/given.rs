@@ -5,7 +5,7 @@ use super::logs;
 use super::markers::inner_pid;
 use super::progress::Search;
 use super::scene::Scene;
-use super::steps::{NOT_USED, NamedPath, Step};
+use super::steps::{NOT_USED, NamedPath, Step, UNKNOWN_PROCESS};
 use crate::error::{Error, Warning};
 use crate::io::door::Opened;
 use crate::io::is_directory;
@@ -98,19 +98,20 @@ pub(super) fn files<'a>(search: &Search<'a>) -> Vec<Step<'a>> {
 fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> Step<'a> {
     let path = &given.path;
     let opened = scene.open(&NamedPath::new(path, Named::User));
-    let opened = opened.unwrap_or_else(|| Err(Error::new("does not exist")));
-    match (opened, kind) {
-        (Ok(opened), Some(kind)) => plan_opened(given, kind, opened, scene),
-        (Ok(opened), None) => match logs::detect(&opened.bytes) {
-            Some(id) => plan_opened(given, Kind::Log(id), opened, scene),
-            None => {
-                let why = Error::new("is not a log that jitgraft reads (jitgraft formats lists them)");
-                Step::Warn(why.in_file(path).into_warning())
-            }
-        },
-        (Err(error), Some(kind)) => Step::Refuse { path: path.clone(), kind, pid: Pid(-1), error },
-        (Err(error), None) => Step::Warn(error.in_file(path).into_warning()),
-    }
+    let opened = match opened.unwrap_or_else(|| Err(Error::new("does not exist"))) {
+        Ok(opened) => opened,
+        Err(error) => {
+            return match kind {
+                Some(kind) => Step::Refuse { path: path.clone(), kind, pid: UNKNOWN_PROCESS, error },
+                None => Step::Warn(error.in_file(path).into_warning()),
+            };
+        }
+    };
+    let Some(kind) = kind.or_else(|| logs::detect(&opened.bytes).map(Kind::Log)) else {
+        let error = Error::new("is not a log that jitgraft reads (jitgraft formats lists them)");
+        return Step::Warn(error.in_file(path).into_warning());
+    };
+    plan_opened(given, kind, opened, scene)
 }
 
 /// Decides what to do with a file that the user named: use it for a process, refuse it, or leave it to the round that
@@ -118,18 +119,22 @@ fn plan_file<'a>(given: &GivenFile, kind: Option<Kind>, scene: &Scene<'_>) -> St
 fn plan_opened<'a>(given: &GivenFile, kind: Kind, opened: Opened, scene: &Scene<'_>) -> Step<'a> {
     let path = given.path.clone();
     if let Some(hint) = wrong_option_hint(kind, &opened.bytes) {
-        return Step::Refuse { path, kind, pid: Pid(-1), error: Error::new(hint) };
+        return Step::Refuse { path, kind, pid: UNKNOWN_PROCESS, error: Error::new(hint) };
     }
+    // The process ID in the file or its name, and the recorded process that it means, unless several have that ID.
     let inner = inner_pid_of_file(&path, kind, &opened.bytes);
     let outer = inner.map(|inner| scene.recorded_pid(inner));
     let is_shared = inner.is_some_and(|inner| scene.shared_pids.contains(&inner));
     let recorded = outer.filter(|pid| !is_shared && scene.process(*pid).is_some());
+    // What the user said wins.
     let certain = given.pid.or(recorded).or_else(|| scene.only_candidate(inner));
+    // The samples may show later to which process the file belongs.
     if certain.is_none() && scene.site.samples.is_some() && scene.jit_processes.len() > 1 {
         return Step::Unassigned(path, kind);
     }
     let Some(pid) = certain.or(outer) else {
-        return Step::Refuse { path, kind, pid: Pid(-1), error: Error::new("has no process ID; pass FILE@PID") };
+        let error = Error::new("has no process ID; pass FILE@PID");
+        return Step::Refuse { path, kind, pid: UNKNOWN_PROCESS, error };
     };
     // Other inputs don't contain every process: text contains only some, and a callgrind file only one.
     if scene.processes.is_recording && scene.process(pid).is_none() {
@@ -174,10 +179,11 @@ fn inner_pid_of_file(path: &Path, kind: Kind, bytes: &[u8]) -> Option<Pid> {
     {
         return Some(Pid(pid));
     }
-    match (inner_pid(path), kind) {
-        (None, Kind::JitDump) => pid_in_header(bytes),
-        (in_name, _) => in_name,
+    let in_name = inner_pid(path);
+    if in_name.is_none() && kind == Kind::JitDump {
+        return pid_in_header(bytes);
     }
+    in_name
 }
 
 /// The process ID in a jitdump's header.

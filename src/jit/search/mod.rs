@@ -96,7 +96,8 @@ pub fn find(
     find_at(processes, options, &Site { input_dir, ..Site::default() }, warnings)
 }
 
-/// Like [`find`], if more is known about the input than its directory.
+/// Finds all files that name the JIT code of the recorded processes. `site` is what is known about the input: its
+/// directory, its samples, and whether its processes still run here.
 pub fn find_at(processes: &Processes, options: &SourceOptions, site: &Site<'_>, warnings: &mut Warnings) -> Found {
     let mut search = Search {
         scene: Scene::new(processes, options, site),

@@ -4,7 +4,7 @@
 use super::markers::inner_pid;
 use super::progress::Search;
 use super::scene::Scene;
-use super::steps::{NamedPath, Step, not_matched, not_matched_remark, unasked_use_remark};
+use super::steps::{NamedPath, Step, UNKNOWN_PROCESS, not_matched, not_matched_remark, unasked_use_remark};
 use super::{logs, stale};
 use crate::error::Warning;
 use crate::io::door::Door;
@@ -38,7 +38,7 @@ struct Orphan {
     kind: Kind,
     named: Named,
     /// True if the user named the file, or the directory that it is in.
-    asked: bool,
+    is_from_user: bool,
     id: Option<FileId>,
     written: Option<SystemTime>,
     /// Address ranges of its code, sorted and disjoint.
@@ -129,20 +129,21 @@ fn orphan_files<'a>(search: &Search<'a>, steps: &mut Vec<Step<'a>>) -> Vec<Orpha
 
 /// Reads what is needed to match a file to a process. `None` if the file can't be opened or contains no code.
 fn read_orphan<'a>(named_path: NamedPath, kind: Kind, scene: &Scene<'_>, steps: &mut Vec<Step<'a>>) -> Option<Orphan> {
-    // Files that nobody asked for aren't reported if they can't be opened, for example because another user owns them.
-    let asked = matches!(named_path.named, Named::User | Named::Directory);
+    // Files that the user didn't name aren't reported if they can't be opened, for example because another user owns
+    // them.
+    let is_from_user = matches!(named_path.named, Named::User | Named::Directory);
     let opened = match scene.open(&named_path)? {
         Ok(opened) => opened,
         Err(error) => {
-            if asked {
-                steps.push(Step::Refuse { path: named_path.path, kind, pid: Pid(-1), error });
+            if is_from_user {
+                steps.push(Step::Refuse { path: named_path.path, kind, pid: UNKNOWN_PROCESS, error });
             }
             return None;
         }
     };
     let OrphanContents { ranges, times } = read_contents(&opened.bytes, kind)?;
     let (id, written) = (Some(file_id(&opened.about)), opened.about.modified().ok());
-    Some(Orphan { path: named_path.path, kind, named: named_path.named, asked, id, written, ranges, times })
+    Some(Orphan { path: named_path.path, kind, named: named_path.named, is_from_user, id, written, ranges, times })
 }
 
 /// What to do with a file. `None` means that nothing is done or reported: a file that fits no process, and that the
@@ -161,9 +162,9 @@ fn plan_verdict<'a>(verdict: Verdict<'_>, file: &Orphan, scene: &Scene<'_>) -> O
             let why = format!("from another run: {}", fit.against.as_deref().unwrap_or_default());
             Some(Step::NotMatched { account: not_matched(path.clone(), *kind, fit.pid, why), warning: None })
         }
-        Verdict::Unmatched if file.asked => {
+        Verdict::Unmatched if file.is_from_user => {
             let why = "no unnamed process has samples in its code; pass FILE@PID if you know the process";
-            let account = not_matched(path.clone(), *kind, Pid(-1), why.to_owned());
+            let account = not_matched(path.clone(), *kind, UNKNOWN_PROCESS, why.to_owned());
             Some(Step::NotMatched { account, warning: Some(not_matched_warning(path, why)) })
         }
         Verdict::Unmatched => None,
@@ -185,7 +186,7 @@ fn offer<'a>(fit: &Fit, file: &Orphan, scene: &Scene<'_>) -> Step<'a> {
         path.display(),
         option = kind.option()
     );
-    let warning = file.asked.then(|| not_matched_warning(path, &why));
+    let warning = if file.is_from_user { Some(not_matched_warning(path, &why)) } else { None };
     let remark = Some(not_matched_remark(path, &why));
     let account = Account { path: path.clone(), kind: *kind, pid: *pid, state: SourceState::Offered(why), remark };
     Step::NotMatched { account, warning }
@@ -299,7 +300,8 @@ fn compare_all(files: &[Orphan], processes: &[PossibleOwner], when: &SampledTime
     fits
 }
 
-/// Compares one file with one process. `index` is the file's index.
+/// Compares one file with one process: how many of the process's samples are in the file's code, and what else shows that
+/// the two belong together or don't. `index` is the file's index.
 fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Fit {
     let (mut samples, mut covered) = (0, 0);
     for (addr, count) in &process.samples {
@@ -319,7 +321,7 @@ fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledT
         Some(Sign::Inode)
     } else if times_fit {
         Some(Sign::Times)
-    } else if file.asked {
+    } else if file.is_from_user {
         Some(Sign::Asked)
     } else if was_written_during_recording(file, when) {
         Some(Sign::Written)

@@ -35,6 +35,7 @@ impl<'a> Scene<'a> {
         paths.extend(self.path_in_container(marker.pid, &marker.path));
         paths.push(NamedPath::new(&marker.path, Named::Marker));
         paths.extend(self.usual_paths_of_dump(name));
+        // Several processes mapped different files at this path. Only the file with the marker's inode counts then.
         if self.markers.is_contested(marker) {
             paths.retain(|named_path| {
                 matches!(named_path.named, Named::Inside(_)) || self.is_marker_file(named_path, marker)

@@ -78,6 +78,7 @@ impl Candidate<'_> {
 
     /// The source for a file that was found at this path.
     pub(super) fn to_source(&self, named_path: &NamedPath, opened: Opened) -> Source {
+        // When the process mapped the file. A time of 0 means that this was before the recording began.
         let marked = match self.clue {
             Clue::Marker(marker) => Some(marker.time).filter(|time| time.0 != 0),
             _ => None,
@@ -93,16 +94,21 @@ impl Candidate<'_> {
     /// Tells users why a file is used for a process that neither its name nor the user mentions. `None` if there is
     /// nothing to remark on.
     fn remark(&self, named_path: &NamedPath) -> Option<String> {
-        let why = match (&self.clue, self.inner, named_path.named) {
-            (Clue::Parent, Some(parent), _) => {
-                format!("which shares its JIT memory with its parent, process {parent}")
-            }
-            (_, _, Named::Inside(_)) => "which is still running in another mount namespace".to_owned(),
-            _ => return None,
+        let why = if matches!(self.clue, Clue::Parent)
+            && let Some(parent) = self.inner
+        {
+            format!("which shares its JIT memory with its parent, process {parent}")
+        } else if matches!(named_path.named, Named::Inside(_)) {
+            "which is still running in another mount namespace".to_owned()
+        } else {
+            return None;
         };
         Some(unasked_use_remark(&named_path.path, self.pid, &why))
     }
 }
+
+/// Stands for the process of a file if it isn't known.
+pub(super) const UNKNOWN_PROCESS: Pid = Pid(-1);
 
 /// How the warning about a file that isn't used begins. Left out where only the reason is shown.
 pub(super) const NOT_USED: &str = "not used: ";

@@ -56,8 +56,19 @@ pub(super) struct ModuleFile {
     pub(super) is_given: bool,
 }
 
-/// The name of a source map, and why it isn't used.
-type Refusal = (String, String);
+/// A source map that exists but isn't used.
+struct Refusal {
+    /// The map's name.
+    map: String,
+    /// The reason.
+    why: String,
+}
+
+impl<T> From<Refusal> for Lookup<T> {
+    fn from(Refusal { map, why }: Refusal) -> Self {
+        Self::Refused { map: Some(map), why }
+    }
+}
 
 /// The kind of file that is accepted: scripts and source maps are text, which has NUL bytes only in UTF-16.
 const TEXT: Kind = Kind {
@@ -131,7 +142,7 @@ pub(super) struct Finder<'a> {
     pub(super) search: MapSearch<'a>,
     /// For each file that the user passed without naming a script: which script the file says it belongs to. Each file
     /// is read once instead of once per script.
-    asked: RefCell<FxHashMap<PathBuf, Option<About>>>,
+    about_maps: RefCell<FxHashMap<PathBuf, Option<About>>>,
     /// The directories from the user that have been read.
     directories: RefCell<FxHashMap<PathBuf, Rc<MapDirectory>>>,
     /// Warnings about files in the user's directories that could not be read.
@@ -144,8 +155,8 @@ pub(super) struct Finder<'a> {
 
 impl<'a> Finder<'a> {
     pub(super) fn new(search: MapSearch<'a>) -> Self {
-        let (asked, directories, unread, used) = Default::default();
-        Self { search, asked, directories, unread, used, modules: OnceCell::new() }
+        let (about_maps, directories, unread, used) = Default::default();
+        Self { search, about_maps, directories, unread, used, modules: OnceCell::new() }
     }
 
     /// Returns and clears the warnings about files in the user's directories that could not be read.
@@ -155,6 +166,7 @@ impl<'a> Finder<'a> {
 
     /// Finds the text and the source map of a script by the name that the runtime gives it.
     pub(super) fn find_script(&self, name: &str) -> Lookup<Box<AuthoredScript>> {
+        // The script's path on the recorded machine, and where it may be on this one.
         let (recorded, paths) = if let Some(recorded) = file_from_url(name) {
             // A runtime spells a script's path in one way. Ignoring other spellings avoids reading a file twice.
             if normalize(&recorded).as_os_str() != recorded.as_os_str() {
@@ -171,24 +183,25 @@ impl<'a> Finder<'a> {
         let ScriptFile { path: actual, text } = match self.read_script(paths) {
             None => return Lookup::Nothing,
             Some(Ok(file)) => file,
-            Some(Err((map, why))) => return Lookup::Refused { map: Some(map), why },
+            Some(Err(refusal)) => return refusal.into(),
         };
         let paths = ScriptPaths { recorded: &recorded, actual: &actual };
         let mention = Mention::find(&text);
-        let candidate = match self.find_given_map(&recorded, &mention).or_else(|| self.find_map(paths, &mention)) {
+        let found = self.find_given_map(&recorded, &mention).or_else(|| self.find_map(paths, &mention));
+        let candidate = match found {
             None => return Lookup::Nothing,
             Some(Ok(candidate)) => candidate,
-            Some(Err((map, why))) => return Lookup::Refused { map: Some(map), why },
+            Some(Err(refusal)) => return refusal.into(),
         };
         let (map, map_file, is_given) = (candidate.name.clone(), candidate.path.clone(), candidate.is_given);
         let debug_id = mention.debug_id.map(str::to_owned);
         let LoadedScript { script, size } = match self.load(text, debug_id, candidate, paths, MAX_DEPTH) {
             Ok(loaded) => loaded,
-            Err(why) => return Lookup::Refused { map: Some(map), why },
+            Err(why) => return Refusal { map, why }.into(),
         };
-        let map_place = map_file.map(|map_file| (recorded_map_path(paths, &map_file), map_file));
+        let recorded_map = map_file.as_ref().map(|map_file| recorded_map_path(paths, map_file));
         let mut places = vec![(recorded, actual)];
-        places.extend(map_place);
+        places.extend(recorded_map.zip(map_file));
         let script = if is_given { script.given() } else { script };
         Lookup::Found { map, found: Box::new(script), places, size, is_given }
     }
@@ -230,7 +243,9 @@ impl<'a> Finder<'a> {
         Ok(LoadedScript { script, size })
     }
 
-    /// Loads the scripts that a script was generated from, if they have a matching source map of their own.
+    /// Loads the scripts that a script was generated from, if they have a matching source map of their own. `files` are
+    /// the authored files of the script's `map`, `paths` the script's own paths. `max_depth` is how many more times a
+    /// script may have been generated from another.
     fn load_earlier_scripts(
         &self,
         map: &ScriptMap,
@@ -238,9 +253,19 @@ impl<'a> Finder<'a> {
         paths: ScriptPaths<'_>,
         max_depth: usize,
     ) -> Vec<EarlierScript> {
-        let files = files.iter().map(Path::new).enumerate();
-        let scripts = files.filter(|(_, file)| is_script(file) && *file != paths.recorded).take(MAX_MAPS);
-        scripts.filter_map(|(index, file)| self.load_earlier_script(map, index, file, paths, max_depth)).collect()
+        let mut earlier = Vec::new();
+        let mut tried = 0;
+        for (index, file) in files.iter().map(Path::new).enumerate() {
+            if !is_script(file) || file == paths.recorded {
+                continue;
+            }
+            if tried == MAX_MAPS {
+                break;
+            }
+            tried += 1;
+            earlier.extend(self.load_earlier_script(map, index, file, paths, max_depth));
+        }
+        earlier
     }
 
     /// Loads a script that another one was generated from; `None` if it has no matching source map. `index` is its
@@ -267,6 +292,7 @@ impl<'a> Finder<'a> {
         let mention = Mention::find(&ending);
         let actual = match actual {
             Some(actual) => actual,
+            // The map is part of the text, so no file is needed.
             None if mention.url.is_some_and(|url| url.starts_with("data:")) => file.to_owned(),
             None => return None,
         };
@@ -306,8 +332,13 @@ impl<'a> Finder<'a> {
             match self.read(&path, Named::Recording) {
                 None => {}
                 Some(Ok(text)) => return Some(Ok(ScriptFile { path, text: decode(&text) })),
-                Some(Err(why)) if refusal.is_none() => refusal = self.name_adjacent_map(&path).map(|map| (map, why)),
-                Some(Err(_)) => {}
+                Some(Err(why)) => {
+                    if refusal.is_none()
+                        && let Some(map) = self.name_adjacent_map(&path)
+                    {
+                        refusal = Some(Refusal { map, why });
+                    }
+                }
             }
         }
         refusal.map(Err)
@@ -332,11 +363,15 @@ impl<'a> Finder<'a> {
             Ok(bytes) => bytes,
             Err(why) => return Some(Err(why)),
         };
+        // UTF-8 stays as it is, mapped rather than copied.
         let converted = match strip_mark(&bytes) {
             Cow::Owned(converted) => Some(converted),
             Cow::Borrowed(_) => None,
         };
-        Some(Ok(converted.map_or(bytes, Bytes::Owned)))
+        Some(Ok(match converted {
+            Some(converted) => Bytes::Owned(converted),
+            None => bytes,
+        }))
     }
 
     /// Reads a file by the rules of `door`; `None` if it doesn't exist. The error is the reason why it can't be read.
@@ -353,6 +388,7 @@ impl<'a> Finder<'a> {
         for GivenMap { path, script: suffix } in &self.search.options.given {
             let found = match suffix {
                 Some(suffix) if !script.ends_with(suffix) => None,
+                // The user said for which script the map is (`MAP=SCRIPT`).
                 Some(_) => self.read_map(path, Named::User).map(mark_as_given),
                 None if io::is_directory(path) => self.find_in_directory(path, script, mention),
                 None => self.read_map_if_matching(path, script, mention).map(mark_as_given),
@@ -394,6 +430,7 @@ impl<'a> Finder<'a> {
         let debug_id = mention.debug_id?.to_ascii_lowercase();
         let maps = self.maps_in_directory(directory);
         let by_script = name.to_str().and_then(|name| maps.by_script.get(name));
+        // Of a map with the script's `debugId` and a map with the script's name, the first in the directory.
         let first = maps.by_debug_id.get(&debug_id).into_iter().chain(by_script).min()?;
         self.read_map_through(door, &maps.paths[*first])
     }
@@ -461,9 +498,9 @@ impl<'a> Finder<'a> {
         if path.file_name() == Some(&map_name(name)) {
             return self.read_map(path, Named::User);
         }
-        let mut asked = self.asked.borrow_mut();
+        let mut about_maps = self.about_maps.borrow_mut();
         let about =
-            asked.entry(path.to_owned()).or_insert_with(|| About::read(&self.read(path, Named::User)?.ok()?).ok());
+            about_maps.entry(path.to_owned()).or_insert_with(|| About::read(&self.read(path, Named::User)?.ok()?).ok());
         let About { debug_id: map_id, script: map_script } = about.as_ref()?;
         let is_matching = match (map_id, mention.debug_id) {
             (Some(map_id), Some(script_id)) => map_id.eq_ignore_ascii_case(script_id),
@@ -477,39 +514,43 @@ impl<'a> Finder<'a> {
         self.read_map_through(named.door(self.search.force), path)
     }
 
-    /// Reads a source map. `None` if there is no file at this path.
+    /// Reads a source map by the rules of `door`. `None` if there is no file at this path.
     fn read_map_through(&self, door: Door<'_>, path: &Path) -> Option<Result<Candidate, Refusal>> {
         let name = path.display().to_string();
         let bytes = match self.read_text(door, path)? {
             Ok(bytes) => bytes,
-            Err(why) => return Some(Err((name, why))),
+            Err(why) => return Some(Err(Refusal { map: name, why })),
         };
         let absolute = std::path::absolute(path).unwrap_or_default();
         let base = absolute.parent().unwrap_or(Path::new("")).to_owned();
         Some(Ok(Candidate { name, path: Some(path.to_owned()), file: FileBytes::new(bytes), base, is_given: false }))
     }
 
-    /// The source map that a script refers to, or else the one next to it; `None` if there is neither.
+    /// The source map that a script refers to, or else the one next to it; `None` if there is neither. A file is used
+    /// only if it is in the script's directory or below it, because anybody may have written the script.
     fn find_map(&self, paths: ScriptPaths<'_>, mention: &Mention<'_>) -> Option<Result<Candidate, Refusal>> {
         let ScriptPaths { recorded, actual } = paths;
         let (recorded_dir, actual_dir) = (recorded.parent()?, actual.parent()?);
         let Some(url) = mention.url else { return self.read_adjacent_map(paths) };
+        // Where the map is on the recorded machine.
         let map = match split_scheme(url) {
             Some(("data", data)) => {
                 let name = format!("in {}", actual.display());
                 let Some(bytes) = source_map::decode_data_url(data) else {
-                    return Some(Err((name, "cannot decode the data: URL of the script's source map".to_owned())));
+                    let why = "cannot decode the data: URL of the script's source map".to_owned();
+                    return Some(Err(Refusal { map: name, why }));
                 };
                 let (file, base) = (FileBytes::new(bytes), recorded_dir.to_owned());
                 return Some(Ok(Candidate { name, path: None, file, base, is_given: false }));
             }
             Some(("file", _)) => file_from_url(url)?,
             Some(_) => {
-                let remedy = format!(
+                let why = format!(
                     "jitgraft does not download source maps; pass a copy with --source-maps FILE={}",
                     recorded.display()
                 );
-                return self.read_adjacent_map(paths).or(Some(Err((url.to_owned(), remedy))));
+                let refusal = Refusal { map: url.to_owned(), why };
+                return self.read_adjacent_map(paths).or(Some(Err(refusal)));
             }
             None => recorded_dir.join(&*String::from_utf8_lossy(&source_map::decode_percent(url))),
         };
@@ -520,10 +561,12 @@ impl<'a> Finder<'a> {
                 map.display(),
                 recorded.display()
             );
-            return self.read_adjacent_map(paths).or(Some(Err((map.display().to_string(), why))));
+            let refusal = Refusal { map: map.display().to_string(), why };
+            return self.read_adjacent_map(paths).or(Some(Err(refusal)));
         };
         match self.read_map(&actual_dir.join(relative), Named::Recording) {
             Some(Ok(candidate)) => {
+                // Paths in the map are relative to where it was on the recorded machine.
                 Some(Ok(Candidate { base: map.parent().unwrap_or(recorded_dir).to_owned(), ..candidate }))
             }
             Some(Err(refusal)) => Some(Err(refusal)),

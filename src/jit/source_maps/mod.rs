@@ -98,9 +98,9 @@ impl SourceMaps {
         let mut scripts = ScriptFunctions::new();
         for name in names {
             let Some(place) = Place::from_one(name.line, name.column) else { continue };
-            let same = scripts.entry(name.script).or_default().entry((place, name.function)).or_default();
-            if !same.contains(&name) {
-                same.push(name);
+            let spellings = scripts.entry(name.script).or_default().entry((place, name.function)).or_default();
+            if !spellings.contains(&name) {
+                spellings.push(name);
             }
         }
         let mut maps = Self { shows_text: search.options.text, ..Self::default() };
@@ -174,7 +174,8 @@ impl SourceMaps {
         self.accounts.push(account);
     }
 
-    /// Like [`Self::add`], for a WebAssembly module: its debugging information takes the place of a source map.
+    /// Looks for the debugging information of a WebAssembly module, and applies it. `functions` are the module's
+    /// functions by position and name. The column of a position is the offset in the module.
     fn add_module(
         &mut self,
         url: &str,
@@ -183,10 +184,10 @@ impl SourceMaps {
         warnings: &mut Warnings,
     ) {
         let mut account = MapAccount::new(url, functions.len());
-        let stated: Vec<_> = functions.keys().map(|(place, name)| (place.column, *name)).collect();
-        if let Some(module) = account.take_found(finder.find_module(url, &stated)) {
+        let starts: Vec<_> = functions.keys().map(|(place, name)| (place.column, *name)).collect();
+        if let Some(module) = account.take_found(finder.find_module(url, &starts)) {
             self.authored.add_module(url, module);
-            for (column, name) in stated {
+            for (column, name) in starts {
                 let Ok(Some((place, name))) = self.authored.function(url, name, 1, column + 1) else { continue };
                 account.renamed += usize::from(name.is_some());
                 account.placed += usize::from(name.is_some() || place.file != url);
@@ -209,6 +210,7 @@ impl SourceMaps {
         }
         let mut account = MapAccount::new("native WebAssembly code", functions.len());
         let found = account.take_found(finder.find_given_module(functions));
+        // `is_repeated` is true if one source has two functions with the same name.
         if *is_repeated && found.is_some() {
             account.trouble = Some("some functions were compiled twice, so they may be from two modules".to_owned());
         } else if let Some(module) = found {
@@ -352,7 +354,9 @@ impl MapAccount {
 
     /// A warning that the map was not used, or may not fit; `None` if there is no trouble.
     fn warning(&self) -> Option<Warning> {
-        if let (Some(map), true) = (&self.map, self.is_doubtful) {
+        if self.is_doubtful
+            && let Some(map) = &self.map
+        {
             return Some(Warning::new(format!(
                 "source map {map} doesn't seem to fit {}, but was used because you passed it with --source-maps",
                 self.script

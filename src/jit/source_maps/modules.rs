@@ -52,7 +52,9 @@ fn v8_url(url: &str) -> Option<(Option<&str>, u32)> {
 }
 
 impl Finder<'_> {
-    /// Finds the module that the runtime calls `url` and that has these functions.
+    /// Finds the module that the runtime calls `url` and that has these functions. V8 makes up a URL for a module that
+    /// wasn't loaded from one; all available modules are then compared with the functions. Two modules with different
+    /// code that both match are refused.
     pub(super) fn find_module(&self, url: &str, functions: &[StatedFunction<'_>]) -> Lookup<AuthoredModule> {
         let is_v8_url = v8_url(url).is_some();
         let module_at_url;
@@ -70,6 +72,7 @@ impl Finder<'_> {
             }
         }
         let Some((first, indices)) = matching.first() else {
+            // Only a file at the module's own URL is expected to match.
             return match candidates.first() {
                 Some(file) if !is_v8_url => {
                     refuse(file, "it is not the module that ran (its functions start elsewhere)")
@@ -235,15 +238,17 @@ fn possible_code_offsets(module: &WasmModule, url: &str) -> Vec<usize> {
 /// function starts at the offset that the runtime states, or if that function has another name.
 fn find_function(module: &WasmModule, (start, name): StatedFunction<'_>, code_section: usize) -> Option<u32> {
     let index = module.function_starting_at((start as usize).checked_sub(code_section)?)?;
-    // For functions without a name, runtimes make up a name that contains the index.
-    if let Some(index_in_name) = WasmName::nameless(name) {
-        return (index_in_name == index && module.body(index).is_some()).then_some(index);
-    }
-    let mut is_match = is_called(module, index, Some(name));
-    if let Some(function_name) = strip_module_name(module, name) {
-        is_match |= is_called(module, index, Some(function_name));
-    }
-    is_match.then_some(index)
+    let is_match = if let Some(index_in_name) = WasmName::nameless(name) {
+        // For functions without a name, runtimes make up a name that contains the index.
+        index_in_name == index && module.body(index).is_some()
+    } else if is_called(module, index, Some(name)) {
+        true
+    } else if let Some(function_name) = strip_module_name(module, name) {
+        is_called(module, index, Some(function_name))
+    } else {
+        false
+    };
+    if is_match { Some(index) } else { None }
 }
 
 /// The function's name without the module's name, which SpiderMonkey prepends.
@@ -263,12 +268,8 @@ fn is_called(module: &WasmModule, index: u32, name: Option<&str>) -> bool {
     if module.body(index).is_none() {
         return false;
     }
-    match (module.names.get(&index), name) {
-        (Some(module_name), Some(name)) => {
-            module_name == name || demangle_or_keep(module_name) == demangle_or_keep(name)
-        }
-        _ => true,
-    }
+    let (Some(module_name), Some(name)) = (module.names.get(&index), name) else { return true };
+    module_name == name || demangle_or_keep(module_name) == demangle_or_keep(name)
 }
 
 fn demangle_or_keep(name: &str) -> String {

@@ -34,6 +34,7 @@ fn depth(text: &str) -> Option<usize> {
     let mut in_body = false;
     let bytes = text.as_bytes();
     let mut at = 0;
+    // True after an operand, where a `/` divides. Elsewhere it starts a regular expression.
     let mut divides = false;
     while at < bytes.len() {
         match bytes[at] {
@@ -100,7 +101,7 @@ fn depth(text: &str) -> Option<usize> {
     Some(if in_body && open.iter().all(|brace| *brace == b'{') { open.len() } else { 0 })
 }
 
-/// The offset after a string literal. `at` is the offset after its opening quote.
+/// The offset after a string literal. `at` is the offset after its opening quote. `None` if it doesn't end on its line.
 fn string_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     loop {
         match *bytes.get(at)? {
@@ -112,7 +113,8 @@ fn string_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// The offset after a template literal, or after its next `${`, which is added to `open`.
+/// The offset after a template literal or after its next `${`, whichever comes first. For `${`, a backquote is pushed to
+/// `open`: the literal goes on after the matching `}`. `at` is an offset in the literal's text. `None` if it never ends.
 fn template_end(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Option<usize> {
     loop {
         match *bytes.get(at)? {
@@ -127,8 +129,10 @@ fn template_end(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Option<usize
     }
 }
 
-/// The offset after a regular expression. `at` is the offset after its opening slash.
+/// The offset after a regular expression. `at` is the offset after its opening slash. `None` if it doesn't end on its
+/// line.
 fn expression_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+    // True between `[` and `]`, where a slash is an ordinary character.
     let mut in_class = false;
     loop {
         match *bytes.get(at)? {

@@ -79,25 +79,31 @@ impl<'t> DeclaredWord<'t> {
     /// Finds the authored word from which a tool made `word`. Looks at offset `at` first, then on the rest of that
     /// line. `None` if it isn't there.
     pub(super) fn find(text: &'t str, at: usize, word: &str, role: Role) -> Option<Self> {
+        // The authored word at offset `begin`, if `word` was made from it and it can have the role.
+        let declared_at = |begin: usize| {
+            let authored = first_word(&text[begin..]);
+            let is_declared = role.is_spelling(word, authored)
+                && role.stands(text, begin, authored.len())
+                && !is_keyword_before_name(text, begin);
+            if is_declared { Some(Self { word: authored, after: &text[begin + authored.len()..] }) } else { None }
+        };
         let rest = &text[at..];
-        let begin = at + declared_at(rest);
-        let first = first_word(&text[begin..]);
-        if role.is_spelling(word, first)
-            && role.stands(text, begin, first.len())
-            && !is_keyword_before_name(text, begin)
-        {
-            return Some(Self { word: first, after: &text[begin + first.len()..] });
+        let first = declared_at(at + skip_declaration_keywords(rest));
+        if first.is_some() {
+            return first;
         }
         let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];
         let plain = if role.may_be_numbered() { unnumbered(word) } else { word };
-        let places = line.match_indices(plain).map(|(place, _)| at + place).filter(|_| !plain.is_empty());
-        let mut whole = places.filter_map(|place| {
-            let found = first_word(&text[place..]);
-            let is_whole = !text[..place].ends_with(is_word) && role.is_spelling(word, found);
-            let is_declared = is_whole && role.stands(text, place, found.len()) && !is_keyword_before_name(text, place);
-            is_declared.then_some((place, found))
-        });
-        whole.next().map(|(place, word)| Self { word, after: &text[place + word.len()..] })
+        if plain.is_empty() {
+            return None;
+        }
+        for (place, _) in line.match_indices(plain) {
+            let begins_word = !text[..at + place].ends_with(is_word);
+            if begins_word && let Some(declared) = declared_at(at + place) {
+                return Some(declared);
+            }
+        }
+        None
     }
 
     /// True if a `,` or `)` follows the word, as after an argument or parameter.
@@ -144,6 +150,7 @@ pub(super) fn string_key(text: &str, at: usize) -> Option<&str> {
     (is_whole && !value.contains('\\')).then_some(value)
 }
 
+/// What is left of `text` after the keywords of a declaration at its start, and the blanks and `*` between them.
 fn skip_keywords(text: &str) -> &str {
     let mut rest = text;
     loop {
@@ -168,6 +175,7 @@ fn is_keyword_before_name(text: &str, at: usize) -> bool {
 /// there, except for parentheses directly around the function.
 pub(super) fn leads_to_value(between: &str) -> bool {
     let mut rest = between.trim_end();
+    // Drop the keywords with which the function itself begins, such as `async function*`, from the last to the first.
     for keyword in ["function", "class", "async"] {
         let before = rest.trim_end_matches('*').trim_end();
         rest = before.strip_suffix(keyword).filter(|before| !before.ends_with(is_word)).unwrap_or(rest).trim_end();
@@ -188,8 +196,9 @@ pub(super) fn leads_to_value(between: &str) -> bool {
     open <= 0
 }
 
-/// The offset of the declared word, after the keywords (`async`, `function` and so on) at the start of a declaration.
-fn declared_at(text: &str) -> usize {
+/// The offset of the declared word, after the keywords (`async`, `function` and so on) at the start of a declaration. If
+/// no word follows a keyword, the keyword itself is the declared word.
+fn skip_declaration_keywords(text: &str) -> usize {
     let mut at = 0;
     for _ in 0..KEYWORDS.len() {
         let word = first_word(&text[at..]);

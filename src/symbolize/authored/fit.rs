@@ -78,16 +78,18 @@ impl Fit {
         self.whole.is_fitting()
     }
 
-    /// True if the map also fits around the segment with index `number`. If the map is of another build, everything
-    /// before the first difference between the builds fits, and nothing after it.
-    pub(super) fn fits_near(&self, map: &ScriptMap, number: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
+    /// True if the map also fits around the segment with index `segment`: in its block and the two blocks beside it. If
+    /// the map is of another build, everything before the first difference between the builds fits, and nothing after
+    /// it. `check` returns whether a segment is right, or `None` if nothing is proven.
+    pub(super) fn fits_near(&self, map: &ScriptMap, segment: usize, check: impl Fn(&Segment) -> Option<bool>) -> bool {
         if self.whole.wrong == 0 && self.is_complete {
             return true;
         }
-        let block = number / BLOCK_LEN;
+        let own_block = segment / BLOCK_LEN;
         let mut near = Counts::default();
-        for block in block.saturating_sub(1)..=block + 1 {
+        for block in own_block.saturating_sub(1)..=own_block + 1 {
             let counts = self.count_block(map, block, &check);
+            // A block has few segments: one or two wrong ones may be chance, even if they are a large share of it.
             if counts.wrong > 2 && !counts.is_fitting() {
                 return false;
             }

@@ -56,43 +56,53 @@ impl FunctionText {
             return Some(Self { begin: at, ..Self::default() });
         }
         if first == '(' {
-            return with_parameters(text, at, name, effort);
+            return examine_parameters(text, at, name, effort);
         }
         match first_word(rest) {
             "class" => Some(examine_class(text, at, name)),
             // The word at `at` is `async`, or the only parameter of an arrow function without parentheses.
-            word if !word.is_empty() && !is_keyword(word) => Some(bound(text, without_async(text, at), name)),
+            word if !word.is_empty() && !is_keyword(word) => Some(examine_bound(text, without_async(text, at), name)),
             _ => None,
         }
     }
 }
 
-/// Examines the function whose opening parenthesis is at `at`. `None` if it isn't called `name`.
-fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
-    let (prefix, own) =
-        ["get ", "set "].iter().find_map(|prefix| Some((*prefix, name.strip_prefix(prefix)?))).unwrap_or(("", name));
+/// Examines the function whose parameters open with a parenthesis at `at`. What comes before the parenthesis tells what
+/// kind of function it is. `None` if it isn't called `name`. `effort` is the number of bytes that may still be read to
+/// find classes.
+fn examine_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
+    let (mut prefix, mut bare_name) = ("", name);
+    for accessor in ["get ", "set "] {
+        if let Some(rest) = name.strip_prefix(accessor) {
+            (prefix, bare_name) = (accessor, rest);
+            break;
+        }
+    }
     let word = word_before(text, skip_blanks_before(text, at));
     let begin = word.start;
     match &text[word.clone()] {
-        "function" if own != "function" || is_bound_to(text, begin, own) => {
-            Some(bound(text, without_async(text, begin), name))
+        // These words are keywords here, unless the function is a method with that name.
+        "function" if bare_name != "function" || is_bound_to(text, begin, bare_name) => {
+            Some(examine_bound(text, without_async(text, begin), name))
         }
-        "async" if own != "async" => Some(bound(text, begin, name)),
-        "constructor" if own != "constructor" => {
+        "async" if bare_name != "async" => Some(examine_bound(text, begin, name)),
+        // The engine calls a constructor by the name of its class.
+        "constructor" if bare_name != "constructor" => {
             let class = enclosing_class(text, begin, effort);
             let class = class.map(|class| examine_class(text, class, name)).unwrap_or_default();
             Some(FunctionText { begin, ..class })
         }
-        found if !found.is_empty() && found == own && (prefix.is_empty() || follows(text, begin, prefix)) => {
+        found if !found.is_empty() && found == bare_name && (prefix.is_empty() || follows(text, begin, prefix)) => {
             let declared = declaration_start(text, begin);
             let is_key = !is_declaration(text, begin);
             Some(FunctionText { begin: declared, prefix, name: vec![word], is_bound: false, is_key })
         }
+        // A generator without a name, or one whose key isn't a word.
         "" if text[..skip_blanks_before(text, at)].ends_with('*') => {
             let star = skip_blanks_before(text, at) - 1;
             let function = word_before(text, skip_blanks_before(text, star));
             match &text[function.clone()] {
-                "function" => Some(bound(text, without_async(text, function.start), name)),
+                "function" => Some(examine_bound(text, without_async(text, function.start), name)),
                 _ => Some(FunctionText { begin: star, ..FunctionText::default() }),
             }
         }
@@ -100,15 +110,18 @@ fn with_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> O
         "" if text[..skip_blanks_before(text, at)].ends_with([']', '"', '\'']) => {
             Some(FunctionText { begin: key_start(text, skip_blanks_before(text, at)), ..FunctionText::default() })
         }
-        "" => Some(bound(text, at, name)),
+        // An arrow function.
+        "" => Some(examine_bound(text, at, name)),
+        // An arrow function after a keyword, such as `return(a)=>`.
         found if is_keyword(found) => Some(FunctionText { begin: at, ..FunctionText::default() }),
         // The engine spells a numeric key differently: the key `1e3` has the name `1000`.
-        found if is_numeric_key(found, own) => Some(FunctionText { begin, ..FunctionText::default() }),
+        found if is_numeric_key(found, bare_name) => Some(FunctionText { begin, ..FunctionText::default() }),
         _ => None,
     }
 }
 
-/// The offset of the start of the string or computed key that ends at offset `end`.
+/// The offset of the start of the key that ends at offset `end`: a string, or a computed key in brackets. If its start
+/// can't be found, the offset of its last byte.
 fn key_start(text: &str, end: usize) -> usize {
     let bytes = text.as_bytes();
     let last = end - 1;
@@ -143,7 +156,7 @@ fn is_declaration(text: &str, name: usize) -> bool {
 /// True if the function that starts at `begin` is bound to a variable or property called `name`. A `function` before
 /// its parentheses is then the keyword, not its name.
 fn is_bound_to(text: &str, begin: usize, name: &str) -> bool {
-    !bound(text, without_async(text, begin), name).name.is_empty()
+    !examine_bound(text, without_async(text, begin), name).name.is_empty()
 }
 
 /// The start of a function: the offset of an `async` before `begin`, or `begin` if there is none.
@@ -172,16 +185,18 @@ fn follows(text: &str, begin: usize, prefix: &str) -> bool {
 
 /// Describes a function or class that starts at `begin` and has no name of its own. It gets the name of the variable or
 /// property to which it is bound, if that is the engine's `name`.
-fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
+fn examine_bound(text: &str, begin: usize, name: &str) -> FunctionText {
     let nameless = FunctionText { begin, is_bound: true, ..FunctionText::default() };
     let end = skip_blanks_before(text, begin);
     let (left, is_property) = match text[..end].chars().next_back() {
+        // An assignment; not an operator such as `==` or `+=`.
         Some('=') if !text[..end - 1].ends_with(['=', '!', '<', '>', '+', '-', '*', '/', '%', '&', '|', '^', '?']) => {
             (skip_blanks_before(text, end - 1), false)
         }
         Some(':') => (skip_blanks_before(text, end - 1), true),
         _ => return nameless,
     };
+    // `left` is the offset where the left side, to which the function is bound, ends.
     let last = word_before(text, left);
     if last.is_empty() && text[..left].ends_with([']', '"', '\'']) {
         let key = key_start(text, left);
@@ -193,6 +208,7 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     if last.is_empty() || name.is_empty() {
         return nameless;
     }
+    // All words of a left side such as `a.b.c`.
     let mut words = vec![last.clone()];
     while text[..words[0].start].ends_with('.') {
         let end = words[0].start - 1;
@@ -218,18 +234,21 @@ fn bound(text: &str, begin: usize, name: &str) -> FunctionText {
     nameless
 }
 
-/// Examines the class whose keyword starts at offset `class`.
+/// Examines the class whose keyword starts at offset `class`, and which the engine calls `name`. A class without a name
+/// of its own may be bound to a variable. The name stays empty if the class is called otherwise.
 fn examine_class(text: &str, class: usize, name: &str) -> FunctionText {
     let rest = &text[class + "class".len()..];
     let blank = rest.len() - rest.trim_start().len();
-    let own = first_word(&rest[blank..]);
-    if own == name && !name.is_empty() {
+    let class_name = first_word(&rest[blank..]);
+    if class_name == name && !name.is_empty() {
         let start = class + "class".len() + blank;
-        let word = start..start + own.len();
+        let word = start..start + class_name.len();
         return FunctionText { begin: class, name: vec![word], ..FunctionText::default() };
     }
-    let is_nameless = own.is_empty() || own == "extends";
-    if is_nameless { bound(text, class, name) } else { FunctionText { begin: class, ..FunctionText::default() } }
+    if class_name.is_empty() || class_name == "extends" {
+        return examine_bound(text, class, name);
+    }
+    FunctionText { begin: class, ..FunctionText::default() }
 }
 
 /// True if a word starts at this byte offset. For a private name such as `#x`, this holds both at the `#` and at the

@@ -34,9 +34,10 @@ struct AuthoredFunction {
 
 impl AuthoredModule {
     /// Combines what several files of one module say about its functions. `functions` gives the number and the start of
-    /// each function; the start is an offset in the module.
+    /// each function; the start is an offset in the module. A function that the files name differently gets no name.
     pub fn new(url: &str, modules: &[Rc<WasmModule>], functions: impl Iterator<Item = (u32, u32)>) -> Self {
-        let debugging: Vec<Option<ModulePlaces<'_>>> = modules.iter().map(|module| ModulePlaces::new(module)).collect();
+        let debug_infos: Vec<ModulePlaces<'_>> =
+            modules.iter().filter_map(|module| ModulePlaces::new(module)).collect();
         let mut authored = Self { url: url.to_owned(), ..Self::default() };
         for (function, start) in functions {
             authored.starts.insert(start, function);
@@ -52,16 +53,15 @@ impl AuthoredModule {
                 continue;
             }
             let name = names.first().copied();
-            let found = debugging.iter().flatten().find_map(|places| read_dwarf(places, function, name));
-            let known = match (name, found) {
-                (Some(name), found) => {
-                    let readable = demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned());
-                    AuthoredFunction { name: readable, ..found.unwrap_or_default() }
-                }
-                (None, Some(found)) => found,
-                (None, None) => continue,
-            };
-            authored.functions.insert(function, known);
+            let mut described = debug_infos.iter().find_map(|debug_info| read_dwarf(debug_info, function, name));
+            // The name in the module wins over the one in DWARF.
+            if let Some(name) = name {
+                let readable = demangle(name.as_bytes()).unwrap_or_else(|| name.to_owned());
+                described.get_or_insert_default().name = readable;
+            }
+            if let Some(described) = described {
+                authored.functions.insert(function, described);
+            }
         }
         authored
     }
@@ -93,14 +93,17 @@ fn read_dwarf(places: &ModulePlaces<'_>, function: u32, name: Option<&str>) -> O
     if name.is_some_and(|name| name != raw && !is_readable_form(name, &readable)) || !is_shown(&readable) {
         return None;
     }
-    let named = AuthoredFunction { name: readable, ..AuthoredFunction::default() };
-    let place = places.declared(function).filter(|place| is_shown(&place.file) && place.line > 0);
-    Some(place.map_or(named.clone(), |place| AuthoredFunction {
-        file: place.file,
-        line: place.line,
-        column: place.column.max(1),
-        ..named
-    }))
+    let mut described = AuthoredFunction { name: readable, ..AuthoredFunction::default() };
+    if let Some(place) = places.declared(function)
+        && is_shown(&place.file)
+        && place.line > 0
+    {
+        described.file = place.file;
+        described.line = place.line;
+        // In DWARF, column 0 is the left edge of the line.
+        described.column = place.column.max(1);
+    }
+    Some(described)
 }
 
 /// True if `name`, once demangled, is `readable`, perhaps followed by parameters.

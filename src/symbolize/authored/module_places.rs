@@ -93,6 +93,8 @@ fn read_declarations(unit: UnitRef<'_, Reader<'_>>) -> FxHashMap<u64, DeclaredPl
     functions
 }
 
+/// The position where a function was declared. `None` if its DWARF entry names no file or line; column 0 if it names no
+/// column.
 fn declared_place<'a>(
     unit: UnitRef<'_, Reader<'a>>,
     entry: &DebuggingInformationEntry<Reader<'a>>,
@@ -104,6 +106,7 @@ fn declared_place<'a>(
     Some(DeclaredPlace { file, line, column })
 }
 
+/// The value of an attribute that is a number or the index of a file; see [`find_attribute`].
 fn find_number<'a>(
     unit: UnitRef<'_, Reader<'a>>,
     entry: &DebuggingInformationEntry<Reader<'a>>,

@@ -180,12 +180,13 @@ impl AuthoredScript {
 
     /// The authored positions and names of the functions with these names and positions in the script, as reported by
     /// the engine. `None` if many of the functions aren't in the text at their positions, because then another version
-    /// of the script ran.
+    /// of the script ran. The answers are in the order of `functions`; `Ok(None)` if the map doesn't cover a function.
     pub fn functions<'n>(&self, functions: impl Iterator<Item = (&'n str, Place)>) -> Option<Vec<FunctionAnswer<'_>>> {
         // How many functions the text has, by name, at the engine's positions, and how many it doesn't have there.
         let (mut present, mut missing) = (0usize, 0usize);
         let mut answers = Vec::new();
         for (name, place) in functions {
+            // The code outside of all functions keeps its name.
             if is_outermost(name, place) {
                 answers.push(Ok(None));
                 continue;
@@ -198,7 +199,8 @@ impl AuthoredScript {
             present += usize::from(!text.name.is_empty());
             answers.push(self.answer(name, place, &text));
         }
-        (self.is_given || missing * 10 <= present).then_some(answers)
+        // A map that the user chose is used in any case.
+        if self.is_given || missing * 10 <= present { Some(answers) } else { None }
     }
 
     /// The authored position of the code at this line and column (both from 1) of the script; `None` if it is unknown.
@@ -220,7 +222,8 @@ impl AuthoredScript {
         self.answer(name, place, &self.function_text(name, place).ok_or(Contradiction)?)
     }
 
-    /// The authored position and name of a function, given what the script's text says about it (`found`).
+    /// The authored position and name of the function that the engine calls `name`, given what the script's text says
+    /// about it (`found`). `Ok(None)` if the source map doesn't cover it, [`Contradiction`] if the map doesn't fit there.
     fn answer(&self, name: &str, place: Place, found: &FunctionText) -> FunctionAnswer<'_> {
         let Some((segment, number)) = self.segment_at(place) else { return Ok(None) };
         if !self.starts_at_or_after(segment, found.begin) {
@@ -234,6 +237,7 @@ impl AuthoredScript {
         if authored_name.is_none() {
             authored_name = match self.authored_name(found, segment) {
                 Ok(authored) => authored,
+                // The user chose the map: the position is kept, the doubtful name isn't.
                 Err(Contradiction) if self.is_given => None,
                 Err(Contradiction) => return Err(Contradiction),
             };

@@ -41,6 +41,7 @@ impl Text {
         Some(if has_others { Self::new(text) } else { Self::with_lines(text, lines) })
     }
 
+    /// Stores a text whose line starts are known, and counts its UTF-16 units at every [`STEP`]th byte.
     fn with_lines(text: String, lines: Vec<u32>) -> Self {
         let mut units = Vec::new();
         if !text.is_ascii() {
@@ -65,6 +66,7 @@ impl Text {
         let column = place.column as usize;
         let start = *self.lines.get(line)? as usize;
         let end = self.lines.get(line + 1).map_or(self.text.len(), |next| *next as usize);
+        // Columns are UTF-16 units. In ASCII, these are bytes.
         let byte = if self.is_ascii(start, start + column) {
             start + column
         } else {
@@ -100,6 +102,7 @@ impl Text {
 
     /// The byte offset of the character that starts at or after this UTF-16 unit; `None` beyond the end of the text.
     fn byte_of_unit(&self, unit: usize) -> Option<usize> {
+        // Start at the last step that begins at or before the unit.
         let step = self.units.partition_point(|units| *units <= unit).checked_sub(1)?;
         let mut byte = self.step_start(step);
         let mut count = self.units[step];
@@ -123,6 +126,7 @@ impl Text {
     }
 }
 
+/// The byte offset of each line's first character. Lines end as in JavaScript.
 fn line_starts(text: &str) -> Vec<u32> {
     let bytes = text.as_bytes();
     let mut lines = vec![0];

@@ -59,7 +59,8 @@ pub(super) enum ChangeKind {
 }
 
 impl<'data> CodeList<'data> {
-    /// Appends an event. Later moves and unloads refer to a load by its position in the list.
+    /// Appends an event. Later moves and unloads refer to a load by its position in the list, so an event that can't be
+    /// used is appended as well, as [`ChangeKind::Nothing`].
     pub fn push(&mut self, event: CodeEvent<'data>) {
         let CodeEvent { pid, time, kind, .. } = event;
         let (code, start, kind) = match kind {
@@ -242,6 +243,7 @@ enum EventBody<'data> {
 }
 
 impl<'data> Codes<'data> {
+    /// Stores code and returns its number. Lines and unwind information, which few codes have, are stored apart.
     pub(super) fn push(&mut self, code: &Code<'data>) -> CodeId {
         let Code { name, addr, size, bytes, lines, unwind, origin } = *code;
         let mut details = NO_DETAILS;
@@ -254,10 +256,12 @@ impl<'data> Codes<'data> {
         CodeId(self.packed.len() as u32 - 1)
     }
 
+    /// Replaces the lines of a code.
     fn set_lines(&mut self, id: CodeId, lines: Lines<'data>) {
         let Some(code) = self.packed.get_mut(id.0 as usize) else { return };
         match self.details.get_mut(code.details as usize) {
-            Some((own, _)) => *own = lines,
+            Some((old_lines, _)) => *old_lines = lines,
+            // `code.details` is `NO_DETAILS`.
             None => {
                 code.details = self.details.len() as u32;
                 self.details.push((lines, None));
@@ -265,12 +269,13 @@ impl<'data> Codes<'data> {
         }
     }
 
+    /// Appends all codes of `other`. Their numbers grow by the number of codes that are here already.
     fn append(&mut self, other: Self) {
-        let first = self.details.len() as u32;
+        let first_details = self.details.len() as u32;
         self.details.extend(other.details);
         for mut code in other.packed {
             if code.details != NO_DETAILS {
-                code.details += first;
+                code.details += first_details;
             }
             self.packed.push(code);
         }

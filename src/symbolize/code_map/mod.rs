@@ -176,8 +176,11 @@ impl<'data> CodeMap<'data> {
         Some(Hit { code: segment.code, segment: SegmentId(index as u32), offset, kind })
     }
 
-    /// The index of the segment that wins at this address and time, and the kind of entry in which it was found.
+    /// The index of the segment that wins at this address and time, and the kind of entry in which it was found. Timed
+    /// code wins over code that fills gaps, and that over code without times; among equals, the process's own code wins
+    /// over what it inherited from the processes that it was forked from.
     fn find_segment(&self, pid: Pid, addr: Addr, time: Option<Nanos>) -> Option<(usize, HitKind)> {
+        // The code of the process and its ancestors. For an ancestor, the time is that of the fork.
         let family = self.family(pid, time);
         for (layer, time) in family.clone() {
             if let Some(index) = layer.timed.find_live(self.segments(), addr, time) {
@@ -199,7 +202,7 @@ impl<'data> CodeMap<'data> {
         None
     }
 
-    /// Like [`Self::lookup`], and also returns the period around `time` in which the answer stays the same.
+    /// Finds the code at `addr` at `time`, and the period around `time` in which that answer stays the same.
     pub fn lookup_lasting(&self, pid: Pid, addr: Addr, time: Nanos) -> Lasting<Option<Hit>> {
         let answer = self.lookup(pid, addr, Some(time));
         let holds = match answer {
@@ -247,8 +250,8 @@ impl<'data> CodeMap<'data> {
     /// inexact, that code may be the one that ran.
     pub fn may_be_other(&self, pid: Pid, addr: Addr, name: &[u8], times: Range<Nanos>) -> bool {
         let is_other = |segment: &Segment| {
-            let is_then = segment.from < times.end && segment.until > times.start;
-            is_then && self.code(segment.code).name != name
+            let was_there_then = segment.from < times.end && segment.until > times.start;
+            was_there_then && self.code(segment.code).name != name
         };
         // Different sources may spell the same name differently. Timed loads are therefore never compared with
         // gap-filling ones.

@@ -41,6 +41,7 @@ fn find_program(process: &Process, starts: &[Addr]) -> Range<Nanos> {
     let mut execs = process.execs.clone();
     execs.sort_unstable();
     execs.dedup();
+    // The executable memory of each program: of the one before the first exec, and of those that the execs started.
     let mut memory: Vec<Vec<Range<Addr>>> = vec![Vec::new(); execs.len() + 1];
     for mapping in process.mappings.iter().filter(|mapping| mapping.executable) {
         // Mappings that are made by an exec have the time of the exec.
@@ -48,8 +49,8 @@ fn find_program(process: &Process, starts: &[Addr]) -> Range<Nanos> {
         memory[program].push(mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len)));
     }
     let (mut best, mut best_count) = (0, 0);
-    for (program, memory) in memory.into_iter().enumerate() {
-        let count = count_inside(memory, starts);
+    for (program, ranges) in memory.into_iter().enumerate() {
+        let count = count_inside(ranges, starts);
         if count >= best_count {
             (best, best_count) = (program, count);
         }

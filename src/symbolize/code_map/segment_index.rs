@@ -87,14 +87,17 @@ struct GroupIndex {
 }
 
 impl GroupIndex {
-    /// Builds the index from the sorted start addresses of the groups.
+    /// Builds the index from the sorted start addresses of the groups. The address range is divided into slots of equal
+    /// length, a power of two, of which there are at most as many as groups.
     fn new(starts: &[Addr]) -> Self {
         let (Some(&first), Some(last)) = (starts.first(), starts.last()) else { return Self::default() };
         let span = last.0 - first.0;
         let shift = (0..u64::BITS).find(|shift| span >> shift < starts.len() as u64).unwrap_or(u64::BITS - 1);
+        // For each slot, the number of groups that start before it; at the end, the number of all groups.
         let mut before = Vec::with_capacity((span >> shift) as usize + 2);
         for (number, start) in starts.iter().enumerate() {
             let slot = ((start.0 - first.0) >> shift) as usize;
+            // Sets the slots after that of the previous group, up to this group's own.
             before.resize(before.len().max(slot + 1), number as u32);
         }
         before.push(starts.len() as u32);
@@ -150,7 +153,8 @@ impl Extent {
 }
 
 impl SegmentIndex {
-    /// Adds the next group: its address range, and the range of its segments in `segments`. May reorder these segments.
+    /// Adds the next group: its address range, and the range of its segments in `segments`. If the group gets a search
+    /// tree, its segments are reordered. The trees of large groups are built later, by [`Self::finish`].
     pub(super) fn push(&mut self, addresses: Range<Addr>, indices: Range<usize>, segments: &mut [Segment]) {
         let group_segments = &mut segments[indices.clone()];
         if group_segments.is_empty() {
@@ -171,22 +175,27 @@ impl SegmentIndex {
         self.reaches.extend(group_segments.iter().map(|segment| Reach::new(segment, addresses.start)));
     }
 
-    /// Adds all groups of `other`, which must have higher addresses. The indices of their segments grow by `first`.
-    pub(super) fn append(&mut self, other: Self, first: usize) {
-        let (first, trees, reaches) = (first as u32, self.trees.len() as u32, self.reaches.len() as u32);
+    /// Adds all groups of `other`, which must have higher addresses. `first_segment` is the index that the first segment
+    /// of `other` has now.
+    pub(super) fn append(&mut self, other: Self, first_segment: usize) {
+        let first_segment = first_segment as u32;
+        let first_tree = self.trees.len() as u32;
+        let first_reach = self.reaches.len() as u32;
         self.starts.extend(other.starts);
-        self.groups.extend(other.groups.into_iter().map(|group| SegmentGroup {
-            segments: group.segments.start + first..group.segments.end + first,
-            tree: if group.tree == NO_TREE { NO_TREE } else { group.tree + trees },
-            reaches: group.reaches + reaches,
-            ..group
-        }));
+        for group in other.groups {
+            self.groups.push(SegmentGroup {
+                end: group.end,
+                segments: group.segments.start + first_segment..group.segments.end + first_segment,
+                tree: if group.tree == NO_TREE { NO_TREE } else { group.tree + first_tree },
+                reaches: group.reaches + first_reach,
+            });
+        }
         self.trees.extend(other.trees);
         self.reaches.extend(other.reaches);
     }
 
-    /// Builds the missing trees and the group index, without which lookups don't work. `segments` are all segments of
-    /// the map.
+    /// Builds the trees of large groups, which [`Self::push`] left out, and the group index, without which lookups don't
+    /// work. `segments` are all segments of the map.
     pub(super) fn finish(&mut self, segments: &mut [Segment]) {
         for (start, group) in self.starts.iter().zip(&mut self.groups) {
             if group.segments.len() <= LARGE {
@@ -195,6 +204,7 @@ impl SegmentIndex {
             let group_segments = &mut segments[group.segments.start as usize..group.segments.end as usize];
             group.tree = self.trees.len() as u32;
             self.trees.push(SegmentTree::build(group_segments));
+            // Building the tree has reordered the segments.
             for (reach, segment) in self.reaches[group.reaches as usize..].iter_mut().zip(group_segments) {
                 *reach = Reach::new(segment, *start);
             }
@@ -210,6 +220,7 @@ impl SegmentIndex {
     /// The index of the segment that contains `addr` and is live at `time`. Without a time, the segment that contains
     /// `addr` and ends last. `None` if there is none.
     pub(super) fn find_live(&self, segments: &[Segment], addr: Addr, time: Option<Nanos>) -> Option<usize> {
+        // `UNTIMED` is almost the end of time: what nothing ended is live then.
         let moment = time.unwrap_or(UNTIMED);
         let mut found = None;
         self.visit(
@@ -278,8 +289,8 @@ impl SegmentIndex {
         quiet.into_inner().range
     }
 
-    /// Calls `each` with the segments that contain `addr`, until it returns true. In a group with a tree, skips the
-    /// nodes whose bounding box `enter` rejects.
+    /// Calls `each` with the index of every segment that contains `addr`, at whatever time, until `each` returns true.
+    /// In a group with a tree, skips the nodes whose bounding box `enter` rejects.
     fn visit(
         &self,
         segments: &[Segment],
@@ -298,6 +309,7 @@ impl SegmentIndex {
         // Scans some segments of the group. Returns true as soon as `each` returns true.
         let mut scan = |part: Range<usize>| {
             for index in part {
+                // The reach decides most cases without reading the segment. It is rounded, so a match is checked again.
                 let Reach { first, last } = reaches[index];
                 if first <= distance && distance <= last {
                     let segment = &segments[first_segment + index];
@@ -322,9 +334,9 @@ impl SegmentTree {
         while segments.len() >> levels > LEAF {
             levels += 1;
         }
+        // A complete binary tree with 2^levels leaves, stored level by level. The boxes are filled in a separate pass, so
+        // that the halves of the segments can be arranged in parallel.
         let mut boxes = vec![NOTHING; (2 << levels) - 1];
-        // Each level of the tree is a slice of `boxes`. `boxes` is filled in a separate pass, so that the halves can be
-        // arranged in parallel.
         arrange(segments, levels);
         fill_boxes(segments, levels, &mut boxes);
         Self { boxes }
@@ -333,8 +345,8 @@ impl SegmentTree {
     /// Calls `each` with the range of segments in each leaf, until it returns true. Skips nodes whose bounding box
     /// `enter` rejects.
     fn visit(&self, len: usize, enter: impl Fn(&Extent) -> bool, mut each: impl FnMut(Range<usize>) -> bool) {
-        // Nodes that are still to be visited, each with the range of its segments. At most one node per level is
-        // waiting, and there are at most 32 levels because indices have 32 bits.
+        // Nodes that are still to be visited, each with the range of its segments. The children of node n are 2n + 1 and
+        // 2n + 2. At most one node per level is waiting, and there are at most 32 levels because indices have 32 bits.
         let mut waiting = [(0u32, 0u32, 0u32); u32::BITS as usize];
         waiting[0] = (0, 0, len as u32);
         let mut count = 1;
@@ -356,7 +368,8 @@ impl SegmentTree {
     }
 }
 
-/// Sorts the segments into two halves along the axis that cuts fewer segments, then does the same in each half.
+/// Sorts the segments into two halves, by address or by time, whichever cuts fewer segments in two. Then does the same
+/// in each half, `levels` times in all.
 fn arrange(segments: &mut [Segment], levels: usize) {
     if levels == 0 {
         return;
@@ -384,10 +397,12 @@ fn arrange(segments: &mut [Segment], levels: usize) {
     }
 }
 
-/// Computes the bounding boxes of all nodes: first of the leaves, then of the nodes above them.
+/// Computes the bounding boxes of all nodes: first of the leaves, then of the nodes above them. The children of node n
+/// are 2n + 1 and 2n + 2; the leaves come last.
 fn fill_boxes(segments: &[Segment], levels: usize, boxes: &mut [Extent]) {
     let leaves = 1usize << levels;
     for leaf in 0..leaves {
+        // The bits of a leaf's number, from the highest, are the way to it from the root: 0 is the lower half.
         let (mut low, mut high) = (0, segments.len());
         for level in (0..levels).rev() {
             let middle = low + (high - low) / 2;

@@ -42,7 +42,9 @@ pub(super) fn replay_untimed(mut changes: Vec<Change>, pool: &Pool, sink: impl F
     replay(changes, &FxHashMap::default(), pool, sink);
 }
 
-/// Replays timed loads and moves. Changes with the same time are replayed in the order of the sources.
+/// Replays timed loads, moves and unloads together with the execs and file mappings of the processes, which end code,
+/// too. Changes with the same time are replayed in the order of the sources. Passes the segments to `sink`, batch by
+/// batch, ordered by process and address.
 pub(super) fn replay_timed(
     mut changes: Vec<Change>,
     codes: &Codes<'_>,
@@ -58,10 +60,14 @@ pub(super) fn replay_timed(
     }
     set_order(&mut changes);
     add_gone(&mut changes, codes);
-    let cuts = processes.by_pid.iter().map(|(pid, process)| (*pid, Cuts::from_process(process)));
-    replay(changes, &cuts.collect(), pool, sink);
+    let mut cuts = FxHashMap::default();
+    for (pid, process) in &processes.by_pid {
+        cuts.insert(*pid, Cuts::from_process(process));
+    }
+    replay(changes, &cuts, pool, sink);
 }
 
+/// Numbers the changes in their current order, in which they are replayed later.
 fn set_order(changes: &mut [Change]) {
     for (change, order) in changes.iter_mut().zip(0..) {
         change.order = order;
@@ -82,24 +88,26 @@ fn add_gone(changes: &mut Vec<Change>, codes: &Codes<'_>) {
     changes.extend(gone);
 }
 
-/// Replays all changes group by group, ordered by process and address. Passes the resulting batches to `sink`, in that
-/// order.
+/// Replays all changes, and the execs and file mappings in `cuts` that end code. Changes of one process that share
+/// addresses form a group; groups don't influence each other, so batches of whole groups are replayed in parallel.
+/// Passes the resulting segments to `sink`, batch by batch, ordered by process and address.
 fn replay(mut changes: Vec<Change>, cuts: &FxHashMap<Pid, Cuts>, pool: &Pool, mut sink: impl FnMut(Batch)) {
     changes.retain(|change| change.start < change.end);
-    let by_place = |change: &Change| (change.pid, change.start, change.order, change.kind);
-    pool.install(|| parallel::sort_unstable_by_key(&mut changes, by_place));
+    let by_address = |change: &Change| (change.pid, change.start, change.order, change.kind);
+    pool.install(|| parallel::sort_unstable_by_key(&mut changes, by_address));
     let mut rest = changes.as_mut_slice();
-    let batches = std::iter::from_fn(|| {
+    let next_batch = || {
         let mut len = 0;
         while len < BATCH_LEN && len < rest.len() {
             len += first_group_len(&rest[len..]);
         }
         if len > 0 { rest.split_off_mut(..len) } else { None }
-    });
-    pool.each(batches, |batch| replay_batch(batch, cuts), &mut sink);
+    };
+    pool.each(std::iter::from_fn(next_batch), |batch| replay_batch(batch, cuts), &mut sink);
 }
 
-/// The number of changes in the first group. `changes` must be sorted by process and address.
+/// The number of changes in the first group: changes of one process that share addresses or lie close together, and
+/// share no address with the changes after them. `changes` must be sorted by process and address.
 fn first_group_len(changes: &[Change]) -> usize {
     let mut end = Addr(0);
     for (index, change) in changes.iter().enumerate() {
@@ -114,9 +122,11 @@ fn first_group_len(changes: &[Change]) -> usize {
     changes.len()
 }
 
-/// Replays the groups of a batch, one after the other. `changes` are sorted by process and address.
+/// Replays the groups of a batch, one after the other, each in the order of time. `changes` are sorted by process and
+/// address. `cuts` are the events of each process that end code from outside.
 fn replay_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batch {
     let mut batch = Batch::default();
+    // The code in memory at the current moment of a group. It is empty again after each group.
     let mut live = Live::default();
     while !changes.is_empty() {
         let (group, rest) = changes.split_at_mut(first_group_len(changes));
@@ -133,7 +143,8 @@ fn replay_batch(mut changes: &mut [Change], cuts: &FxHashMap<Pid, Cuts>) -> Batc
     batch
 }
 
-/// Replays the changes of one group. Returns how many of them overwrote code of earlier ones.
+/// Replays the changes of one group, which all lie in `addresses`. `live` is the code in memory at the current moment;
+/// `cuts` are the process's execs and file mappings, which end code. Returns how many changes overwrote earlier code.
 fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addresses: Range<Addr>) -> u64 {
     let mut overlaps = 0;
     let mut now = None;
@@ -145,6 +156,7 @@ fn replay_group(live: &mut Live, changes: &[Change], cuts: Option<&Cuts>, addres
         now = Some(change.time);
         match change.kind {
             ChangeKind::Gone => live.remove(change),
+            // The memory holds something that has a name of its own, so earlier entries end there.
             ChangeKind::Hidden => _ = live.cut(change.start, change.end, change.time),
             _ => {
                 overlaps += u64::from(live.cut(change.start, change.end, change.time));
@@ -231,19 +243,20 @@ impl Cuts {
             return;
         }
         let is_past = |time: Nanos| now.is_some_and(|now| time <= now);
-        let exec = self.execs.get(self.execs.partition_point(|exec| is_past(*exec)));
-        let exec = exec.copied().filter(|exec| *exec <= until);
-        let mut next = self.files.position(|file| is_past(file.time));
+        // An exec ends all code, so only the next one counts, and only mappings before it.
+        let next_exec = self.execs.get(self.execs.partition_point(|exec| is_past(*exec)));
+        let next_exec = next_exec.copied().filter(|exec| *exec <= until);
+        let mut next_file = self.files.position(|file| is_past(file.time));
         while !live.is_empty()
-            && let Some(index) = self.files.first_over(addresses.start.0..addresses.end.0, next)
+            && let Some(index) = self.files.first_over(addresses.start.0..addresses.end.0, next_file)
             && let MappedFileAt { start, end, time } = self.files.as_slice()[index]
             && time <= until
-            && exec.is_none_or(|exec| time < exec)
+            && next_exec.is_none_or(|exec| time < exec)
         {
             live.cut(start, end, time);
-            next = index + 1;
+            next_file = index + 1;
         }
-        if let Some(exec) = exec
+        if let Some(exec) = next_exec
             && !live.is_empty()
         {
             live.cut(Addr(0), Addr(u64::MAX), exec);

@@ -49,7 +49,9 @@ impl Arm {
         Self { kind, decoder }
     }
 
+    /// Decodes code at address `addr`. Every byte of it is in one of the returned instructions.
     pub(super) fn decode(&self, code: &[u8], addr: u64) -> Vec<Instruction> {
+        // The conditions that an `it` instruction gives to the Thumb instructions after it.
         let mut block = ItBlock::new();
         let mut all = Vec::new();
         let mut offset = 0;
@@ -67,6 +69,7 @@ impl Arm {
         all
     }
 
+    /// Decodes the Arm instruction at the start of `rest`. `addr` is its address.
     fn decode_arm(&self, rest: &[u8], addr: u64) -> Decoded {
         let Some(bytes) = rest.first_chunk::<4>() else { return Decoded::from_rest(rest) };
         let word = u32::from_le_bytes(*bytes);
@@ -78,6 +81,8 @@ impl Arm {
         Decoded { len: 4, text, target }
     }
 
+    /// Decodes the Thumb instruction at the start of `rest`, which has two or four bytes. `addr` is its address. `block`
+    /// has the conditions of the instructions in an `it` block; this one's is taken out, and an `it` fills it anew.
     fn decode_thumb(&self, rest: &[u8], addr: u64, block: &mut ItBlock) -> Decoded {
         let Some(first) = read_half_word(rest, 0) else { return Decoded::from_rest(rest) };
         let is_wide = first >> 11 > 0b1_1100;
@@ -135,10 +140,15 @@ fn decode_data(rest: &[u8], addr: u64) -> Decoded {
     Decoded { len: 1, text: bytes_text(&rest[..1]), target: None }
 }
 
+/// The address to which the Arm instruction `word` at `addr` refers: the target of a direct branch, or a constant that
+/// it loads. `None` for other instructions.
 fn arm_target(word: u32, addr: u64) -> Option<Target> {
-    let (kind, distance) = match (word >> 28, bits(word, 24, 4)) {
+    let condition = word >> 28;
+    let (kind, distance) = match (condition, bits(word, 24, 4)) {
+        // blx, which switches to Thumb code. Bit 24 selects the upper half of a word.
         (15, 0b1010 | 0b1011) => (TargetKind::Call, signed_bits(word, 0, 24) * 4 + i64::from(bits(word, 24, 1)) * 2),
         (15, _) => return None,
+        // b, bl
         (_, 0b1010) => (TargetKind::Jump, signed_bits(word, 0, 24) * 4),
         (_, 0b1011) => (TargetKind::Call, signed_bits(word, 0, 24) * 4),
         // ldr register, [pc, #distance]
@@ -148,6 +158,7 @@ fn arm_target(word: u32, addr: u64) -> Option<Target> {
         }
         _ => return None,
     };
+    // The program counter reads as the address of the instruction after the next one.
     Some(Target { addr: addr.wrapping_add(8).wrapping_add_signed(distance) & 0xffff_ffff, kind })
 }
 
@@ -155,8 +166,10 @@ fn arm_target(word: u32, addr: u64) -> Option<Target> {
 /// half, or 0.
 fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
     let (one, two) = (u32::from(first), u32::from(second));
+    // The program counter reads as the instruction's address plus 4.
     let pc = addr.wrapping_add(4);
     let (kind, from, distance) = match one >> 11 {
+        // b; below it, b with a condition.
         0b11100 => (TargetKind::Jump, pc, signed_bits(one, 0, 11) * 2),
         0b11010 | 0b11011 if bits(one, 8, 4) < 14 => (TargetKind::Jump, pc, signed_bits(one, 0, 8) * 2),
         // cbz, cbnz
@@ -165,21 +178,26 @@ fn thumb_target(first: u16, second: u16, addr: u64) -> Option<Target> {
         }
         // ldr register, [pc, #distance]
         0b01001 => (TargetKind::Memory, pc & !3, i64::from(bits(one, 0, 8)) * 4),
+        // Branches of four bytes: the distance is spread over several fields.
         0b11110 if two >> 15 == 1 => {
             let (sign, j1, j2) = (bits(one, 10, 1), bits(two, 13, 1), bits(two, 11, 1));
             let low = bits(two, 0, 11) << 1;
             let far = sign << 24 | (1 ^ j1 ^ sign) << 23 | (1 ^ j2 ^ sign) << 22 | bits(one, 0, 10) << 12 | low;
             match (bits(two, 14, 1), bits(two, 12, 1)) {
+                // bl, then blx, which switches to Arm code, then b.
                 (1, 1) => (TargetKind::Call, pc, signed_bits(far, 0, 25)),
                 (1, _) => (TargetKind::Call, pc & !3, signed_bits(far, 0, 25)),
                 (0, 1) => (TargetKind::Jump, pc, signed_bits(far, 0, 25)),
+                // Not a branch but a system instruction.
                 _ if bits(one, 7, 3) == 0b111 => return None,
+                // b with a condition.
                 _ => {
                     let near = sign << 20 | j2 << 19 | j1 << 18 | bits(one, 0, 6) << 12 | low;
                     (TargetKind::Jump, pc, signed_bits(near, 0, 21))
                 }
             }
         }
+        // ldr.w register, [pc, #distance]
         0b11111 if one & 0xff7f == 0xf85f => {
             let distance = i64::from(bits(two, 0, 12));
             (TargetKind::Memory, pc & !3, if bits(one, 7, 1) == 1 { distance } else { -distance })
@@ -323,15 +341,21 @@ fn order(word: u32, operands: &str, condition: &str) -> String {
 /// signed value. If a smaller rotation would give the same value, it shows the 8 bits and the rotation instead. The
 /// library prints `adr` without the rotation; objdump shows it as `add` or `sub`.
 fn with_number(mnemonic: &str, operands: &str, word: u32) -> String {
-    let is_computed = bits(word, 25, 3) == 1 && !matches!(bits(word, 20, 5), 0b1_0000 | 0b1_0010 | 0b1_0100 | 0b1_0110);
-    let Some((before, _)) = operands.rsplit_once(", ").filter(|_| is_computed && word >> 28 != 15) else {
+    // The excluded operations are those without a rotated immediate: movw, movt and system instructions.
+    let has_rotated_immediate = word >> 28 != 15
+        && bits(word, 25, 3) == 1
+        && !matches!(bits(word, 20, 5), 0b1_0000 | 0b1_0010 | 0b1_0100 | 0b1_0110);
+    let Some((before, _)) = operands.rsplit_once(", ").filter(|_| has_rotated_immediate) else {
         return if operands.is_empty() { mnemonic.to_owned() } else { format!("{mnemonic:<6} {operands}") };
     };
-    let (number, turns) = (bits(word, 0, 8), bits(word, 8, 4) * 2);
-    let value = number.rotate_right(turns);
-    let fewest = (0..32).step_by(2).find(|&turns| value.rotate_left(turns) <= 0xff);
-    let number =
-        if fewest == Some(turns) { format!("#{}", value.cast_signed()) } else { format!("#{number}, {turns}") };
+    let (number, rotation) = (bits(word, 0, 8), bits(word, 8, 4) * 2);
+    let value = number.rotate_right(rotation);
+    let smallest_rotation = (0..32).step_by(2).find(|&rotation| value.rotate_left(rotation) <= 0xff);
+    let number = if smallest_rotation == Some(rotation) {
+        format!("#{}", value.cast_signed())
+    } else {
+        format!("#{number}, {rotation}")
+    };
     match mnemonic.strip_prefix("adr") {
         Some(condition) => {
             let name = if bits(word, 21, 4) == 2 { "sub" } else { "add" };
@@ -369,6 +393,7 @@ fn thumb_text(text: &str, first: u16, second: u16, condition: Option<u16>) -> St
     if first & 0xffef == 0xea4f {
         thumb.show_shift_as_move();
     }
+    // A push or pop of a single register.
     if first == 0xf84d && second & 0xfff == 0xd04 {
         thumb.show_single_register("str", "[sp, #-4]!");
     }
@@ -409,7 +434,8 @@ impl ThumbText {
         Self { stem, width, operands: operands.trim_start().to_owned(), is_wide }
     }
 
-    /// Rewrites mnemonics and operands that objdump spells differently.
+    /// Rewrites mnemonics and operands that objdump spells differently. `first` and `second` are the halves of the
+    /// encoded instruction; `condition` is the one that an `it` block gives to it.
     fn respell(&mut self, first: u16, second: u16, condition: Option<u16>) {
         let Self { stem, width, operands, is_wide } = self;
         // An add or sub of a 12-bit number.
@@ -498,7 +524,8 @@ impl ThumbText {
         }
     }
 
-    /// Appends the condition that an `it` block gives to the instruction.
+    /// Appends the condition that an `it` block gives to the instruction. Narrow instructions in such a block don't set
+    /// flags, so they lose the `s` with which the library prints them. `first` is the first half of the instruction.
     fn add_condition(&mut self, condition: &str, first: u16) {
         if !self.is_wide && SETS_FLAGS.contains(&&self.stem[..]) {
             self.stem.pop();

@@ -18,14 +18,16 @@ pub(super) fn signed_bits(word: u32, low: u32, count: u32) -> i64 {
 
 /// Presents code of an unsupported machine as hexadecimal bytes, [`A_LINE`] bytes per line.
 pub(super) fn mark_undecoded(code: &[u8]) -> Vec<Instruction> {
-    let lines = code.chunks(A_LINE).enumerate();
-    let line = |(at, bytes): (usize, &[u8])| Instruction {
-        offset: (at * A_LINE) as u64,
-        len: bytes.len() as u64,
-        text: bytes_text(bytes),
-        target: None,
-    };
-    lines.map(line).collect()
+    let mut lines = Vec::new();
+    for (number, bytes) in code.chunks(A_LINE).enumerate() {
+        lines.push(Instruction {
+            offset: (number * A_LINE) as u64,
+            len: bytes.len() as u64,
+            text: bytes_text(bytes),
+            target: None,
+        });
+    }
+    lines
 }
 
 /// Formats data bytes, for example as `.byte  0x12,0x34`.

@@ -70,9 +70,11 @@ impl Disassembler {
                 (EM_AARCH64, CodeKind::Code | CodeKind::Thumb) => Self::new(machine, syntax),
                 _ => Self::Arm(arm::Arm::new(kind)),
             };
-            let part = decoder.decode(&code[from..to], range.start).into_iter();
-            let placed = |part: Instruction| Instruction { offset: part.offset + from as u64, ..part };
-            instructions.extend(part.map(placed));
+            for mut instruction in decoder.decode(&code[from..to], range.start) {
+                // It was relative to the part.
+                instruction.offset += from as u64;
+                instructions.push(instruction);
+            }
         }
         instructions
     }

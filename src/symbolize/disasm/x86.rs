@@ -32,6 +32,7 @@ impl std::fmt::Debug for X86 {
 }
 
 impl X86 {
+    /// Sets iced-x86's options so that it prints like objdump. `bitness` is 64 or 32.
     pub(super) fn new(bitness: u32, syntax: Syntax) -> Self {
         let mut formatter: Box<dyn Formatter> = match syntax {
             Syntax::Att => Box::new(GasFormatter::new()),
@@ -52,6 +53,8 @@ impl X86 {
         Self { bitness, syntax, formatter }
     }
 
+    /// Decodes code at address `addr`. As in objdump, an invalid byte is shown on a line of its own, and so are
+    /// prefixes without effect (in 64-bit code, a REX prefix with another prefix after it).
     pub(super) fn decode(&mut self, code: &[u8], addr: u64) -> Vec<Instruction> {
         // An instruction that is invalid only because of a prefix (`lock` without a memory write) is still shown.
         let mut decoder = Decoder::with_ip(self.bitness, code, addr, DecoderOptions::NO_INVALID_CHECK);
@@ -59,13 +62,14 @@ impl X86 {
         while decoder.can_decode() {
             let at = decoder.position();
             let offset = at as u64;
-            let idle = if self.bitness == 64 { idle_prefixes(&code[at..]) } else { 0 };
-            if idle > 0 {
-                let len = idle as u64;
-                instructions.push(Instruction { offset, len, text: prefixes_text(&code[at..at + idle]), target: None });
+            // In 32-bit code there are no REX prefixes.
+            let prefixes_len = if self.bitness == 64 { count_ineffective_prefixes(&code[at..]) } else { 0 };
+            if prefixes_len > 0 {
+                let text = prefixes_text(&code[at..at + prefixes_len]);
+                instructions.push(Instruction { offset, len: prefixes_len as u64, text, target: None });
                 // Can't fail: the decoder has just seen these bytes.
-                let _ = decoder.set_position(at + idle);
-                decoder.set_ip(addr.wrapping_add(offset + len));
+                let _ = decoder.set_position(at + prefixes_len);
+                decoder.set_ip(addr.wrapping_add(offset + prefixes_len as u64));
                 continue;
             }
             let decoded = decoder.decode();
@@ -87,7 +91,6 @@ impl X86 {
     fn text(&mut self, decoded: &Decoded, target: Option<Target>) -> String {
         let mut text = String::new();
         self.formatter.format(decoded, &mut text);
-        let branch = target.filter(|target| matches!(target.kind, TargetKind::Jump | TargetKind::Call));
         for (suffixed, plain) in IMPLIED_SIZES {
             if text.contains(suffixed) {
                 text = text.replacen(suffixed, plain, 1);
@@ -109,7 +112,8 @@ impl X86 {
         if text.contains(",)") {
             text = text.replace(",)", ")");
         }
-        if let Some(Target { addr, .. }) = branch
+        // objdump shows the targets of branches without `0x`.
+        if let Some(Target { addr, kind: TargetKind::Jump | TargetKind::Call }) = target
             && let Some(stem) = text.strip_suffix(&format!("0x{addr:x}"))
         {
             text = format!("{stem}{addr:x}");
@@ -144,7 +148,7 @@ fn is_rex(byte: u8) -> bool {
 /// The number of prefix bytes at the start of `code` that have no effect; usually 0. Prefixes have no effect if the
 /// last of them is a REX prefix and another prefix follows it. This happens in data between code. objdump shows such
 /// prefixes on a line of their own.
-fn idle_prefixes(code: &[u8]) -> usize {
+fn count_ineffective_prefixes(code: &[u8]) -> usize {
     /// The maximum length of an x86 instruction in bytes.
     const LONGEST: usize = 15;
     let legacy = code.iter().take(LONGEST).take_while(|byte| legacy_prefix(**byte).is_some()).count();
@@ -201,8 +205,9 @@ fn target(decoded: &Decoded) -> Option<Target> {
     if decoded.is_ip_rel_memory_operand() {
         return Some(Target { addr: decoded.ip_rel_memory_address(), kind: TargetKind::Memory });
     }
-    let wide = (0..decoded.op_count()).find(|&operand| decoded.op_kind(operand) == OpKind::Immediate64);
-    wide.map(|operand| Target { addr: decoded.immediate(operand), kind: TargetKind::Immediate })
+    // A 64-bit immediate may be an address.
+    let operand = (0..decoded.op_count()).find(|&operand| decoded.op_kind(operand) == OpKind::Immediate64)?;
+    Some(Target { addr: decoded.immediate(operand), kind: TargetKind::Immediate })
 }
 
 #[cfg(test)]

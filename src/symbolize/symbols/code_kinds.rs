@@ -27,6 +27,7 @@ pub(crate) fn code_kinds(image: &Image, range: Range<u64>) -> Vec<(Range<u64>, C
     let (before, after) = marks.split_at(marks.partition_point(|mark| mark.addr <= range.start));
     let mut kind = match before.last() {
         Some(mark) => mark.kind,
+        // Stripped files have no mapping symbols, but the symbols of functions may say that these are Thumb code.
         None if is_thumb(&object, range.start) => CodeKind::Thumb,
         None => CodeKind::Code,
     };

@@ -217,6 +217,8 @@ impl SearchOptions {
     fn was_replaced(&self, dso: &Dso) -> bool {
         /// The precision of file times: one tick of the kernel's usual timer.
         const TICK: Duration = Duration::from_millis(4);
+        // `recorded` tells the recorded file by its device and inode; `times` is when the recording was made, if that
+        // was on this machine.
         let (Some(recorded), Some(times)) = (dso.file, self.recorded_here) else { return false };
         let path = Path::new(OsStr::from_bytes(&dso.path));
         if !self.symfs.is_empty() || dso.kind != DsoKind::File {
@@ -225,13 +227,17 @@ impl SearchOptions {
         let Some(about) = self.door(path).look(path) else { return false };
         let found = file_id(&about);
         if found == recorded {
-            let was_written_first = match (about.modified(), self.first_mapped.get(&recorded)) {
-                (Ok(written), Some(mapped)) => written.checked_add(TICK).is_some_and(|written| written <= *mapped),
-                _ => false,
-            };
             // A program that was built and then started during the recording is the one that ran.
-            return times.contains(about.mtime(), about.mtime_nsec()) && !was_written_first;
+            let mut was_written_before_it_ran = false;
+            if let Ok(written) = about.modified()
+                && let Some(first_mapped) = self.first_mapped.get(&recorded)
+                && let Some(written) = written.checked_add(TICK)
+            {
+                was_written_before_it_ran = written <= *first_mapped;
+            }
+            return times.contains(about.mtime(), about.mtime_nsec()) && !was_written_before_it_ran;
         }
+        // Another file is at the path now. It was moved there during the recording if its ctime says so.
         let is_same_device = (found.major, found.minor) == (recorded.major, recorded.minor);
         is_same_device && times.contains(about.ctime(), about.ctime_nsec())
     }
@@ -256,7 +262,9 @@ impl SearchOptions {
     /// recorded build ID.
     fn find_vmlinux(&self, dso: &Dso, warnings: &mut Warnings) -> Option<Image> {
         if let Some(given) = &self.vmlinux {
-            let Some(image) = open_image(Named::User.door(true), given, ELF, warnings) else {
+            // The user typed the path, so the file may have any owner.
+            let door = Door { named: Named::User, start: Start::Here, force: true };
+            let Some(image) = open_image(door, given, ELF, warnings) else {
                 let message = "not used: it is not an ELF file. A compressed kernel (vmlinuz) must be decompressed \
                                first";
                 warnings.push(Warning::new(message).in_file(given, None));
@@ -315,16 +323,18 @@ impl SearchOptions {
         let name = Path::new(OsStr::from_bytes(name));
         let dir = image.path().parent()?;
         let below = dir.strip_prefix("/").unwrap_or(dir);
-        let near = [dir.join(name), dir.join(".debug").join(name)];
-        let far = self.id_dirs().map(|debug| debug.join(below).join(name));
-        for path in near.into_iter().chain(far) {
+        let mut paths = vec![dir.join(name), dir.join(".debug").join(name)];
+        for debug_dir in self.id_dirs() {
+            paths.push(debug_dir.join(below).join(name));
+        }
+        for path in paths {
             let Some(found) = self.open(&path, DEBUGGING, warnings) else { continue };
-            let same = match image.build_id() {
+            let belongs_to_image = match image.build_id() {
                 Some(id) => found.has_build_id(Some(id)),
                 // The checksum requires reading the whole file, so cheaper checks come first.
                 None => found.may_be_debugging(image) && found.crc32() == crc,
             };
-            if same {
+            if belongs_to_image {
                 return Some(found);
             }
             let message = format!("not used: it is not the debugging information of {}", image.path().display());
@@ -388,11 +398,14 @@ impl SearchOptions {
             return vec![path.to_owned()];
         }
         let relative = path.strip_prefix("/").unwrap_or(path);
-        let merged = toggle_usr(relative);
+        // The directory may be of a system on which `/lib` is a link to `/usr/lib`, or isn't.
+        let other_form = toggle_usr(relative);
         let mut paths = Vec::new();
         for root in &self.symfs {
             paths.push(root.join(relative));
-            paths.extend(merged.as_ref().map(|merged| root.join(merged)));
+            if let Some(other_form) = &other_form {
+                paths.push(root.join(other_form));
+            }
         }
         paths
     }

@@ -24,11 +24,11 @@ pub fn extents(
         return vec![None; request.offsets.len()];
     };
     let loaded = load(request, &file, &options, pool);
-    let extent = |&offset: &u64| {
+    let extent = |offset: u64| {
         let symbol = loaded.table.find(request.vaddr(file.running, offset)?)?;
         Some(symbol.start..symbol.end)
     };
-    request.offsets.iter().map(extent).collect()
+    request.offsets.iter().map(|&offset| extent(offset)).collect()
 }
 
 /// All link-time address ranges in which code has a name, sorted. Adjacent ranges are merged. Empty if the file isn't
@@ -39,6 +39,7 @@ pub fn named_ranges(
     options: &SymbolOptions,
     warnings: &mut Warnings,
 ) -> Vec<Range<u64>> {
+    // Only symbols are needed, so files with DWARF aren't even looked for.
     let options = SymbolOptions { inlines: false, lines: false, ..options.clone() };
     let request = Request { dso, offsets: Vec::new(), base: Base::File };
     let Some(file) = open(&request, images, &options, warnings) else { return Vec::new() };
@@ -52,14 +53,14 @@ pub fn named_ranges(
     ranges.extend(GoTable::read(file.running).map(|go| go.extent()));
     ranges.extend(file.running.methods().iter().map(|method| method.start..method.end));
     ranges.sort_unstable_by_key(|range| range.start);
-    ranges.dedup_by(|next, kept| {
-        let is_adjacent = next.start <= kept.end;
-        if is_adjacent {
-            kept.end = kept.end.max(next.end);
+    let mut merged: Vec<Range<u64>> = Vec::new();
+    for range in ranges {
+        match merged.last_mut() {
+            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+            _ => merged.push(range),
         }
-        is_adjacent
-    });
-    ranges
+    }
+    merged
 }
 
 /// The link-time address ranges of functions and code labels in a file. A symbol without a size extends to the next

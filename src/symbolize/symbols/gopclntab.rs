@@ -169,12 +169,13 @@ impl<'a> GoTable<'a> {
                 table.text = object.section_by_name(".text")?.address();
             }
         }
+        // The entry after the last function tells where the last function ends.
         let is_complete = table.function_count > 0 && table.function_start(table.function_count).is_some();
         if is_complete { Some(table) } else { None }
     }
 
-    /// Reads the table's header. `build` is the minor release of Go 1 with which the program was built; `None` if
-    /// unknown.
+    /// Reads the table's header: 8 bytes, then the number of functions and the offsets of the table's parts, one word
+    /// each. `build` is the minor release of Go 1 with which the program was built; `None` if unknown.
     fn from_words(image: &'a Image, table: Words<'a>, build: Option<u32>) -> Option<Self> {
         let head = table.bytes.first_chunk::<8>()?;
         let version = Version::from_magic([head[0], head[1], head[2], head[3]], table.is_little)?;
@@ -183,6 +184,7 @@ impl<'a> GoTable<'a> {
         let function_count = word(0)?;
         let mut text = 0;
         match version {
+            // The list of functions follows at once, and the list of files after it.
             Version::Go12 => {
                 parts.functions = 8 + table.pointer;
                 let end = function_count.checked_mul(2 * table.pointer)?.checked_add(parts.functions)?;
@@ -245,7 +247,8 @@ impl<'a> GoTable<'a> {
         calls
     }
 
-    /// The index of the function that contains a link-time address; `None` if there is none.
+    /// The index of the function that contains a link-time address; `None` if there is none. Functions are sorted by
+    /// address, and each ends where the next one starts.
     fn find_index(&self, addr: u64) -> Option<usize> {
         let (mut low, mut high) = (0, self.function_count);
         while low < high {
@@ -318,6 +321,7 @@ impl<'a> GoTable<'a> {
     /// The offset of the value tables' list, which follows the fixed part of the record at offset `record`, and the
     /// number of the record's data pointers.
     fn value_tables(&self, record: usize) -> Option<(usize, usize)> {
+        // The fixed part: the address, so many fields of 4 bytes, 3 bytes of flags, and the number of data pointers.
         let fixed = match self.version {
             Version::Go12 => 7,
             Version::Go116 | Version::Go118 => 8,
@@ -340,7 +344,8 @@ impl<'a> GoTable<'a> {
         self.table.pointer_at(list.checked_add(pointer * number)?).filter(|&address| address != 0)
     }
 
-    /// Finds the program's module data, which begins with the address of the table, and reads it.
+    /// Finds the program's module data, which begins with the address of the table (`table`), and reads it. Changes
+    /// nothing if it can't be found.
     fn read_module(&mut self, object: &object::File<'a>, table: u64) {
         const NAMES: [&str; 4] = [".go.module", ".noptrdata", ".data", ".data.rel.ro"];
         let pointer = self.table.pointer;
@@ -362,13 +367,14 @@ impl<'a> GoTable<'a> {
     }
 
     /// Reads the start of the text and the address of `go:func.*`, if `module` is the program's module data; otherwise
-    /// returns `None`.
+    /// returns `None`. `table` is the address of this table.
     fn take_module(&mut self, module: &Words<'_>, table: u64) -> Option<()> {
         let word = |index: usize| module.pointer_at(index * module.pointer);
         // In module data, a pointer to the list of names follows the pointer to the table.
         if word(1)? != table.checked_add(self.parts.names as u64)? {
             return None;
         }
+        // These are fields of the struct `moduledata` (src/runtime/symtab.go), counted in words.
         self.text = word(22)?;
         self.func_data = Some(if self.version == Version::Go118 { word(38)? } else { word(40)? });
         Some(())
@@ -402,7 +408,8 @@ impl<'a> ValueReader<'_, 'a> {
         self.read_value(self.table.record_field(self.record, field)?, addr)
     }
 
-    /// The value at `addr` in the value table at offset `table`. `None` if it has no value there.
+    /// The value at `addr` in the value table at offset `table`. `None` if it has no value there. The table is a list of
+    /// pairs: by how much the value changes, and for how many bytes of code it then stays the same.
     fn read_value(&mut self, table: u32, addr: u64) -> Option<i32> {
         // An offset of 0 means that the function has no such table.
         if table == 0 {
@@ -415,10 +422,12 @@ impl<'a> ValueReader<'_, 'a> {
         while self.steps_left > 0 {
             self.steps_left -= 1;
             let change = take_varint(&mut rest)?;
+            // The end of the table.
             if change == 0 && !is_first {
                 return None;
             }
             is_first = false;
+            // The lowest bit is the sign.
             let change = if change & 1 == 0 { change >> 1 } else { !(change >> 1) };
             value = value.wrapping_add(change.cast_signed());
             end = end.checked_add(u64::from(take_varint(&mut rest)?).checked_mul(self.table.quantum)?)?;
@@ -429,7 +438,8 @@ impl<'a> ValueReader<'_, 'a> {
         None
     }
 
-    /// The innermost inlined call at `addr`; `None` if there is none.
+    /// The innermost inlined call at `addr`; `None` if there is none. A value table of the function gives the call's
+    /// index in the function's inline tree.
     fn inlined_call(&mut self, addr: u64) -> Option<InlinedCall> {
         let (go, record) = (self.table, self.record);
         let layout = go.inline_layout?;
@@ -445,6 +455,7 @@ impl<'a> ValueReader<'_, 'a> {
         let start = tree.checked_add(u64::try_from(index.checked_mul(layout.entry)?).ok()?)?;
         let bytes = go.image.loaded(start..start.checked_add(layout.entry as u64)?)?;
         let entry = Words { bytes, ..go.table };
+        // Since Go 1.20, entries are shorter.
         let (name_offset, parent_offset) = if layout.entry == 16 { (4, 8) } else { (12, 16) };
         let name = entry.u32_at(name_offset)?;
         let parent = u64::try_from(entry.i32_at(parent_offset)?).ok()?;
@@ -463,6 +474,7 @@ struct InlinedCall {
 }
 
 impl Version {
+    /// The format of a table that starts with these bytes; `None` if they don't start a table.
     fn from_magic(magic: [u8; 4], is_little: bool) -> Option<Self> {
         let magic = if is_little { u32::from_le_bytes(magic) } else { u32::from_be_bytes(magic) };
         match magic {
@@ -489,6 +501,7 @@ impl Version {
     }
 }
 
+/// Reads a number with 7 bits per byte, lowest first, from the start of `rest`. `None` if it doesn't end in time.
 fn take_varint(rest: &mut &[u8]) -> Option<u32> {
     let mut value = 0_u32;
     for shift in (0..35).step_by(7) {
@@ -510,6 +523,7 @@ fn find_table<'a>(image: &'a Image, object: &object::File<'a>) -> Option<(u64, &
             return Some((start, image.loaded(start..start.checked_add(section.size())?)?));
         }
     }
+    // Only Go programs have one of these sections. Other files need not be searched.
     object.section_by_name(".go.buildinfo").or_else(|| object.section_by_name(".note.go.buildid"))?;
     for section in [".data.rel.ro", ".rodata"].iter().filter_map(|name| object.section_by_name(name)) {
         let Ok(bytes) = section.data() else { continue };
@@ -541,6 +555,7 @@ fn build_version(image: &Image, object: &object::File<'_>) -> Option<u32> {
     let bytes = section.data().ok()?;
     let head = bytes.first_chunk::<32>().filter(|head| head.starts_with(b"\xff Go buildinf:"))?;
     let (pointer, flags) = (usize::from(head[14]), head[15]);
+    // Since Go 1.18 (bit 1 of the flags), the version isn't stored by pointer. The table then tells enough.
     if !matches!(pointer, 4 | 8) || flags & 2 != 0 {
         return None;
     }

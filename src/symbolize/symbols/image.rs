@@ -188,10 +188,11 @@ impl Image {
         std::array::from_fn(|at| hash[at])
     }
 
-    /// The file's bytes for these link-time addresses. If the file lacks the last ones, only the first ones. `None` if
-    /// it lacks the first one.
+    /// The file's bytes for these link-time addresses, up to the end of the segment in which the first one lies. `None`
+    /// if the file lacks the first one: no segment contains it, or its section has no contents (NOBITS).
     pub fn loaded(&self, addresses: Range<u64>) -> Option<&[u8]> {
         let Range { start, end } = addresses;
+        // Debug files keep the headers of code sections (`blank`), but not the code.
         if self.blank.iter().any(|blank| blank.contains(&start)) {
             return None;
         }
@@ -211,8 +212,9 @@ impl Image {
         self.section_up_to(object, name, |_| usize::MAX)
     }
 
-    /// Like [`Self::section`], but stops decompressing when enough is known. `end` gets the bytes decompressed so far
-    /// and returns how many bytes from the section's start are needed.
+    /// The contents of a section, from its start to where they are needed. Empty if the file has no such section, or it
+    /// can't be decompressed. If it is compressed with zlib, `end` is called with the bytes decompressed so far, and
+    /// returns how many bytes from the section's start are needed. Otherwise the whole section is returned.
     pub fn section_up_to<'a>(
         &'a self,
         object: &object::File<'a>,
@@ -224,6 +226,7 @@ impl Image {
         let max_size = (packed.data.len() as u64).saturating_mul(LARGEST_RATIO).min(LARGEST_SECTION);
         let unpacked = match packed.format {
             CompressionFormat::None => Some(Cow::Borrowed(packed.data)),
+            // No section is compressed that well: the size is wrong.
             _ if packed.uncompressed_size > max_size => None,
             CompressionFormat::Zlib => match usize::try_from(packed.uncompressed_size) {
                 Ok(size) => inflate(packed.data, size, end).map(Cow::Owned),
@@ -236,6 +239,7 @@ impl Image {
 
     /// True if a link-time address lies in a code section.
     pub fn is_text(&self, vaddr: u64) -> bool {
+        // In a ReadyToRun image, only addresses of methods are looked up.
         if !self.methods.is_empty() {
             return true;
         }
@@ -309,6 +313,7 @@ impl Image {
 fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut inflate = Decompress::new(true);
+    // Each round decompresses as much as `end` asked for, after which it may ask for more.
     loop {
         let end = end(&bytes).min(size);
         let missing = end.saturating_sub(bytes.len());
@@ -320,6 +325,7 @@ fn inflate(packed: &[u8], size: usize, end: impl Fn(&[u8]) -> usize) -> Option<V
         let consumed = usize::try_from(inflate.total_in()).ok()?;
         let flush = if end == size { FlushDecompress::Finish } else { FlushDecompress::None };
         inflate.decompress_vec(packed.get(consumed..)?, &mut bytes, flush).ok()?;
+        // The data ends too early.
         if bytes.len() == len_before {
             return None;
         }
@@ -358,6 +364,7 @@ fn read_headers<Elf: FileHeader<Endian = Endianness>>(header: &Elf, endian: Endi
             });
         }
     }
+    // Debug files keep the headers of code sections, but not the code.
     let mut blank = Vec::new();
     if let Ok(sections) = header.sections(endian, bytes) {
         for section in sections.iter() {
@@ -384,6 +391,7 @@ fn read_build_id<Elf: FileHeader<Endian = Endianness>>(
     bytes: &[u8],
 ) -> Option<BuildId> {
     let sections = header.sections(endian, bytes).ok()?;
+    // How many bytes of notes may still be read. A hostile file can have any number of note sections.
     let mut left = LARGEST_NOTES_OF_ALL_SECTIONS;
     for section in sections.iter() {
         if section.sh_type(endian) == elf::SHT_NOTE

@@ -35,6 +35,15 @@ pub struct DebugFiles {
     units: Vec<(DwoId, Image)>,
 }
 
+/// Whether the line tables of an image are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LineTables {
+    /// Positions in the source are requested.
+    Needed,
+    /// Only functions and inlined calls are requested.
+    NotNeeded,
+}
+
 /// The debug sections of an image and of the other files to which they refer.
 #[derive(Debug)]
 pub struct DebugSections<'data> {
@@ -80,31 +89,35 @@ impl DebugFiles {
         if !may_be_split {
             return files;
         }
-        let sections = DebugSections::load(main, &files, addresses, false);
-        let wanted = sections.map(|sections| sections.split_units(addresses));
-        let Some(wanted) = wanted.filter(|wanted| !wanted.is_empty()) else { return files };
+        let Some(sections) = DebugSections::load(main, &files, addresses, LineTables::NotNeeded) else { return files };
+        let split_units = sections.split_units(addresses);
+        if split_units.is_empty() {
+            return files;
+        }
+        drop(sections);
         files.package = options.find_package(&[running, main], warnings);
         if files.package.is_none() {
-            let open = |(id, path): (DwoId, PathBuf)| Some((id, options.open(&path, DEBUGGING, warnings)?));
-            files.units = wanted.into_iter().filter_map(open).collect();
+            for (id, path) in split_units {
+                if let Some(image) = options.open(&path, DEBUGGING, warnings) {
+                    files.units.push((id, image));
+                }
+            }
         }
         files
     }
 }
 
 impl<'data> DebugSections<'data> {
-    /// Loads and decompresses the sections that these link-time addresses need. Loads line tables only if `lines` is
-    /// true. `None` if `main` is damaged.
-    pub fn load(main: &'data Image, files: &'data DebugFiles, addresses: &[u64], lines: bool) -> Option<Self> {
+    /// Loads and decompresses the sections that these link-time addresses need. `None` if `main` is damaged.
+    pub fn load(main: &'data Image, files: &'data DebugFiles, addresses: &[u64], lines: LineTables) -> Option<Self> {
         let object = main.object().ok()?;
         let endian = if object.is_little_endian() { RunTimeEndian::Little } else { RunTimeEndian::Big };
-        let package = files.package.as_ref().and_then(|image| {
-            let object = image.object().ok()?;
-            let section =
-                |id: SectionId| id.dwo_name().map_or(Cow::Borrowed(&[][..]), |name| image.section(&object, name));
-            DwarfPackageSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
-        });
-        let units = files.units.iter().filter_map(|(id, image)| Some((id.0, sections(image, |id| id.dwo_name())?)));
+        let mut units = FxHashMap::default();
+        for (id, image) in &files.units {
+            if let Some(unit) = sections(image, |section| section.dwo_name()) {
+                units.insert(id.0, unit);
+            }
+        }
         let mut loaded = Self {
             endian,
             image: main,
@@ -113,8 +126,8 @@ impl<'data> DebugSections<'data> {
             is_part: false,
             whole: OnceLock::new(),
             shared: files.shared.as_ref().and_then(|image| sections(image, |id| Some(id.name()))),
-            package,
-            units: units.collect(),
+            package: files.package.as_ref().and_then(load_package),
+            units,
             left_out: AtomicU64::new(0),
         };
         loaded.load_main(&object, addresses, lines)?;
@@ -126,9 +139,9 @@ impl<'data> DebugSections<'data> {
         self.left_out.load(Ordering::Relaxed)
     }
 
-    /// Loads the image's own sections, without the units and line tables that the addresses don't need. `None` if they
-    /// are damaged.
-    fn load_main(&mut self, object: &object::File<'data>, addresses: &[u64], lines: bool) -> Option<()> {
+    /// Loads the image's own sections, without the units and line tables that the addresses don't need; see the module
+    /// `near`. `None` if the sections are damaged.
+    fn load_main(&mut self, object: &object::File<'data>, addresses: &[u64], lines: LineTables) -> Option<()> {
         let (image, endian) = (self.image, self.endian);
         let mut addresses = addresses.to_vec();
         addresses.sort_unstable();
@@ -149,29 +162,34 @@ impl<'data> DebugSections<'data> {
         self.main = DwarfSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()?;
         self.main.debug_info = info.into();
         self.main.debug_aranges = aranges.into();
-        let tables = listed.as_ref().and_then(|listed| Tables::new(&self.dwarf(), listed));
-        let mut has_far = false;
+        let mut leaves_out_units = is_cut;
         let mut needs_lines = true;
-        if let Some(tables) = tables {
-            has_far = tables.leave_out_far(&mut self.abbreviations);
-            needs_lines = lines || !tables.leave_out_lines(&mut self.abbreviations);
+        if let Some(listed) = &listed
+            && let Some(tables) = Tables::new(&self.dwarf(), listed)
+        {
+            leaves_out_units |= tables.leave_out_far(&mut self.abbreviations);
+            needs_lines = lines == LineTables::Needed || !tables.leave_out_lines(&mut self.abbreviations);
         }
         if needs_lines {
             self.main.debug_line = image.section(object, SectionId::DebugLine.name()).into();
         }
-        self.is_part = is_cut || has_far;
+        self.is_part = leaves_out_units;
         self.limit_depth(listed.as_ref(), &addresses);
         Some(())
     }
 
-    /// Removes inlined calls that are nested too deep. Only changes units that may contain one of the addresses.
+    /// Removes inlined calls that are nested too deep, and counts them in `left_out`. Only changes units that may contain
+    /// one of the addresses. `listed` tells which units these are; `None` if that isn't known.
     fn limit_depth(&mut self, listed: Option<&Listed>, addresses: &[u64]) {
         let dwarf = self.dwarf();
-        let is_wanted =
-            |unit: &gimli::UnitHeader<Reader<'_>>| listed.is_none_or(|of| of.may_cover(&dwarf, *unit, addresses));
-        let shallow = without_deep_calls(&dwarf, MOST_INLINED, is_wanted);
-        let mut left_out = shallow.as_ref().map_or(0, |shallow| shallow.left_out);
-        if let Some(shallow) = shallow {
+        let is_wanted = |unit: &gimli::UnitHeader<Reader<'_>>| match listed {
+            Some(listed) => listed.may_cover(&dwarf, *unit, addresses),
+            None => true,
+        };
+        let mut left_out = 0;
+        // `None` if no calls are nested too deep.
+        if let Some(shallow) = without_deep_calls(&dwarf, MOST_INLINED, is_wanted) {
+            left_out = shallow.left_out;
             self.main.debug_info = Cow::<[u8]>::Owned(shallow.info).into();
             self.abbreviations = shallow.abbreviations.into();
         }
@@ -199,7 +217,8 @@ impl<'data> DebugSections<'data> {
         Context::from_dwarf(self.dwarf()).ok()
     }
 
-    /// An `addr2line` context with all units of the file.
+    /// An `addr2line` context with all units of the file, whose sections are loaded when this is first called. `None` if
+    /// they are damaged.
     fn whole_context(&self) -> Option<Context<Reader<'_>>> {
         let whole = self.whole.get_or_init(|| {
             let mut whole = sections(self.image, |id| Some(id.name()))?;
@@ -218,8 +237,10 @@ impl<'data> DebugSections<'data> {
         let Some(context) = self.context() else { return units };
         for &addr in addresses.iter().filter(|&&addr| has_next(addr)) {
             for (load, _) in context.preload_units(addr) {
-                if seen.insert(load.dwo_id.0) {
-                    units.extend(dwo_path(&load).map(|path| (load.dwo_id, path)));
+                if seen.insert(load.dwo_id.0)
+                    && let Some(path) = dwo_path(&load)
+                {
+                    units.push((load.dwo_id, path));
                 }
             }
         }
@@ -240,6 +261,16 @@ fn sections(image: &Image, name: fn(SectionId) -> Option<&'static str>) -> Optio
 fn is_wanted(id: SectionId) -> bool {
     use SectionId::{DebugLoc, DebugLocLists, DebugMacinfo, DebugMacro, DebugNames, DebugTypes};
     !matches!(id, DebugLoc | DebugLocLists | DebugMacinfo | DebugMacro | DebugNames | DebugTypes)
+}
+
+/// Loads the sections of a package of split units (`.dwp`). `None` if it is damaged.
+fn load_package(image: &Image) -> Option<DwarfPackageSections<Cow<'_, [u8]>>> {
+    let object = image.object().ok()?;
+    let section = |id: SectionId| match id.dwo_name() {
+        Some(name) => image.section(&object, name),
+        None => Cow::default(),
+    };
+    DwarfPackageSections::load(|id| Ok::<_, gimli::Error>(section(id))).ok()
 }
 
 fn dwo_path(load: &SplitDwarfLoad<Reader<'_>>) -> Option<PathBuf> {
@@ -268,8 +299,8 @@ impl<'a> Inlines<'a> {
         frames
     }
 
-    /// Like [`Self::find`], in one context. `None` also if the debug information refers to a unit that the context
-    /// lacks.
+    /// The functions that were active at a link-time address, innermost first, from the units of one context. `None` if
+    /// the debug information is damaged, or refers to a unit that the context lacks.
     fn find_in<'c>(&self, context: &'c Context<Reader<'a>>, addr: u64) -> Option<FrameIter<'c, Reader<'a>>> {
         if !has_next(addr) {
             return None;
@@ -288,9 +319,10 @@ impl<'a> Inlines<'a> {
     fn split(&self, load: &SplitDwarfLoad<Reader<'a>>) -> Option<Arc<gimli::Dwarf<Reader<'a>>>> {
         if let Some(package) = &self.package {
             let dwarf = package.find_cu(load.dwo_id, &load.parent).ok().flatten()?;
+            // In a package, calls can't be removed, because its sections are shared by all units.
             let deep = count_deep_calls(&dwarf, MOST_INLINED);
             self.sections.left_out.fetch_add(deep, Ordering::Relaxed);
-            return (deep == 0).then(|| Arc::new(dwarf));
+            return if deep == 0 { Some(Arc::new(dwarf)) } else { None };
         }
         let unit = self.sections.units.get(&load.dwo_id.0)?;
         let mut dwarf = unit.borrow(|bytes| self.sections.reader(bytes));
@@ -327,7 +359,7 @@ mod tests {
             object.symbols().find(|symbol| symbol.name().is_ok_and(|name| name.contains("lang_start_internal")));
         let addr = start.unwrap().address();
         let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[addr], &mut Warnings::new());
-        let sections = DebugSections::load(&image, &files, &[addr], true).unwrap();
+        let sections = DebugSections::load(&image, &files, &[addr], LineTables::Needed).unwrap();
         let inlines = Inlines::new(&sections).unwrap();
         let mut frames = inlines.find(addr).unwrap();
         let location = frames.next().unwrap().unwrap().location.unwrap();
@@ -358,7 +390,7 @@ mod tests {
             }
             (names, places)
         };
-        let ((names, places), (alone, no_places)) = (found(true), found(false));
+        let ((names, places), (alone, no_places)) = (found(LineTables::Needed), found(LineTables::NotNeeded));
         assert_eq!(names, alone);
         assert!(names.len() >= addresses.len() && places >= addresses.len() && no_places == 0);
     }
@@ -368,7 +400,7 @@ mod tests {
         let image =
             SearchOptions::default().open(&std::env::current_exe().unwrap(), ELF, &mut Warnings::new()).unwrap();
         let files = DebugFiles::open(&image, &image, &SearchOptions::default(), &[u64::MAX], &mut Warnings::new());
-        let sections = DebugSections::load(&image, &files, &[u64::MAX], true).unwrap();
+        let sections = DebugSections::load(&image, &files, &[u64::MAX], LineTables::Needed).unwrap();
         assert!(Inlines::new(&sections).unwrap().find(u64::MAX).is_none());
     }
 }

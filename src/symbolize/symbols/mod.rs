@@ -33,7 +33,7 @@ use files::SearchOptions;
 use gopclntab::{GoCall, GoTable};
 use image::Image;
 use images::Images;
-use inlines::{DebugFiles, DebugSections, Inlines};
+use inlines::{DebugFiles, DebugSections, Inlines, LineTables};
 use near::Reader;
 use rustc_hash::FxHashMap;
 use std::borrow::Cow;
@@ -202,10 +202,14 @@ fn open<'a>(
     Some(OpenedObject { running, debugging, mini, files })
 }
 
+/// Reads the symbols and the debug information that the request's addresses need. Both at the same time, if the pool has
+/// several threads.
 fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptions, pool: &Pool) -> LoadedSymbols<'a> {
     let wanted = wanted_addresses(request, file.running);
+    // The file with DWARF, if there is one.
     let main = file.debugging.as_ref().filter(|image| image.has_dwarf()).unwrap_or(file.running);
-    let load_sections = || DebugSections::load(main, file.files.as_ref()?, &wanted, options.lines);
+    let lines = if options.lines { LineTables::Needed } else { LineTables::NotNeeded };
+    let load_sections = || DebugSections::load(main, file.files.as_ref()?, &wanted, lines);
     let (sections, mut table) = pool.install(|| join(load_sections, || load_table(file, &wanted)));
     let go = if sections.is_none() { GoTable::read(file.running) } else { None };
     if let Some(go) = &go {
@@ -214,16 +218,26 @@ fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptio
     LoadedSymbols { table, sections, go }
 }
 
+/// The functions of a file by address. A ReadyToRun image of .NET has a list of methods. In other files, functions come
+/// from the symbol tables of the debug file, of the mini debug information and of the file itself; PLT stubs, which
+/// have no symbols, are found by their code. Only the addresses in `wanted` can be looked up.
 fn load_table<'a>(file: &'a OpenedObject<'a>, wanted: &[u64]) -> SymbolTable<'a> {
-    if !file.running.methods().is_empty() {
-        return SymbolTable::from_methods(file.running.methods());
+    let methods = file.running.methods();
+    if !methods.is_empty() {
+        return SymbolTable::from_methods(methods);
     }
-    let images = [file.debugging.as_ref(), file.mini.as_ref(), Some(file.running)];
-    let objects: Vec<_> = images.into_iter().flatten().filter_map(|image| image.object().ok()).collect();
-    let stubs = match objects.last() {
-        Some(running) if plt::covers(running, wanted) => plt::stubs(running),
-        _ => Vec::new(),
-    };
+    // Full symbol tables come before that of the file itself, which may have been stripped.
+    let mut objects = Vec::new();
+    for image in [&file.debugging, &file.mini].into_iter().flatten() {
+        objects.extend(image.object());
+    }
+    let mut stubs = Vec::new();
+    if let Ok(running) = file.running.object() {
+        if plt::covers(&running, wanted) {
+            stubs = plt::stubs(&running);
+        }
+        objects.push(running);
+    }
     SymbolTable::new(&objects.iter().collect::<Vec<_>>(), stubs, wanted)
 }
 
@@ -255,7 +269,7 @@ impl<'a> Shard<'a> {
     }
 
     /// Adds the frames at a link-time address: inlined calls from DWARF or Go's table, then the function from the
-    /// symbol table.
+    /// symbol table. Adds nothing if neither has a name or a line for the address.
     fn add_frames(&mut self, addr: u64, loaded: &'a LoadedSymbols<'a>, inlines: Option<&Inlines<'a>>) {
         let symbol = loaded.table.find(addr);
         let mut function = Frame {

@@ -25,42 +25,43 @@ pub(super) type Reader<'a> = EndianSlice<'a, RunTimeEndian>;
 #[derive(Debug, Default)]
 pub(super) struct Listed {
     /// For each unit in `.debug_aranges`, by offset in `.debug_info`: true if it contains one of the addresses.
-    hit: FxHashMap<usize, bool>,
+    contains_any: FxHashMap<usize, bool>,
     /// The addresses that no listed unit contains. An address just after a listed one is left out. It is only needed if
     /// nothing is found at the listed one.
-    elsewhere: Vec<u64>,
+    unlisted: Vec<u64>,
 }
 
 impl Listed {
     /// Looks up the addresses, which must be ascending. `None` if `.debug_aranges` is damaged.
     pub(super) fn new(aranges: &gimli::DebugAranges<Reader<'_>>, addresses: &[u64]) -> Option<Self> {
-        let mut hit: FxHashMap<usize, bool> = FxHashMap::default();
-        let mut listed = vec![false; addresses.len()];
+        let mut contains_any: FxHashMap<usize, bool> = FxHashMap::default();
+        // For each address: true if a unit in the section contains it.
+        let mut is_listed = vec![false; addresses.len()];
         let mut lists = aranges.headers();
         while let Some(list) = lists.next().ok()? {
             let mut ranges = list.entries();
             while let Some(range) = ranges.next().ok()? {
                 if range.length() > 0 {
                     let end = range.address().saturating_add(range.length());
-                    let below = |limit: u64| addresses.partition_point(|&addr| addr < limit);
-                    let inside = listed.get_mut(below(range.address())..below(end)).unwrap_or_default();
-                    inside.fill(true);
-                    *hit.entry(list.debug_info_offset().0).or_default() |= !inside.is_empty();
+                    let count_below = |limit: u64| addresses.partition_point(|&addr| addr < limit);
+                    let inside = count_below(range.address())..count_below(end);
+                    *contains_any.entry(list.debug_info_offset().0).or_default() |= !inside.is_empty();
+                    is_listed[inside].fill(true);
                 }
             }
         }
-        let mut elsewhere = Vec::new();
+        let mut unlisted = Vec::new();
         for (index, &addr) in addresses.iter().enumerate() {
-            let follows_listed = index > 0 && listed[index - 1] && addresses[index - 1] == addr.wrapping_sub(1);
-            if !listed[index] && !follows_listed {
-                elsewhere.push(addr);
+            let follows_listed = index > 0 && is_listed[index - 1] && addresses[index - 1] == addr.wrapping_sub(1);
+            if !is_listed[index] && !follows_listed {
+                unlisted.push(addr);
             }
         }
-        Some(Self { hit, elsewhere })
+        Some(Self { contains_any, unlisted })
     }
 
     /// Loads `.debug_info` up to the end of the last unit that is needed, or completely if that unit isn't known. The
-    /// flag is true if the rest was left out.
+    /// flag is true if the rest was left out. A section that isn't compressed is never cut, because it costs nothing.
     pub(super) fn info<'a>(
         &self,
         image: &'a Image,
@@ -68,21 +69,27 @@ impl Listed {
         endian: RunTimeEndian,
     ) -> (Cow<'a, [u8]>, bool) {
         const NAME: &str = ".debug_info";
-        if self.hit.is_empty() || !self.elsewhere.is_empty() {
+        if self.contains_any.is_empty() || !self.unlisted.is_empty() {
             return (image.section(object, NAME), false);
         }
-        let last = self.hit.iter().filter(|&(_, &hit)| hit).map(|(&at, _)| at).max();
-        let end = |head: &[u8]| last.map_or(0, |at| unit_end(head, at, endian));
-        let mut bytes = image.section_up_to(object, NAME, end);
-        let end = end(&bytes);
-        let is_cut = match &mut bytes {
-            Cow::Borrowed(_) => false,
-            Cow::Owned(bytes) => {
-                bytes.truncate(end);
-                true
+        let mut last_needed = None;
+        for (&offset, &is_needed) in &self.contains_any {
+            if is_needed {
+                last_needed = last_needed.max(Some(offset));
             }
+        }
+        // Where the last needed unit ends, given the bytes before that or some of them.
+        let find_end = |head: &[u8]| match last_needed {
+            Some(offset) => unit_end(head, offset, endian),
+            None => 0,
         };
-        (bytes, is_cut)
+        match image.section_up_to(object, NAME, find_end) {
+            Cow::Borrowed(bytes) => (Cow::Borrowed(bytes), false),
+            Cow::Owned(mut bytes) => {
+                bytes.truncate(find_end(&bytes));
+                (Cow::Owned(bytes), true)
+            }
+        }
     }
 }
 
@@ -103,30 +110,34 @@ pub(super) struct Tables {
     /// Tables of units that may contain one of the addresses.
     near: FxHashSet<usize>,
     /// Tables used only by units that contain none of the addresses.
-    far: Vec<usize>,
+    far: FxHashSet<usize>,
 }
 
 impl Tables {
-    /// Collects the abbreviation tables of all units. Those that a unit with a requested address may use are `near`: they
-    /// stay as they are. Tables that only other units use are `far`: their line tables need not be read. `None` if a unit
-    /// is damaged.
+    /// Collects the abbreviation tables of all units. Tables of units that may contain a requested address are `near`.
+    /// Tables that only other units use are `far`: without them, these units can be skipped. `None` if a unit is damaged.
     pub(super) fn new(dwarf: &gimli::Dwarf<Reader<'_>>, listed: &Listed) -> Option<Self> {
-        let (mut near, mut far) = (FxHashSet::default(), Vec::new());
+        let mut near = FxHashSet::default();
+        let mut far = FxHashSet::default();
         let mut units = dwarf.units();
         while let Some(unit) = units.next().ok()? {
             let table = unit.debug_abbrev_offset().0;
+            let contains_listed = unit.debug_info_offset().and_then(|offset| listed.contains_any.get(&offset.0));
             // A unit is far if `.debug_aranges` lists it without a requested address, and its own ranges contain none of
             // the addresses that the list lacks.
-            match unit.debug_info_offset().and_then(|offset| listed.hit.get(&offset.0)) {
-                Some(false) if !covers(dwarf, unit, &listed.elsewhere) => far.push(table),
-                _ => drop(near.insert(table)),
+            if contains_listed == Some(&false) && !covers(dwarf, unit, &listed.unlisted) {
+                far.insert(table);
+            } else {
+                near.insert(table);
             }
         }
+        // Units may share a table.
         far.retain(|table| !near.contains(table));
         Some(Self { near, far })
     }
 
-    /// Empties the abbreviation tables of units that aren't needed. Returns true if there are any.
+    /// Empties the abbreviation tables of units that aren't needed, so that these units are skipped. Returns true if
+    /// there are any.
     pub(super) fn leave_out_far(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
         if self.far.is_empty() {
             return false;
@@ -144,15 +155,18 @@ impl Tables {
     /// Makes the units that are needed appear without line tables. If some unit doesn't state its address range, its
     /// line table is needed to find the range; then changes nothing and returns false.
     pub(super) fn leave_out_lines(&self, abbreviations: &mut Cow<'_, [u8]>) -> bool {
-        let mut places = Vec::new();
+        // The offsets of all attributes that point to the line table of a unit.
+        let mut attributes = Vec::new();
         for &table in &self.near {
             let Some(of_table) = line_tables(abbreviations, table) else { return false };
-            places.extend(of_table);
+            attributes.extend(of_table);
         }
-        if !places.is_empty() {
+        if !attributes.is_empty() {
             let abbreviations = abbreviations.to_mut();
-            // The attribute is replaced by `DW_AT_producer`, which plays no role in finding functions.
-            places.into_iter().for_each(|at| abbreviations[at] = constants::DW_AT_producer.0 as u8);
+            for offset in attributes {
+                // The attribute is replaced by `DW_AT_producer`, which plays no role in finding functions.
+                abbreviations[offset] = constants::DW_AT_producer.0 as u8;
+            }
         }
         true
     }
@@ -167,7 +181,7 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
         DW_AT_high_pc, DW_AT_low_pc, DW_AT_ranges, DW_AT_stmt_list, DW_FORM_implicit_const, DW_TAG_subprogram,
     };
     let mut attributes = Vec::new();
-    let (mut says_where, mut has_functions) = (false, false);
+    let (mut has_unit_range, mut has_functions) = (false, false);
     let mut at = table;
     while read_uleb(abbreviations, &mut at)? != 0 {
         let tag = read_uleb(abbreviations, &mut at)?;
@@ -194,11 +208,12 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
             has_low |= is(DW_AT_low_pc);
             has_ranges |= is(DW_AT_ranges) || is(DW_AT_high_pc);
         }
-        says_where |= line_table.is_some() && has_ranges;
+        // Only units have a line table.
+        has_unit_range |= line_table.is_some() && has_ranges;
         has_functions |= tag == u64::from(DW_TAG_subprogram.0) && (has_low || has_ranges);
         attributes.extend(line_table);
     }
-    if says_where || !has_functions { Some(attributes) } else { None }
+    if has_unit_range || !has_functions { Some(attributes) } else { None }
 }
 
 impl Listed {
@@ -210,13 +225,16 @@ impl Listed {
         unit: gimli::UnitHeader<Reader<'_>>,
         addresses: &[u64],
     ) -> bool {
-        let is_hit = unit.debug_info_offset().and_then(|offset| self.hit.get(&offset.0));
+        let contains_listed = unit.debug_info_offset().and_then(|offset| self.contains_any.get(&offset.0));
+        if contains_listed == Some(&true) || covers(dwarf, unit, addresses) {
+            return true;
+        }
         let has_ranges = || {
             let unit = dwarf.unit(unit)?;
             let mut ranges = dwarf.unit_ranges(&unit)?;
             Ok::<bool, gimli::Error>(ranges.next()?.is_some())
         };
-        is_hit == Some(&true) || covers(dwarf, unit, addresses) || !has_ranges().unwrap_or(false)
+        !has_ranges().unwrap_or(false)
     }
 }
 

@@ -73,11 +73,12 @@ fn pe(head: &[u8]) -> Option<NoElf> {
     const DIRECTORY_OF_DOT_NET: usize = 14;
     let optional = signature + 24;
     let directories = match u16_at(optional) {
+        // PE32+, the 64-bit format, has larger fields.
         Some(0x20b) => optional + 112,
         _ => optional + 96,
     };
-    let own = u32_at(directories + 8 * DIRECTORY_OF_DOT_NET).is_some_and(|address| address != 0);
-    Some(if own { NoElf::DotNet } else { NoElf::Pe })
+    let is_dot_net = u32_at(directories + 8 * DIRECTORY_OF_DOT_NET).is_some_and(|address| address != 0);
+    Some(if is_dot_net { NoElf::DotNet } else { NoElf::Pe })
 }
 
 #[cfg(test)]

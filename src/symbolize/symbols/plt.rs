@@ -31,25 +31,29 @@ pub(super) fn is_hit(addresses: &[u64], start: u64, end: u64) -> bool {
     addresses.get(addresses.partition_point(|&addr| addr < start)).is_some_and(|&addr| addr < end)
 }
 
-/// All stubs of a file whose GOT slot is for a function with a name.
+/// All stubs of a file that jump to a function with a name. A stub jumps to the address in a slot of the GOT; the name
+/// is that in the relocation of the slot.
 pub(crate) fn stubs(object: &object::File<'_>) -> Vec<Stub> {
-    let find: fn(&PltSection<'_>) -> Vec<FoundStub> = match object.architecture() {
-        Architecture::X86_64 | Architecture::X86_64_X32 => |section| blocks(section, x86_64_slot),
-        Architecture::I386 => |section| blocks(section, |code, _| i386_slot(code, section.got)),
-        Architecture::Aarch64 => |section| anywhere(section, aarch64_stub),
-        Architecture::Arm => |section| anywhere(section, arm_stub),
-        Architecture::Riscv64 => |section| anywhere(section, riscv64_stub),
-        Architecture::S390x => |section| anywhere(section, s390x_stub),
+    let find_stubs: fn(&PltSection<'_>) -> Vec<FoundStub> = match object.architecture() {
+        Architecture::X86_64 | Architecture::X86_64_X32 => |section| find_equal_stubs(section, x86_64_slot),
+        Architecture::I386 => |section| find_equal_stubs(section, |code, _| i386_slot(code, section.got)),
+        Architecture::Aarch64 => |section| find_stubs_anywhere(section, aarch64_stub),
+        Architecture::Arm => |section| find_stubs_anywhere(section, arm_stub),
+        Architecture::Riscv64 => |section| find_stubs_anywhere(section, riscv64_stub),
+        Architecture::S390x => |section| find_stubs_anywhere(section, s390x_stub),
         _ => return Vec::new(),
     };
-    let (slots, mut stubs) = (slots(object), Vec::new());
+    let names = stub_names(object);
     let got = [".got.plt", ".got"].iter().find_map(|name| object.section_by_name(name));
     let got = got.map_or(0, |section| section.address());
+    let mut stubs = Vec::new();
     for section in sections(object) {
         let Ok(code) = section.data() else { continue };
         let is_got = section.name() == Ok(".plt.got");
-        for FoundStub { start, end, slot } in find(&PltSection { code, addr: section.address(), is_got, got }) {
-            stubs.extend(slots.get(&slot).map(|name| Stub { start, end, name: name.clone() }));
+        for FoundStub { start, end, slot } in find_stubs(&PltSection { code, addr: section.address(), is_got, got }) {
+            if let Some(name) = names.get(&slot) {
+                stubs.push(Stub { start, end, name: name.clone() });
+            }
         }
     }
     stubs
@@ -72,29 +76,35 @@ struct FoundStub {
     slot: u64,
 }
 
-/// Finds the stubs in a section of x86 code, where all have the same size. `slot_of` decodes the stub at an address.
-fn blocks(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>) -> Vec<FoundStub> {
+/// Finds the stubs in a section of x86 code, where all have the same size. `slot_of` decodes the stub at an address, and
+/// returns the address of its GOT slot.
+fn find_equal_stubs(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>) -> Vec<FoundStub> {
     const STUB: usize = 16;
     const SHORT_STUB: usize = 8;
-    let is_tracked = section.code.starts_with(&ENDBR64) || section.code.starts_with(&ENDBR32);
-    let size = if section.is_got && !is_tracked { SHORT_STUB } else { STUB };
-    let stub = |(index, code): (usize, &[u8])| {
+    // In code for Intel's control-flow protection, each stub starts with `endbr`.
+    let has_endbr = section.code.starts_with(&ENDBR64) || section.code.starts_with(&ENDBR32);
+    let size = if section.is_got && !has_endbr { SHORT_STUB } else { STUB };
+    let mut stubs = Vec::new();
+    for (index, code) in section.code.chunks(size).enumerate() {
         let start = section.addr.wrapping_add((index * size) as u64);
-        Some(FoundStub { start, end: start.wrapping_add(size as u64), slot: slot_of(code, start)? })
-    };
-    section.code.chunks(size).enumerate().filter_map(stub).collect()
+        if let Some(slot) = slot_of(code, start) {
+            stubs.push(FoundStub { start, end: start.wrapping_add(size as u64), slot });
+        }
+    }
+    stubs
 }
 
 /// Decodes the stub at the start of a piece of code. The second argument is the address of the code. Returns the length
 /// of the stub and the address of its GOT slot; `None` if there is no stub.
 type StubAt = fn(&[u8], u64) -> Option<(usize, u64)>;
 
-/// Finds the stubs on other machines than x86: wherever the instructions are those of a stub.
-fn anywhere(section: &PltSection<'_>, stub: StubAt) -> Vec<FoundStub> {
+/// Finds the stubs on other machines than x86: wherever the instructions are those of a stub. `decode_stub` returns the
+/// stub's length and the address of its GOT slot.
+fn find_stubs_anywhere(section: &PltSection<'_>, decode_stub: StubAt) -> Vec<FoundStub> {
     let (mut at, mut found) = (0, Vec::new());
     while let Some(code) = section.code.get(at..).filter(|code| !code.is_empty()) {
         let start = section.addr.wrapping_add(at as u64);
-        match stub(code, start) {
+        match decode_stub(code, start) {
             Some((len, slot)) if len > 0 => {
                 found.push(FoundStub { start, end: start.wrapping_add(len as u64), slot });
                 at += len;
@@ -110,20 +120,21 @@ fn sections<'data, 'file>(object: &'file object::File<'data>) -> impl Iterator<I
     object.sections().filter(|section| section.name().is_ok_and(|name| NAMES.contains(&name)))
 }
 
-/// The name of the stubs for each GOT slot of a named function, by the slot's address: `function@plt`.
-fn slots(object: &object::File<'_>) -> FxHashMap<u64, Vec<u8>> {
-    let mut slots = FxHashMap::default();
+/// The name of the stubs for each GOT slot of a named function, by the slot's address: `function@plt`. The dynamic
+/// linker writes the function's address to the slot, so a relocation names it.
+fn stub_names(object: &object::File<'_>) -> FxHashMap<u64, Vec<u8>> {
+    let mut names = FxHashMap::default();
     let (Some(relocations), Some(symbols)) = (object.dynamic_relocations(), object.dynamic_symbol_table()) else {
-        return slots;
+        return names;
     };
     for (slot, relocation) in relocations {
         let RelocationTarget::Symbol(index) = relocation.target() else { continue };
         let Ok(name) = symbols.symbol_by_index(index).and_then(|symbol| symbol.name_bytes()) else { continue };
         if !name.is_empty() {
-            slots.insert(slot, [name, b"@plt"].concat());
+            names.insert(slot, [name, b"@plt"].concat());
         }
     }
-    slots
+    names
 }
 
 const ENDBR64: [u8; 4] = [0xf3, 0x0f, 0x1e, 0xfa];
@@ -160,7 +171,7 @@ fn words(code: &[u8]) -> impl Iterator<Item = u32> {
 }
 
 /// Decodes a stub `[bti c]; adrp x16, page; ldr x17, [x16, #offset]; add x16, x16, #offset; [autia1716]; br x17;
-/// [nop]`.
+/// [nop]`. Returns the stub's length and the address of its GOT slot; `None` if the code is something else.
 fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const BTI_C: u32 = 0xd503_245f;
     const NOP: u32 = 0xd503_201f;
@@ -188,7 +199,8 @@ fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
 }
 
 /// Decodes `[bx pc; nop]`, which is for callers in Thumb code, and then `add ip, pc, #n; add ip, ip, #n; [add ip, ip,
-/// #n]; ldr pc, [ip, #n]!`.
+/// #n]; ldr pc, [ip, #n]!`. Returns the stub's length and the address of its GOT slot; `None` if the code is something
+/// else.
 fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const FROM_THUMB: [u8; 4] = [0x78, 0x47, 0xc0, 0x46];
     let (code, before) = code.strip_prefix(&FROM_THUMB).map_or((code, 0), |code| (code, 4));

@@ -95,6 +95,8 @@ impl<'data> SymbolTable<'data> {
         Self::from_symbols(symbols.collect())
     }
 
+    /// Sorts the symbols by address. `reach` gets, for each symbol, the highest end among it and those before it; a
+    /// lookup stops where no symbol reaches the address any more.
     fn from_symbols(mut symbols: Vec<Symbol<'data>>) -> Self {
         symbols.sort_by_key(|symbol| symbol.start);
         let mut reach = Vec::with_capacity(symbols.len());
@@ -246,6 +248,7 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         Self { addresses, nearest, symbols: Vec::new(), slots: AddressSlots::new(addresses) }
     }
 
+    /// Adds the symbols of a file's two symbol tables, as far as they may contain a wanted address.
     fn add_file<Elf: FileHeader<Endian = Endianness>>(
         &mut self,
         file: &ElfFile<'data, Elf>,
@@ -273,7 +276,8 @@ impl<'a, 'data> SymbolCollector<'a, 'data> {
         let value: u64 = symbol.st_value(endian).into();
         let start = if is_arm && symbol.st_type() == elf::STT_FUNC { value & !THUMB } else { value };
         let size: u64 = symbol.st_size(endian).into();
-        // This check is the first because it rejects most symbols.
+        // This check is the first because it rejects most symbols. `first` is the index of the first wanted address
+        // at or after the symbol's start. Shorter symbols count only if they are the nearest before it.
         let first = self.find_first_from(start)?;
         if size != 0 && start.saturating_add(size) <= self.addresses[first] && self.nearest[first] >= Some(start) {
             return None;

@@ -39,8 +39,16 @@ struct IndexEntry {
     end: u64,
     /// The offset of the frame description in its section.
     offset: usize,
-    /// True if the description is in `.debug_frame`, false if it is in `.eh_frame`.
-    in_debug_frame: bool,
+    section: FrameSection,
+}
+
+/// A section with frame descriptions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum FrameSection {
+    /// `.eh_frame`
+    EhFrame,
+    /// `.debug_frame`
+    DebugFrame,
 }
 
 /// The rules that recover the registers of the caller, for a frame that is at a certain address.
@@ -109,10 +117,11 @@ impl<'a> FrameTable<'a> {
     ) -> Option<Self> {
         let mut table = Self { machine, eh_frame, header, debug_frame, bases, index: Vec::new() };
         let mut index = Vec::new();
+        // With a header, descriptions in `.eh_frame` are found by the header's own search table.
         if table.header().is_none() {
-            index_section(&table.eh_frame_section(), &table.bases, false, &mut index);
+            index_section(&table.eh_frame_section(), &table.bases, FrameSection::EhFrame, &mut index);
         }
-        index_section(&table.debug_frame_section(), &table.bases, true, &mut index);
+        index_section(&table.debug_frame_section(), &table.bases, FrameSection::DebugFrame, &mut index);
         index.sort_unstable();
         table.index = index;
         if table.header().is_none() && table.index.is_empty() {
@@ -162,18 +171,22 @@ impl<'a> FrameTable<'a> {
             }
         }
         let after = self.index.partition_point(|entry| entry.start <= addr);
-        let &IndexEntry { end, offset, in_debug_frame, .. } = self.index[..after].last()?;
+        let &IndexEntry { end, offset, section, .. } = self.index[..after].last()?;
         if addr >= end {
             return None;
         }
-        if in_debug_frame {
-            let section = self.debug_frame_section();
-            let entry = section.fde_from_offset(&self.bases, offset.into(), DebugFrame::cie_from_offset).ok()?;
-            return self.read_row(&entry, &section, addr, scratch);
+        match section {
+            FrameSection::DebugFrame => {
+                let section = self.debug_frame_section();
+                let entry = section.fde_from_offset(&self.bases, offset.into(), DebugFrame::cie_from_offset).ok()?;
+                self.read_row(&entry, &section, addr, scratch)
+            }
+            FrameSection::EhFrame => {
+                let section = self.eh_frame_section();
+                let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
+                self.read_row(&entry, &section, addr, scratch)
+            }
         }
-        let section = self.eh_frame_section();
-        let entry = section.fde_from_offset(&self.bases, offset.into(), EhFrame::cie_from_offset).ok()?;
-        self.read_row(&entry, &section, addr, scratch)
     }
 
     /// Finds the frame description of an address with the search table in `.eh_frame_hdr`. A damaged table may lead to
@@ -240,7 +253,7 @@ impl<'a> FrameTable<'a> {
 fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
     section: &S,
     bases: &BaseAddresses,
-    in_debug_frame: bool,
+    kind: FrameSection,
     index: &mut Vec<IndexEntry>,
 ) {
     let mut entries = section.entries(bases);
@@ -249,7 +262,7 @@ fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
         let Ok(entry) = partial.parse(S::cie_from_offset) else { continue };
         let start = entry.initial_address();
         let end = start.saturating_add(entry.len());
-        index.push(IndexEntry { start, end, offset: entry.offset(), in_debug_frame });
+        index.push(IndexEntry { start, end, offset: entry.offset(), section: kind });
     }
 }
 
@@ -259,7 +272,7 @@ pub struct Lost;
 
 impl UnwindRow {
     /// Computes the caller's registers. `read` reads a word of the stack. `None` if there is no caller: the rules say
-    /// that the return address is undefined.
+    /// that the return address is undefined. [`Lost`] if a value that is needed isn't known.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let machine = callee.machine();
         let cfa = match &self.cfa {
@@ -275,6 +288,7 @@ impl UnwindRow {
         if machine != Machine::S390x {
             caller.set(machine.sp(), cfa);
         }
+        // A register without a rule keeps its value. That of the return address may be in the link register.
         let mut returns = callee.get(self.return_register);
         for (register, rule) in &self.rules {
             let value = match rule {
@@ -316,7 +330,7 @@ impl UnwindRow {
         Ok(Some(caller))
     }
 
-    /// True if the link register still holds the return address, as the call left it.
+    /// True if the rules say that the link register still holds the return address, as the call left it.
     pub fn returns_by_link(&self, machine: Machine) -> bool {
         if self.is_signal || Some(self.return_register) != machine.link() {
             return false;
@@ -389,6 +403,7 @@ impl UnwindRow {
                 }
                 EvaluationResult::RequiresMemory { address, size, .. } => {
                     let (word, size) = (registers.machine().word(), size.clamp(1, registers.machine().word()));
+                    // `read` reads a whole word. On big-endian machines, the first bytes of memory are its highest.
                     let above = if registers.machine().endian() == RunTimeEndian::Big { (word - size) * 8 } else { 0 };
                     let mask = u64::MAX >> (64 - u32::from(size) * 8);
                     evaluation.resume_with_memory(Value::Generic(read(address)? >> above & mask)).ok()?

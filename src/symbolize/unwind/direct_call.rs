@@ -164,6 +164,7 @@ fn may_call<'a>(from: &Function<'a>, to: &Function<'_>, find: &impl Fn(u64) -> O
     if from.branches(Machine::Arm, from.start).iter().any(is_unknown_call) {
         return true;
     }
+    // The functions that `from` reaches by calls and jumps. Those before index `next` have been examined.
     let mut reached = vec![*from];
     let mut next = 0;
     while next < reached.len().min(MAX_FUNCTIONS) {
@@ -228,19 +229,25 @@ fn bit(number: u32, index: u32) -> u32 {
 /// code. `None` if the last instruction is another one.
 fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
+    // Distances count from 8 bytes after the instruction's start.
     let target = Machine::Arm.plus(end, sign_extend(word, 24) * 4 + 4);
+    // The condition, and the bits that tell branches from other instructions. Condition 15 marks instructions without one.
     match (word >> 28, word >> 24 & 15) {
         // `blx` calls Thumb code. Its target may be 2 bytes after a multiple of 4.
         (15, 0b1010 | 0b1011) => Some(Branch::Call(Machine::Arm.plus(target, 2 * i64::from(bit(word, 24))))),
         (15, _) => None,
         (_, 0b1011) => Some(Branch::Call(target)),
         (_, 0b1010) => Some(Branch::Jump(target)),
-        _ => (word & 0x0fff_fff0 == 0x012f_ff30).then_some(Branch::CallRegister),
+        // blx register
+        _ if word & 0x0fff_fff0 == 0x012f_ff30 => Some(Branch::CallRegister),
+        _ => None,
     }
 }
 
-/// Like [`decode_arm`], for `bl`, `blx` and `b.w` in Thumb code.
+/// Decodes `bl`, `blx` or `b.w`, if it is the last instruction in the Thumb code `code`. `end` is the address after the
+/// code. `None` if the last instruction is another one.
 fn decode_thumb(code: &[u8], end: u64) -> Option<Branch> {
+    // The last two halves: a branch to an address has both, a call of a register only the second.
     let second = u32::from(u16::from_le_bytes(*code.last_chunk()?));
     let first = match code.len().checked_sub(4) {
         Some(start) => u32::from(u16::from_le_bytes(*code[start..].first_chunk()?)),
@@ -248,7 +255,8 @@ fn decode_thumb(code: &[u8], end: u64) -> Option<Branch> {
     };
     let (sign, kind) = (bit(first, 10), second >> 12 & 0b1101);
     if first & 0xf800 != 0xf000 || ![0b1001, 0b1100, 0b1101].contains(&kind) {
-        return (second & 0xff87 == 0x4780).then_some(Branch::CallRegister);
+        let is_blx_register = second & 0xff87 == 0x4780;
+        return if is_blx_register { Some(Branch::CallRegister) } else { None };
     }
     let (high, low) = (1 ^ bit(second, 13) ^ sign, 1 ^ bit(second, 11) ^ sign);
     let distance = sign << 24 | high << 23 | low << 22 | (first & 0x3ff) << 12 | (second & 0x7ff) << 1;

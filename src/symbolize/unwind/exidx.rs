@@ -129,12 +129,14 @@ impl ExidxRow {
     }
 
     /// Computes the caller's registers, assuming that the function is at a call. `read` reads a word of the stack.
-    /// `None` if there is no caller.
+    /// `None` if there is no caller (the entry says that the function can't be unwound). [`Lost`] if a value that is
+    /// needed isn't known.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let Some(operations) = &self.operations else { return Ok(None) };
         let mut frame = ExidxFrame { registers: *callee, sp: callee.sp().ok_or(Lost)?, has_pc: false, read };
         frame.run(operations).ok_or(Lost)?;
         let ExidxFrame { mut registers, sp, has_pc, .. } = frame;
+        // The return address was popped to the program counter, or is in the link register.
         let returns = registers.get(if has_pc { arm::PC } else { arm::LR }).ok_or(Lost)?;
         registers.set(arm::SP, sp);
         registers.set(arm::PC, Machine::Arm.code_address(returns));

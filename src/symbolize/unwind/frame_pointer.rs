@@ -66,6 +66,8 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
     let sp = registers.sp()?;
     let word = u64::from(machine.word());
     let mut caller = Registers::new(machine);
+    // The caller's frame pointer if it is known, the return address, and where the frame ends: at or below the caller's
+    // stack pointer.
     let (fp, returns, frame_end) = match (machine, stage) {
         (Machine::X86_64, Stage::NoFrame) => (registers.fp(), read(sp)?, sp.checked_add(8)?),
         (Machine::X86_64, Stage::Pushed) => (read(sp), read(sp.checked_add(8)?)?, sp.checked_add(16)?),
@@ -78,11 +80,12 @@ pub fn caller(registers: &Registers, stage: Stage, read: &impl Fn(u64) -> Option
         }
         (Machine::Riscv64, _) => {
             let fp = registers.fp().filter(|&fp| fp > sp && fp.is_multiple_of(word))?;
-            let (saved, returns) = (read(fp.checked_sub(2 * word)?), read(fp.checked_sub(word)?)?);
+            let upper = read(fp.checked_sub(word)?)?;
+            let lower = read(fp.checked_sub(2 * word)?);
             // A function that calls nothing saves only the frame pointer, where other functions save the return
             // address. If the value there points into the stack, it is therefore a saved frame pointer.
-            let is_frame = returns > fp && returns.is_multiple_of(word) && read(returns - word).is_some();
-            if is_frame { (Some(returns), registers.link()?, fp) } else { (saved, returns, fp) }
+            let is_saved_fp = upper > fp && upper.is_multiple_of(word) && read(upper - word).is_some();
+            if is_saved_fp { (Some(upper), registers.link()?, fp) } else { (lower, upper, fp) }
         }
         // On Arm and s390x, functions have no frame pointer, or one that doesn't lead to their caller's frame.
         (Machine::Arm | Machine::S390x, _) => return None,

@@ -213,7 +213,7 @@ impl<'a> Unwinder<'a> {
     /// address is in the link register. `None` unless call frame information or the code itself proves that.
     ///
     /// `pc` is the instruction pointer and `link` the value of the link register. `next` is the frame after `pc` in the
-    /// chain; `None` if there is none.
+    /// chain; `None` if there is none. The link register is also ignored if nothing is known at the address in it.
     pub fn leaf_caller(
         &self,
         moment: Moment,
@@ -226,8 +226,13 @@ impl<'a> Unwinder<'a> {
         if caller.0 == 0 {
             return None;
         }
-        let is_missing = self.is_in_link(moment, FrameAddr::Ip(pc), cache)
-            || next != Some(caller) && self.was_called_from(moment, pc, link);
+        // Call frame information says that the function has made no frame yet, so the chain can't have its caller. A
+        // `next` with the same address is then an outer call of a recursion.
+        let mut is_missing = self.is_in_link(moment, FrameAddr::Ip(pc), cache);
+        // A call instruction only proves who the caller is. If the function has a frame, the chain has that caller.
+        if !is_missing && next != Some(caller) {
+            is_missing = self.was_called_from(moment, pc, link);
+        }
         if !is_missing || matches!(self.find_rules(moment, FrameAddr::Return(caller), cache), Rules::Nowhere) {
             return None;
         }
@@ -248,7 +253,8 @@ impl<'a> Unwinder<'a> {
         in_link
     }
 
-    /// True if the link register holds the address after a call instruction whose target is the running function.
+    /// True if the link register holds the address after a call instruction whose target is the running function, which
+    /// contains `pc`. Both must be JIT code, or both in the same file.
     fn was_called_from(&self, moment: Moment, pc: Addr, link: u64) -> bool {
         let find_jit_code = |addr: u64| self.find_jit_function(moment, Addr(addr));
         if direct_call::proves_caller(moment.machine, pc.0, link, &find_jit_code) {
@@ -280,11 +286,13 @@ impl<'a> Unwinder<'a> {
         Some((place.dso, self.images.get(place.dso)?.vaddr(place.offset)?))
     }
 
+    /// The functions of a file, which are read when they are first needed. `None` if it isn't found or has none.
     fn functions(&self, dso: DsoId) -> Option<&Functions<'a>> {
         let slot = self.functions.get(dso.0 as usize)?;
         slot.get_or_init(|| self.images.get(dso).and_then(Functions::from_image)).as_ref()
     }
 
+    /// True if these rules, or the code of the frame itself, say that the return address is in the link register.
     fn returns_by_link(&self, moment: Moment, rules: &Rules, frame: FrameAddr) -> bool {
         match rules {
             Rules::Row(row) if row.returns_by_link(moment.machine) => true,
@@ -298,6 +306,7 @@ impl<'a> Unwinder<'a> {
         }
     }
 
+    /// How to get from a frame to the frame of its caller. Answers are kept in `cache` for as long as they hold.
     fn find_rules(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> Rules {
         let key = (moment.pid, frame);
         if let Some(known) = cache.known.get(&key, moment.time) {
@@ -305,16 +314,18 @@ impl<'a> Unwinder<'a> {
         }
         let (addr, machine) = (frame.for_lookup(), moment.machine);
         let Lasting { answer: Located { code, mapping, .. }, holds } = self.locate(moment, addr);
-        let rules = match (code, mapping) {
-            (Some(hit), place) => match self.row_for_code(&hit, place, frame, machine, cache) {
+        let rules = if let Some(hit) = code {
+            match self.row_for_code(&hit, mapping, frame, machine, cache) {
                 Some(row) => Rules::Row(row),
                 None => Rules::FramePointer(self.jit_stage(&hit, frame, machine)),
-            },
-            (None, None) => Rules::Nowhere,
-            (None, Some(place)) => match self.file_row(place, machine, cache) {
+            }
+        } else if let Some(place) = mapping {
+            match self.file_row(place, machine, cache) {
                 Some(row) => Rules::Row(row),
                 None => self.rules_without_row(place, frame, machine),
-            },
+            }
+        } else {
+            Rules::Nowhere
         };
         cache.known.insert(key, Lasting { answer: rules.clone(), holds });
         rules
@@ -385,7 +396,7 @@ impl<'a> Unwinder<'a> {
 
     /// Finds the caller by the exception index, whose entries are valid only at calls. The running function may not
     /// have saved registers yet, or may have restored them. A return address for it is accepted only if it follows a
-    /// call instruction.
+    /// call instruction. `by_link` is true if it is certain that the return address is in the link register.
     fn caller_by_exidx(
         &self,
         row: &ExidxRow,
@@ -460,6 +471,7 @@ impl<'a> Unwinder<'a> {
         self.symbolizer.spaces.lookup(moment.pid, addr, moment.time, CpuMode::User)
     }
 
+    /// The call frame information for an address in a file, which is read once per address. `None` if there is none.
     fn file_row(&self, place: Place, machine: Machine, cache: &mut Cache) -> Option<Rc<UnwindRow>> {
         let Cache { in_files, scratch, .. } = cache;
         let row = in_files.entry((place.dso, place.offset)).or_insert_with(|| {
@@ -474,6 +486,7 @@ impl<'a> Unwinder<'a> {
         row.clone()
     }
 
+    /// The call frame information that a jitdump has for an address in JIT code. `None` if there is none.
     fn code_row(&self, hit: &Hit, frame: FrameAddr, machine: Machine, cache: &mut Cache) -> Option<Rc<UnwindRow>> {
         let code = self.symbolizer.codes.code(hit.code);
         let unwind = code.unwind.as_ref()?;

@@ -64,6 +64,7 @@ impl<'data> Core<'data> {
         let (headers, sections) = (header.u64("e_phoff")?, header.u64("e_shoff")?);
         header.bytes(8, "e_flags, e_ehsize and e_phentsize")?;
         let mut count = u64::from(header.u16("e_phnum")?);
+        // If there are more program headers than the field can count, the first section tells how many.
         if count == MANY {
             count = header_count_of_section(bytes, sections, endian).unwrap_or(count);
         }
@@ -159,10 +160,10 @@ impl<'data> Core<'data> {
             }
             return ranges;
         }
-        let mut left = UNLISTED;
+        let mut bytes_left = UNLISTED;
         for segment in writable {
-            let len = left.min(segment.addr.end - segment.addr.start);
-            left -= len;
+            let len = bytes_left.min(segment.addr.end - segment.addr.start);
+            bytes_left -= len;
             if len > 0 {
                 ranges.push(segment.addr.start..segment.addr.start + len);
             }
@@ -186,7 +187,8 @@ impl<'data> Core<'data> {
             segment_end = segment.addr.end;
             file_end = segment.file_end()?;
         }
-        (addr < segment_end && end <= segment_end).then(|| start..start + size as usize)
+        let has_all = addr < segment_end && end <= segment_end;
+        if has_all { Some(start..start + size as usize) } else { None }
     }
 }
 

@@ -199,9 +199,10 @@ impl LineProgramReader<'_> {
         for addr in self.change_points(function) {
             let before = lines.rows.len() + lines.calls.len();
             let row = self.read_row(addr, addr - function.addr, &mut lines, &mut call_indices);
-            match lines.rows.last() {
-                Some(last) if (last.location, last.inlined) == (row.location, row.inlined) => {}
-                _ => lines.rows.push(row),
+            let is_change =
+                lines.rows.last().is_none_or(|last| last.location != row.location || last.inlined != row.inlined);
+            if is_change {
+                lines.rows.push(row);
             }
             let added = lines.rows.len() + lines.calls.len() - before;
             let Some(room) = self.room.checked_sub(added) else { break };

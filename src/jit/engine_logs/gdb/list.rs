@@ -13,7 +13,7 @@ const MOST_ENTRIES: usize = 1 << 20;
 const CHUNK: usize = 1 << 16;
 
 /// Size of a descriptor: version, action, and the addresses of two entries.
-const DESCRIPTOR: usize = 24;
+pub(super) const DESCRIPTOR: usize = 24;
 
 /// Size of an ELF header, and thus the smallest 64-bit ELF file.
 const HEADER: u64 = 64;
@@ -63,10 +63,13 @@ pub(super) struct List {
     pub(super) damage: Vec<Error>,
 }
 
-/// Searches ranges of memory for descriptors, and follows their lists.
+/// Searches these ranges of a process's data for descriptors of GDB's JIT interface, and follows the list of objects
+/// that begins at each.
 pub(super) fn find(memory: &impl Memory, data: &[Range<u64>]) -> List {
     let mut list = List::default();
-    let (mut seen, mut chunk) = (FxHashSet::default(), vec![0; CHUNK + DESCRIPTOR]);
+    // Addresses of entries and objects. Lists that run in a circle, or share entries, are followed only once.
+    let mut seen = FxHashSet::default();
+    let mut chunk = vec![0; CHUNK + DESCRIPTOR];
     for range in data {
         for descriptor in find_descriptors(memory, range, &mut chunk) {
             list.descriptors.push(descriptor.addr);

@@ -81,8 +81,8 @@ fn read(bytes: &[u8]) -> Result<CodeLog> {
     for entry in list.entries.iter().rev() {
         let range = core.range(entry.symfile, entry.size).filter(|range| range.len() <= budget);
         let Some(range) = range else {
-            let said = format!("the core dump has only part of the object at {:#x}", entry.symfile);
-            log.skipped.add(Error::new(said));
+            let message = format!("the core dump has only part of the object at {:#x}", entry.symfile);
+            log.skipped.add(Error::new(message));
             continue;
         };
         budget -= range.len();
@@ -106,6 +106,7 @@ fn add_object(symfile: &Symfile<'_>, number: Option<u32>, core: &Core<'_>, log: 
     for function in symfile.functions() {
         let unwind = records.as_mut().and_then(|records| records.convert(&function));
         let unwind = unwind.map(|unwind| log.texts.push(&unwind));
+        // From the object's number and the function's address, its lines are read when they are needed.
         let place = number.map(|number| log.texts.push(&lines::encode_key(number, function.addr)));
         let name = log.texts.intern(function.name);
         let memory = core.range(function.addr, function.size).unwrap_or_default();

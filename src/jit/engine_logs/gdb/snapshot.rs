@@ -1,6 +1,6 @@
 //! Makes a small core dump of a running process, with only what it registered through GDB's JIT interface.
 
-use super::list::{self, Memory};
+use super::list::{self, DESCRIPTOR, Memory};
 use super::symfile::Symfile;
 use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::Endian;
@@ -12,6 +12,9 @@ const PAGE: u64 = 4096;
 
 /// Limit of the memory that is copied, in bytes.
 const MOST: u64 = 256 << 20;
+
+/// The size of an entry of a list, `struct jit_code_entry`, in bytes.
+const ENTRY: u64 = 32;
 
 const HEADER: usize = 64;
 const PROGRAM_HEADER: usize = 56;
@@ -32,9 +35,14 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProc
     let list = list::find(memory, data);
     let mut has_code = false;
     let mut pages = MemoryPages { ranges: Vec::new(), left: MOST };
-    list.descriptors.iter().for_each(|addr| pages.add(*addr, 24));
-    list.entries.iter().for_each(|entry| pages.add(entry.addr, 32));
+    for addr in &list.descriptors {
+        pages.add(*addr, DESCRIPTOR as u64);
+    }
     for entry in &list.entries {
+        pages.add(entry.addr, ENTRY);
+    }
+    for entry in &list.entries {
+        // The snapshot would become too large.
         if entry.size > pages.left {
             continue;
         }
@@ -46,9 +54,14 @@ pub fn snapshot(memory: &impl Memory, data: &[Range<u64>], process: SnapshotProc
         let Ok(symfile) = Symfile::parse(&object, process.machine) else { continue };
         let functions = symfile.functions();
         has_code |= !functions.is_empty();
-        functions.iter().for_each(|function| pages.add(function.addr, function.size));
+        for function in &functions {
+            pages.add(function.addr, function.size);
+        }
     }
-    has_code.then(|| write_core(memory, pages.merge(), &list.descriptors, process))
+    if !has_code {
+        return None;
+    }
+    Some(write_core(memory, pages.merge(), &list.descriptors, process))
 }
 
 /// The memory pages to copy into the core dump. `left` is the number of bytes that may still be added.
@@ -91,11 +104,13 @@ fn write_program_header(out: &mut ByteWriter, kind: elf::ProgramType, flags: u32
     out.u32(kind.0).u32(flags).u64(offset).u64(addr).u64(0).u64(size).u64(size).u64(1);
 }
 
-/// Writes a core dump with these parts of a process's memory. `descriptors` are the addresses of GDB's JIT
-/// descriptors, which are in writable memory.
+/// Writes a core dump with these parts of a process's memory: the ELF header, the program headers, a note with the
+/// process ID, and the memory. `descriptors` are the addresses of GDB's JIT descriptors. Segments with one of them are
+/// marked as writable, because readers look for descriptors only there.
 fn write_core(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64], process: SnapshotProcess) -> Vec<u8> {
     /// Size of `struct elf_prpsinfo` in 64-bit processes.
     const PRPSINFO: usize = 136;
+    /// Size of the note: its header, its padded name and its contents.
     const NOTE: usize = 12 + 8 + PRPSINFO;
     let mut segments = Vec::new();
     for range in ranges {
@@ -107,13 +122,16 @@ fn write_core(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64]
     }
     // Real lists don't need more segments than a header can count.
     segments.truncate(0xfff0);
-    let count = segments.len() + 1;
+    // One more than memory segments: the note has a program header, too.
+    let header_count = segments.len() + 1;
     let mut out = ByteWriter::new(memory.endian());
     let data = if memory.endian() == Endian::Little { elf::ELFDATA2LSB.0 } else { elf::ELFDATA2MSB.0 };
     out.bytes(&[0x7f, b'E', b'L', b'F', elf::ELFCLASS64.0, data, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    // e_type, e_machine, e_version, e_entry, e_phoff, e_shoff, e_flags
     out.u16(elf::ET_CORE.0).u16(process.machine).u32(1).u64(0).u64(HEADER as u64).u64(0).u32(0);
-    out.u16(HEADER as u16).u16(PROGRAM_HEADER as u16).u16(count as u16).u16(0).u16(0).u16(0);
-    let mut offset = HEADER + count * PROGRAM_HEADER;
+    // e_ehsize, e_phentsize, e_phnum, e_shentsize, e_shnum, e_shstrndx
+    out.u16(HEADER as u16).u16(PROGRAM_HEADER as u16).u16(header_count as u16).u16(0).u16(0).u16(0);
+    let mut offset = HEADER + header_count * PROGRAM_HEADER;
     write_program_header(&mut out, elf::PT_NOTE, 0, 0, offset..offset + NOTE);
     offset += NOTE;
     for (range, bytes) in &segments {
@@ -123,6 +141,7 @@ fn write_core(memory: &impl Memory, ranges: Vec<Range<u64>>, descriptors: &[u64]
         offset += bytes.len();
     }
     out.u32(5).u32(PRPSINFO as u32).u32(elf::NT_PRPSINFO.0).bytes(b"CORE\0\0\0\0");
+    // In `elf_prpsinfo`, `pr_pid` comes after 24 bytes that aren't needed.
     out.bytes(&[0; 24]).u32(process.pid.cast_unsigned()).bytes(&[0; PRPSINFO - 28]);
     for (_, bytes) in &segments {
         out.bytes(bytes);

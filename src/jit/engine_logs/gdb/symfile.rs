@@ -44,12 +44,12 @@ impl<'data> Symfile<'data> {
     pub(super) fn functions(&self) -> Vec<Function<'data>> {
         let mut functions: Vec<Function<'data>> = Vec::new();
         // Names may overlap in the string table, so the total length of all names is limited.
-        let mut left = self.size.saturating_mul(4);
+        let mut name_bytes_left = self.size.saturating_mul(4);
         for symbol in self.file.symbols().chain(self.file.dynamic_symbols()) {
             if let Some(function) = self.function(&symbol)
-                && let Some(rest) = left.checked_sub(function.name.len())
+                && let Some(rest) = name_bytes_left.checked_sub(function.name.len())
             {
-                left = rest;
+                name_bytes_left = rest;
                 functions.push(function);
             }
         }
@@ -86,6 +86,7 @@ impl<'data> Symfile<'data> {
                 _ => return None,
             };
             let (kind, size) = self.relocation_kind(&relocation);
+            // The width of the field to relocate, in bytes.
             let width = match (kind, size) {
                 (RelocationKind::None, _) => continue,
                 (RelocationKind::Absolute | RelocationKind::Relative, 64) => 8,
@@ -96,6 +97,7 @@ impl<'data> Symfile<'data> {
             let start = usize::try_from(offset).ok()?;
             let field = out.to_mut().get_mut(start..start.checked_add(width)?)?;
             let endian = self.endian();
+            // On some machines, the addend is in the field itself.
             let implicit_addend = match *field {
                 _ if !relocation.has_implicit_addend() => 0,
                 [a, b, c, d] => endian.u32([a, b, c, d]).into(),

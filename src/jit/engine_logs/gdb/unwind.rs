@@ -60,8 +60,12 @@ impl<'data> UnwindRecords<'data> {
             });
         }
         records.sort_by_key(|record| record.start);
+        if records.is_empty() {
+            return None;
+        }
+        // Functions may share records, which are copied for each. In a damaged object, that could be without end.
         let left = symfile.size.saturating_mul(4);
-        (!records.is_empty()).then_some(Self { section, endian, records, left })
+        Some(Self { section, endian, records, left })
     }
 
     /// The records of a function. `None` if it has none, or if they can't be converted.

@@ -24,11 +24,13 @@ pub(super) fn sniff(head: &[u8]) -> bool {
     let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..=end]);
     let (mut all, mut parsed) = (0, 0);
     for (_, line) in filled_lines(whole) {
+        // The first line of a list may have only the process ID.
         if parse_pid(line).is_none() {
             all += 1;
             parsed += usize::from(parse_line(line).is_some());
         }
     }
+    // At most one line of nine may look otherwise.
     parsed > 0 && all <= parsed + parsed / 8
 }
 
@@ -65,8 +67,9 @@ fn parse_pid(line: &[u8]) -> Option<i32> {
 /// The method in a line, and the addresses of its code. `None` if the line has another form.
 fn parse_line(line: &[u8]) -> Option<(Vec<u8>, Range<u64>)> {
     let mut words = line.splitn(4, |&byte| byte == b' ');
-    let mut number = || number::<i64>(words.next()?);
-    let (_id, level, _state) = (number()?, number()?, number()?);
+    let mut next_number = || number::<i64>(words.next()?);
+    let (_id, level, _state) = (next_number()?, next_number()?, next_number()?);
+    // The method, then ` [HEADER, START - END]`.
     let rest = words.next()?;
     let bracket = memchr::memmem::rfind(rest, b" [0x")?;
     let (header, range) = split_once(rest[bracket + 2..].strip_suffix(b"]")?, b", ")?;
@@ -75,7 +78,7 @@ fn parse_line(line: &[u8]) -> Option<(Vec<u8>, Range<u64>)> {
     let (start, end) = (address(start)?, address(end)?);
     let mut name = Method::from_joined(&rest[..bracket])?.spell();
     name.extend_from_slice(compiler_mark(b"", u32::try_from(level).ok()));
-    (start <= end).then_some((name, start..end))
+    if start <= end { Some((name, start..end)) } else { None }
 }
 
 fn split_once<'a>(text: &'a [u8], separator: &[u8]) -> Option<(&'a [u8], &'a [u8])> {

@@ -195,16 +195,18 @@ impl Nmethod {
                 _ => {}
             }
         }
+        // The memory of a compiled method (blob): the header, the code (from `entry` on, and stubs), then data.
         let (entry, size) = (entry?, size?);
         let header = header.or_else(|| entry.checked_sub(insts_offset?))?;
         let last_code = insts_offset.unwrap_or(entry.checked_sub(header)?).max(stub_offset);
+        // The code ends where the first data begins that comes after it.
         data_offsets.retain(|offset| *offset > last_code && *offset <= size);
         let first_data = data_offsets.into_iter().min().unwrap_or(size);
         let code = entry..header.checked_add(first_data)?;
         let blob = header..header.checked_add(size)?;
         let mut name = Method::from_words(&method?)?.spell();
         name.extend_from_slice(compiler_mark(compiler, level));
-        (!code.is_empty()).then_some(Self { id, name, blob, code, stamp })
+        if code.is_empty() { None } else { Some(Self { id, name, blob, code, stamp }) }
     }
 }
 

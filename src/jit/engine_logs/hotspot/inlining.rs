@@ -38,6 +38,7 @@ impl LogPositions for Inlining {
         SourceMap::default()
     }
 
+    /// The calls that were inlined into a method, callers first. `entry` is the method's `task` element.
     fn expanded(&self, entry: &[u8]) -> Vec<ExpandedCall> {
         let mut task = CompileTask::default();
         let mut rest = entry;
@@ -114,6 +115,7 @@ impl<'a> CompileTask<'a> {
                     open.bytecode = bci;
                 }
             }
+            // The compiler comes back to a call that it had postponed. The `jvms` elements that follow are its callers.
             b"late_inline" => self.late_callers = Some(Vec::new()),
             b"jvms" => {
                 if let Some(callers) = &mut self.late_callers
@@ -129,7 +131,8 @@ impl<'a> CompileTask<'a> {
         }
     }
 
-    /// Handles the start of a `parse` element.
+    /// Handles the start of a `parse` element: the method itself if no other method is open, else a call that is inlined
+    /// into the innermost open one, or a postponed call.
     fn start_method(&mut self, method: &'a [u8]) {
         let late_callers = self.late_callers.take().unwrap_or_default();
         let (mut parent, mut bytecode) = (None, 0);
@@ -153,9 +156,10 @@ impl<'a> CompileTask<'a> {
     /// Index of the `parse` element that contains a postponed call. If not all of the listed callers are known, that of
     /// the closest known caller.
     // Start with the method that the task compiles, and go inward through the listed callers.
-    /// Finds the call into which a late call was inlined. `callers` has the callers of the late call, the innermost
-    /// first.
+    /// The index of the parsed method into which a postponed call was inlined. `callers` has the callers of that call,
+    /// the innermost first. Follows them from the method itself inwards, as far as they are known.
     fn find_late_caller(&self, callers: &[LateCaller<'a>]) -> usize {
+        // The compiled method itself has index 0.
         let mut found = 0;
         for pair in callers.windows(2).rev() {
             let [callee, caller] = pair else { break };

@@ -15,8 +15,9 @@ pub(super) struct Bracket<'a> {
 
 /// Parses the start or end of a section. Newer versions of PyPy write the thread's number before it (`0# `).
 pub(super) fn parse_bracket(line: &[u8]) -> Option<Bracket<'_>> {
-    let thread = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let line = if thread > 0 { line[thread..].strip_prefix(b"# ")? } else { line };
+    let thread_len = line.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let line = if thread_len > 0 { line[thread_len..].strip_prefix(b"# ")? } else { line };
+    // `[TIME] {SECTION` at the start, `[TIME] SECTION}` at the end.
     let line = line.strip_prefix(b"[")?;
     let end = memchr::memchr(b']', line)?;
     let (time, text) = (hex(&line[..end])?, line[end + 1..].trim_ascii());
@@ -25,7 +26,10 @@ pub(super) fn parse_bracket(line: &[u8]) -> Option<Bracket<'_>> {
         None => (text.strip_suffix(b"}")?, false),
     };
     let is_word = section.iter().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    (!section.is_empty() && is_word).then_some(Bracket { time, section, is_begin })
+    if section.is_empty() || !is_word {
+        return None;
+    }
+    Some(Bracket { time, section, is_begin })
 }
 
 /// The line `debug_merge_point(1, 2, 'add;…')`.

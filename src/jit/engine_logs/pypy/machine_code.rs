@@ -39,7 +39,8 @@ pub(super) struct MachineCode {
 }
 
 impl MachineCode {
-    /// Adds a dump, as a patch of an existing block or as a new block. Returns whether it was a patch.
+    /// Adds a dump of machine code. A short one inside an existing block is a patch of it (PyPy changes jumps later);
+    /// any other is a new block. Returns true if it was a patch.
     pub(super) fn add_dump(&mut self, dump: Block) -> bool {
         let Some(end) = dump.start.checked_add(dump.bytes.len() as u64) else { return false };
         if dump.bytes.len() <= LONGEST_PATCH && self.patch(dump.start, &dump.bytes) {

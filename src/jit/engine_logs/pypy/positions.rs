@@ -30,12 +30,13 @@ impl Operations {
         let begins_in = trace.begins_in;
         let block_start = trace.block_start.or(block_start).unwrap_or(trace.code.start);
         let code_offset = trace.code.start.saturating_sub(block_start);
-        match &trace.id {
-            TraceId::Loop(_, location) if trace.operations.is_empty() => {
-                Self { entry: location.clone(), is_location: true, code_offset, begins_in }
-            }
-            _ => Self { entry: trace.operations.clone(), is_location: false, code_offset, begins_in },
+        // Without operations, there is only the location in the line that announces a loop.
+        if trace.operations.is_empty()
+            && let TraceId::Loop(_, location) = &trace.id
+        {
+            return Self { entry: location.clone(), is_location: true, code_offset, begins_in };
         }
+        Self { entry: trace.operations.clone(), is_location: false, code_offset, begins_in }
     }
 }
 
@@ -48,7 +49,10 @@ pub(super) struct Positions {
 }
 
 impl LogPositions for Positions {
+    /// Decodes the lines and inlined calls of a trace, by following its operations. `entry` is the part of the log `file`
+    /// with the operations.
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
+        // Where `entry` begins in the log tells which trace it is.
         let start = (entry.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize);
         let Some(operations) = self.operations.get(&start) else { return SourceMap::default() };
         let mut walk = OperationWalk::default();
@@ -57,6 +61,7 @@ impl LogPositions for Positions {
             walk.add_operation(0);
             return walk.map;
         }
+        // A bridge begins inside the calls that were open at the guard where it leaves its loop.
         let outer: Vec<_> = self.points.with_callers(operations.begins_in).collect();
         for point in outer.iter().rev() {
             walk.enter(point.depth, None, point.location(file));
@@ -112,13 +117,15 @@ impl<'a> OperationWalk<'a> {
     }
 
     /// Moves the interpreter to a location in a call of depth `depth`. `number` is the number of that call, if known.
+    /// Deeper calls have then returned. Another call of the same depth is replaced; a new one is inlined into the call
+    /// around it.
     fn enter(&mut self, depth: u32, number: Option<u64>, location: SourceLocation<'a>) {
         while self.open.last().is_some_and(|open| open.depth > depth) {
             self.open.pop();
         }
         if let Some(open) = self.open.last_mut().filter(|open| open.depth == depth) {
-            let is_same = open.number.is_none() || number.is_none() || open.number == number;
-            if is_same && open.location.function == location.function {
+            let may_be_same = open.number.is_none() || number.is_none() || open.number == number;
+            if may_be_same && open.location.function == location.function {
                 open.location = location;
                 open.number = number.or(open.number);
                 return;
@@ -146,6 +153,7 @@ impl<'a> OperationWalk<'a> {
         let line = open.location.to_line(offset, open.inlined);
         let is_same = |last: &Line<'_>| (last.file, last.line, last.inlined) == (line.file, line.line, line.inlined);
         match self.map.lines.last_mut() {
+            // Offsets must ascend, and equal lines are joined.
             Some(last) if last.offset > offset || is_same(last) => {}
             Some(last) if last.offset == offset => *last = line,
             _ => self.map.lines.push(line),

@@ -94,7 +94,8 @@ impl PypyLogReader<'_> {
         }
     }
 
-    /// Applies the start or end of a section of the log.
+    /// Applies the start or end of a section of the log: `jit-backend` announces a trace and dumps its machine code,
+    /// `jit-log-opt-…` lists its operations.
     fn read_bracket(&mut self, bracket: Bracket<'_>, offset: usize) {
         self.time = Some(bracket.time);
         match (bracket.section, bracket.is_begin) {
@@ -141,6 +142,7 @@ impl PypyLogReader<'_> {
                 .skipped
                 .add(Error::new("CODE_DUMP extends beyond the address space").at_offset(offset as u64));
         };
+        // A bridge is attached by patching the code of the trace that it leaves.
         let is_patch = self.code.add_dump(Block { start, bytes, offset, time: self.time });
         if is_patch
             && let Some(block) = self.code.find_block(start)
@@ -161,8 +163,12 @@ impl PypyLogReader<'_> {
         };
         let index = self.traces.len();
         match trace.id {
-            TraceId::Loop(number, _) => drop(self.loops.insert(number, index)),
-            TraceId::Bridge(guard) => drop(self.bridges.insert(guard, index)),
+            TraceId::Loop(number, _) => {
+                self.loops.insert(number, index);
+            }
+            TraceId::Bridge(guard) => {
+                self.bridges.insert(guard, index);
+            }
         }
         self.traces.push(trace);
         self.current = Some(index);
@@ -179,8 +185,8 @@ impl PypyLogReader<'_> {
         }
     }
 
-    /// Reads a line in a section with operations. Keeps track of the merge point that the current operation belongs
-    /// to.
+    /// Reads a line in a section with operations. Keeps track of the merge point that the current operation belongs to:
+    /// a position in the source, with the call that it is in.
     fn read_operation(&mut self, line: &[u8], offset: usize) {
         let Some(open) = &mut self.operations else { return };
         if let Some(point) = parse_merge_point(line) {
@@ -200,7 +206,8 @@ impl PypyLogReader<'_> {
         }
     }
 
-    /// Parses `Loop 1 (…) : loop with 76 ops` or `bridge out of Guard 0x… with 32 ops`.
+    /// Parses `Loop 1 (…) : loop with 76 ops` or `bridge out of Guard 0x… with 32 ops`: the trace to which the operations
+    /// belong. A bridge begins where the guard is that it leaves.
     fn read_operations_head(&mut self, head: &[u8], offset: usize) {
         let Some(open) = &mut self.operations else { return };
         open.trace = match parse_head(head, offset) {
@@ -222,7 +229,9 @@ impl PypyLogReader<'_> {
         self.end_operations(self.bytes.len());
         self.log.torn = self.bytes.last().is_some_and(|last| *last != b'\n');
         let mut parts = self.helpers();
-        let (mut operations, mut roots) = (FxHashMap::default(), Vec::with_capacity(self.traces.len()));
+        let mut operations = FxHashMap::default();
+        // For each trace, the name of the loop that it belongs to. A bridge comes after the trace that it leaves.
+        let mut roots = Vec::with_capacity(self.traces.len());
         for trace in std::mem::take(&mut self.traces) {
             let TraceName { name, root } = self.trace_name(&trace, &roots);
             let block = trace.block.and_then(|block| self.code.blocks.get(block));
@@ -234,7 +243,8 @@ impl PypyLogReader<'_> {
             roots.push(root);
         }
         parts.sort_by_key(|part| part.offset);
-        // Times are the time-stamp counter on x86 (3 and 62). On other CPUs, they are the thread's own CPU time.
+        // Times are the time-stamp counter on x86 (3 and 62). On other CPUs, they are the thread's own CPU time, which
+        // can't be converted.
         let is_ticks = matches!(self.log.machine, Some(3 | 62));
         self.log.clock = if is_ticks { LogClock::Ticks } else { LogClock::None };
         for LoggedCodePart { time, code, .. } in parts {
@@ -274,7 +284,8 @@ impl PypyLogReader<'_> {
         Some(LogCode { bytes, positions, ..LogCode::new(name, trace.code.start, size) })
     }
 
-    /// Composes the name of a trace. `roots` holds [`TraceName::root`] of each trace before it.
+    /// Composes the name of a trace: that of the source location where a loop begins; for a bridge, that of the loop from
+    /// which it comes, with `bridge`. `roots` holds the names of these loops for each trace before it.
     fn trace_name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> TraceName {
         match &trace.id {
             TraceId::Loop(number, location) if location.is_empty() => {

@@ -103,6 +103,7 @@ impl<'a> V8LogReader<'a> {
     /// no native code of their own.
     fn create_code(&mut self, offset: usize, creation: Creation<'a>) {
         self.time = creation.time;
+        // Kinds are numbers that differ between versions. This record shows which one means "builtin".
         if creation.tag == b"Builtin" {
             self.builtins = creation.kind;
         }
@@ -128,7 +129,8 @@ impl<'a> V8LogReader<'a> {
         Some(load)
     }
 
-    /// Handles a `code-source-info`, which describes the code that was created last.
+    /// Handles a `code-source-info`, which describes the code that was created last. `end` is the offset of the record's
+    /// end in the log.
     fn add_source_info(&mut self, info: SourceInfo<'a>, end: usize) {
         let Some(last) = self.last.take_if(|last| last.creation.addr == info.addr) else { return };
         if let Some(function) = last.function {

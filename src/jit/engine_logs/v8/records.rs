@@ -48,6 +48,7 @@ impl<'a> LogRecord<'a> {
     /// The record that begins at an offset. `None` at the end of the log.
     pub(super) fn parse(file: &'a [u8], offset: usize) -> Option<Self> {
         let rest = file.get(offset..).filter(|rest| !rest.is_empty())?;
+        // A record is whole if a line feed follows it.
         let record_up_to = |end: usize| Self { offset, text: &rest[..end], whole: end < rest.len() };
         let mut end = line_end(rest, 0);
         let first_line = record_up_to(end);

@@ -204,7 +204,11 @@ fn next_run(text: &[u8]) -> UnitRun {
     let len = memchr::memchr(b'\\', text).unwrap_or(text.len());
     // V8 escapes everything that is not ASCII. If some version doesn't, the text is UTF-8. Then each byte that doesn't
     // continue a character stands for one unit, and one that begins a character of four bytes for two.
-    let units = text[..len].iter().map(|byte| u32::from(byte & 0xc0 != 0x80) + u32::from(*byte >= 0xf0)).sum();
+    let mut units = 0;
+    for byte in &text[..len] {
+        units += u32::from(byte & 0xc0 != 0x80) + u32::from(*byte >= 0xf0);
+    }
+    // The first unit matters only if it ends a line. Line ends are always escaped.
     UnitRun { first_unit: 0, units, len }
 }
 
@@ -237,7 +241,9 @@ impl<'a> SourceMapDecoder<'a> {
         let last_line = memchr::memrchr(b'\n', entry)? + 1;
         let info = SourceInfo::parse(LogRecord::parse(entry, last_line)?.fields()).ok()?;
         let inlined: Vec<Inlined> = info.inlined().collect();
+        // The functions that the record lists. Inlined calls refer to them by index.
         let listed: Vec<Option<u32>> = info.functions().map(|id| sources.find_function(id, creation.time)).collect();
+        // For each inlined call, the called function and its script.
         let (mut functions, mut scripts) = (Vec::new(), Vec::new());
         for call in &inlined {
             let function = call.function.and_then(|index| *listed.get(index as usize)?);

@@ -125,7 +125,7 @@ fn orphan(at: usize, made: &MadeFile) -> Orphan {
         path: PathBuf::from(format!("perf-{at}.map")),
         kind: if made.is_dump { Kind::JitDump } else { Kind::PerfMap },
         named: Named::User,
-        asked: made.asked,
+        is_from_user: made.asked,
         id: Some(FileId { major: 8, minor: 1, inode: at as u64 + 1 }),
         written: UNIX_EPOCH.checked_add(Duration::from_nanos(WALL + made.written * SECOND)),
         ranges: ranges(made.base, made.functions),

@@ -27,6 +27,8 @@ impl Aarch64 {
         pieces.map(|(at, bytes)| self.instruction((at * LENGTH) as u64, bytes, addr)).collect()
     }
 
+    /// Decodes one instruction. `bytes` are its four bytes, or the fewer ones at the end of the code, which are shown as
+    /// they are. `addr` is the address of the code, `offset` that of the instruction in it.
     fn instruction(&self, offset: u64, bytes: &[u8], addr: u64) -> Instruction {
         let len = bytes.len() as u64;
         let Ok(bytes) = <[u8; LENGTH]>::try_from(bytes) else {

@@ -14,6 +14,7 @@ pub(super) fn is_reserved(word: u32) -> bool {
         0b0_1010 => !wide && shift_of_32,
         0b0_1011 if bits(word, 21, 1) == 0 => bits(word, 22, 2) == 3 || !wide && shift_of_32,
         0b0_1011 => bits(word, 22, 2) != 0 || bits(word, 10, 3) > 4,
+        // Logical operations with an immediate.
         0b1_0010 if bits(word, 23, 1) == 0 => !wide && bits(word, 22, 1) == 1 || is_no_pattern(word),
         // movn, movz, movk: the shift is too large, or the opcode is reserved.
         0b1_0010 => !wide && bits(word, 22, 1) == 1 || bits(word, 29, 2) == 1,

@@ -59,21 +59,21 @@ fn spell_extended(operands: &str, word: u32) -> Option<String> {
     if bits(word, 24, 5) != 0b0_1011 || bits(word, 21, 3) != 0b001 {
         return None;
     }
-    let (how, shift, wide) = (bits(word, 13, 3), bits(word, 10, 3), bits(word, 31, 1) == 1);
+    let (extension, shift, is_64_bit) = (bits(word, 13, 3), bits(word, 10, 3), bits(word, 31, 1) == 1);
     let has_stack_pointer = bits(word, 5, 5) == 31 || bits(word, 0, 5) == 31 && bits(word, 29, 1) == 0;
-    let name = ["uxtb", "uxth", "uxtw", "uxtx", "sxtb", "sxth", "sxtw", "sxtx"][how as usize];
-    let is_plain = has_stack_pointer && how == if wide { 3 } else { 2 };
+    let name = ["uxtb", "uxth", "uxtw", "uxtx", "sxtb", "sxth", "sxtw", "sxtx"][extension as usize];
+    // An extension of a whole register changes nothing. With the stack pointer, objdump shows only the shift.
+    let is_plain = has_stack_pointer && extension == if is_64_bit { 3 } else { 2 };
     let name = if is_plain { "lsl" } else { name };
     // The last operand may be an extension, which is replaced. Otherwise it is the register itself, which is kept.
     let stem = match operands.rsplit_once(", ") {
         Some((stem, last)) if last.contains("xt") || last.starts_with("lsl") => stem,
         _ => operands,
     };
-    Some(match (is_plain, shift) {
-        (true, 0) => stem.to_owned(),
-        (_, 0) => format!("{stem}, {name}"),
-        _ => format!("{stem}, {name} #{shift}"),
-    })
+    if shift != 0 {
+        return Some(format!("{stem}, {name} #{shift}"));
+    }
+    Some(if is_plain { stem.to_owned() } else { format!("{stem}, {name}") })
 }
 
 /// Rewrites all numbers in an instruction's operands as objdump spells them. The library prints branch targets as `$…`;
@@ -114,8 +114,11 @@ fn spell_number(number: &str, decimal: bool) -> String {
         Ok(value) if digits.contains('.') && digits != "0.0" => {
             let text = format!("{value:.18e}");
             let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
-            let (below, exponent) = exponent.strip_prefix('-').map_or(("+", exponent), |exponent| ("-", exponent));
-            format!("#{sign}{mantissa}e{below}{exponent:0>2}")
+            let (exponent_sign, exponent) = match exponent.strip_prefix('-') {
+                Some(exponent) => ("-", exponent),
+                None => ("+", exponent),
+            };
+            format!("#{sign}{mantissa}e{exponent_sign}{exponent:0>2}")
         }
         _ => number.to_owned(),
     }

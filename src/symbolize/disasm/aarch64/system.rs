@@ -96,11 +96,19 @@ pub(super) fn instruction(word: u32) -> Option<String> {
         31 => "xzr".to_owned(),
         value => format!("x{value}"),
     };
-    match (bits(word, 20, 1), is_read) {
-        (1, true) => Some(format!("mrs    {value}, {}", register_name(number))),
-        (1, false) => Some(format!("msr    {}, {value}", register_name(number))),
-        _ => name_of(CACHES, number).filter(|_| !is_read).map(|name| format!("{name}, {value}")),
+    let is_register_access = bits(word, 20, 1) == 1;
+    if is_register_access {
+        let register = register_name(number);
+        return Some(if is_read {
+            format!("mrs    {value}, {register}")
+        } else {
+            format!("msr    {register}, {value}")
+        });
     }
+    if is_read {
+        return None;
+    }
+    Some(format!("{}, {value}", name_of(CACHES, number)?))
 }
 
 fn register_name(number: u32) -> String {

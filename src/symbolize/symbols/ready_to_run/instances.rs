@@ -28,10 +28,12 @@ pub(super) fn read(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, o
     all_read
 }
 
-/// Reads the entry at `offset` and adds it to `out`. `None` if it is damaged or of an unknown kind.
+/// Reads the entry at `offset` and adds it to `out`: where the code starts, and the name of the method. The entry has
+/// its flags first; they say which of the other parts follow. `None` if it is damaged or of an unknown kind.
 fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &mut EntryPoints) -> Option<()> {
     let mut blob = Blob::new(native.0, offset);
     let flags = blob.number()?;
+    // A number that isn't 0 refers to another file, whose metadata isn't known here. The method then has no name.
     let mut is_of_other_file = flags & OTHER_CONTEXT != 0 && blob.number()? != 0;
     let mut owner = None;
     if flags & OWNER_TYPE != 0 {
@@ -44,6 +46,7 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
     }
     let table = if flags & MEMBER_REF_TOKEN != 0 { MEMBER_REF } else { METHOD_DEF };
     let method = Token { table, row: blob.number()? };
+    // Type arguments aren't shown, so they are only skipped.
     if flags & METHOD_INSTANTIATION != 0 {
         for _ in 0..blob.number().filter(|&count| count <= MAX_PARAMETERS)? {
             argument(metadata, &mut blob)?;

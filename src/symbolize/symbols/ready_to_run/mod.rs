@@ -105,18 +105,22 @@ struct ImageHeader {
 }
 
 impl ImageHeader {
+    /// Reads the header: the signature, two words that aren't needed, the number of sections, and three words per
+    /// section. `None` if there is none.
     fn read(pe: &Pe<'_>) -> Option<Self> {
         let at = pe.offset(pe.native_header?)?;
-        let number = |index: usize| pe::u32_at(pe.bytes, at.checked_add(4 * index)?);
-        if number(0)? != SIGNATURE {
+        let word = |index: usize| pe::u32_at(pe.bytes, at.checked_add(4 * index)?);
+        if word(0)? != SIGNATURE {
             return None;
         }
-        let count = number(3)? as usize;
-        let all = (0..count).map_while(|section| {
+        let count = word(3)? as usize;
+        let mut sections = Vec::new();
+        for section in 0..count {
             let first = 4 + 3 * section;
-            Some((number(first)?, number(first + 1)?, number(first + 2)?))
-        });
-        Some(Self { sections: all.collect() })
+            let (Some(number), Some(rva), Some(size)) = (word(first), word(first + 1), word(first + 2)) else { break };
+            sections.push((number, rva, size));
+        }
+        Some(Self { sections })
     }
 
     /// The address and size of the section with number `kind`; `None` if there is none.
@@ -194,6 +198,7 @@ fn name_functions(
     cold: &[ColdPart],
     all_known: bool,
 ) -> Vec<Method> {
+    // The method to which the piece of code with this number belongs. `None` if unknown.
     let find_entry_point = |function: u32| {
         let after = entry_points.partition_point(|entry| entry.function <= function);
         let entry = entry_points[..after].last()?;
@@ -201,6 +206,7 @@ fn name_functions(
     };
     let mut methods = Vec::new();
     for (function, &(start, end)) in (0u32..).zip(functions) {
+        // A cold part, and what follows it, belongs to the method whose hot part is at another place.
         let after = cold.partition_point(|part| part.function <= function);
         let hot = cold[..after].last().map_or(function, |part| part.hot);
         if start < end

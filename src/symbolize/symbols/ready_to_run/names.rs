@@ -17,6 +17,7 @@ pub(super) fn method_name(metadata: &Metadata<'_>, row: u32) -> Option<Vec<u8>> 
 
 /// The full name of a method. `owner` is the name of its class. `None` if it can't be read.
 pub(super) fn method_of(metadata: &Metadata<'_>, method: Token, owner: &[u8]) -> Option<Vec<u8>> {
+    // Numbers are columns of the tables (ECMA-335, II.22.25 and II.22.26).
     let (assembly, name, signature) = match method.table {
         MEMBER_REF => {
             let parent = metadata.coded(method, 0, MEMBER_REF_PARENT)?;

@@ -11,7 +11,8 @@ pub(super) struct Native<'a>(pub(super) &'a [u8]);
 const BLOCK: u32 = 16;
 
 impl Native<'_> {
-    /// Reads an integer at offset `at`. Returns its bits, how many bits these are, and the offset after the integer.
+    /// Reads an integer at offset `at`. Returns its bits, how many bits these are, and the offset after the integer. The
+    /// number of 1s at the low end of the first byte says how many bytes follow; the rest are the integer's bits.
     fn number(self, at: usize) -> Option<(u32, u32, usize)> {
         let first = *self.0.get(at)?;
         let len = first.trailing_ones() as usize + 1;
@@ -22,8 +23,11 @@ impl Native<'_> {
             return Some((u32_at(self.0, at + 1)?, 32, at + 5));
         }
         let bytes = self.0.get(at..at + len)?;
-        let all = bytes.iter().rev().fold(0, |sum, &byte| (sum << 8) | u32::from(byte));
-        Some((all >> len, 7 * len as u32, at + len))
+        let mut bits = 0;
+        for &byte in bytes.iter().rev() {
+            bits = (bits << 8) | u32::from(byte);
+        }
+        Some((bits >> len, 7 * len as u32, at + len))
     }
 
     /// Reads an unsigned integer at offset `at`. Returns it and the offset after it.

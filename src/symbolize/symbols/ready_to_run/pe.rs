@@ -38,6 +38,7 @@ impl<'a> Pe<'a> {
         let section_count = u16_at(bytes, signature + 6)?;
         let optional = signature + 24;
         let first_section = optional + usize::from(u16_at(bytes, signature + 20)?);
+        // PE32+, the 64-bit format, has larger fields before the directories.
         let directories = optional + if u16_at(bytes, optional)? == 0x20b { 112 } else { 96 };
         let sections = (0..usize::from(section_count)).map_while(|section| {
             let at = first_section + 40 * section;
@@ -45,9 +46,9 @@ impl<'a> Pe<'a> {
             Some(Section { rva: u32_at(bytes, at + 12)?, offset, size })
         });
         let mut pe = Self { bytes, machine, sections: sections.collect(), metadata: (0, 0), native_header: None };
-        let own = pe.offset(u32_at(bytes, directories + 8 * DIRECTORY_OF_DOT_NET)?)?;
-        pe.metadata = (u32_at(bytes, own + 8)?, u32_at(bytes, own + 12)?);
-        pe.native_header = u32_at(bytes, own + 64).filter(|&rva| rva != 0);
+        let dot_net_header = pe.offset(u32_at(bytes, directories + 8 * DIRECTORY_OF_DOT_NET)?)?;
+        pe.metadata = (u32_at(bytes, dot_net_header + 8)?, u32_at(bytes, dot_net_header + 12)?);
+        pe.native_header = u32_at(bytes, dot_net_header + 64).filter(|&rva| rva != 0);
         Some(pe)
     }
 

@@ -134,6 +134,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             kind => self.put(CONVENTIONS.get(usize::from(kind))?),
         }
         if convention & GENERIC_METHOD != 0 {
+            // The number of type parameters, which isn't shown.
             self.blob.number()?;
         }
         let count = self.blob.number()?;
@@ -186,13 +187,15 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         }
     }
 
-    /// Writes the name of the type in a row of the metadata.
+    /// Writes the name of the type in a row of the metadata: the class around it or its assembly, its namespace and its
+    /// own name.
     fn type_of(&mut self, token: Token, depth: usize) -> Option<()> {
         if depth > DEPTH {
             return None;
         }
         let metadata = self.metadata;
-        let (outer, name, space) = match token.table {
+        let (outer, name_column, namespace_column) = match token.table {
+            // A signature instead of a name.
             TYPE_SPEC => {
                 let blob = Blob::new(metadata.blob(token, 0)?, 0);
                 return SignatureWriter { metadata, blob, spelling: self.spelling, out: &mut *self.out }.one(depth + 1);
@@ -213,11 +216,11 @@ impl<'b> SignatureWriter<'b, '_, '_> {
             }
             _ => {}
         }
-        let space = metadata.text(token, space)?;
-        if !space.is_empty() {
-            self.out.extend([space, b"."].concat());
+        let namespace = metadata.text(token, namespace_column)?;
+        if !namespace.is_empty() {
+            self.out.extend([namespace, b"."].concat());
         }
-        self.out.extend_from_slice(metadata.text(token, name)?);
+        self.out.extend_from_slice(metadata.text(token, name_column)?);
         Some(())
     }
 
@@ -241,6 +244,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         Some(())
     }
 
+    /// Writes the next type with type arguments: the type, the number of arguments, and the arguments.
     fn generic(&mut self, depth: usize) -> Option<()> {
         let (open, close) = if self.spelling == Spelling::Signature { ("<", ">") } else { ("[", "]") };
         self.one(depth + 1)?;
@@ -272,6 +276,7 @@ impl<'b> SignatureWriter<'b, '_, '_> {
         let sizes = self.numbers(Blob::number)?;
         let lows = self.numbers(Blob::signed)?;
         self.put("[");
+        // Marks an array of one dimension, which would look like an ordinary one that starts at 0.
         if self.spelling == Spelling::Owner {
             self.put(if rank == 1 { "*" } else { "" });
         } else if rank == 1 && sizes.is_empty() && lows.is_empty() {
@@ -297,11 +302,11 @@ impl<'b> SignatureWriter<'b, '_, '_> {
     /// Reads the number of a module, and then a type that is defined in that module. If the module isn't this file
     /// (number 0), writes `?`, because only the type's number in that module is known.
     fn type_of_other_module(&mut self, depth: usize) -> Option<()> {
-        let own = self.blob.number()? == 0;
-        let written = self.out.len();
+        let is_this_file = self.blob.number()? == 0;
+        let len_before = self.out.len();
         self.one(depth + 1)?;
-        if !own {
-            self.out.truncate(written);
+        if !is_this_file {
+            self.out.truncate(len_before);
             self.put("?");
         }
         Some(())

@@ -141,7 +141,7 @@ impl Wide {
     }
 }
 
-/// The name and the contents of each stream in the metadata. `None` if the metadata is damaged.
+/// The name and the contents of each stream in the metadata. `None` if the metadata is damaged. Spec: ECMA-335, II.24.2.
 fn read_streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     const SIGNATURE: u32 = 0x424a_5342;
     if u32_at(root, 0)? != SIGNATURE {
@@ -157,29 +157,34 @@ fn read_streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
         let len = memchr::memchr(0, name)?;
         let bytes = root.get(offset..).map(|bytes| &bytes[..size.min(bytes.len())]);
         streams.push((&name[..len], bytes?));
+        // The name ends with a zero byte and is padded to a multiple of 4.
         at += 8 + (len + 4) / 4 * 4;
     }
     Some(streams)
 }
 
-/// Splits the stream with all metadata tables into single tables. Also returns which columns are wide.
+/// Splits the stream with all metadata tables into single tables. Also returns which columns are wide. Its header has a
+/// bit for each table that exists, and the number of rows of each of these. Spec: ECMA-335, II.24.2.6.
 fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
     let heaps = *stream.get(6)?;
     let wide = Wide { strings: heaps & 1 != 0, guids: heaps & 2 != 0, blobs: heaps & 4 != 0 };
-    let has = u64::from(u32_at(stream, 8)?) | u64::from(u32_at(stream, 12)?) << 32;
-    let (mut at, mut rows) = (24, [0u32; 64]);
-    for (_, rows) in rows.iter_mut().enumerate().filter(|(table, _)| has >> table & 1 != 0) {
-        *rows = u32_at(stream, at)?;
-        at += 4;
+    let existing = u64::from(u32_at(stream, 8)?) | u64::from(u32_at(stream, 12)?) << 32;
+    let mut at = 24;
+    let mut row_counts = [0u32; 64];
+    for (table, count) in row_counts.iter_mut().enumerate() {
+        if existing >> table & 1 != 0 {
+            *count = u32_at(stream, at)?;
+            at += 4;
+        }
     }
     // This flag occurs in unoptimized metadata. It says that four more bytes follow.
     if heaps & 0x40 != 0 {
         at += 4;
     }
     let mut tables = Vec::new();
-    for (columns, count) in TABLES.iter().zip(rows) {
-        let of = |table: u8| rows.get(usize::from(table)).copied().unwrap_or(0);
-        let width: usize = columns.iter().map(|column| wide.width(*column, &of)).sum();
+    let row_count = |table: u8| row_counts.get(usize::from(table)).copied().unwrap_or(0);
+    for (columns, count) in TABLES.iter().zip(row_counts) {
+        let width: usize = columns.iter().map(|column| wide.width(*column, &row_count)).sum();
         let rest = stream.get(at..).unwrap_or_default();
         let len = width.checked_mul(usize::try_from(count).ok()?)?.min(rest.len());
         tables.push(MetadataTable { bytes: &rest[..len], width });
@@ -230,7 +235,7 @@ impl<'a> Blob<'a> {
         Some(number)
     }
 
-    /// Reads a compressed signed integer, whose lowest bit is the sign.
+    /// Reads a compressed signed integer, whose lowest bit is the sign. The number of bytes says how many bits it has.
     pub(super) fn signed(&mut self) -> Option<i32> {
         let from = self.at;
         let number = self.number()?;

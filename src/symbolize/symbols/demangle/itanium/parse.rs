@@ -139,6 +139,7 @@ impl<'a> Parser<'a> {
             let root = self.special_name()?;
             return self.is_at_end().then_some(root);
         }
+        // What the name says about the function's type, which follows it.
         let mut facts = NameFacts::default();
         let name = self.name(&mut facts)?;
         // Parameters aren't shown, so parameters that can't be parsed are accepted if they look like types.
@@ -153,7 +154,7 @@ impl<'a> Parser<'a> {
         matches!(self.peek(), 0 | b'.' | b'$')
     }
 
-    /// Parses a function's name with its type, or another name, that is a part of a larger name.
+    /// Parses a name within a larger name: that of a function, with its type, or of something else. The type is printed.
     fn encoding(&mut self) -> Option<NodeId> {
         self.deeper(|parser| {
             if matches!(parser.peek(), b'T' | b'G') {
@@ -279,6 +280,7 @@ impl<'a> Parser<'a> {
         self.deeper(|parser| match parser.peek() {
             b'N' => parser.nested_name(facts),
             b'Z' => parser.local_name(facts),
+            // A back reference can only be a template here, to which arguments are given. `St` stands for `std::`.
             b'S' if parser.second() != b't' => {
                 let name = parser.substitution()?;
                 if parser.peek() != b'I' {
@@ -316,6 +318,7 @@ impl<'a> Parser<'a> {
         facts.qualifiers = self.qualifiers();
         facts.reference = self.ref_qualifier();
         let mut name: Option<NodeId> = None;
+        // True if the last part was made available to back references. A back reference itself isn't.
         let mut is_remembered = false;
         while !self.take("E") {
             facts.ends_with_arguments &= self.peek() == b'I' || self.peek() == b'B';
@@ -362,6 +365,7 @@ impl<'a> Parser<'a> {
     fn local_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         self.expect("Z")?;
         let function = self.encoding()?;
+        // A result type isn't printed in a scope.
         if let Some(Node::Function(function)) = self.graph.nodes.get_mut(function as usize) {
             function.result = None;
         }
@@ -412,6 +416,7 @@ impl<'a> Parser<'a> {
     /// belongs to.
     fn unqualified_name(&mut self, scope: Option<NodeId>, facts: &mut NameFacts) -> Option<NodeId> {
         facts.has_no_result = false;
+        // Marks of friends and of names with internal linkage. Nothing is printed for them.
         self.take("F");
         self.take("L");
         let mut name = match (self.peek(), self.second()) {
@@ -475,7 +480,8 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// Skips the declaration of one template parameter.
+    /// Skips the declaration of one template parameter: a type (`Ty`), a value of a type (`Tn`), a type with a constraint
+    /// (`Tk`), a pack (`Tp`) or a template (`Tt`).
     fn template_declaration(&mut self) -> Option<()> {
         match self.skip(2)? {
             "Ty" => Some(()),
@@ -517,6 +523,7 @@ impl<'a> Parser<'a> {
     fn operator_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         let letters = self.skip(2)?;
         if letters == "cv" {
+            // `I` after the type starts the arguments of the operator, not of the type.
             let before = std::mem::replace(&mut self.takes_arguments, false);
             let ty = self.ty();
             self.takes_arguments = before;
@@ -528,6 +535,7 @@ impl<'a> Parser<'a> {
             let name = self.identifier()?;
             return Some(self.add(Node::Literal(name)));
         }
+        // An operator of the compiler's own; the digit is the number of its operands.
         if letters.starts_with('v') && letters.as_bytes()[1].is_ascii_digit() {
             let name = self.identifier()?;
             return Some(self.add(Node::Operator(name)));
@@ -718,6 +726,7 @@ impl<'a> Parser<'a> {
             }
             (b'T', _) => {
                 let parameter = self.template_parameter()?;
+                // The arguments of a template that is itself a parameter.
                 if self.peek() != b'I' || !self.takes_arguments {
                     return Some(self.remember(parameter));
                 }
@@ -726,11 +735,10 @@ impl<'a> Parser<'a> {
                 self.add(Node::Template { name: parameter, arguments })
             }
             (b'S', second) if second != b't' => {
-                let before = self.substitutions.len();
                 let name = self.substitution()?;
                 if self.peek() != b'I' || !self.takes_arguments {
-                    // A name with an ABI tag has been added to the list of substitutions already.
-                    return (before <= self.substitutions.len()).then_some(name);
+                    // It can be referred to already, or is one of the ABI's abbreviations.
+                    return Some(name);
                 }
                 let arguments = self.template_arguments()?;
                 self.add(Node::Template { name, arguments })
@@ -787,20 +795,24 @@ impl<'a> Parser<'a> {
         Some(self.text(text))
     }
 
-    /// Parses the type of a function. `qualifiers` precede it in the mangled name.
+    /// Parses the type of a function: its exceptions, `F`, the result, the parameters, `E`. `qualifiers` precede it in
+    /// the mangled name.
     fn function_type(&mut self, qualifiers: Qualifiers) -> Option<NodeId> {
         let mut suffix = "";
         if self.take("Do") {
             suffix = " noexcept";
         } else if self.take("DO") {
+            // `noexcept(…)`: the expression isn't printed.
             self.expression()?;
             self.expect("E")?;
             suffix = " noexcept";
         } else if self.take("Dw") {
+            // `throw(…)`: the types aren't printed.
             while !self.take("E") {
                 self.ty()?;
             }
         }
+        // Marks of transactions and of `extern "C"`, which aren't printed.
         self.take("Dx");
         self.expect("F")?;
         self.take("Y");
@@ -813,6 +825,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::FunctionType { result, parameters, qualifiers, reference, suffix }))
     }
 
+    /// Parses an array type: `A`, the number of elements (a number, an expression or nothing), `_`, their type.
     fn array_type(&mut self) -> Option<NodeId> {
         self.expect("A")?;
         let size = match self.peek() {
@@ -828,6 +841,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Array { element, size }))
     }
 
+    /// Parses GCC's vector type: `Dv`, the number of elements or `_` and an expression, `_`, their type.
     fn vector_type(&mut self) -> Option<NodeId> {
         self.expect("Dv")?;
         let size = if self.take("_") {
@@ -848,7 +862,7 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Wrapped { before: "decltype (", inner, after: ")" }))
     }
 
-    /// Parses a literal: `L…E`.
+    /// Parses a literal: `L…E`, with a type and digits or the mangled name of a function or variable.
     fn literal(&mut self) -> Option<NodeId> {
         self.expect("L")?;
         if self.take("_Z") || self.peek() == b'Z' && self.take("Z") {
@@ -861,6 +875,7 @@ impl<'a> Parser<'a> {
         let len = self.rest.bytes().take_while(|byte| byte.is_ascii_alphanumeric() && *byte != b'E').count();
         let digits = self.skip(len)?;
         self.expect("E")?;
+        // `LDnE` is `nullptr`, for which its type is printed.
         if digits.is_empty() {
             return Some(ty);
         }
@@ -1003,6 +1018,8 @@ impl<'a> Parser<'a> {
         Some(self.add(node))
     }
 
+    /// Parses `new` or `new[]` (`text`), whose code has been taken already: arguments of `operator new`, `_`, the type,
+    /// and `E` or the arguments of the constructor (`pi…E`).
     fn new_expression(&mut self, text: &'static str) -> Option<Node<'a>> {
         let mut placement = Vec::new();
         while !self.take("_") {
@@ -1110,7 +1127,8 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Parameter(number)))
     }
 
-    /// Parses a fold expression: its form (`fl`, `fr`, `fL` or `fR`), the operator, and one or two operands.
+    /// Parses a fold expression: its form (`fl`, `fr`, `fL` or `fR`), the operator, and one or two operands. `l` folds
+    /// from the left: `(... + pack)`. A capital letter means that there is a start value: `(start + ... + pack)`.
     fn fold(&mut self) -> Option<NodeId> {
         let kind = self.skip(2)?;
         let letters = self.skip(2)?;

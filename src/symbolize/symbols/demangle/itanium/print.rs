@@ -69,13 +69,15 @@ impl<'a> Printer<'_, 'a> {
         self.right(id)
     }
 
-    /// Calls `write`. Meanwhile, template parameters refer to the template arguments of the function `name`.
+    /// Calls `write`. Meanwhile, template parameters refer to the template arguments of the function `name`, if it has
+    /// any.
     fn with_scope_of(&mut self, name: NodeId, write: impl FnOnce(&mut Self) -> Printed) -> Printed {
         let node = match self.graph.get(name) {
             Node::Local { name, .. } => self.graph.get(name),
             node => node,
         };
         let Node::Template { arguments, .. } = node else { return write(self) };
+        // A scope is the index in `scopes` of its arguments, which are stored with the scope around them.
         let (outer, len) = (self.scope, self.scopes.len());
         self.scopes.push((arguments, outer));
         self.scope = Some(len);
@@ -86,16 +88,18 @@ impl<'a> Printer<'_, 'a> {
     }
 
     /// Follows template parameters to their arguments, until there is another kind of node. Returns that node and the
-    /// scope in which it must be printed.
+    /// scope in which it must be printed. `None` if a parameter has no argument.
     fn resolve_in(&self, id: NodeId, mut scope: Scope) -> Option<(NodeId, Scope)> {
         let mut id = id;
         while let Node::TemplateParameter(number) = self.graph.get(id) {
+            // Inside a lambda's parameters, it is a parameter of the lambda, which has no argument.
             if self.lambdas > 0 {
                 break;
             }
             let (arguments, outer) = *self.scopes.get(scope?)?;
             id = *self.graph.list(arguments).get(number as usize)?;
             scope = outer;
+            // While an expansion is printed, a pack stands for its current element.
             if let (Node::Pack(list), Some(index)) = (self.graph.get(id), self.pack_index) {
                 id = *self.graph.list(list).get(index)?;
             }
@@ -308,7 +312,8 @@ impl<'a> Printer<'_, 'a> {
         matches!(self.base(id), Some(Node::FunctionType { .. } | Node::Array { .. }))
     }
 
-    /// True if the type, or what it points or refers to, is a function or array type.
+    /// True if the type, or what it points or refers to, is a function or array type. Such types are written around what
+    /// they are applied to, as in `int (*)[3]`.
     fn leads_to_written_around(&self, id: NodeId) -> bool {
         let mut next = Some(id);
         for _ in 0..MOST_DEPTH {
@@ -412,13 +417,14 @@ impl<'a> Printer<'_, 'a> {
         Some(ends_empty)
     }
 
-    /// Prints a pattern once for each element of the pack in it.
+    /// Prints a pattern once for each element of the pack in it, or with `...` if the pack isn't known.
     fn expansion(&mut self, pattern: NodeId) -> Printed {
         let mut nodes_left = MOST_NODES;
         let Some(pack) = self.find_pack(pattern, 0, &mut nodes_left) else {
             self.subexpression(pattern)?;
             return self.put("...");
         };
+        // The search counts as if its nodes had been printed, because the work for one name is limited.
         self.nodes_left = self.nodes_left.checked_sub(MOST_NODES - nodes_left)?;
         let outer = self.pack_index;
         for index in 0..self.graph.list(pack).len() {
@@ -432,7 +438,9 @@ impl<'a> Printer<'_, 'a> {
         Some(())
     }
 
-    /// Finds the first pack in a pattern. Doesn't look into expansions inside the pattern.
+    /// Finds the first pack in a pattern: a template parameter whose argument is a pack. Doesn't look into expansions
+    /// inside the pattern. `None` if there is none, or if the search would go too deep or visit more than `nodes_left`
+    /// nodes.
     fn find_pack(&self, id: NodeId, depth: u32, nodes_left: &mut u32) -> Option<List> {
         *nodes_left = nodes_left.checked_sub(1)?;
         if depth > MOST_DEPTH {
@@ -626,7 +634,8 @@ impl<'a> Printer<'_, 'a> {
         self.put(")")
     }
 
-    /// Prints a numeric literal, such as `5u`, `true` or `(char)65`.
+    /// Prints a numeric literal, such as `5u`, `true` or `(char)65`. The digits of a floating-point number are those of
+    /// its bits in hexadecimal, so they are printed in brackets, as c++filt does.
     fn number(&mut self, ty: NodeId, digits: &str, is_negative: bool) -> Printed {
         let suffix = match self.graph.get(ty) {
             Node::Text("bool") if matches!(digits, "0" | "1") && !is_negative => {
