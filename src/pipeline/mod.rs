@@ -7,16 +7,16 @@
 //! | [`open`] | opens and decompresses an input and detects its format |
 //! | `archive` | archives of `jitgraft pack`: a recording with the files that name its code |
 //! | [`any`] | reads any input into rows of stacks and pushes them into a sink |
-//! | `authored` | applies source maps to profiles that other tools symbolized |
-//! | `demangled` | demangles names in profiles that other tools symbolized |
+//! | `complete` | what is done to every profile after reading: demangling (`demangled`), source maps (`authored`), filters |
+//! | `bare_addresses` | names the addresses of profiles without names, such as pprof's |
 //! | `mistaken`, `nothing_left` | hints about files that aren't profiles, and about filters that leave no samples |
 //! | `listed`, `merging`, `texts`, `merged_about` | merge thousands of inputs, skipping those that can't be read |
 //! | [`sink`] | what happens to rows that were read: add them up, keep them in order, or pass them on in batches |
-//! | `rows` | passes rows of any input to a writer as they are read |
+//! | `row_feeder` | passes rows of any input to a writer as they are read |
 //! | `repack` | compresses an output like its input |
 //! | [`recording`] | reads perf.data and symbolizes its samples |
 //! | [`script_text`] | names frames in perf script's text, and reads it as stacks |
-//! | `lines`, `readers` | read blocks of a text in parallel and combine the results |
+//! | `blocks`, `lines`, `readers` | cut a text into blocks, read them in parallel, and combine the results |
 //! | `running` | a running process: its command, mappings and files |
 //! | `spans` | passes inputs with time spans to the readers of their formats |
 //! | `outputs` | writes one output per event |
@@ -46,7 +46,7 @@ pub(crate) mod progress;
 mod readers;
 pub mod recording;
 pub(crate) mod repack;
-pub(crate) mod rows;
+pub(crate) mod row_feeder;
 pub(crate) mod running;
 pub mod script_text;
 pub mod sink;

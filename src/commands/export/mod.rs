@@ -3,7 +3,7 @@
 mod options;
 mod parted_file;
 mod partition;
-mod rows;
+mod row_by_row;
 mod spans;
 mod synthetic_threads;
 
@@ -30,7 +30,7 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
         && writer.is_partitioned
         && let Some(start) = writer.stream
     {
-        let load = rows::load_options(&load_options(&options.load, &writer), options);
+        let load = row_by_row::load_options(&load_options(&options.load, &writer), options);
         return partition::run(start, options, &load, &run, job);
     }
     let mut first = first(options, job)?;
@@ -42,11 +42,11 @@ pub fn run(options: &ExportOptions, job: &Job) -> Result<Outcome> {
     }
     let load_options = load_options(&options.load, &writer);
     if let Some(start) = writer.stream {
-        let load_options = rows::load_options(&load_options, options);
-        rows::refuse_data_set(options)?;
-        return rows::run(first, start, options, &load_options, &run, job);
+        let load_options = row_by_row::load_options(&load_options, options);
+        row_by_row::refuse_data_set(options)?;
+        return row_by_row::run(first, start, options, &load_options, &run, job);
     }
-    rows::refuse_options(options)?;
+    row_by_row::refuse_options(options)?;
     let mut outcome = Outcome::default();
     let profile = load(JobInputs::with_first(first, &options.inputs), writer.rows, &load_options, job, &mut outcome)?;
     write(&profile, &writer, &options.output, &options.write, &run, &mut outcome)?;

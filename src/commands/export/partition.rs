@@ -15,7 +15,7 @@ use crate::model::stacks::Profile;
 use crate::pipeline::any::{self, LoadOptions};
 use crate::pipeline::listed::{Expanded, expand};
 use crate::pipeline::open::{Opened, shown};
-use crate::pipeline::rows::{RowFeeder, RowInput, input_hash};
+use crate::pipeline::row_feeder::{RowFeeder, RowInput, input_hash};
 use crate::pipeline::sink::Batches;
 use crate::pipeline::{Job, Outcome};
 use rustc_hash::FxHashSet;

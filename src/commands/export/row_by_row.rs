@@ -1,4 +1,4 @@
-//! Exports to a table (parquet). Rows are written while the inputs are being read.
+//! Exports to a format that is written row by row (Parquet, OTLP), while the inputs are being read.
 
 use super::options::{ExportOptions, TableOptions};
 use crate::contract::format::{ReadOptions, StartRowsFn};
@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::io::{Output, Run};
 use crate::pipeline::any::LoadOptions;
 use crate::pipeline::open::{Opened, check_further, shown};
-use crate::pipeline::rows::{RowFeeder, RowInput, input_hash};
+use crate::pipeline::row_feeder::{RowFeeder, RowInput, input_hash};
 use crate::pipeline::{Job, Outcome};
 
 /// Writes all inputs to one output. `first` is the first input if it is already open.
