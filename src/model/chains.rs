@@ -22,6 +22,31 @@ pub struct Chains<P> {
     tree: PrefixTree<PlaceId>,
 }
 
+/// What a worker has added to its chains since its previous part. Like [`Part`](super::stacks::Part), but for call chains
+/// before symbolization.
+#[derive(Debug)]
+pub struct ChainsPart<P> {
+    places: Vec<P>,
+    /// Each chain is given by its caller's chain and its innermost location.
+    chains: Vec<(Option<ChainId>, PlaceId)>,
+}
+
+/// How many locations and chains earlier parts contained.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TakenChains {
+    places: usize,
+    chains: usize,
+}
+
+/// For each ID in a worker's chains, the ID of the same entry in the merged chains.
+#[derive(Debug, Default)]
+pub struct RenumberedChains {
+    /// The merged IDs of locations.
+    pub places: Vec<PlaceId>,
+    /// The merged IDs of chains.
+    pub chains: Vec<ChainId>,
+}
+
 impl<P> Default for Chains<P> {
     fn default() -> Self {
         Self { places: Interner::default(), tree: PrefixTree::default() }
@@ -71,12 +96,24 @@ impl<P: Copy + Eq + Hash> Chains<P> {
         self.tree.iter().map(|(caller, place)| (caller.map(ChainId), place))
     }
 
-    /// Like [`nodes`](Self::nodes), but starts at ID `first`.
-    pub fn nodes_since(
-        &self,
-        first: usize,
-    ) -> impl ExactSizeIterator<Item = (Option<ChainId>, PlaceId)> + DoubleEndedIterator + '_ {
-        self.tree.since(first).map(|(caller, place)| (caller.map(ChainId), place))
+    /// Copies the locations and chains that are new since the previous call with the same `taken`.
+    pub fn take_part(&self, taken: &mut TakenChains) -> ChainsPart<P> {
+        let part = ChainsPart {
+            places: self.places()[taken.places..].to_vec(),
+            chains: self.tree.since(taken.chains).map(|(caller, place)| (caller.map(ChainId), place)).collect(),
+        };
+        *taken = TakenChains { places: self.places().len(), chains: self.len() };
+        part
+    }
+
+    /// Adds a worker's part. `numbers` translates that worker's IDs, and gets those of the part's new entries.
+    pub fn add_part(&mut self, part: &ChainsPart<P>, numbers: &mut RenumberedChains) {
+        numbers.places.extend(part.places.iter().map(|&place| self.place(place)));
+        numbers.chains.reserve(part.chains.len());
+        for &(caller, place) in &part.chains {
+            let caller = caller.map(|caller| numbers.chains[caller.0 as usize]);
+            numbers.chains.push(self.chain(caller, numbers.places[place.0 as usize]));
+        }
     }
 
     /// The locations of a chain, innermost first.

@@ -4,7 +4,7 @@ use super::frame_location::FrameLocation;
 use super::samples::{SampleRow, Samples, TakenBranch, TakenRows};
 use crate::error::Result;
 use crate::model::about;
-use crate::model::chains::{ChainId, PlaceId};
+use crate::model::chains::{ChainsPart, RenumberedChains};
 use crate::model::stacks::Track;
 
 /// One worker's chunk: its samples, and the table entries that are new since its previous chunk.
@@ -17,8 +17,7 @@ pub(super) struct SampleChunk {
     /// An error if the worker ran out of IDs.
     pub(super) checked: Result<()>,
     pub(super) taken: TakenRows,
-    pub(super) places: Vec<FrameLocation>,
-    pub(super) chains: Vec<(Option<ChainId>, PlaceId)>,
+    pub(super) chains: ChainsPart<FrameLocation>,
     pub(super) tracks: Vec<Track>,
 }
 
@@ -32,8 +31,7 @@ pub(super) struct Merging {
 /// Maps the IDs in one worker's tables to IDs in the merged tables.
 #[derive(Debug, Default)]
 struct Renumbering {
-    places: Vec<PlaceId>,
-    chains: Vec<ChainId>,
+    chains: RenumberedChains,
     tracks: Vec<u32>,
 }
 
@@ -66,29 +64,25 @@ impl Merging {
         if chunk.begins {
             *numbers = Renumbering::default();
         }
-        numbers.places.extend(chunk.places.iter().map(|&place| samples.chains.place(place)));
-        numbers.chains.reserve(chunk.chains.len());
-        for &(caller, place) in &chunk.chains {
-            let caller = caller.map(|caller| numbers.chains[caller.0 as usize]);
-            numbers.chains.push(samples.chains.chain(caller, numbers.places[place.0 as usize]));
-        }
+        samples.chains.add_part(&chunk.chains, &mut numbers.chains);
+        let RenumberedChains { places, chains } = &numbers.chains;
         numbers.tracks.extend(chunk.tracks.drain(..).map(|track| samples.tracks.intern(track)));
         let first_branch = samples.branches.len() as u32;
         for TakenBranch { from, to, flags } in chunk.taken.branches.drain(..) {
-            let from = numbers.places[from.0 as usize];
-            let to = numbers.places[to.0 as usize];
+            let from = places[from.0 as usize];
+            let to = places[to.0 as usize];
             samples.branches.push(TakenBranch { from, to, flags });
         }
         for other_fields in &mut chunk.taken.other_fields {
             if let Some(place) = &mut other_fields.addr_place {
-                *place = numbers.places[place.0 as usize];
+                *place = places[place.0 as usize];
             }
         }
         samples.check()?;
         let mut rows = std::mem::take(&mut chunk.taken.rows);
         for row in &mut rows {
             row.track = numbers.tracks[row.track as usize];
-            row.chain = row.chain.map(|chain| numbers.chains[chain.0 as usize]);
+            row.chain = row.chain.map(|chain| chains[chain.0 as usize]);
             row.branches = (first_branch + row.branches.0, first_branch + row.branches.1);
         }
         Ok(rows)

@@ -13,7 +13,7 @@ use super::samples::{Access, KeptRegisters, OtherFields, SampleRow, Samples, Sta
 use crate::analysis::filter::PlacedFilter;
 use crate::formats::perf_data::{Branch, DeferredChains, EventAttr, RawRecord, Recording, Sample, kind};
 use crate::model::about::{self, TimeExtent};
-use crate::model::chains::{ChainId, PlaceId};
+use crate::model::chains::{ChainId, PlaceId, TakenChains};
 use crate::model::lasting::{Lasting, LastingCache, UNTIMED};
 use crate::model::process::CpuMode;
 use crate::model::recorded::Labels;
@@ -81,8 +81,7 @@ pub(super) struct SampleReader<'a, 'data> {
     /// The index of this worker.
     thread: usize,
     pub(super) samples: Samples,
-    /// How many code locations, chains and tracks have been passed on with earlier chunks.
-    sent: (usize, usize, usize),
+    sent: Sent,
     /// Call chains that have been looked up, for samples with the same chain.
     memo: ChainMemo<'data, ReadChain>,
     /// The frames of the current sample, innermost first.
@@ -91,6 +90,13 @@ pub(super) struct SampleReader<'a, 'data> {
     unwind_cache: Cache,
     places: LastingCache<(Pid, ModeFrame), PlaceId>,
     tracks: LastingCache<TrackKey, u32>,
+}
+
+/// How much of a worker's tables has been passed on with earlier chunks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Sent {
+    chains: TakenChains,
+    tracks: usize,
 }
 
 /// The result of looking up a sample's call chain.
@@ -127,7 +133,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             context,
             thread,
             samples: Samples::keeping(context.keep),
-            sent: (0, 0, 0),
+            sent: Sent::default(),
             memo: ChainMemo::default(),
             frames: Vec::new(),
             unwound: UnwoundChain::default(),
@@ -148,15 +154,16 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         }
         self.read(records, counted);
         let samples = &mut self.samples;
-        let (places, chains, tracks) = self.sent;
-        self.sent = (samples.chains.places().len(), samples.chains.len(), samples.tracks.items().len());
+        let begins = self.sent == Sent::default();
+        let chains = samples.chains.take_part(&mut self.sent.chains);
+        let tracks = samples.tracks.items()[self.sent.tracks..].to_vec();
+        self.sent.tracks = samples.tracks.items().len();
         SampleChunk {
             reader: self.thread,
-            begins: (places, chains, tracks) == (0, 0, 0),
+            begins,
             checked: samples.check(),
-            places: samples.chains.places()[places..].to_vec(),
-            chains: samples.chains.nodes_since(chains).collect(),
-            tracks: samples.tracks.items()[tracks..].to_vec(),
+            chains,
+            tracks,
             taken: samples.take_rows(),
         }
     }
