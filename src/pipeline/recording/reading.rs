@@ -2,7 +2,7 @@
 //!
 //! Each worker assigns its own IDs to code locations, chains and threads. It keeps them from chunk to chunk, so that
 //! for each chunk, it only passes on what is new. A call chain that it has read before is taken from a memo
-//! (`chain_memo`). Otherwise its frames are looked up one by one, most of them in a cache ([`LastingCache`]).
+//! (`chain_memo`). Otherwise its frames are looked up one by one, most of them in a cache ([`RecentAnswers`]).
 
 use super::branches::{lbr_chain, put_history};
 use super::chain_memo::{ChainKey, ChainMemo};
@@ -14,7 +14,7 @@ use crate::analysis::filter::PlacedFilter;
 use crate::formats::perf_data::{Branch, DeferredChains, EventAttr, RawRecord, Recording, Sample, kind};
 use crate::model::about::{self, TimeExtent};
 use crate::model::chains::{ChainId, PlaceId, TakenChains};
-use crate::model::lasting::{Lasting, LastingCache, UNTIMED};
+use crate::model::lasting::{Lasting, LastingCache, RecentAnswers, UNTIMED};
 use crate::model::process::CpuMode;
 use crate::model::recorded::Labels;
 use crate::model::stacks::{Keep, Track};
@@ -88,7 +88,7 @@ pub(super) struct SampleReader<'a, 'data> {
     frames: Vec<ModeFrame>,
     unwound: UnwoundChain,
     unwind_cache: Cache,
-    places: LastingCache<(Pid, ModeFrame), PlaceId>,
+    places: RecentAnswers<(Pid, ModeFrame), PlaceId>,
     tracks: LastingCache<TrackKey, u32>,
 }
 
@@ -138,7 +138,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
             frames: Vec::new(),
             unwound: UnwoundChain::default(),
             unwind_cache: Cache::default(),
-            places: LastingCache::default(),
+            places: RecentAnswers::default(),
             tracks: LastingCache::default(),
         }
     }
@@ -335,9 +335,8 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     /// Looks up a frame, and extends the chain of its callers by it (`None`: it has no callers).
     #[inline]
     fn extend_chain(&mut self, callers: Option<PartialChain>, pid: Pid, frame: ModeFrame, time: Nanos) -> PartialChain {
-        let number = self.find_place(pid, frame, time);
-        let Lasting { answer: place, holds } = &self.places.entry(number).1;
-        let chain = self.samples.chains.chain(callers.map(|callers| callers.chain), *place);
+        let Lasting { answer: place, holds } = self.find_place(pid, frame, time);
+        let chain = self.samples.chains.chain(callers.map(|callers| callers.chain), place);
         let until = callers.map_or(holds.end, |callers| callers.until.min(holds.end));
         PartialChain { chain, ip: frame.1.raw(), until }
     }
@@ -359,17 +358,21 @@ impl<'a, 'data> SampleReader<'a, 'data> {
     }
 
     fn place(&mut self, pid: Pid, frame: ModeFrame, time: Nanos) -> PlaceId {
-        let number = self.find_place(pid, frame, time);
-        self.places.entry(number).1.answer
+        self.find_place(pid, frame, time).answer
     }
 
-    /// The index in `places` of what was found for a frame.
-    fn find_place(&mut self, pid: Pid, frame: ModeFrame, time: Nanos) -> u32 {
-        self.places.number((pid, frame), time, || {
-            let Context { symbolizer, keep_addr, .. } = self.context;
-            let Lasting { answer, holds } = FrameLocation::find(symbolizer, keep_addr, pid, frame, time);
-            Lasting { answer: self.samples.chains.place(answer), holds }
-        })
+    /// The location of a frame.
+    #[inline]
+    fn find_place(&mut self, pid: Pid, frame: ModeFrame, time: Nanos) -> Lasting<PlaceId> {
+        let key = (pid, frame);
+        if let Some(known) = self.places.get(&key, time) {
+            return known.clone();
+        }
+        let Context { symbolizer, keep_addr, .. } = self.context;
+        let Lasting { answer, holds } = FrameLocation::find(symbolizer, keep_addr, pid, frame, time);
+        let found = Lasting { answer: self.samples.chains.place(answer), holds };
+        self.places.insert(key, found.clone());
+        found
     }
 
     /// Finds all frames of a sample, innermost first. Returns why the stack ends where it does.

@@ -8,7 +8,7 @@ use crate::commands::inject::survey::RecordOrder;
 use crate::formats::perf_data::{
     DeferredChain, DeferredChains, RawRecord, Recording, Sample, Words, is_bad_entry, kind,
 };
-use crate::model::lasting::{ALWAYS, Lasting, LastingCache, intersect};
+use crate::model::lasting::{ALWAYS, Lasting, RecentAnswers, intersect};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::pipeline::recording::chain_memo::{ChainKey, ChainMemo};
@@ -29,9 +29,6 @@ pub(super) struct UseContext<'a, 'r> {
     /// The time of the last record in each process's jitdump.
     pub(super) dump_ends: &'a BTreeMap<Pid, Nanos>,
 }
-
-/// Maximum number of cached answers per worker. When it is reached, the cache is emptied.
-const MOST_ANSWERS: usize = 1 << 14;
 
 /// An address of a stack: a call chain's frame, or a word of a copied stack, which may be a return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -55,7 +52,7 @@ pub(super) struct UseFinder<'a, 'r> {
     context: UseContext<'a, 'r>,
     found: CodeUses,
     /// What was found at addresses of stacks. Consecutive samples share most of their stack.
-    answers: LastingCache<(Pid, StackAddr), StackAnswer>,
+    answers: RecentAnswers<(Pid, StackAddr), StackAnswer>,
     chains: ChainMemo<'r, ChainUses>,
     /// The code that the current call chain uses. The buffer is reused for each chain.
     chain_uses: Vec<UseId>,
@@ -150,7 +147,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         Self {
             context,
             found: Default::default(),
-            answers: LastingCache::default(),
+            answers: RecentAnswers::default(),
             chains: ChainMemo::only_repeated(),
             chain_uses: Default::default(),
         }
@@ -303,9 +300,6 @@ impl<'a, 'r> UseFinder<'a, 'r> {
             return known.clone();
         }
         let found = find(self);
-        if self.answers.len() >= MOST_ANSWERS {
-            self.answers.drain().for_each(drop);
-        }
         self.answers.insert(key, found.clone());
         found
     }
