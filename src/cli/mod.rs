@@ -40,8 +40,10 @@ use common::Common;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-const EXAMPLES: &str = "Examples:\n  perf record -k mono -g -- node --perf-prof app.js\n  \
-    jitgraft perf.data # a summary\n  jitgraft flamegraph perf.data -o flame.svg\n  jitgraft report\n  \
+const EXAMPLES: &str = "Examples:\n  jitgraft record -- node app.js       # or java Main, php page.php …: writes perf.data\n  \
+    jitgraft flamegraph -o flame.svg     # reads perf.data\n  \
+    jitgraft view                        # the same as a page with a timeline\n  \
+    jitgraft doctor                      # if names are missing\n  \
     jitgraft inject perf.data -o perf.jit.data && perf report -i perf.jit.data\n\n\
 `jitgraft help inputs` explains how inputs, dumps and maps are found. JITGRAFT_OPTS holds default flags, such as \
 \"--jit-names pretty\". Each command uses the ones it supports; flags on the command line override them.";

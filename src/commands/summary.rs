@@ -2,6 +2,7 @@
 
 use crate::analysis::code_shares::CodeShares;
 use crate::analysis::quantity::{counted, grouped, row_word};
+use crate::contract::format::Read;
 use crate::doctor::{self, Finding, Subject};
 use crate::error::{Result, Warnings};
 use crate::io::{self, InPath};
@@ -32,14 +33,19 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
     let opened = Opened::open(&options.input, job).map_err(|error| error.in_file(&path))?;
     let about = opened.format().about;
     let mut finding = None;
+    let mut has_findings = false;
     let is_counted = Subject::is_counted(opened.format(), &options.input);
     let mut inspect = |examined: &Examined<'_>, _: &Job, _: &mut Warnings| {
-        finding = Some(describe_first(&doctor::diagnose(examined).findings, "samples"));
+        let diagnosis = doctor::diagnose(examined);
+        has_findings = !diagnosis.findings.is_empty();
+        finding = Some(describe_first(&diagnosis.findings, "samples"));
     };
     let inputs = std::slice::from_ref(&options.input);
+    // Of a recording, keep each sample, as `doctor` does: its shares are numbers of samples.
+    let keep = if matches!(opened.format().read, Read::Addresses) { Keep::EachRow } else { Keep::Sums };
     let profile = load_and_inspect(
         JobInputs::with_first(Some(opened), inputs),
-        Keep::Sums,
+        keep,
         &options.load,
         &mut inspect,
         job,
@@ -49,6 +55,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         // Like `doctor`, look for the sources that name the code. The input is read again for this, so drop the
         // warnings.
         let subject = Subject::examine(&options.input, &options.load.recording(), job, &mut Outcome::default())?;
+        has_findings = !subject.findings().is_empty();
         finding = Some(describe_first(subject.findings(), "cost"));
     }
     let file = path.as_os_str().as_bytes();
@@ -57,7 +64,8 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         writeln!(out, "{}", describe_samples(&profile))?;
         writeln!(out, "{}", describe_shares(&profile))?;
         writeln!(out, "doctor: {}", finding.as_deref().unwrap_or("cannot examine this kind of file"))?;
-        Ok(writeln!(out, "next: jitgraft view {}", quoted(file))?)
+        let next = if has_findings { "doctor" } else { "view" };
+        Ok(writeln!(out, "next: jitgraft {next} {}", quoted(file))?)
     })?;
     Ok(Outcome { warnings: outcome.warnings, ..Outcome::default() })
 }

@@ -61,7 +61,7 @@ fn hint_for_missing(path: &Path) -> Option<String> {
         return Some(format!("did you mean {}?", path.with_file_name(near).display()));
     }
     if name == "perf.data" {
-        return Some("record one with `perf record -g -- PROGRAM`, or pass its path with -i FILE".to_owned());
+        return Some("record one with `jitgraft record -- PROGRAM`, or pass its path with -i FILE".to_owned());
     }
     None
 }

@@ -54,12 +54,12 @@ const KNOWN: &[KnownFile] = &[
     (
         |head| elf_type(head) == Some(ET_CORE),
         "is a core dump, not a profile",
-        "record one with `perf record -g -- PROGRAM`",
+        "record one with `jitgraft record -- PROGRAM`",
     ),
     (
         |head| head.starts_with(b"\x7fELF"),
         "is an ELF file, not a profile",
-        "record one with `perf record -g -- PROGRAM`",
+        "record one with `jitgraft record -- PROGRAM`",
     ),
     (
         |head| begins(head, b"<svg") || begins(head, b"<?xml") && contains(head, b"<svg"),
@@ -97,7 +97,7 @@ const KNOWN: &[KnownFile] = &[
     (
         |head| contains(head, b"Performance counter stats for"),
         "is the text of perf stat, which has no stacks",
-        "record a profile with `perf record -g -- PROGRAM`",
+        "record a profile with `jitgraft record -- PROGRAM`",
     ),
     (
         |head| begins(head, b"{") || begins(head, b"["),

@@ -63,9 +63,12 @@ fn a_file_without_a_command_is_summarized_in_five_lines() {
     let fixture = |path: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(path);
     let recording = stdout(&jitgraft(&[], &[&fixture("php-recording/perf.data.zst")]));
     let lines: Vec<&str> = recording.lines().collect();
-    let parts = [": perf", " samples of cpu-clock", "in JIT code", "doctor: ", "next: jitgraft view "];
+    let parts = [": perf", " samples of cpu-clock", "in JIT code", "doctor: ", "next: jitgraft doctor "];
     assert!(lines.len() == 5 && lines.iter().zip(parts).all(|(line, part)| line.contains(part)), "{recording}");
-    assert!(lines[3].contains("% of the samples: "), "{recording}");
+    // The share is doctor's.
+    let (share, _) = lines[3].strip_prefix("doctor: ").unwrap().split_once(" of the samples: ").unwrap();
+    let doctor = stdout(&jitgraft(&["doctor"], &[&fixture("php-recording/perf.data.zst")]));
+    assert!(doctor.contains(share), "{share}: {doctor}");
     let other = stdout(&jitgraft(&[], &[&fixture("speedscope-pyspy/input.speedscope.json")]));
     assert!(other.lines().count() == 5 && other.contains(": speedscope"), "{other}");
 }

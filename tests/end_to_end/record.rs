@@ -203,7 +203,7 @@ fn dumps_end_up_beside_the_recording_and_are_used_there() {
     };
     let output = record();
     let kept = place.path().join("run").join(php_recording::dump_name());
-    assert!(text(&output.stderr).contains("kept run/jit-"), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("to run/jit-"), "{}", text(&output.stderr));
     assert_eq!(fs::read(&kept).unwrap(), fs::read(php_recording::dump()).unwrap());
     let age = |path: &Path| fs::metadata(path).unwrap().modified().unwrap();
     assert_eq!(age(&kept), age(&place.path().join("left.dump")));

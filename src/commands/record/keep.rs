@@ -92,7 +92,7 @@ fn copy(file: &FoundFile<'_>, directory: &Path) -> Result<Option<String>> {
         futimens(new.file(), &Timestamps { last_access, last_modification }).map_err(std::io::Error::from)?;
     }
     match new.persist_noclobber(&file.name)? {
-        None => Ok(Some(format!("kept {} (from {})", target.display(), file.path.display()))),
+        None => Ok(Some(format!("copied {1} to {0}", target.display(), file.path.display()))),
         Some(_) => Err(Error::new(format!(
             "was not copied, because {} exists, probably from an earlier run; move it away, then copy this one",
             target.display()
@@ -122,7 +122,7 @@ mod tests {
             mode: 0o600,
             source: None,
         };
-        assert!(copy(&file, to.path()).unwrap().unwrap().starts_with("kept "));
+        assert!(copy(&file, to.path()).unwrap().unwrap().starts_with("copied "));
         let copied = to.path().join("perf-7.map");
         assert_eq!(fs::metadata(&copied).unwrap().modified().unwrap(), about.modified().unwrap());
         let mode = fs::metadata(&copied).unwrap().permissions().mode();
