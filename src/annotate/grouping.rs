@@ -24,6 +24,7 @@ pub(super) fn regroup(listings: Vec<Listing>, grouping: CodeGrouping) -> Vec<Lis
 fn merge_versions(listings: Vec<Listing>) -> Vec<Listing> {
     let mut all: Vec<Vec<Listing>> = Vec::new();
     for listing in listings {
+        // The versions of a function are numbered from 1.
         let is_first_version = listing.hottest().number <= 1;
         match all.last_mut() {
             Some(versions) if !is_first_version => versions.push(listing),

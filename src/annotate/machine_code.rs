@@ -61,32 +61,29 @@ impl<'a> CodeFiles<'a> {
         self.sources.machines.get(origin.0 as usize).copied().flatten().unwrap_or(self.machine)
     }
 
-    /// Finds the machine code of a function. The error says why there is none.
+    /// Finds the machine code of a function, which isn't empty. Code of files gets its addresses as linked, other code
+    /// those of the last sample. The error says why there is no code.
     pub(super) fn machine_code(&self, function: &Function) -> Result<MachineCode<'a>, &'static str> {
+        const NO_BYTES: &str = "the function has no bytes";
         let base = function.last.base;
-        let (found, missing) = match &function.code {
+        let code = match &function.code {
             FunctionCode::Jit(id) => {
-                let decoder = Decoder::Machine(self.jit_machine(*id));
-                let code = self.jit_bytes(*id).map(|bytes| MachineCode { bytes, addr: base, decoder });
-                (code, "a log has names but no code; record with a jitdump")
+                let bytes = self.jit_bytes(*id).filter(|bytes| !bytes.is_empty());
+                let bytes = bytes.ok_or("a log has names but no code; record with a jitdump")?;
+                MachineCode { bytes, addr: base, decoder: Decoder::Machine(self.jit_machine(*id)) }
             }
             FunctionCode::File(dso, extent) => {
-                let image = self.images.get(*dso);
-                let code = image.and_then(|image| {
-                    let bytes = linked_bytes(image, extent.clone())?;
-                    Some(MachineCode { bytes, addr: extent.start, decoder: Decoder::File(image) })
-                });
-                (code, "the function has no bytes")
+                let image = self.images.get(*dso).ok_or(NO_BYTES)?;
+                let bytes = linked_bytes(image, extent.clone()).ok_or(NO_BYTES)?;
+                MachineCode { bytes, addr: extent.start, decoder: Decoder::File(image) }
             }
             FunctionCode::Bpf(id) => {
-                let decoder = Decoder::Machine(self.machine);
-                let function = self.bpf_function(*id);
-                let code = function.map(|function| MachineCode { bytes: &function.bytes, addr: base, decoder });
-                (code, "the function has no bytes")
+                let function = self.bpf_function(*id).ok_or(NO_BYTES)?;
+                MachineCode { bytes: &function.bytes, addr: base, decoder: Decoder::Machine(self.machine) }
             }
             FunctionCode::Unknown(why) => return Err(why),
         };
-        found.filter(|code| !code.bytes.is_empty()).ok_or(missing)
+        if code.bytes.is_empty() { Err(NO_BYTES) } else { Ok(code) }
     }
 }
 

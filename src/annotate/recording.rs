@@ -156,8 +156,8 @@ pub struct SampledInstructions {
     pub samples: Vec<Option<InstructionIndex>>,
 }
 
-/// The instruction that each sample hit (its innermost frame), by event, in the order of the recording's events, which is
-/// also the order of a profile's series. `None` for samples outside of the listings. `picked` has the index of each
+/// The instruction that each sample hit (its innermost frame), by event, in the order of the recording's events, which
+/// is also the order of a profile's series. `None` for samples outside of the listings. `picked` has the index of each
 /// listing's function.
 fn sampled_instructions(
     examined: &Examined<'_>,

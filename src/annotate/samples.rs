@@ -255,7 +255,8 @@ impl TargetNames for Sampled<'_> {
         let mut wanted: Vec<PlaceId> = Vec::with_capacity(targets.len());
         for target in &targets {
             let last = target.function.last;
-            // An immediate value may not be an address, so it is taken as it is.
+            // The code may be listed at its addresses as linked, but ran elsewhere. An immediate value may not be an
+            // address, so it is taken as it is.
             let shift = if target.kind == TargetKind::Immediate { 0 } else { last.base.wrapping_sub(target.code_addr) };
             let addr = Addr(target.addr.wrapping_add(shift));
             wanted.push(resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));

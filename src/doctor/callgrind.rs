@@ -53,6 +53,7 @@ impl CountedDiagnosis {
         let comm = String::from_utf8_lossy(&coverage.program).into_owned();
         let runtime = RuntimeSet::from_program(&coverage.program).first();
         let process = ExaminedProcess {
+            // perf's number for an unknown process.
             pid: coverage.pid.unwrap_or(Pid(-1)),
             comm,
             runtime,
@@ -107,8 +108,8 @@ impl Costs {
 }
 
 /// Finds problems with the names of JIT code. `path` is the callgrind file, and `cost` the total cost of its first
-/// event. Of the cost of unnamed JIT code, `coverage` has the part for which a loaded file has names (`nameable`) and the
-/// rest (`unnameable`).
+/// event. Of the cost of unnamed JIT code, `coverage` has the part for which a loaded file has names (`nameable`) and
+/// the rest (`unnameable`).
 fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path, cost: u64) -> Vec<Finding> {
     let share = |part: u64| Share::from_percent(percent(part as f64, cost));
     let Coverage { nameable, unnameable, .. } = *coverage;

@@ -142,6 +142,7 @@ impl<'a> DoctorContext<'a> {
                 // A runtime that names its memory would have been recognized above.
                 runtime.memory.is_empty() && (has_shared_memory || !runtime.shares_memory)
             } else {
+                // Without JIT code, a mere library is no sign that its runtime is in use.
                 !runtime.is_library
             };
             if fits {
@@ -330,8 +331,8 @@ impl<'a> DoctorContext<'a> {
         if roots.next().is_none() { Some(root) } else { None }
     }
 
-    /// The switch for this runtime that the process received from the recorded command. `None` if it received none, or if
-    /// perf didn't start the command itself, so that the process's options aren't known.
+    /// The switch for this runtime that the process received from the recorded command. `None` if it received none, or
+    /// if perf didn't start the command itself, so that the process's options aren't known.
     pub(super) fn given_switch(&self, pid: Pid, runtime: &'static Runtime) -> Option<&'static Switch> {
         let perf = self.command().filter(|perf| !perf.records_others)?;
         // Environment variables reach all child processes.

@@ -290,8 +290,8 @@ impl Tally {
 }
 
 impl ProcessTally {
-    /// Counts the interpreter functions in a stack, and the trampolines that called them. `frames` starts with the
-    /// innermost frame.
+    /// Counts the interpreter functions in a stack, and the trampolines that called them: small pieces of JIT code
+    /// without a name, such as those of CPython's perf support. `frames` starts with the innermost frame.
     fn count_interpreters(&mut self, frames: &[PlaceFacts]) {
         let mut frames_by_runtime = BTreeMap::<usize, u64>::new();
         for frame in frames {
@@ -302,6 +302,7 @@ impl ProcessTally {
         let innermost_role = frames.iter().map(|frame| frame.role).find(|role| *role != FunctionRole::Other);
         for (runtime, count) in frames_by_runtime {
             let interpreted = self.interpreted.entry(runtime).or_default();
+            // The leaf isn't counted here: `innermost` also counts leaves that the interpreter itself called.
             interpreted.all.add(count, frames.len() as u64, false);
             if innermost_role == Some(FunctionRole::Interpreter(runtime)) {
                 interpreted.innermost += 1;

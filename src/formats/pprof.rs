@@ -142,7 +142,7 @@ impl SampleSum {
 fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
     let names = profile.series.iter().map(|series| &*series.name);
-    // The value types of the pprof profile that was read, unless it has been merged with other events.
+    // The value types of the pprof profile that was read, unless an event of another file was added to it.
     let original = profile.about.values.as_ref().filter(|values| values.cover(names));
     let (value_indices, sharing) = match original {
         Some(original) => (add_original_types(profile, original, &mut strings, &mut file), Sharing::AllEvents),

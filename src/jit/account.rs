@@ -138,6 +138,8 @@ impl fmt::Display for Kind {
 }
 
 impl fmt::Display for SourceState {
+    /// Says what became of a source, for a list of sources. `lent` is the number of functions in the jitdump of the
+    /// same process that got their source lines from this one.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Loaded { codes, skipped, clock, torn, lent, .. } => {
@@ -151,7 +153,10 @@ impl fmt::Display for SourceState {
                 if *lent > 0 {
                     write!(f, ", adds lines to {lent} functions of the jitdump")?;
                 }
-                clock.iter().try_for_each(|clock| write!(f, "; {clock}"))
+                if let Some(clock) = clock {
+                    write!(f, "; {clock}")?;
+                }
+                Ok(())
             }
             Self::Missing { looked_at } => {
                 let places: Vec<_> = looked_at.iter().map(|place| place.display().to_string()).collect();
@@ -163,6 +168,7 @@ impl fmt::Display for SourceState {
 }
 
 impl fmt::Display for ClockUse {
+    /// Says how a source's times relate to the clock of the recording.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Same => f.write_str("same clock as the recording"),

@@ -65,6 +65,7 @@ pub(super) fn read<'data>(
         biased: 0,
     };
     let end = reader.read_records(&dump, source, pool, warnings);
+    // Only times on the recording's clock can be compared with the process's.
     if let (Conversion::Same, Some(first), Some(last)) = (conversion, times.first, end.last)
         && let Some(message) = explain_other_process(source.pid, source.marker, processes, first, last)
     {
@@ -159,7 +160,9 @@ impl Pids<'_> {
         outer_pid(inner, self.processes, self.options, &self.in_namespaces)
     }
 
-    /// Warns if the header's process ID isn't that of the process for which the file is used.
+    /// Warns if the header's process ID isn't that of the process for which the file is used, neither as recorded nor
+    /// in the process's own PID namespace. If the process mapped the file, the file is the process's, whatever it is
+    /// called.
     fn warn_if_foreign(&self, warnings: &mut Warnings) {
         let expected = self.source.inner.unwrap_or(self.source.pid);
         let given = self.options.jitdump.iter().find(|given| given.path == self.source.path);
@@ -214,8 +217,8 @@ struct DumpEnd {
 }
 
 impl<'data> DumpReader<'_, 'data> {
-    /// Reads all records of a jitdump. Returns how it ended: the last time, and whether it is cut off (`torn`). It is if
-    /// its last record is a load without the machine code, or if a record is damaged.
+    /// Reads all records of a jitdump. Returns how it ended: the last time, and whether it is cut off (`torn`). It is
+    /// if its last record is a load without the machine code, or if a record is damaged.
     fn read_records(
         &mut self,
         dump: &JitDump<'data>,

@@ -407,8 +407,11 @@ impl GuestFunctions {
             // In a region where every instruction ran, the functions of any file would seem to start at addresses that
             // ran.
             let has_gaps = (inside as u64).saturating_mul(INSTRUCTION) <= bytes / 5 * 4;
+            // 95% ran from their start.
             return ran >= MIN_RAN_INCOMPLETE && has_gaps && ran_from_start * 20 >= ran * 19;
         }
+        // At least half of the addresses between the first function and the last one that ran are in functions, and 80%
+        // of the functions that ran did so from their start.
         let first = self.ranges.first().map_or(0, |&(start, _)| index_of(start));
         let all = last_end.saturating_sub(first);
         ran >= 3 && inside * 2 >= all && ran_from_start * 5 >= ran * 4

@@ -171,8 +171,8 @@ fn device_and_inode(path: &Path) -> Option<(u64, u64)> {
     typed_metadata(path).map(|about| (about.dev(), about.ino()))
 }
 
-/// Fails if the running process began after the first sample, so that it can't be the recorded one. `process_dir` is
-/// its directory in `proc`.
+/// Fails if the running process can't be the recorded one: it began at another time than the recorded fork or, if no
+/// fork was recorded, after the first sample. `process_dir` is its directory in `proc`.
 fn check_start_time(
     process_dir: &Path,
     proc: &Path,
@@ -211,6 +211,7 @@ fn read_start_time(process_dir: &Path, proc: &Path) -> Option<SystemTime> {
     let stat = read_system_text(&process_dir.join("stat")).ok()?;
     // The process name in parentheses may contain anything, including `)`. It is field 2.
     let after_name = &stat[stat.rfind(')')? + 1..];
+    // So field 22 is the 20th after it.
     let ticks: u64 = after_name.split_ascii_whitespace().nth(19)?.parse().ok()?;
     let boot = read_system_text(&proc.join("stat")).ok()?;
     let boot: u64 = boot.lines().find_map(|line| line.strip_prefix("btime "))?.trim().parse().ok()?;
@@ -294,6 +295,7 @@ pub(super) fn recorded_files(process: &Process) -> BTreeMap<Addr, &Mapping> {
     let mut files = BTreeMap::new();
     for mapping in process.mappings.iter().filter(|mapping| mapping.time >= last_exec && mapping.executable) {
         let is_file = mapping.path.starts_with(b"/") && !mapping.kind().may_hold_jit_code();
+        // A process may map its jitdump as executable to tell perf of it.
         let is_dump = mapping.path.ends_with(b".dump");
         if is_file && !is_dump && mapping.cpumode != CpuMode::Kernel {
             files.insert(mapping.addr, mapping);
@@ -320,7 +322,8 @@ fn is_same_file(line: &MapsLine<'_>, mapping: &Mapping, process_dir: &Path) -> O
 fn open_mapped_file(line: &MapsLine<'_>, process_dir: &Path) -> Option<Opened> {
     // Following this link is safe: the kernel provides it, and it always leads to the mapped file.
     let link = process_dir.join("map_files").join(format!("{:x}-{:x}", line.start, line.end));
-    if let Some(Ok(opened)) = Named::User.door(true).open(&link, ELF) {
+    let door = Door { named: Named::User, start: Start::Here, force: true };
+    if let Some(Ok(opened)) = door.open(&link, ELF) {
         return Some(opened);
     }
     let root = Root::open(&process_dir.join("root"), 0).ok()?;

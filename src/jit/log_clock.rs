@@ -54,8 +54,10 @@ struct LoggedCode {
     end: u64,
 }
 
-/// Determines when a process's log started; `None` if nothing is known about it. `seen` tells when each address was first
-/// sampled. `created` is the creation time of the log's file, on the recording's clock in nanoseconds.
+/// Estimates when a process's log started; `None` if nothing is known about it. Code is compiled after its memory is
+/// mapped, and sampled after it is compiled, which gives an earliest and a latest start. If these are far apart, the
+/// creation time of the log's file (`created`, on the recording's clock in nanoseconds) decides. `seen` tells when each
+/// address was first sampled.
 pub(super) fn estimate_start(
     log: &CodeLog,
     process: &Process,
@@ -145,8 +147,8 @@ fn start_if_same(recorded: Nanos, logged: i64) -> Option<i64> {
 }
 
 /// The latest start of the log for which all code was compiled before it was first sampled. `jit` is the memory for JIT
-/// code, and `seen` tells when each address was first sampled. Samples that contradict `earliest` are ignored: the log's
-/// lines about their code were written late. `None` if no code in the log was sampled.
+/// code, and `seen` tells when each address was first sampled. Samples that contradict `earliest` are ignored: the
+/// log's lines about their code were written late. `None` if no code in the log was sampled.
 fn latest_start(codes: &[LoggedCode], jit: &RangeMap<Nanos>, seen: &FirstSeen, earliest: Option<i64>) -> Option<i64> {
     let mut unmatched = seen.clone();
     let mut latest: Option<i64> = None;

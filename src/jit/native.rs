@@ -25,8 +25,8 @@ use crate::symbolize::symbols::{SymbolOptions, functions};
 use rustc_hash::FxHashMap;
 use std::ops::Range;
 
-/// Finds the parts of untimed entries (of perf maps) that overlap mapped files, and must not name the code there because
-/// the file's own symbols do. Returns them as a list of address ranges to hide.
+/// Finds the parts of untimed entries (of perf maps) that overlap mapped files, and must not name the code there
+/// because the file's own symbols do. Returns them as a list of address ranges to hide.
 pub(super) fn find_ranges_to_hide(
     lists: &[CodeList<'_>],
     processes: &Processes,

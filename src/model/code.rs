@@ -129,6 +129,16 @@ pub struct SourceMap<'data> {
     pub too_deep: u64,
 }
 
+/// How an inlined call is nested in others.
+#[derive(Debug, Clone, Copy)]
+struct Nesting {
+    /// 1 if no other call contains the call.
+    depth: usize,
+    /// The index of the call at depth [`MOST_INLINED`] + 1 that contains the call; of the call itself if it isn't that
+    /// deep.
+    first_too_deep: usize,
+}
+
 /// The depth of a call that contains itself, directly or not.
 const ENDLESS: usize = usize::MAX;
 
@@ -138,17 +148,18 @@ impl<'data> SourceMap<'data> {
         if self.calls.len() <= MOST_INLINED {
             return self;
         }
-        let (depths, outermost) = self.depths();
+        let nestings = self.nestings();
         for line in &mut self.lines {
             let Some(call) = line.inlined else { continue };
             let call = call as usize;
             if call >= self.calls.len() {
                 continue;
             }
-            if depths[call] == ENDLESS {
+            let Nesting { depth, first_too_deep } = nestings[call];
+            if depth == ENDLESS {
                 line.inlined = None;
-            } else if depths[call] > MOST_INLINED {
-                let InlinedCall { file, line: number, column, parent, .. } = self.calls[outermost[call]];
+            } else if depth > MOST_INLINED {
+                let InlinedCall { file, line: number, column, parent, .. } = self.calls[first_too_deep];
                 (line.file, line.line, line.discriminator, line.inlined) = (file, number, column, parent);
             } else {
                 continue;
@@ -158,39 +169,40 @@ impl<'data> SourceMap<'data> {
         self
     }
 
-    /// For each call, its nesting depth (1 if no other call contains it), and the call at depth [`MOST_INLINED`] + 1
-    /// that contains it. For calls that aren't that deep, the latter is the call itself.
-    fn depths(&self) -> (Vec<usize>, Vec<usize>) {
+    /// How each call is nested in others, in the order of the calls.
+    fn nestings(&self) -> Vec<Nesting> {
         const UNKNOWN: usize = 0;
-        let mut depths = vec![UNKNOWN; self.calls.len()];
-        let mut outermost: Vec<usize> = (0..self.calls.len()).collect();
+        let new_nesting = |call| Nesting { depth: UNKNOWN, first_too_deep: call };
+        let mut nestings: Vec<Nesting> = (0..self.calls.len()).map(new_nesting).collect();
+        // The calls from `first` outwards whose depth isn't known yet.
         let mut path = Vec::new();
         for first in 0..self.calls.len() {
-            // Walk up to a call whose depth is known, then back down.
+            // Walk outwards to a call whose depth is known, then back.
             let mut next = Some(first);
             while let Some(call) = next
-                && depths[call] == UNKNOWN
+                && nestings[call].depth == UNKNOWN
             {
                 // If the walk reaches the call again before its depth is known, it contains itself and keeps this
                 // value.
-                depths[call] = ENDLESS;
+                nestings[call].depth = ENDLESS;
                 path.push(call);
                 let parent = self.calls[call].parent.map(|parent| parent as usize);
                 next = parent.filter(|parent| *parent < self.calls.len());
             }
-            let (mut depth, mut too_deep) = match next {
-                Some(known) => (depths[known], outermost[known]),
-                None => (0, first),
+            let mut nesting = match next {
+                Some(known) => nestings[known],
+                // The last call on the path isn't nested in any other.
+                None => Nesting { depth: 0, first_too_deep: first },
             };
             while let Some(call) = path.pop() {
-                depth = depth.saturating_add(1);
-                if depth <= MOST_INLINED + 1 {
-                    too_deep = call;
+                nesting.depth = nesting.depth.saturating_add(1);
+                if nesting.depth <= MOST_INLINED + 1 {
+                    nesting.first_too_deep = call;
                 }
-                (depths[call], outermost[call]) = (depth, too_deep);
+                nestings[call] = nesting;
             }
         }
-        (depths, outermost)
+        nestings
     }
 
     /// Replaces generated positions and names by authored ones.

@@ -88,28 +88,40 @@ pub(crate) fn count_deep_calls(dwarf: &Dwarf<Reader<'_>>, most: usize) -> u64 {
     calls
 }
 
-/// Finds the inlined calls of a unit that are nested in `most` others. `None` if there are none, or if the unit is
-/// damaged.
+/// A function or inlined call whose children are being read.
+struct OpenEntry {
+    /// Its depth in the tree of all entries.
+    tree_depth: isize,
+    /// How many inlined calls it is nested in, counting itself.
+    nested: usize,
+}
+
+/// An inlined call that is nested too deep, whose children are being read.
+struct OpenCut {
+    /// The offset of its entry in the unit.
+    offset: usize,
+    /// The depth of its entry in the tree of all entries.
+    tree_depth: isize,
+}
+
+/// Finds the inlined calls of a unit that are nested in `most` others: the ranges of their entries, each with all
+/// entries below it, and how many calls these contain. `None` if there are none, or if the unit is damaged.
 fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: usize) -> Option<DeepUnit> {
     let start = header.debug_info_offset()?.0;
     let table = dwarf.abbreviations(header).ok()?;
     let mut entries = header.entries_raw(&table, None).ok()?;
-    let (mut found, mut calls) = (Vec::new(), 0);
-    // The functions and inlined calls around the current entry: the depth of each in the tree of entries, and how many
-    // inlined calls it is nested in, counting itself.
-    let mut open: Vec<(isize, usize)> = Vec::new();
-    // The call being cut: its offset in the unit, and its depth in the tree of entries.
-    let mut cut: Option<(usize, isize)> = None;
+    let (mut cut_ranges, mut cut_calls) = (Vec::new(), 0);
+    // The functions and inlined calls around the current entry.
+    let mut open: Vec<OpenEntry> = Vec::new();
+    let mut cut: Option<OpenCut> = None;
     while !entries.is_empty() {
-        let (at, depth) = (entries.next_offset().0, entries.next_depth());
+        let (offset, tree_depth) = (entries.next_offset().0, entries.next_depth());
         // Readers stop at a damaged entry as well, so nothing that follows it needs to be checked.
         let Ok(entry) = entries.read_abbreviation() else { break };
         let Some(entry) = entry else {
-            if let Some((from, outside)) = cut
-                && entries.next_depth() <= outside
-            {
-                found.push(start + from..start + entries.next_offset().0);
-                cut = None;
+            // An empty entry ends a list of children, perhaps that of the call that is cut.
+            if let Some(ended) = cut.take_if(|cut| entries.next_depth() <= cut.tree_depth) {
+                cut_ranges.push(start + ended.offset..start + entries.next_offset().0);
             }
             continue;
         };
@@ -118,36 +130,37 @@ fn find_deep(dwarf: &Dwarf<Reader<'_>>, header: &UnitHeader<Reader<'_>>, most: u
         }
         let is_call = entry.tag() == dw::DW_TAG_inlined_subroutine;
         if cut.is_some() {
-            calls += u64::from(is_call);
+            cut_calls += u64::from(is_call);
             continue;
         }
         if !entry.has_children() || !is_call && entry.tag() != dw::DW_TAG_subprogram {
             continue;
         }
-        while open.last().is_some_and(|(outside, _)| *outside >= depth) {
+        while open.last().is_some_and(|last| last.tree_depth >= tree_depth) {
             open.pop();
         }
-        let outer_calls = open.last().map_or(0, |(_, calls)| *calls);
+        let outer_calls = open.last().map_or(0, |last| last.nested);
         if !is_call {
             // The count restarts, because addr2line reads a function that is nested in another one on its own.
-            open.push((depth, 0));
+            open.push(OpenEntry { tree_depth, nested: 0 });
         } else if outer_calls < most {
-            open.push((depth, outer_calls + 1));
+            open.push(OpenEntry { tree_depth, nested: outer_calls + 1 });
         } else {
-            cut = Some((at, depth));
-            calls += 1;
+            cut = Some(OpenCut { offset, tree_depth });
+            cut_calls += 1;
         }
     }
-    if let Some((from, _)) = cut {
-        found.push(start + from..start + header.length_including_self());
+    // The unit ended within the call, because it is damaged.
+    if let Some(cut) = cut {
+        cut_ranges.push(start + cut.offset..start + header.length_including_self());
     }
-    if found.is_empty() {
+    if cut_ranges.is_empty() {
         return None;
     }
     let field = start + abbreviation_field(header);
     let width = usize::from(header.encoding().format.word_size());
     let table = header.debug_abbrev_offset().0;
-    Some(DeepUnit { start, field: field..field + width, table, entries: found, calls })
+    Some(DeepUnit { start, field: field..field + width, table, entries: cut_ranges, calls: cut_calls })
 }
 
 /// The offset of the field `debug_abbrev_offset` from the start of a unit's header.

@@ -243,8 +243,8 @@ impl Runtime {
         self.advice_for(RunFacts::default())
     }
 
-    /// A clause that says how to make the runtime of a process write names, with the switches that this process can use.
-    /// `None` if there are none.
+    /// A clause that says how to make the runtime of a process write names, with the switches that this process can
+    /// use. `None` if there are none.
     pub fn advice_for(&'static self, facts: RunFacts<'_>) -> Option<String> {
         let mut advice = String::new();
         for switch in self.usable_switches(facts) {
@@ -346,9 +346,11 @@ impl Runtime {
             return true;
         }
         let Some(flag) = switch.main_flag() else { return false };
-        let environment = CommandLine { words: &[], ..command };
+        // Options on the command line itself don't count here, only those in variables: inherited ones, or assigned by
+        // the program `env` at the start of the command line.
+        let inherited = CommandLine { words: &[], ..command };
         let assigned = CommandLine { words: assignments(command.words), ..command };
-        has_flag(&self.options_given(environment), flag) || has_flag(&self.options_given(assigned), flag)
+        has_flag(&self.options_given(inherited), flag) || has_flag(&self.options_given(assigned), flag)
     }
 
     /// True if the runtime rejects the switch together with the command's other options.
@@ -426,8 +428,8 @@ impl Runtime {
     }
 
     /// Adds to a command the environment variables that are missing to turn on the switch, and `flag`. Unlike flags,
-    /// variables also affect programs that the command starts. `None` if the runtime has no such variables. `DIR` in the
-    /// values of variables is replaced by `directory`.
+    /// variables also affect programs that the command starts. `None` if the runtime has no such variables. `DIR` in
+    /// the values of variables is replaced by `directory`.
     pub fn correct_by_variable(
         &self,
         switch: &Switch,

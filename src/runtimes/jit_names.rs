@@ -40,8 +40,8 @@ pub struct ReadableNames {
 }
 
 impl ReadableNames {
-    /// Examines all names of the profile: in a readable name, a path is shortened to a few directories, but to as many as
-    /// tell the functions apart. With `merged`, readable names leave out the tier.
+    /// Examines all names of the profile: in a readable name, a path is shortened to a few directories, but to as many
+    /// as tell the functions apart. With `merged`, readable names leave out the tier.
     pub fn new<'n>(names: impl Iterator<Item = &'n [u8]>, merged: bool) -> Self {
         /// A name that contains a path with directories.
         struct NameWithPath<'n> {
@@ -62,14 +62,15 @@ impl ReadableNames {
         }
         // As long as a name is the same as that of a function in another file, add one more directory to both.
         loop {
-            // Names that differ only in the tier are the same function, so the tier is left out (`true`).
+            // Names that differ only in the tier are the same function.
             let mut paths_by_text: FxHashMap<String, FxHashSet<&str>> = FxHashMap::default();
             for NameWithPath { parts, dirs, .. } in &names {
-                paths_by_text.entry(parts.spell(*dirs, true)).or_default().insert(parts.path);
+                paths_by_text.entry(parts.spell_without_tier(*dirs)).or_default().insert(parts.path);
             }
             let mut has_changed = false;
             for NameWithPath { parts, dirs, .. } in &mut names {
-                let is_ambiguous = paths_by_text.get(&parts.spell(*dirs, true)).is_some_and(|paths| paths.len() > 1);
+                let is_ambiguous =
+                    paths_by_text.get(&parts.spell_without_tier(*dirs)).is_some_and(|paths| paths.len() > 1);
                 if is_ambiguous && *dirs < parts.path.matches('/').count() {
                     *dirs += 1;
                     has_changed = true;
@@ -91,7 +92,7 @@ impl ReadableNames {
         let around_tier = std::str::from_utf8(name).ok().and_then(|text| text.rsplit_once(parts.tier));
         let text = match around_tier {
             Some((before, after)) => format!("{before}{after}"),
-            None => parts.spell(usize::MAX, true),
+            None => parts.spell_without_tier(usize::MAX),
         };
         Cow::Owned(text.into_bytes())
     }
@@ -144,10 +145,19 @@ impl NameParts<'_> {
     /// Makes a readable name of the parts. It keeps `dirs` directories of the path, and leaves out the tier if
     /// `merged`.
     fn spell(&self, dirs: usize, merged: bool) -> String {
+        let mut text = self.spell_without_tier(dirs);
+        if !merged && !self.tier.is_empty() {
+            text.push(' ');
+            text.push_str(self.tier);
+        }
+        text
+    }
+
+    /// Makes a readable name of the parts except for the tier. It keeps `dirs` directories of the path.
+    fn spell_without_tier(&self, dirs: usize) -> String {
         let mut text = self.function.clone().into_owned();
-        let tier = if merged { "" } else { self.tier };
         let path = last_parts(self.path, dirs);
-        for word in [&format!("{path}{}", self.position), self.sort, tier] {
+        for word in [&format!("{path}{}", self.position), self.sort] {
             if !word.is_empty() {
                 text.push(' ');
                 text.push_str(word);
@@ -186,8 +196,8 @@ fn parse_v8(name: &str) -> Option<NameParts<'_>> {
         return Some(wasm);
     }
     let (tier, named) = split_v8_mark(marked);
-    // Between the function's name and its location is a space, but names of getters and paths may contain spaces, too. A
-    // location usually begins in one of these ways; otherwise, the last space counts.
+    // Between the function's name and its location is a space, but names of getters and paths may contain spaces, too.
+    // A location usually begins in one of these ways; otherwise, the last space counts.
     let location_start = [" /", " file:", " node:"].iter().find_map(|start| named.find(start));
     let (function, location) = match location_start.or_else(|| named.rfind(' ')) {
         Some(space) => (&named[..space], named[space..].trim()),

@@ -154,8 +154,8 @@ impl Switch {
         self.write_instructions(if self.since.is_some() { called } else { "" })
     }
 
-    /// Instructions that begin with `start`, the version that is needed and `with`. If everything has to be done by hand,
-    /// only `by_hand` says how.
+    /// Instructions that begin with `start`, the version that is needed and `with`. If everything has to be done by
+    /// hand, only `by_hand` says how.
     fn write_instructions(&self, start: &str) -> String {
         let version = self.since.map_or_else(String::new, |since| format!(" ({since} or newer)"));
         let has_flags = !self.flags.is_empty();

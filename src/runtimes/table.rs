@@ -543,8 +543,8 @@ pub const RUNTIMES: &[Runtime] = &[
             has_frame_per_call: false,
             remedy: "compile the code: run php with -d opcache.enable_cli=1 -d opcache.jit_buffer_size=64M \
                       -d opcache.jit=tracing -d opcache.jit_debug=48; interpreted code has no names",
-            why_uncompiled: "PHP compiles only what runs often, and no file that changed in the 2 seconds before it started \
-                          (opcache.file_update_protection): let it run longer, or once more",
+            why_uncompiled: "PHP compiles only what runs often, and no file that changed in the 2 seconds before it \
+                             started (opcache.file_update_protection): let it run longer, or once more",
             flag: None,
         }),
         unnamed: "the interpreter's own functions if php is stripped, and compiled regular expressions, which are \

@@ -582,7 +582,8 @@ struct FollowedProcess<'a> {
 }
 
 impl FollowedProcess<'_> {
-    /// Replays all forks, execs and mappings up to and including `until`.
+    /// Replays the process's fork, execs and mappings up to and including the time `until`. `inherited` is what its own
+    /// parent had mapped when it forked the process; `None` if that is unknown.
     fn advance(&mut self, until: Nanos, inherited: Option<&SharedRanges<VisiblePart>>, ranks: &mut Ranks) {
         loop {
             let exec = self.execs.first().copied();

@@ -208,9 +208,9 @@ impl KernelSymbols {
         Ok(symbols)
     }
 
-    /// Parses a list, and keeps the functions that contain an address in `wanted`. `reference` is the recorded address of
-    /// a symbol; the list has the symbol at another address if the kernel was loaded elsewhere then. Fails if the list
-    /// shows no addresses (all are 0).
+    /// Parses a list, and keeps the functions that contain an address in `wanted`. `reference` is the recorded address
+    /// of a symbol; the list has the symbol at another address if the kernel was loaded elsewhere then. Fails if the
+    /// list shows no addresses (all are 0).
     fn parse(text: io::Bytes, reference: Option<&KernelReference>, wanted: &[u64]) -> Result<Self> {
         let mut shift = 0;
         let mut at_reference = false;
@@ -258,6 +258,7 @@ impl KernelSymbols {
     /// The function at a recorded address; `None` if unknown. The address must be one of those that were passed to
     /// [`Self::find`].
     pub fn lookup(&self, addr: u64) -> Option<KernelSymbol<'_>> {
+        // The kernel may have been at another address when the list was made.
         let addr = addr.wrapping_add(self.shift);
         let after = self.symbols.partition_point(|symbol| symbol.addr <= addr);
         let symbol = self.symbols[..after].last()?;

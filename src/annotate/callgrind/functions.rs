@@ -130,8 +130,8 @@ impl CallgrindCosts<'_> {
         all
     }
 
-    /// Finds the function at an address for which callgrind recorded costs in the function `in_file`. Looks in the object
-    /// file that was mapped there, otherwise in JIT code. If the code isn't found, the function says why.
+    /// Finds the function at an address for which callgrind recorded costs in the function `in_file`. Looks in the
+    /// object file that was mapped there, otherwise in JIT code. If the code isn't found, the function says why.
     fn find_function(&self, in_file: &CostedFunction, addr: u64, extents: &Extents) -> FoundFunction {
         let CostedFunction { name, object, .. } = in_file;
         let Some(dso) = self.objects.number(object) else {

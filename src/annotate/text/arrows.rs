@@ -27,8 +27,8 @@ pub(super) struct Drawing {
     pub(super) left_out: u64,
 }
 
-/// Draws the jumps between this many rows. Jumps that overlap are drawn in lanes side by side, of which there are at most
-/// [`LANES`]; those for which there is no lane left are counted.
+/// Draws the jumps between this many rows. Jumps that overlap are drawn in lanes side by side, of which there are at
+/// most [`LANES`]; those for which there is no lane left are counted.
 pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Drawing {
     // Short jumps come first, so that they are next to the code.
     let mut sorted = jumps.to_vec();

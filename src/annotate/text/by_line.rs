@@ -31,13 +31,13 @@ pub(super) fn write(sheet: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
 }
 
 /// Prints the lines of a source file that have costs (`hot`), each with some lines around it. `⋮` stands for lines that
-/// are left out.
+/// are left out. Instead of a line whose text isn't known, its position is printed.
 fn write_file(sheet: &mut Sheet<'_>, listing: &Listing, file: &SourceFile, hot: &[(u32, &listing::Row)]) -> Result<()> {
     let shown = shown(hot.iter().map(|(line, _)| *line), file, sheet.options.context);
     let digits = shown.last().map_or(1, |line| line.to_string().len());
-    let mut next = None;
+    let mut previous: Option<u32> = None;
     for line in shown {
-        if next.is_some_and(|next| line > next) {
+        if previous.is_some_and(|previous| line > previous + 1) {
             let blank = " ".repeat(sheet.annotation.events.len() * sheet.cost_width());
             sheet.row(Row::default().with(format!("{blank} {:>digits$}", "⋮"), Paint::Dim))?;
         }
@@ -48,7 +48,7 @@ fn write_file(sheet: &mut Sheet<'_>, listing: &Listing, file: &SourceFile, hot: 
         let text = text.unwrap_or_else(|| format!("{}:{line}", base_name(&printable(&file.name))));
         sheet.row(row.with(text, Paint::Plain))?;
         sheet.calls(hot_row.map_or(&[], |row| &row.calls))?;
-        next = Some(line + 1);
+        previous = Some(line);
     }
     Ok(())
 }
@@ -65,6 +65,7 @@ fn shown(hot: impl Iterator<Item = u32>, file: &SourceFile, context: Option<usiz
                 let context = u32::try_from(context).unwrap_or(u32::MAX);
                 (line.saturating_sub(context).max(1), line.saturating_add(context))
             }
+            // Without a limit, everything between two lines with costs is shown.
             None if shown.is_empty() => (line, line),
             None => (next, line),
         };

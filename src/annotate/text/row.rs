@@ -54,13 +54,13 @@ impl Row {
 
     /// The finished line with color codes, cut to the width of the terminal.
     pub(super) fn finish(self, options: &TextOptions) -> String {
-        let mut left = options.width.unwrap_or(usize::MAX);
+        let mut columns_left = options.width.unwrap_or(usize::MAX);
         let mut line = String::new();
-        let whole = self.width() <= left;
+        let fits = self.width() <= columns_left;
         let last = self.0.len().saturating_sub(1);
         for (index, (text, paint)) in self.0.into_iter().enumerate() {
-            let mut text: String = if whole { text } else { cut(&text, left) };
-            left = left.saturating_sub(text.width());
+            let mut text: String = if fits { text } else { cut(&text, columns_left) };
+            columns_left = columns_left.saturating_sub(text.width());
             if index == last {
                 text.truncate(text.trim_end().len());
             }
@@ -81,14 +81,14 @@ fn cut(text: &str, most: usize) -> String {
     if text.width() <= most {
         return text.to_owned();
     }
-    let mut left = most.saturating_sub(1);
+    let mut columns_left = most.saturating_sub(1);
     let mut start = String::new();
     for c in text.chars() {
         let width = c.width().unwrap_or(0);
-        if width > left {
+        if width > columns_left {
             break;
         }
-        left -= width;
+        columns_left -= width;
         start.push(c);
     }
     if most > 0 {

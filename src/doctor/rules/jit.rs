@@ -203,7 +203,8 @@ impl<'a> UnnamedCode<'a> {
         None
     }
 
-    /// Reports a file that, by its name, belongs to another process, but whose addresses match the unnamed code.
+    /// Reports a file that, by its name, belongs to another process, but whose addresses match the unnamed code. `fits`
+    /// is the number of files whose addresses do.
     fn offer(&self, file: &ForeignFile) -> Finding {
         let ForeignFile { path, kind, pid, fits } = file;
         let path = printable_path(path);

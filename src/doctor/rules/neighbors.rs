@@ -112,8 +112,8 @@ impl Neighbor {
     fn covers_half_of(&self, addresses: &[u64]) -> bool {
         let mut covered = vec![false; addresses.len()];
         for &(start, size) in self.ranges.get_or_init(|| self.read_ranges()) {
-            let from = addresses.partition_point(|addr| *addr < start);
-            let to = addresses.partition_point(|addr| *addr < start.saturating_add(size));
+            let count_below = |limit: u64| addresses.partition_point(|addr| *addr < limit);
+            let (from, to) = (count_below(start), count_below(start.saturating_add(size)));
             covered[from..to.max(from)].fill(true);
         }
         let count = covered.iter().filter(|covered| **covered).count();
@@ -123,7 +123,7 @@ impl Neighbor {
     /// Reads the start address and size of each code range. Empty if the file can't be read.
     fn read_ranges(&self) -> Vec<(u64, u64)> {
         let directory = self.path.parent().unwrap_or(Path::new(""));
-        let door = Door { start: Start::Typed(directory), ..Named::Convention.door(false) };
+        let door = Door { named: Named::Convention, start: Start::Typed(directory), force: false };
         let Some(Ok(bytes)) = door.head(&self.path, START) else { return Vec::new() };
         if self.kind == Kind::PerfMap {
             return perf_map::read(&bytes).0.iter().map(|entry| (entry.start, entry.size)).collect();

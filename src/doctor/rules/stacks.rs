@@ -144,7 +144,7 @@ struct Stops {
 
 impl Stops {
     /// Finds out where incomplete stacks of this kind end. Only looks at processes for which `is_included` is true.
-    /// `None` if there are no such stacks.
+    /// `None` if there are no such stacks. `kind` takes the counts of these stacks from those of a process.
     fn find(context: DoctorContext<'_>, kind: StackKind, is_included: impl Fn(Pid) -> bool) -> Option<Self> {
         let resolution = &context.examined.resolution;
         let mut samples = 0;
@@ -234,13 +234,15 @@ fn has_max_stack(perf: &PerfCommand<'_>) -> bool {
 /// How the callers of a process's JIT code can be found if perf copies the stacks.
 fn callers(pid: Pid, context: DoctorContext<'_>) -> Callers {
     let dump = unwinding_dump(pid, context);
-    match context.process(pid).runtime {
-        _ if matches!(dump, UnwindingDump::Here | UnwindingDump::Torn) => Callers::Found,
-        // The process was told to write the jitdump, so the user only has to provide it.
-        Some(runtime) if runtime.callers == Callers::InDump && dump == UnwindingDump::NotHere => Callers::Found,
-        Some(runtime) => runtime.callers,
-        None => Callers::Unknown,
+    if matches!(dump, UnwindingDump::Here | UnwindingDump::Torn) {
+        return Callers::Found;
     }
+    let Some(runtime) = context.process(pid).runtime else { return Callers::Unknown };
+    if runtime.callers == Callers::InDump && dump == UnwindingDump::NotHere {
+        // The process was told to write the jitdump, so the user only has to provide it.
+        return Callers::Found;
+    }
+    runtime.callers
 }
 
 /// The state of the jitdump with unwinding information for the JIT code of a process. Without this jitdump, copied stacks
@@ -287,7 +289,7 @@ fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     let cause = format!("copied stacks of {PROCESS} cannot be unwound beyond {code}: there is no unwind data for it");
     let remedy = not_unwound_remedy(&stops, dump, context.process(stops.pid).runtime);
     let change = if stops.in_jit && dump == UnwindingDump::NotRequested { Some(Change::Callers) } else { None };
-    // The inner frames are right.
+    // The inner frames are right, so only half of each sample counts as affected.
     let finding = stops.finding(FindingKind::NotUnwound, 0.5, cause, remedy.to_owned(), context);
     Some(finding.with_change(change))
 }

@@ -119,9 +119,9 @@ fn examine_data_field(tag: u32, value: FieldValue<'_>) -> Evidence {
 }
 
 /// What a field of a message shows: whether the message may be a `ProfilesDictionary` of OTLP. Its fields 1 to 7 are
-/// tables, of which each element is a field. An empty mapping is proof: other inputs hardly have one, and this table
-/// starts with one. Other mappings are none, because their fields changed from version to version. Field 5 is the table
-/// of strings.
+/// tables, of which each element is a field; 1 are the mappings, 5 the strings. An empty mapping is proof, because this
+/// table starts with one, and other inputs hardly have such a field. Other mappings are no proof, because their fields
+/// changed from version to version.
 fn examine_dictionary_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(mapping)) => Evidence::proof_if(mapping.is_empty()),

@@ -177,10 +177,9 @@ pub(super) struct EventlessSample<'a> {
     pub(super) blanks: usize,
 }
 
-/// Parses a one-line sample without an event, as `perf script -G -F comm,ip,sym` prints it:
-/// `            shop      401136 pack (/bin/shop)`. Nothing but the padded address distinguishes it from other lines, so
-/// it only counts in a text that has such samples only ([`SampleStart::Fields`](super::layout::SampleStart)). `None` for
-/// other lines.
+/// Parses a one-line sample without an event, as `perf script -G -F comm,ip,sym` prints it: `            shop     
+/// 401136 pack (/bin/shop)`. Nothing but the padded address distinguishes it from other lines, so it only counts in a
+/// text that has such samples only ([`SampleStart::Fields`](super::layout::SampleStart)). `None` for other lines.
 pub(super) fn parse_eventless_sample(line: &[u8]) -> Option<EventlessSample<'_>> {
     if line.starts_with(b"\t") || line.starts_with(b"#") {
         return None;

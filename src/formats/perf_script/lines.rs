@@ -307,8 +307,10 @@ fn is_header(line: &[u8], below: &[u8], above: &[u8]) -> bool {
     {
         return false;
     }
+    // A line of fields belongs to a sample, which this line then ends.
+    let is_in_sample = is_field_line(above);
     parse_full_header(line, below).is_some()
-        || is_field_line(above) && parse_header_above_stack(line, below, true).is_some()
+        || is_in_sample && parse_header_above_stack(line, below, is_in_sample).is_some()
 }
 
 /// Offset of the line that ends at `end`.

@@ -195,7 +195,7 @@ impl<'de> Visitor<'de> for EventVisitor {
         f.write_str("a trace event")
     }
 
-    /// Reads the members of an event that matter, in any order. A member of the wrong type is taken for missing.
+    /// Reads the members of an event that matter, in any order, and skips the others.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<TraceEvent<'de>, A::Error> {
         let mut event = TraceEvent::default();
         while let Some(member) = map.next_key()? {

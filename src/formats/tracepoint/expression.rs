@@ -333,7 +333,7 @@ impl<'f> Parser<'f> {
         }
         let kind = kind.join(" ");
         self.at = end + 1;
-        // As in libtraceevent, a `long` in an expression has eight bytes.
+        // A `long` counts as eight bytes here, so a cast to it cuts nothing off.
         let bytes = if kind.contains('*') { 8 } else { type_size(&kind, 8) };
         Some(8 * bytes as u32)
     }

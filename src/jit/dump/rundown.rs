@@ -30,8 +30,8 @@ const MAX_TIME_PER_RECORD: u64 = 200_000;
 /// The minimum number of functions in a rundown. A shorter list may be the first functions that a compiler produced.
 const MIN_FUNCTIONS: usize = 64;
 
-/// Corrects the times of the rundown with which a process's jitdump begins, if it does: the list of all code that existed
-/// when the jitdump was opened. `marker` is when the process mapped the jitdump, if that was recorded.
+/// Corrects the times of the rundown with which a process's jitdump begins, if it does: the list of all code that
+/// existed when the jitdump was opened. `marker` is when the process mapped the jitdump, if that was recorded.
 pub(super) fn correct_times(list: &mut CodeList<'_>, pid: Pid, marker: Option<Nanos>, processes: &Processes) {
     let Some(process) = processes.by_pid.get(&pid) else { return };
     // The rundown extends as far as records follow each other quickly.

@@ -33,7 +33,7 @@ pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     let mut entries: Vec<Line<'data>> = Vec::with_capacity(lines.count.min(room) as usize);
     let mut last_file = None;
     for _ in 0..lines.count {
-        let Some((line, file)) = read_entry(&mut cursor, lines) else { break };
+        let Some(Entry { line, file }) = read_entry(&mut cursor, lines) else { break };
         let file = if file == Some(SAME_FILE) { last_file } else { file };
         if let Some(file) = file {
             entries.push(Line { file, ..line });
@@ -44,9 +44,19 @@ pub fn decode<'data>(lines: &Lines<'data>) -> Vec<Line<'data>> {
     entries
 }
 
-/// Reads an entry. Returns the line, and the file or, if the file's name is lost, `None`. Returns `None` instead of
-/// both at the end, at damage, or if the address is outside the code.
-fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<(Line<'data>, Option<&'data [u8]>)> {
+/// An entry as it was read.
+struct Entry<'data> {
+    /// The line, still without its file.
+    line: Line<'data>,
+    /// The name of the file, or [`SAME_FILE`]. `None` if V8's allocator has overwritten the name.
+    file: Option<&'data [u8]>,
+}
+
+/// Reads the next entry of a piece of code. `None` at the end, at damage, or if the address is outside the code.
+///
+/// Old versions of V8 log names from freed memory, whose first bytes the allocator may have overwritten with pointers.
+/// Such a name may be that of the script in the function's own name; otherwise it is skipped.
+fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option<Entry<'data>> {
     let addr = cursor.u64("addr").ok()?;
     let line = cursor.u32("line").ok()?;
     let discriminator = cursor.u32("discriminator").ok()?;
@@ -57,16 +67,18 @@ fn read_entry<'data>(cursor: &mut Cursor<'data>, lines: &Lines<'data>) -> Option
     // Control characters are bytes of a pointer. An intact name is followed by another entry or by the end.
     let is_clean = !name.is_empty() && !has_control(name);
     if is_clean && can_be_next(cursor, lines) {
-        return Some((line, Some(name)));
+        return Some(Entry { line, file: Some(name) });
     }
-    let (len, file) = match find_script(name_start, lines) {
-        Some(script) => (script.len(), Some(script)),
-        None if is_clean => (name.len(), Some(name)),
-        None => (find_name_len(name_start, lines).unwrap_or(name.len()), None),
+    let (name_len, file) = if let Some(script) = find_script(name_start, lines) {
+        (script.len(), Some(script))
+    } else if is_clean {
+        (name.len(), Some(name))
+    } else {
+        (find_name_len(name_start, lines).unwrap_or(name.len()), None)
     };
     *cursor = name_start;
-    cursor.bytes(len as u64 + 1, "file name").ok()?;
-    Some((line, file))
+    cursor.bytes(name_len as u64 + 1, "file name").ok()?;
+    Some(Entry { line, file })
 }
 
 /// True if a name contains control characters. Looks at the whole name instead of stopping early, so that the compiler

@@ -33,6 +33,7 @@ impl<'data> JitDump<'data> {
     pub fn piece(&self, range: Range<u64>) -> Option<Piece<'data>> {
         let mut walk = self.records();
         walk.cursor.bytes(range.start.checked_sub(walk.cursor.offset())?, "").ok()?;
+        // The first record begins right at the start of the dump's records; elsewhere, a record has to be looked for.
         if range.start > self.extent().start {
             walk.go_to_a_row(range.end)?;
         }

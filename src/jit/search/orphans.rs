@@ -267,7 +267,8 @@ struct OrphanContents {
     times: Option<(Nanos, Nanos)>,
 }
 
-/// Reads the code ranges and times of a file; `None` if it contains no code.
+/// Reads the address ranges of the code in a file and, for a jitdump, the times of its first and last code. `None` if
+/// it contains no code.
 fn read_contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
     let (mut ranges, mut times) = (Vec::new(), None);
     match kind {
@@ -284,6 +285,7 @@ fn read_contents(bytes: &[u8], kind: Kind) -> Option<OrphanContents> {
                 let (first, _) = times.unwrap_or((Nanos(record.timestamp), Nanos(0)));
                 times = Some((first, Nanos(record.timestamp)));
             }
+            // Times are of no use if they are those of another clock, or if the runtime writes none.
             times = times.filter(|(first, _)| !dump.header.has_arch_timestamps() && first.0 != 0);
         }
     }
@@ -300,8 +302,8 @@ fn compare_all(files: &[Orphan], processes: &[PossibleOwner], when: &SampledTime
     fits
 }
 
-/// Compares one file with one process: how many of the process's samples are in the file's code, and what else shows that
-/// the two belong together or don't. `index` is the file's index.
+/// Compares one file with one process: how many of the process's samples are in the file's code, and what else shows
+/// that the two belong together or don't. `index` is the file's index.
 fn compare(index: usize, file: &Orphan, process: &PossibleOwner, when: &SampledTimes) -> Fit {
     let (mut samples, mut covered) = (0, 0);
     for (addr, count) in &process.samples {

@@ -55,7 +55,7 @@ impl<'a> Scene<'a> {
         paths
     }
 
-    /// Where the perf map of a process may be.
+    /// Where the perf map of a process may be, best first. `inner` is the process's ID in its own PID namespace.
     fn paths_of_map(&self, pid: Pid, inner: Pid) -> Vec<NamedPath> {
         let name = file_name(Kind::PerfMap, inner);
         let in_tmp = Path::new("/tmp").join(&name);
@@ -65,6 +65,7 @@ impl<'a> Scene<'a> {
             paths.push(NamedPath::new(directory.join(&name), Named::Directory));
         }
         paths.extend(self.path_in_container(pid, &in_tmp));
+        // Outside its container, a file named by an ID that several processes have may be from any of them.
         if !is_shared {
             paths.extend(self.site.input_dir.map(|input_dir| NamedPath::new(input_dir.join(&name), Named::Convention)));
             paths.push(NamedPath::new(in_tmp, Named::Convention));

@@ -42,6 +42,7 @@ impl Scene<'_> {
         let mut claims: BTreeMap<Pid, BTreeSet<Claimant>> = BTreeMap::new();
         for &pid in &self.jit_processes {
             for inner in self.inner_pids(pid) {
+                // A file with the recorded ID of a process that has JIT memory is taken for that process's.
                 if self.jit_processes.binary_search(&inner).is_ok() {
                     continue;
                 }

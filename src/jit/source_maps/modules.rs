@@ -97,7 +97,7 @@ impl Finder<'_> {
             paths.extend(self.path_in_input_dir(&recorded));
         }
         let door = Named::Recording.door(self.search.force);
-        paths.into_iter().find_map(|path| self.read_module(path, door, false))
+        paths.into_iter().find_map(|path| self.read_module(ModulePath { path, door, is_given: false }))
     }
 
     /// The module from the user that has these functions of native code. Functions are given by index and, if known,
@@ -150,10 +150,10 @@ impl Finder<'_> {
             let mut files: Vec<ModuleFile> = Vec::new();
             let mut bytes_left = MAX_SIZE;
             let mut known: FxHashSet<PathBuf> = FxHashSet::default();
-            for ModulePath { path, door, is_given } in self.module_paths() {
+            for path in self.module_paths() {
                 if files.len() < MAX_MAPS
-                    && known.insert(path.clone())
-                    && let Some(file) = self.read_module(path, door, is_given)
+                    && known.insert(path.path.clone())
+                    && let Some(file) = self.read_module(path)
                     && let Some(rest) = bytes_left.checked_sub(file.module.file.bytes().len() as u64)
                 {
                     bytes_left = rest;
@@ -184,7 +184,7 @@ impl Finder<'_> {
         paths
     }
 
-    fn read_module(&self, path: PathBuf, door: Door<'_>, is_given: bool) -> Option<ModuleFile> {
+    fn read_module(&self, ModulePath { path, door, is_given }: ModulePath<'_>) -> Option<ModuleFile> {
         let bytes = self.read_through(door, &path, MODULE)?.ok()?;
         let module = wasm::parse(&FileBytes::new(bytes)).ok()?;
         Some(ModuleFile { path, module: Rc::new(module), is_given })

@@ -113,8 +113,9 @@ fn string_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
     }
 }
 
-/// The offset after a template literal or after its next `${`, whichever comes first. For `${`, a backquote is pushed to
-/// `open`: the literal goes on after the matching `}`. `at` is an offset in the literal's text. `None` if it never ends.
+/// The offset after a template literal or after its next `${`, whichever comes first. For `${`, a backquote is pushed
+/// to `open`: the literal goes on after the matching `}`. `at` is an offset in the literal's text. `None` if it never
+/// ends.
 fn template_end(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Option<usize> {
     loop {
         match *bytes.get(at)? {

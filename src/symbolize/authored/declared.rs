@@ -196,8 +196,8 @@ pub(super) fn leads_to_value(between: &str) -> bool {
     open <= 0
 }
 
-/// The offset of the declared word, after the keywords (`async`, `function` and so on) at the start of a declaration. If
-/// no word follows a keyword, the keyword itself is the declared word.
+/// The offset of the declared word, after the keywords (`async`, `function` and so on) at the start of a declaration.
+/// If no word follows a keyword, the keyword itself is the declared word.
 fn skip_declaration_keywords(text: &str) -> usize {
     let mut at = 0;
     for _ in 0..KEYWORDS.len() {

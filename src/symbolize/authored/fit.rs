@@ -67,6 +67,7 @@ impl Fit {
     /// if nothing is proven; such segments aren't counted.
     pub(super) fn new(map: &ScriptMap, check: impl Fn(&Segment) -> Option<bool>) -> Self {
         let segments = map.segments();
+        // An empty map has no segments to step over.
         let step = segments.len().div_ceil(MAX_CHECKED).max(1);
         let whole = Counts::count(segments.iter().step_by(step), check);
         let blocks = segments.len().div_ceil(BLOCK_LEN);

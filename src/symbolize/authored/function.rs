@@ -38,6 +38,11 @@ pub(super) struct FunctionText {
 }
 
 impl FunctionText {
+    /// True for a constructor that has its class's name, which comes before the constructor itself.
+    pub(super) fn is_named_by_class(&self) -> bool {
+        self.name.last().is_some_and(|name| name.end < self.begin)
+    }
+
     /// Adds `bytes` to all offsets, for a text that has so many more bytes at its start.
     pub(super) fn shifted_by(mut self, bytes: usize) -> Self {
         self.begin += bytes;

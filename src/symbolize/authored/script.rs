@@ -159,11 +159,14 @@ impl AuthoredScript {
         // The later segment's name is a word of this script that the later tool replaced. It is also the author's word,
         // unless this script's own source map renames it. That is known only if a segment of this script starts at the
         // word. Otherwise the name is kept only if there is authored text to confirm it.
-        let is_at_token = own.generated == later.authored;
-        let name = match own.name {
-            NONE if is_at_token || self.content(own.source).is_some() => later.name,
-            name if name != NONE && is_at_token => first_name.saturating_add(name),
-            _ => NONE,
+        let starts_at_word = own.generated == later.authored;
+        let name = if own.name == NONE {
+            let can_be_confirmed = starts_at_word || self.content(own.source).is_some();
+            if can_be_confirmed { later.name } else { NONE }
+        } else if starts_at_word {
+            first_name.saturating_add(own.name)
+        } else {
+            NONE
         };
         Segment { authored: own.authored, source: first_file.saturating_add(own.source), name, ..*later }
     }
@@ -223,7 +226,8 @@ impl AuthoredScript {
     }
 
     /// The authored position and name of the function that the engine calls `name`, given what the script's text says
-    /// about it (`found`). `Ok(None)` if the source map doesn't cover it, [`Contradiction`] if the map doesn't fit there.
+    /// about it (`found`). `Ok(None)` if the source map doesn't cover it, [`Contradiction`] if the map doesn't fit
+    /// there.
     fn answer(&self, name: &str, place: Place, found: &FunctionText) -> FunctionAnswer<'_> {
         let Some((segment, number)) = self.segment_at(place) else { return Ok(None) };
         if !self.starts_at_or_after(segment, found.begin) {
@@ -283,7 +287,8 @@ impl AuthoredScript {
     }
 
     /// The name that the source map's list of scopes gives to the function that starts at `place`. `None` if it gives
-    /// none.
+    /// none. `found` is what the script's text says about the function, and `segment` leads to the authored function,
+    /// which must be in the same scope.
     fn scoped_name(&self, found: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
         let scope = self.map.scopes.function(self.text.place(found.begin), place)?;
         let contains_segment = scope.source == segment.source
@@ -331,17 +336,20 @@ impl AuthoredScript {
     /// simplify such expressions: they bind the function in `table = { key: (x) => x }` or in `made = ((y) => (x) =>
     /// x)(1)` to the variable.
     fn is_value(&self, word: &AuthoredWord<'_>, found: &FunctionText, function: &Segment) -> bool {
-        let is_class = found.name.last().is_some_and(|name| name.end < found.begin);
+        if found.is_named_by_class() {
+            return true;
+        }
         let Some(content) = self.content(function.source) else { return true };
-        let word_start = content.byte_offset(word.segment.authored);
-        let (Some(start), Some(end)) = (word_start, content.byte_offset(function.authored)) else { return true };
+        let Some(word_start) = content.byte_offset(word.segment.authored) else { return true };
+        let Some(function_start) = content.byte_offset(function.authored) else { return true };
         let content = content.as_str();
-        match (content.get(start..end), content.get(end..start)) {
-            _ if is_class => true,
-            (Some(between), _) => leads_to_value(between),
-            // Some tools map the function to the start of its statement.
-            (None, Some(keywords)) => !keywords.contains(['(', '{', '=', ';']),
-            (None, None) => false,
+        if let Some(between) = content.get(word_start..function_start) {
+            return leads_to_value(between);
+        }
+        // Some tools map the function to the start of its statement, which is before the word.
+        match content.get(function_start..word_start) {
+            Some(keywords) => !keywords.contains(['(', '{', '=', ';']),
+            None => false,
         }
     }
 
@@ -514,10 +522,9 @@ impl<'a> AuthoredWord<'a> {
         if self.segment.source != function.source || self.is_argument {
             return false;
         }
-        // The name of a class may be many lines before its constructor.
-        let is_class = found.name.last().is_some_and(|name| name.end < found.begin);
         match function.authored.line.checked_sub(self.segment.authored.line) {
-            Some(lines_between) => is_class || lines_between < 2,
+            // The name of a class may be many lines before its constructor.
+            Some(lines_between) => found.is_named_by_class() || lines_between < 2,
             None => false,
         }
     }

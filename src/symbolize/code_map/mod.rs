@@ -135,6 +135,7 @@ impl<'data> CodeMap<'data> {
             map.layers.entry(pid).or_default().program = Some(program);
         }
         sweep::replay_untimed(untimed, pool, |batch| {
+            // With times, it is normal that code replaces other code. Without, some of it gets a wrong name.
             map.overlaps += batch.overlaps;
             map.append(batch, |layer| &mut layer.untimed);
         });

@@ -175,8 +175,8 @@ impl SegmentIndex {
         self.reaches.extend(group_segments.iter().map(|segment| Reach::new(segment, addresses.start)));
     }
 
-    /// Adds all groups of `other`, which must have higher addresses. `first_segment` is the index that the first segment
-    /// of `other` has now.
+    /// Adds all groups of `other`, which must have higher addresses. `first_segment` is the index that the first
+    /// segment of `other` has now.
     pub(super) fn append(&mut self, other: Self, first_segment: usize) {
         let first_segment = first_segment as u32;
         let first_tree = self.trees.len() as u32;
@@ -194,8 +194,8 @@ impl SegmentIndex {
         self.reaches.extend(other.reaches);
     }
 
-    /// Builds the trees of large groups, which [`Self::push`] left out, and the group index, without which lookups don't
-    /// work. `segments` are all segments of the map.
+    /// Builds the trees of large groups, which [`Self::push`] left out, and the group index, without which lookups
+    /// don't work. `segments` are all segments of the map.
     pub(super) fn finish(&mut self, segments: &mut [Segment]) {
         for (start, group) in self.starts.iter().zip(&mut self.groups) {
             if group.segments.len() <= LARGE {
@@ -334,8 +334,8 @@ impl SegmentTree {
         while segments.len() >> levels > LEAF {
             levels += 1;
         }
-        // A complete binary tree with 2^levels leaves, stored level by level. The boxes are filled in a separate pass, so
-        // that the halves of the segments can be arranged in parallel.
+        // A complete binary tree with 2^levels leaves, stored level by level. The boxes are filled in a separate pass,
+        // so that the halves of the segments can be arranged in parallel.
         let mut boxes = vec![NOTHING; (2 << levels) - 1];
         arrange(segments, levels);
         fill_boxes(segments, levels, &mut boxes);
@@ -345,8 +345,9 @@ impl SegmentTree {
     /// Calls `each` with the range of segments in each leaf, until it returns true. Skips nodes whose bounding box
     /// `enter` rejects.
     fn visit(&self, len: usize, enter: impl Fn(&Extent) -> bool, mut each: impl FnMut(Range<usize>) -> bool) {
-        // Nodes that are still to be visited, each with the range of its segments. The children of node n are 2n + 1 and
-        // 2n + 2. At most one node per level is waiting, and there are at most 32 levels because indices have 32 bits.
+        // Nodes that are still to be visited, each with the range of its segments. The children of node n are 2n + 1
+        // and 2n + 2. At most one node per level is waiting, and there are at most 32 levels because indices have 32
+        // bits.
         let mut waiting = [(0u32, 0u32, 0u32); u32::BITS as usize];
         waiting[0] = (0, 0, len as u32);
         let mut count = 1;

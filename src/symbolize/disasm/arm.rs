@@ -81,8 +81,9 @@ impl Arm {
         Decoded { len: 4, text, target }
     }
 
-    /// Decodes the Thumb instruction at the start of `rest`, which has two or four bytes. `addr` is its address. `block`
-    /// has the conditions of the instructions in an `it` block; this one's is taken out, and an `it` fills it anew.
+    /// Decodes the Thumb instruction at the start of `rest`, which has two or four bytes. `addr` is its address.
+    /// `block` has the conditions of the instructions in an `it` block; this one's is taken out, and an `it` fills it
+    /// anew.
     fn decode_thumb(&self, rest: &[u8], addr: u64, block: &mut ItBlock) -> Decoded {
         let Some(first) = read_half_word(rest, 0) else { return Decoded::from_rest(rest) };
         let is_wide = first >> 11 > 0b1_1100;
@@ -313,7 +314,7 @@ fn arm_text(text: &str, word: u32) -> String {
         ("ldr" | "str", [to, second, rest]) if condition.starts_with('d') && !second.starts_with('[') => {
             (mnemonic.to_owned(), format!("{to}, {rest}"))
         }
-        ("ldm" | "stm", _) => (format!("{stem}{}", order(word, operands, condition)), operands.to_owned()),
+        ("ldm" | "stm", _) => (format!("{stem}{}", addressing_suffix(word, operands, condition)), operands.to_owned()),
         ("mov", _) if word == MOV_R0_R0 => return "nop".to_owned(),
         _ => return with_number(mnemonic, operands, word),
     };
@@ -323,11 +324,11 @@ fn arm_text(text: &str, word: u32) -> String {
 /// The encoding of `mov r0, r0`, which objdump shows as `nop`.
 const MOV_R0_R0: u32 = 0xe1a0_0000;
 
-/// The suffix of a load or store of several registers, with the condition. It says whether the address is incremented
-/// or decremented, after or before. objdump omits `ia` if the base register isn't updated. The library prints `ia`
-/// where `ib` is meant.
-fn order(word: u32, operands: &str, condition: &str) -> String {
-    let condition = ["da", "ia", "db"].iter().find_map(|order| condition.strip_prefix(order)).unwrap_or(condition);
+/// objdump's suffix of a load or store of several registers: whether the address is incremented or decremented, after
+/// or before, and the condition. objdump omits `ia` if the base register isn't updated. The library prints `ia` where
+/// `ib` is meant, so its suffix (`printed`) is only used for the condition.
+fn addressing_suffix(word: u32, operands: &str, printed: &str) -> String {
+    let condition = ["da", "ia", "db"].iter().find_map(|mode| printed.strip_prefix(mode)).unwrap_or(printed);
     match bits(word, 23, 2) {
         0 => format!("da{condition}"),
         1 if operands.contains('!') => format!("ia{condition}"),
@@ -445,7 +446,11 @@ impl ThumbText {
             ("bic" | "bics", true) => *width = ".w".to_owned(),
             ("bfi" | "bfc", true) => {
                 width.clear();
-                *operands = bit_field_operands(*stem == "bfi", first, second);
+                let BitField { to, from, lowest, width } = BitField::decode(first, second);
+                *operands = match &stem[..] {
+                    "bfi" => format!("{to}, {from}, #{lowest}, #{width}"),
+                    _ => format!("{to}, #{lowest}, #{width}"),
+                };
             }
             ("b", false) if condition.is_none() => *width = ".n".to_owned(),
             (branch, false) if first >> 12 == 0b1101 && branch.starts_with('b') => *width = ".n".to_owned(),
@@ -544,18 +549,28 @@ impl ThumbText {
     }
 }
 
-/// The operands of `bfi` (`has_source`) or `bfc`. The last one is the width of the field; the library prints the number
-/// of its highest bit instead.
-fn bit_field_operands(has_source: bool, first: u16, second: u16) -> String {
-    let (first, second) = (u32::from(first), u32::from(second));
-    let lowest = bits(second, 12, 3) << 2 | bits(second, 6, 2);
-    let width = (bits(second, 0, 5) + 1).saturating_sub(lowest);
-    let to = REGISTERS[bits(second, 8, 4) as usize];
-    if has_source {
-        let from = REGISTERS[bits(first, 0, 4) as usize];
-        format!("{to}, {from}, #{lowest}, #{width}")
-    } else {
-        format!("{to}, #{lowest}, #{width}")
+/// The operands of `bfi` or `bfc`.
+struct BitField {
+    to: &'static str,
+    /// The source; `bfc` has none.
+    from: &'static str,
+    /// The number of the field's lowest bit.
+    lowest: u32,
+    /// The number of bits. The library prints the number of the highest bit instead.
+    width: u32,
+}
+
+impl BitField {
+    /// Decodes the operands of an instruction, given as two half words.
+    fn decode(first: u16, second: u16) -> Self {
+        let (first, second) = (u32::from(first), u32::from(second));
+        let lowest = bits(second, 12, 3) << 2 | bits(second, 6, 2);
+        Self {
+            to: REGISTERS[bits(second, 8, 4) as usize],
+            from: REGISTERS[bits(first, 0, 4) as usize],
+            lowest,
+            width: (bits(second, 0, 5) + 1).saturating_sub(lowest),
+        }
     }
 }
 

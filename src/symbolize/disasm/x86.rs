@@ -96,6 +96,7 @@ impl X86 {
                 text = text.replacen(suffixed, plain, 1);
             }
         }
+        // The source is the destination's register, which objdump writes twice.
         if has_implied_source(decoded) {
             // The destination is the last operand in AT&T syntax, the first in Intel syntax.
             let stem = text.len() - text.trim_start_matches(|c: char| c != ' ').trim_start().len();

@@ -55,7 +55,8 @@ struct Mark {
 }
 
 impl Mark {
-    /// Reads a mapping symbol; `None` if the symbol isn't one.
+    /// Reads a mapping symbol: `$a` (32-bit Arm code), `$x` (AArch64 code), `$t` (Thumb code) or `$d` (data), possibly
+    /// with a dot and more text behind it. `None` if the symbol isn't one.
     fn from_symbol(symbol: &object::Symbol<'_, '_>) -> Option<Self> {
         let letter = match symbol.name_bytes().ok()? {
             [b'$', letter] | [b'$', letter, b'.', ..] => letter,

@@ -64,9 +64,9 @@ impl Variables {
     }
 }
 
-/// The link-time address of a file offset at which data was mapped. Unlike [`Image::vaddr`], also finds variables without
-/// contents in the file (`.bss`), as far as they are on the page that the file's contents end on: the offset then lies
-/// behind the segment's contents. `None` if no segment contains the offset.
+/// The link-time address of a file offset at which data was mapped. Unlike [`Image::vaddr`], also finds variables
+/// without contents in the file (`.bss`), as far as they are on the page that the file's contents end on: the offset
+/// then lies behind the segment's contents. `None` if no segment contains the offset.
 pub fn vaddr_of_data(image: &Image, offset: u64) -> Option<u64> {
     if let Some(vaddr) = image.vaddr(offset) {
         return Some(vaddr);

@@ -101,6 +101,7 @@ fn is_code(head: &[u8]) -> bool {
 }
 
 impl Default for SearchOptions {
+    /// Searches the recorded paths, and the caches of perf and debuginfod's client where they usually are.
     fn default() -> Self {
         Self {
             symfs: Vec::new(),
@@ -419,11 +420,12 @@ impl SearchOptions {
         self.door(path).look(path).is_some_and(|about| about.is_dir())
     }
 
-    /// True if the image has the recorded build ID and is for the recorded machine. If it doesn't match, adds a
-    /// warning.
+    /// True if the image has the recorded build ID and is for the recorded machine, as far as these are known. If it
+    /// doesn't match, adds a warning.
     fn is_match(&self, image: &Image, dso: &Dso, warnings: &mut Warnings) -> bool {
-        let reason = if !image.has_build_id(dso.build_id) {
-            let (Some(wanted), Some(found)) = (dso.build_id, image.build_id()) else { return false };
+        let reason = if let (Some(wanted), Some(found)) = (dso.build_id, image.build_id())
+            && !image.has_build_id(Some(wanted))
+        {
             let (wanted, found) = (hex(wanted), hex(found));
             format!("not used: it is not the version that ran (build ID {found}, recorded {wanted})")
         } else if !self.is_of_machine(image) {

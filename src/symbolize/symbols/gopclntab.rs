@@ -347,8 +347,10 @@ impl<'a> GoTable<'a> {
     /// Finds the program's module data, which begins with the address of the table (`table`), and reads it. Changes
     /// nothing if it can't be found.
     fn read_module(&mut self, object: &object::File<'a>, table: u64) {
+        // The sections in which linkers put the module data.
         const NAMES: [&str; 4] = [".go.module", ".noptrdata", ".data", ".data.rel.ro"];
         let pointer = self.table.pointer;
+        // The address as it is stored in memory.
         let wanted = match (self.table.is_little, pointer) {
             (true, 8) => table.to_le_bytes().to_vec(),
             (false, 8) => table.to_be_bytes().to_vec(),
@@ -408,8 +410,8 @@ impl<'a> ValueReader<'_, 'a> {
         self.read_value(self.table.record_field(self.record, field)?, addr)
     }
 
-    /// The value at `addr` in the value table at offset `table`. `None` if it has no value there. The table is a list of
-    /// pairs: by how much the value changes, and for how many bytes of code it then stays the same.
+    /// The value at `addr` in the value table at offset `table`. `None` if it has no value there. The table is a list
+    /// of pairs: by how much the value changes, and for how many bytes of code it then stays the same.
     fn read_value(&mut self, table: u32, addr: u64) -> Option<i32> {
         // An offset of 0 means that the function has no such table.
         if table == 0 {

@@ -178,8 +178,8 @@ impl<'data> DebugSections<'data> {
         Some(())
     }
 
-    /// Removes inlined calls that are nested too deep, and counts them in `left_out`. Only changes units that may contain
-    /// one of the addresses. `listed` tells which units these are; `None` if that isn't known.
+    /// Removes inlined calls that are nested too deep, and counts them in `left_out`. Only changes units that may
+    /// contain one of the addresses. `listed` tells which units these are; `None` if that isn't known.
     fn limit_depth(&mut self, listed: Option<&Listed>, addresses: &[u64]) {
         let dwarf = self.dwarf();
         let is_wanted = |unit: &gimli::UnitHeader<Reader<'_>>| match listed {
@@ -217,8 +217,8 @@ impl<'data> DebugSections<'data> {
         Context::from_dwarf(self.dwarf()).ok()
     }
 
-    /// An `addr2line` context with all units of the file, whose sections are loaded when this is first called. `None` if
-    /// they are damaged.
+    /// An `addr2line` context with all units of the file, whose sections are loaded when this is first called. `None`
+    /// if they are damaged.
     fn whole_context(&self) -> Option<Context<Reader<'_>>> {
         let whole = self.whole.get_or_init(|| {
             let mut whole = sections(self.image, |id| Some(id.name()))?;

@@ -202,8 +202,8 @@ fn open<'a>(
     Some(OpenedObject { running, debugging, mini, files })
 }
 
-/// Reads the symbols and the debug information that the request's addresses need. Both at the same time, if the pool has
-/// several threads.
+/// Reads the symbols and the debug information that the request's addresses need. Both at the same time, if the pool
+/// has several threads.
 fn load<'a>(request: &Request, file: &'a OpenedObject<'a>, options: &SymbolOptions, pool: &Pool) -> LoadedSymbols<'a> {
     let wanted = wanted_addresses(request, file.running);
     // The file with DWARF, if there is one.

@@ -115,7 +115,8 @@ pub(super) struct Tables {
 
 impl Tables {
     /// Collects the abbreviation tables of all units. Tables of units that may contain a requested address are `near`.
-    /// Tables that only other units use are `far`: without them, these units can be skipped. `None` if a unit is damaged.
+    /// Tables that only other units use are `far`: without them, these units can be skipped. `None` if a unit is
+    /// damaged.
     pub(super) fn new(dwarf: &gimli::Dwarf<Reader<'_>>, listed: &Listed) -> Option<Self> {
         let mut near = FxHashSet::default();
         let mut far = FxHashSet::default();
@@ -291,7 +292,7 @@ mod tests {
         let cut = table(&[(UNIT, placed)]);
         assert_eq!(line_tables(&cut[..cut.len() - 1], 0), None);
 
-        let tables = Tables { near: [0].into_iter().collect(), far: vec![] };
+        let tables = Tables { near: [0].into_iter().collect(), far: FxHashSet::default() };
         let mut bytes = Cow::Owned(table(&[(UNIT, placed), function]));
         assert!(tables.leave_out_lines(&mut bytes));
         assert_eq!(bytes, table(&[(UNIT, &[DW_AT_low_pc, DW_AT_producer, DW_AT_high_pc]), function]));

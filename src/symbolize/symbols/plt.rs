@@ -76,8 +76,8 @@ struct FoundStub {
     slot: u64,
 }
 
-/// Finds the stubs in a section of x86 code, where all have the same size. `slot_of` decodes the stub at an address, and
-/// returns the address of its GOT slot.
+/// Finds the stubs in a section of x86 code, where all have the same size. `slot_of` decodes the stub at an address,
+/// and returns the address of its GOT slot.
 fn find_equal_stubs(section: &PltSection<'_>, slot_of: impl Fn(&[u8], u64) -> Option<u64>) -> Vec<FoundStub> {
     const STUB: usize = 16;
     const SHORT_STUB: usize = 8;
@@ -203,12 +203,16 @@ fn aarch64_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
 /// else.
 fn arm_stub(code: &[u8], addr: u64) -> Option<(usize, u64)> {
     const FROM_THUMB: [u8; 4] = [0x78, 0x47, 0xc0, 0x46];
-    let (code, before) = code.strip_prefix(&FROM_THUMB).map_or((code, 0), |code| (code, 4));
+    let (code, before) = match code.strip_prefix(&FROM_THUMB) {
+        Some(code) => (code, FROM_THUMB.len()),
+        None => (code, 0),
+    };
     // The immediate of `add` has 8 bits, rotated right by twice the value of a 4-bit field.
     let number = |word: u32| (word & 0xff).rotate_right((word >> 8 & 15) * 2);
     let mut slot = 0_u32;
     for (at, word) in words(code).take(4).enumerate() {
         match word >> 12 {
+            // add ip, pc, #n; then: add ip, ip, #n; ldr pc, [ip, #n]!
             0xe_28fc if at == 0 => slot = (addr as u32).wrapping_add(before as u32 + 8).wrapping_add(number(word)),
             0xe_28cc if at > 0 => slot = slot.wrapping_add(number(word)),
             0xe_5bcf if at > 0 => return Some((before + 4 * (at + 1), u64::from(slot.wrapping_add(word & 0xfff)))),
@@ -268,7 +272,8 @@ mod tests {
         assert_eq!(aarch64_stub(&signed, 0x6b0), Some((24, 0x10f90)));
         let section =
             PltSection { code: &[&signed[..], &tracked, &plain].concat(), addr: 0x6b0, is_got: false, got: 0 };
-        let found: Vec<_> = anywhere(&section, aarch64_stub).iter().map(|stub| (stub.start, stub.end)).collect();
+        let found: Vec<_> =
+            find_stubs_anywhere(&section, aarch64_stub).iter().map(|stub| (stub.start, stub.end)).collect();
         assert_eq!(found, [(0x6b0, 0x6c8), (0x6c8, 0x6e0), (0x6e0, 0x6f0)]);
     }
 

@@ -144,8 +144,9 @@ impl<'data> SymbolTable<'data> {
         let mut new: Vec<Symbol<'data>> = Vec::new();
         let extent = go.extent();
         for &addr in wanted.iter().filter(|addr| extent.contains(addr)) {
-            let is_known = new.last().is_some_and(|last| addr < last.end);
-            if !is_known
+            // Several wanted addresses may be in the same function.
+            let is_in_last = new.last().is_some_and(|last| addr < last.end);
+            if !is_in_last
                 && self.find(addr).is_none_or(|found| !found.sized)
                 && let Some(GoFunction { range, name }) = go.find(addr)
             {
@@ -218,6 +219,7 @@ struct AddressSlots {
 }
 
 impl AddressSlots {
+    /// Counts the addresses, which must be ascending, in each slot.
     fn new(addresses: &[u64]) -> Self {
         let span = addresses.first().zip(addresses.last()).map_or(0, |(first, last)| last - first);
         // Several times more slots than addresses, so that most slots contain at most one address.

@@ -231,7 +231,8 @@ fn decode_arm(code: &[u8], end: u64) -> Option<Branch> {
     let word = u32::from_le_bytes(*code.last_chunk()?);
     // Distances count from 8 bytes after the instruction's start.
     let target = Machine::Arm.plus(end, sign_extend(word, 24) * 4 + 4);
-    // The condition, and the bits that tell branches from other instructions. Condition 15 marks instructions without one.
+    // The condition, and the bits that tell branches from other instructions. Condition 15 marks instructions without
+    // one.
     match (word >> 28, word >> 24 & 15) {
         // `blx` calls Thumb code. Its target may be 2 bytes after a multiple of 4.
         (15, 0b1010 | 0b1011) => Some(Branch::Call(Machine::Arm.plus(target, 2 * i64::from(bit(word, 24))))),

@@ -96,6 +96,7 @@ impl<'a> ExidxTable<'a> {
         }
         // The function has its own personality routine. GCC's routines store operations like the second format of the
         // compact model, but one byte earlier.
+        // So the highest byte is the number of further words.
         let second = read_word(bytes, 4)?;
         read_operations(&second.to_be_bytes()[1..], (second >> 24) as usize, &bytes[8..])
     }

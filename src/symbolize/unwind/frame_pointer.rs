@@ -40,7 +40,9 @@ impl Stage {
 /// How many bytes from the start of JIT code a prologue may begin. V8's code first checks whether it was deoptimized.
 const PROLOGUE_WITHIN: usize = 64;
 
-/// How much of its frame x86-64 code has set up before the instruction at `offset`, judging by its instructions.
+/// How much of its frame x86-64 code has set up before the instruction at `offset`, judging by its instructions. At a
+/// `ret`, and before the prologue (`push rbp; mov rbp, rsp`), there is none. If the code shows neither, the frame is
+/// assumed to be complete.
 pub(crate) fn stage_x86_64(code: &[u8], offset: u64) -> Stage {
     const PUSH: u8 = 0x55;
     const RET: [u8; 2] = [0xc3, 0xc2];

@@ -193,8 +193,8 @@ impl<'c> Position<'c> {
         effects.find(|effect| *effect != Effect::Other) == Some(Effect::MakesFrame) && self.prologue().saved_link
     }
 
-    /// How much of its frame the function has set up. Follows the instructions ahead on all paths: if one saves the link
-    /// register or returns by it before anything changes it, the register holds the return address now. If one may
+    /// How much of its frame the function has set up. Follows the instructions ahead on all paths: if one saves the
+    /// link register or returns by it before anything changes it, the register holds the return address now. If one may
     /// change it first, or none shows anything, the function counts as having its frame.
     fn stage(&self) -> Stage {
         if self.is_half_framed() {
@@ -264,8 +264,8 @@ pub(crate) fn stage_aarch64(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// How much of its frame code in a file has set up before the instruction at `offset`. Unlike JIT code, that may also be a
-/// PLT stub, which has no frame.
+/// How much of its frame code in a file has set up before the instruction at `offset`. Unlike JIT code, that may also
+/// be a PLT stub, which has no frame.
 pub(crate) fn stage_in_file(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) if position.is_in_stub() => position.stage_in_prologue(),
@@ -274,8 +274,8 @@ pub(crate) fn stage_in_file(code: &[u8], offset: u64) -> Stage {
     }
 }
 
-/// How much of its frame code has set up before the instruction at `offset`, if it has saved the link register and hasn't
-/// set `x29` yet. All other code counts as having its frame.
+/// How much of its frame code has set up before the instruction at `offset`, if it has saved the link register and
+/// hasn't set `x29` yet. All other code counts as having its frame.
 pub(crate) fn stage_if_half_framed(code: &[u8], offset: u64) -> Stage {
     match Position::new(code, offset) {
         Some(position) if position.is_half_framed() => position.stage_in_prologue(),

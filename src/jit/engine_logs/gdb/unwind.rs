@@ -16,7 +16,7 @@ pub(super) struct UnwindRecords<'data> {
     endian: Endian,
     records: Vec<UnwindRecord>,
     /// How many more bytes [`Self::convert`] may produce. Functions may share a record, but not without limit.
-    left: usize,
+    room: usize,
 }
 
 /// A frame description (FDE), and the CIE that it refers to.
@@ -64,18 +64,18 @@ impl<'data> UnwindRecords<'data> {
             return None;
         }
         // Functions may share records, which are copied for each. In a damaged object, that could be without end.
-        let left = symfile.size.saturating_mul(4);
-        Some(Self { section, endian, records, left })
+        let room = symfile.size.saturating_mul(4);
+        Some(Self { section, endian, records, room })
     }
 
     /// The records of a function. `None` if it has none, or if they can't be converted.
     pub(super) fn convert(&mut self, function: &Function<'_>) -> Option<Vec<u8>> {
         let Some(mut records) = self.build_records(function) else {
             // Failures reduce the limit too, so that they can't be repeated endlessly.
-            self.left /= 2;
+            self.room /= 2;
             return None;
         };
-        self.left = self.left.saturating_sub(records.len());
+        self.room = self.room.saturating_sub(records.len());
         if records.is_empty() {
             return None;
         }
@@ -85,7 +85,7 @@ impl<'data> UnwindRecords<'data> {
     }
 
     /// Builds the `.eh_frame` of a function, as if it began at the first multiple of 8 after the function's code. Empty
-    /// if the function has no records.
+    /// if the function has no records; `None` if they can't be converted or exceed `room`.
     fn build_records(&self, function: &Function<'_>) -> Option<Vec<u8>> {
         let end = function.addr.checked_add(function.size)?;
         let records_addr = end.checked_next_multiple_of(8)?;
@@ -94,7 +94,7 @@ impl<'data> UnwindRecords<'data> {
         for record in self.records[first..].iter().take_while(|record| record.start < end) {
             let cie = self.section.get(record.cie.clone())?;
             let fde = self.section.get(record.fde.clone())?;
-            if out.len() + cie.len() + fde.len() > self.left {
+            if out.len() + cie.len() + fde.len() > self.room {
                 return None;
             }
             out.extend_from_slice(cie);

@@ -131,8 +131,8 @@ impl<'a> CompileTask<'a> {
         }
     }
 
-    /// Handles the start of a `parse` element: the method itself if no other method is open, else a call that is inlined
-    /// into the innermost open one, or a postponed call.
+    /// Handles the start of a `parse` element: the method itself if no other method is open, else a call that is
+    /// inlined into the innermost open one, or a postponed call.
     fn start_method(&mut self, method: &'a [u8]) {
         let late_callers = self.late_callers.take().unwrap_or_default();
         let (mut parent, mut bytecode) = (None, 0);
@@ -153,9 +153,6 @@ impl<'a> CompileTask<'a> {
         self.parsed.push(ParsedMethod { method, parent, bytecode });
     }
 
-    /// Index of the `parse` element that contains a postponed call. If not all of the listed callers are known, that of
-    /// the closest known caller.
-    // Start with the method that the task compiles, and go inward through the listed callers.
     /// The index of the parsed method into which a postponed call was inlined. `callers` has the callers of that call,
     /// the innermost first. Follows them from the method itself inwards, as far as they are known.
     fn find_late_caller(&self, callers: &[LateCaller<'a>]) -> usize {
@@ -185,7 +182,8 @@ impl<'a> CompileTask<'a> {
         calls
     }
 
-    /// All inlined calls, with callers before callees.
+    /// All inlined calls, with callers before callees. Calls that are nested too deep are only counted: one entry at
+    /// the end stands for all of them.
     fn callers_first(&self) -> Vec<ExpandedCall> {
         let mut calls_by_caller = self.calls_by_caller();
         let mut expanded = Vec::new();
@@ -193,6 +191,7 @@ impl<'a> CompileTask<'a> {
         let mut names: FxHashMap<&[u8], Arc<[u8]>> = FxHashMap::default();
         // The calls still to visit, each with its depth. The last one is next.
         let mut stack: Vec<(usize, u32)> = Vec::new();
+        // The compiled method itself has index 0.
         stack.extend(calls_by_caller.remove(&0).unwrap_or_default().into_iter().map(|call| (call, 0)));
         while let Some((index, depth)) = stack.pop() {
             let call = &self.parsed[index];

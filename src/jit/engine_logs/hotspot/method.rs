@@ -60,7 +60,8 @@ fn split(text: &[u8], index: usize) -> (&[u8], &[u8]) {
     (&text[..index], &text[index + 1..])
 }
 
-/// Arguments and result of a descriptor, in Java's spelling.
+/// Parses a method's descriptor such as `(ILjava/lang/String;)V`. Returns its argument types and its result type in
+/// Java's spelling; `None` if the descriptor is damaged.
 fn parse_descriptor(descriptor: &[u8]) -> Option<(Vec<Vec<u8>>, Vec<u8>)> {
     let mut rest = descriptor.strip_prefix(b"(")?;
     let mut arguments = Vec::new();

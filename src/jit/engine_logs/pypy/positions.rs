@@ -49,8 +49,8 @@ pub(super) struct Positions {
 }
 
 impl LogPositions for Positions {
-    /// Decodes the lines and inlined calls of a trace, by following its operations. `entry` is the part of the log `file`
-    /// with the operations.
+    /// Decodes the lines and inlined calls of a trace, by following its operations. `entry` is the part of the log
+    /// `file` with the operations.
     fn source_map<'a>(&'a self, file: &'a [u8], entry: &'a [u8]) -> SourceMap<'a> {
         // Where `entry` begins in the log tells which trace it is.
         let start = (entry.as_ptr() as usize).wrapping_sub(file.as_ptr() as usize);

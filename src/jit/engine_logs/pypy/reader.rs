@@ -206,8 +206,8 @@ impl PypyLogReader<'_> {
         }
     }
 
-    /// Parses `Loop 1 (…) : loop with 76 ops` or `bridge out of Guard 0x… with 32 ops`: the trace to which the operations
-    /// belong. A bridge begins where the guard is that it leaves.
+    /// Parses `Loop 1 (…) : loop with 76 ops` or `bridge out of Guard 0x… with 32 ops`: the trace to which the
+    /// operations belong. A bridge begins where the guard is that it leaves.
     fn read_operations_head(&mut self, head: &[u8], offset: usize) {
         let Some(open) = &mut self.operations else { return };
         open.trace = match parse_head(head, offset) {
@@ -284,8 +284,8 @@ impl PypyLogReader<'_> {
         Some(LogCode { bytes, positions, ..LogCode::new(name, trace.code.start, size) })
     }
 
-    /// Composes the name of a trace: that of the source location where a loop begins; for a bridge, that of the loop from
-    /// which it comes, with `bridge`. `roots` holds the names of these loops for each trace before it.
+    /// Composes the name of a trace: that of the source location where a loop begins; for a bridge, that of the loop
+    /// from which it comes, with `bridge`. `roots` holds the names of these loops for each trace before it.
     fn trace_name(&self, trace: &Trace, roots: &[Option<Vec<u8>>]) -> TraceName {
         match &trace.id {
             TraceId::Loop(number, location) if location.is_empty() => {

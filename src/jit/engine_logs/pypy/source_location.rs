@@ -36,8 +36,8 @@ impl<'a> SourceLocation<'a> {
     /// Parses `<code object …>`. In merge points, it has periods in place of commas.
     fn parse_code_object(text: &'a [u8]) -> Option<Self> {
         let rest = text.strip_prefix(b"<code object ")?;
-        let (function, rest) = split(rest, memmem::find(rest, b" file ")?, 6)?;
-        let (file, rest) = split(rest, memmem::rfind(rest, b" line ")?, 6)?;
+        let (function, rest) = split(rest, memmem::find(rest, b" file ")?, b" file ".len())?;
+        let (file, rest) = split(rest, memmem::rfind(rest, b" line ")?, b" line ".len())?;
         let (line, operation) = split(rest, memchr::memchr(b'>', rest)?, 1)?;
         let function = function.strip_suffix(b",").or_else(|| function.strip_suffix(b"."))?;
         let file = file.strip_suffix(b",").or_else(|| file.strip_suffix(b"."))?;

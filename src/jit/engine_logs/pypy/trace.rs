@@ -53,7 +53,7 @@ impl Trace {
         let (start, rest) = (hex(&rest[..start_len])?, &rest[start_len + b" to 0x".len()..]);
         let end_len = rest.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
         let (end, rest) = rest.split_at(end_len);
-        // A loop is entered at its bootstrap address, which is before or after its start.
+        // If there is a bootstrap address, the code begins there.
         let bootstrap = rest.strip_prefix(b" (bootstrap 0x").and_then(|rest| hex(rest.strip_suffix(b")")?));
         let code = bootstrap.unwrap_or(start)..hex(end)?;
         Some(Self {

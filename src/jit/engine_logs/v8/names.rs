@@ -38,7 +38,8 @@ pub(super) fn is_wasm(creation: &Creation<'_>, builtins: i64) -> bool {
     creation.function.is_some() && creation.kind == builtins + WASM && matches!(creation.tier, b"" | b"*")
 }
 
-/// Appends the name of a WebAssembly function as V8's jitdumps spell it.
+/// Appends the name of a WebAssembly function as V8's jitdumps spell it: with its number, if it has no other name, and
+/// with the compiler, such as `wasm-function[3]-3-liftoff`.
 fn spell_wasm(creation: &Creation<'_>, name: &mut Vec<u8>) {
     name.extend_from_slice(creation.name);
     let number = creation.name.strip_prefix(b"wasm-function[").and_then(|rest| rest.strip_suffix(b"]"));

@@ -129,8 +129,8 @@ impl<'a> V8LogReader<'a> {
         Some(load)
     }
 
-    /// Handles a `code-source-info`, which describes the code that was created last. `end` is the offset of the record's
-    /// end in the log.
+    /// Handles a `code-source-info`, which describes the code that was created last. `end` is the offset of the
+    /// record's end in the log.
     fn add_source_info(&mut self, info: SourceInfo<'a>, end: usize) {
         let Some(last) = self.last.take_if(|last| last.creation.addr == info.addr) else { return };
         if let Some(function) = last.function {

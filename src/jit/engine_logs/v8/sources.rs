@@ -67,10 +67,11 @@ impl Sources {
         let id = creation.function?;
         scratch.clear();
         spell_function(creation.name, scratch);
-        if let Some(known) = self.current.get(&id)
-            && self.texts.get(self.functions[*known as usize].name) == scratch
+        // The ID is an address, which may by now be that of another function.
+        if let Some(&current) = self.current.get(&id)
+            && self.texts.get(self.functions[current as usize].name) == scratch
         {
-            return Some(*known);
+            return Some(current);
         }
         let name = self.texts.intern(scratch);
         let tag = self.texts.intern(&[creation.tag, b":"].concat());

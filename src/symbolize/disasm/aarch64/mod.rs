@@ -27,8 +27,8 @@ impl Aarch64 {
         pieces.map(|(at, bytes)| self.instruction((at * LENGTH) as u64, bytes, addr)).collect()
     }
 
-    /// Decodes one instruction. `bytes` are its four bytes, or the fewer ones at the end of the code, which are shown as
-    /// they are. `addr` is the address of the code, `offset` that of the instruction in it.
+    /// Decodes one instruction. `bytes` are its four bytes, or the fewer ones at the end of the code, which are shown
+    /// as they are. `addr` is the address of the code, `offset` that of the instruction in it.
     fn instruction(&self, offset: u64, bytes: &[u8], addr: u64) -> Instruction {
         let len = bytes.len() as u64;
         let Ok(bytes) = <[u8; LENGTH]>::try_from(bytes) else {
@@ -59,7 +59,7 @@ fn target(word: u32, addr: u64) -> Option<Target> {
         _ if bits(word, 25, 6) == 0b01_1010 => (TargetKind::Jump, signed_bits(word, 5, 19) * 4), // cbz, cbnz
         _ if bits(word, 25, 6) == 0b01_1011 => (TargetKind::Jump, signed_bits(word, 5, 14) * 4), // tbz, tbnz
         _ if bits(word, 27, 3) == 0b011 && bits(word, 24, 2) == 0 => (TargetKind::Memory, signed_bits(word, 5, 19) * 4), // ldr
-        _ if bits(word, 24, 5) == 0b1_0000 => return Some(relative(word, addr)),
+        _ if bits(word, 24, 5) == 0b1_0000 => return Some(relative(word, addr)), // adr, adrp
         _ => return None,
     };
     Some(Target { addr: addr.wrapping_add_signed(distance), kind })

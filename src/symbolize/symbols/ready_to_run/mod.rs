@@ -78,6 +78,7 @@ impl ReadyToRun {
         let metadata = Metadata::read(&pe)?;
         let native = Native(bytes);
         let mut entry_points = EntryPoints { all: Vec::new(), room: bytes.len().saturating_mul(ROOM) };
+        // Where the code of ordinary methods starts. The array is indexed by the methods' rows in the metadata.
         let section = header.section(METHOD_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
         let methods = section.and_then(|at| native::Array::new(native, at));
         for (index, at) in methods.iter().flat_map(|methods| methods.iter(metadata.methods())) {
@@ -85,6 +86,7 @@ impl ReadyToRun {
                 entry_points.push(function, || names::method_name(&metadata, index + 1));
             }
         }
+        // Where the code of instances of generic methods starts.
         let section = header.section(INSTANCE_ENTRY_POINTS).and_then(|(rva, _)| pe.offset(rva));
         let all_known = section.is_none_or(|at| instances::read(native, at, &metadata, &mut entry_points));
         let mut entry_points = entry_points.all;

@@ -11,8 +11,8 @@ pub(super) struct Native<'a>(pub(super) &'a [u8]);
 const BLOCK: u32 = 16;
 
 impl Native<'_> {
-    /// Reads an integer at offset `at`. Returns its bits, how many bits these are, and the offset after the integer. The
-    /// number of 1s at the low end of the first byte says how many bytes follow; the rest are the integer's bits.
+    /// Reads an integer at offset `at`. Returns its bits, how many bits these are, and the offset after the integer.
+    /// The number of 1s at the low end of the first byte says how many bytes follow; the rest are the integer's bits.
     fn number(self, at: usize) -> Option<(u32, u32, usize)> {
         let first = *self.0.get(at)?;
         let len = first.trailing_ones() as usize + 1;

@@ -141,14 +141,16 @@ impl Wide {
     }
 }
 
-/// The name and the contents of each stream in the metadata. `None` if the metadata is damaged. Spec: ECMA-335, II.24.2.
+/// The name and the contents of each stream in the metadata. `None` if the metadata is damaged. Spec: ECMA-335,
+/// II.24.2.
 fn read_streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     const SIGNATURE: u32 = 0x424a_5342;
     if u32_at(root, 0)? != SIGNATURE {
         return None;
     }
-    let version = usize::try_from(u32_at(root, 12)?).ok()?;
-    let flags = version.checked_add(16)?;
+    // The version of the runtime, a text, comes before the flags.
+    let version_len = usize::try_from(u32_at(root, 12)?).ok()?;
+    let flags = version_len.checked_add(16)?;
     let count = u16_at(root, flags.checked_add(2)?)?;
     let (mut at, mut streams) = (flags + 4, Vec::new());
     for _ in 0..count {

@@ -154,7 +154,8 @@ impl<'a> Parser<'a> {
         matches!(self.peek(), 0 | b'.' | b'$')
     }
 
-    /// Parses a name within a larger name: that of a function, with its type, or of something else. The type is printed.
+    /// Parses a name within a larger name: that of a function, with its type, or of something else. The type is
+    /// printed.
     fn encoding(&mut self) -> Option<NodeId> {
         self.deeper(|parser| {
             if matches!(parser.peek(), b'T' | b'G') {
@@ -312,9 +313,8 @@ impl<'a> Parser<'a> {
     /// Parses a name in a namespace or class: `N`, qualifiers of `this`, the parts of the name, `E`.
     fn nested_name(&mut self, facts: &mut NameFacts) -> Option<NodeId> {
         self.expect("N")?;
-        if self.take("H") {
-            // An explicit object parameter (C++23). It is not printed.
-        }
+        // The mark of an explicit object parameter (C++23). It is not printed.
+        self.take("H");
         facts.qualifiers = self.qualifiers();
         facts.reference = self.ref_qualifier();
         let mut name: Option<NodeId> = None;
@@ -323,6 +323,7 @@ impl<'a> Parser<'a> {
         while !self.take("E") {
             facts.ends_with_arguments &= self.peek() == b'I' || self.peek() == b'B';
             let next = match (self.peek(), self.second()) {
+                // Template arguments of the parts so far.
                 (b'I', _) => self.with_arguments(name?, facts)?,
                 (b'S', b't') if name.is_none() => {
                     self.take("St");
@@ -356,7 +357,7 @@ impl<'a> Parser<'a> {
         if !is_remembered {
             return None;
         }
-        // The whole name can't be referred to yet. Callers that use it as a type make that possible.
+        // Each part can be referred to later, but the whole name only if it is used as a type; the caller decides that.
         self.substitutions.pop();
         name
     }
@@ -480,8 +481,8 @@ impl<'a> Parser<'a> {
         Some(())
     }
 
-    /// Skips the declaration of one template parameter: a type (`Ty`), a value of a type (`Tn`), a type with a constraint
-    /// (`Tk`), a pack (`Tp`) or a template (`Tt`).
+    /// Skips the declaration of one template parameter: a type (`Ty`), a value of a type (`Tn`), a type with a
+    /// constraint (`Tk`), a pack (`Tp`) or a template (`Tt`).
     fn template_declaration(&mut self) -> Option<()> {
         match self.skip(2)? {
             "Ty" => Some(()),
@@ -1053,6 +1054,7 @@ impl<'a> Parser<'a> {
     /// the type up to an `E`, but GCC writes the type itself. GCC's form can look like such a list; it then has two
     /// parts without arguments, the second of which is the member.
     fn unresolved_name(&mut self) -> Option<NodeId> {
+        // Template arguments after the scope belong to it, even within the type of a conversion operator.
         let before = std::mem::replace(&mut self.takes_arguments, true);
         let scope = self.scope_of_parts().or_else(|| self.ty());
         self.takes_arguments = before;
