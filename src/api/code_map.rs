@@ -63,7 +63,8 @@ pub struct CodeMap {
     warnings: Vec<Warning>,
 }
 
-/// The end of names that the search depends on; see [`Symbolizer::locate`].
+/// How names end that matter for finding the code at an address ([`Symbolizer::locate`]): Erlang names what stands before
+/// a function like this, and a return address there isn't in the function.
 const SPECIAL: &[u8] = b"-CodeInfoPrologue";
 
 impl CodeMap {

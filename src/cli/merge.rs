@@ -11,7 +11,7 @@ use clap::Args;
 #[derive(Debug, Args)]
 #[command(
     after_help = "A directory stands for all files below it, except hidden ones (.* and _*). @FILE stands for the \
-    paths listed in FILE, one per line; @- reads the list from standard input. Inputs that cannot be read are skipped \
+    paths listed in FILE, one per line or separated by NUL bytes; @- reads the list from standard input. Inputs that cannot be read are skipped \
     with a warning. Events with the same name and unit are added up; others stay separate. Threads with the same name \
     are merged; --by pid, tid or cpu keeps them separate.\n\n\
     Examples:\n  jitgraft merge fleet/ -o fleet.folded\n  \

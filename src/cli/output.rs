@@ -33,7 +33,7 @@ const ENDINGS: &[(&str, &str)] = &[
     ("xml", "jitgraft callgrind, for reports in XML"),
     ("xz", "xz: jitgraft does not compress its outputs"),
     ("zip", "jitgraft pack, as .tar.zst"),
-    ("zst", "jitgraft pack for .tar.zst; compress other files with zstd"),
+    ("zst", "use jitgraft pack for .tar.zst; compress other files with zstd"),
 ];
 
 const EXPORT: &str = "jitgraft export";

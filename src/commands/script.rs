@@ -129,7 +129,7 @@ impl ScriptOptions {
         if *filter == Filter::default() && event.is_empty() {
             return Ok(());
         }
-        let error = Error::usage("is text, from which script does not select samples, processes or times");
+        let error = Error::usage("is text; `script` can only select samples, processes or times in recordings");
         Err(error.with_remedy(Some("select them with perf script, or pass the recording itself".to_owned())))
     }
 

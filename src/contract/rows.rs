@@ -150,7 +150,7 @@ fn share_named(profile: &Profile) -> Option<f64> {
     Some(1.0 - unnamed as f64 / frames as f64)
 }
 
-/// Writes a complete profile as the only input of the output.
+/// Writes an output that has a single input, whose profile is complete.
 pub fn write_whole(writer: &mut dyn RowWriter, profile: &Profile) -> Result<()> {
     writer.begin(RowOrigin { recording: recording_of(profile), ..RowOrigin::default() }, profile)?;
     writer.rows(profile)?;

@@ -495,8 +495,8 @@ fn missing_flags(switch: &Switch, flag: Option<Flag>, given: &[Vec<u8>]) -> Vec<
     missing
 }
 
-/// If `env` in the command line already assigns one of these variables, changes its assignment there, because it would
-/// override one before the command. Returns the other variables.
+/// Changes those assignments of `env`, at the start of the command line `words`, that set one of these variables: an
+/// assignment by `env` would override ours, which stands before `env`. Returns the variables that `env` doesn't set.
 fn assign(variables: Vec<Assignment>, words: &mut [Vec<u8>]) -> Vec<Assignment> {
     let mut rest = Vec::new();
     let end = assignments(words).len();

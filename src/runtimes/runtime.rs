@@ -233,7 +233,10 @@ impl Runtime {
     pub fn cannot_name(&self) -> String {
         match self.never_names() {
             Some(unnamed) => format!("there is no way to name {}", unnamed.strip_prefix("all ").unwrap_or(unnamed)),
-            None => format!("no option of {} that this process could use makes it write names of its code", self.name),
+            None => format!(
+                "{} has options that make it write names of its code, but this process could use none of them",
+                self.name
+            ),
         }
     }
 

@@ -69,7 +69,8 @@ struct ValueParts {
     of: Vec<u32>,
 }
 
-/// Assigns each frame and each thread of a profile to its part of a group's key.
+/// Finds the group of samples: a group's key consists of values of a frame (such as its function) and of a thread (such
+/// as its process), which are looked up here.
 #[derive(Debug, Clone)]
 pub struct Grouping {
     /// For each key, where its value is stored: in the frame's or in the thread's part.

@@ -95,7 +95,7 @@ pub(super) fn head(scene: &Scene<'_>) -> Vec<String> {
             of_function = format!(" of {name}");
         }
         Rows::Callees(name) => {
-            head.push(format!("{name}, with what it called below"));
+            head.push(format!("{name}, and below it what it called"));
             of_function = format!(" of {name}");
         }
         _ => {}

@@ -15,7 +15,7 @@ pub struct StatsOptions {
     pub output: OutPath,
     /// The questions. If there are none, the input's format decides which tables are written.
     pub preset: Preset,
-    /// The file that the questions are from, if any.
+    /// The file with the questions that the tables answer (`--preset FILE`), if any.
     pub preset_file: Option<PathBuf>,
     /// How several inputs are compared. Only measureme profiles can be.
     pub compare: Compare,

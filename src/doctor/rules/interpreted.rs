@@ -176,7 +176,7 @@ fn interpreter_flag(
         Some(_) => None,
         // The runtime's perf map or dump only names compiled functions.
         None if interpreter.has_frame_per_call => None,
-        // Functions get names by being compiled.
+        // In all other runtimes, compiled functions have names, and the switch that was given provides them.
         None => given.map(Switch::name),
     }
 }

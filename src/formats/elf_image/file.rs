@@ -122,7 +122,7 @@ fn start_of_file(image: &Image, rest: &Rest, build_id: BuildId) -> Result<Vec<u8
     };
     let mut out = Vec::new();
     let encoded = encoder.file_header(&mut out, &header, &layout);
-    encoded.map_err(|error| Error::new("cannot encode the header of an image").because(error))?;
+    encoded.map_err(|error| Error::new("cannot write the ELF header of an image of JIT code").because(error))?;
     let segments = if run_time { run_time_segments(image) } else { segments(image, frames) };
     // The room is for a fixed number of program headers; the others are marked as unused.
     let unused = segment(elf::PT_NULL, 0..0, elf::ProgramFlags(0), 0);

@@ -420,7 +420,7 @@ impl<R: Read> EventReader<R> {
         }
     }
 
-    /// True if a complete event starts here: an object with a phase.
+    /// True if a whole event, of any phase, starts here: an object that ends in the bytes read so far and has a phase.
     fn is_event(&mut self) -> Result<bool> {
         loop {
             if self.has_wasted_enough() {

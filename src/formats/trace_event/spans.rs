@@ -576,8 +576,8 @@ fn owner_name(number: i64, names: &SliceNames) -> Option<&[u8]> {
     Some(names.text(name))
 }
 
-/// The track of a thread. `name` is the name that the trace states for it. Without a name, the track is called after
-/// its thread or process if the trace has names instead of their IDs, and otherwise `unnamed`. An ID that exceeds 32
+/// The track of a thread. `name` is the name that the trace states for it in metadata. If it states none, but has a text
+/// in the place of the thread's or process's ID, that is the name; otherwise `unnamed`. An ID that exceeds 32
 /// bits becomes a part of the name, so that threads stay distinct and none gets an ID that the trace doesn't state.
 fn thread_track(name: Option<&[u8]>, pid: Option<i64>, tid: Option<i64>, names: &SliceNames, unnamed: &[u8]) -> Track {
     // `owner_name` returns the name that the trace has in place of an ID.

@@ -18,7 +18,7 @@ const LONGEST_LOOP: usize = 64;
 /// left out, and so are callers whose calls are among the branches.
 pub(super) fn put_history(branches: Branches<'_>, frames: &mut Vec<BranchFrame>) {
     let mut branches: Vec<Branch> = branches.iter().collect();
-    // The innermost frame is left out: the target of the newest branch, which led there, stands for it.
+    // The innermost frame is left out, because the target of the newest branch is in the same function.
     let mut known = usize::from(!branches.is_empty() && !frames.is_empty());
     for branch in &branches {
         known += usize::from(frames.get(known).is_some_and(|frame| is_call(branch, frame.1.raw())));

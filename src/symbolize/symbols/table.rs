@@ -214,7 +214,7 @@ struct SymbolCollector<'a, 'data> {
 /// bytes.
 struct AddressSlots {
     bits: u32,
-    /// For each slot, the number of addresses before it, and as the last entry the number of all addresses.
+    /// For each slot, the number of symbols' addresses before it, and as the last entry the number of all of them.
     before: Vec<u32>,
 }
 

@@ -20,7 +20,7 @@ pub(in crate::commands::inject) struct Shadowing {
     pub(super) by: Option<SegmentId>,
 }
 
-/// All shadowing mappings, by process.
+/// The mappings of files that hide JIT code from the time at which they were made, by process.
 #[derive(Debug, Default)]
 pub(in crate::commands::inject) struct Shadowings {
     by_pid: FxHashMap<Pid, ProcessShadowings>,

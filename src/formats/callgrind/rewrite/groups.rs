@@ -123,7 +123,7 @@ impl<'a, 'b> BlockGroups<'a, 'b> {
         self.names.resolve(callee.function, object)
     }
 
-    /// Adds the costs of the block to the statistics and, if it is written anew, the block itself.
+    /// Adds the block's costs to the statistics. If it has JIT code, counts it as one of the blocks that were rewritten.
     pub(super) fn count(&self, stats: &mut RewriteStats) {
         let mut has_code = false;
         for group in &self.groups {
