@@ -17,7 +17,7 @@ inputs, parts that are cut out, doubled or moved, the end that is missing; half 
 JSON, fields of protocol buffers, records of perf.data and lines are dropped, doubled, swapped, nested in themselves, and get
 other values. Of an archive and of a profile that is packed, the
 content is mutated before it is packed again. With the same seed the runs are the same. A line a pair is printed when all of
-its runs are done; FILE gets a line for each ten runs of all pairs. All counts are also printed when the tool is ended early (SIGTERM).
+its runs are done; FILE gets a line for each turn of all pairs. All counts are also printed when the tool is ended early (SIGTERM).
 
 A run that ends otherwise than with status 0, 1 or 2 is printed with its input, which is kept in pairs-found/. The status is
 1 if there was any. Nothing but Python and zstd is needed."""
@@ -30,6 +30,7 @@ import io
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import signal
@@ -40,8 +41,9 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 STACK, ADDRESSES, SECONDS, WAITING = 2 << 20, 4 << 30, 10, 600
-# Longer logs are cut to this: what is mutated should be near the start, and runs are many.
-LARGEST = 150_000
+# Longer logs and texts are cut to this, and recordings to so many samples: what is mutated should be near the start,
+# and runs are many.
+LARGEST, MOST_SAMPLES = 30_000, 60
 
 # Formats: files of fixtures/.
 INPUTS = {
@@ -260,8 +262,8 @@ def changed_json(value, chance, depth=0):
     return chance.choice(VALUES)
 
 
-def changed_records(data, chance):
-    """A perf.data whose records were dropped, doubled, moved, or have other fields; sizes fit."""
+def records_of(data):
+    """Where the records of a perf.data begin, the records, and where they end."""
     start = int.from_bytes(data[40:48], "little")
     size = int.from_bytes(data[48:56], "little")
     at, records = start, []
@@ -271,6 +273,50 @@ def changed_records(data, chance):
             break
         records.append(data[at:at + length])
         at += length
+    return start, records, at
+
+
+def with_records(data, start, records, end, moves_features):
+    """A perf.data with other records. The table of features behind them has offsets, which lead elsewhere, as damage
+    does, unless they are moved, too."""
+    body = b"".join(records)
+    out = bytearray(data[:start] + body + data[end:])
+    out[48:56] = len(body).to_bytes(8, "little")
+    features = int.from_bytes(out[72:104], "little").bit_count()
+    for place in range(start + len(body), start + len(body) + 16 * features, 16):
+        if moves_features and place + 8 <= len(out):
+            offset = int.from_bytes(out[place:place + 8], "little") + start + len(body) - end
+            out[place:place + 8] = (offset % 2**64).to_bytes(8, "little")
+    return out
+
+
+def shortened(content):
+    """The same kind of content with fewer samples, events or lines."""
+    if content.startswith(b"PERFILE2"):
+        start, records, end = records_of(content)
+        # Packed records are kept, and so are all samples in them.
+        every = sum(record[0] == 9 for record in records) // MOST_SAMPLES + 1
+        kept, samples = [], 0
+        for record in records:
+            samples += record[0] == 9
+            if record[0] != 9 or samples % every == 0:
+                kept.append(record)
+        return bytes(with_records(content, start, kept, end, True))
+    if content[:1] == b"[":
+        return json.dumps(json.loads(content)[:3 * MOST_SAMPLES]).encode()
+    if content[:1] == b"{":
+        value = json.loads(content) if len(content) > LARGEST else {}
+        if "traceEvents" in value:
+            return json.dumps({**value, "traceEvents": value["traceEvents"][:3 * MOST_SAMPLES]}).encode()
+        return content
+    if b"\0" in content[:1000] or len(content) <= LARGEST:
+        return content
+    return content[:content.rindex(b"\n", 0, LARGEST) + 1]
+
+
+def changed_records(data, chance):
+    """A perf.data whose records were dropped, doubled, moved, or have other fields; sizes fit."""
+    start, records, at = records_of(data)
     if not records or data[:8] != b"PERFILE2":
         return None
     for _ in range(chance.choice([1, 2, 5, 20])):
@@ -285,10 +331,9 @@ def changed_records(data, chance):
             else:
                 record[place:place + 8] = (chance.choice(LIMITS + [0, 7, 4096]) % 2**64).to_bytes(8, "little")
             records[which] = bytes(record)
-    body = b"".join(records)[:200_000]
-    # What follows the records moves: the table of features has offsets, which then lead elsewhere, as damage does.
-    out = bytearray(data[:start] + body + data[at:])
-    out[48:56] = len(body).to_bytes(8, "little")
+    while sum(map(len, records)) > 200_000:
+        del records[len(records) // 2:]
+    out = with_records(data, start, records, at, chance.randrange(2))
     if chance.randrange(3) == 0:
         # The attributes: sample type, read format, flags.
         attributes = int.from_bytes(data[24:32], "little")
@@ -380,13 +425,14 @@ class Pairs:
     def __init__(self, program, seed):
         self.program, self.seed = os.path.abspath(program), seed
         self.directory = tempfile.mkdtemp(prefix="pairs-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
-        self.inputs = {format: [unpacked(name) for name in names] for format, names in INPUTS.items()}
+        self.inputs = {format: [shortened(unpacked(name)) for name in names] for format, names in INPUTS.items()}
         self.sources = {}
         for name, (source, recording, flag) in SOURCES.items():
             content = unpacked(source)
             if name != "core":
                 content = content[:LARGEST]
-            self.sources[name] = (content, unpacked(recording), flag, os.path.basename(source).removesuffix(".zst"))
+            name_of_file = os.path.basename(source).removesuffix(".zst")
+            self.sources[name] = (content, shortened(unpacked(recording)), flag, name_of_file)
         self.others = [content for contents in self.inputs.values() for content in contents]
         self.program_file = unpacked("recording-cpp/work-cpp.zst")[:100_000]
         self.found = 0
@@ -444,11 +490,17 @@ class Pairs:
         outcomes, environment = collections.Counter(), {
             **os.environ, "RUST_MIN_STACK": str(STACK), "HOME": self.directory, "JITGRAFT_TARGET": "pairs"}
         while paths:
-            words = [self.program, f"-timeout={SECONDS}", "-rss_limit_mb=0", f"-artifact_prefix={self.directory}/"] + paths
+            words = [self.program, f"-timeout={WAITING}", "-rss_limit_mb=0", f"-artifact_prefix={self.directory}/"] + paths
             process = subprocess.run(words, cwd=self.directory, env=environment, preexec_fn=limit_fuzzer,
                                      stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-            done = process.stderr.count(b"\nExecuted ")
-            outcomes["done"] += done
+            # The fuzzer's times are those of the clock, in which other programs run, too.
+            times = [int(time) for time in re.findall(rb"\nExecuted \S+ in (\d+) ms", process.stderr)]
+            done = len(times)
+            for path, time in zip(paths, times):
+                is_done = time < SECONDS * 1000 or self.is_done_in_time(path, environment)
+                outcomes["done" if is_done else "hang"] += 1
+                if not is_done:
+                    self.keep_run(command, format, path, "hang", 0, b"")
             if process.returncode == 0:
                 break
             said = process.stderr.rpartition(b"\nExecuted ")[2]
@@ -457,23 +509,19 @@ class Pairs:
             elif b"memory" in said and process.returncode in (1, 77):
                 outcome = "memory"
             elif b"libFuzzer: timeout" in said:
-                outcome = "done" if self.is_done_in_time(paths[done], environment) else "hang"
+                outcome = "hang"
             else:
                 outcome = "killed"
             outcomes[outcome] += 1
             if outcome in ("panic", "killed", "hang"):
-                with open(paths[done], "rb") as file:
-                    content = {"run": file.read()}
-                files, plain = self.plan(command, format, int(paths[done].rpartition("-")[2]))
-                self.keep({**content, **files}, [self.program] + plain, outcome, process.returncode, said)
+                self.keep_run(command, format, paths[done], outcome, process.returncode, said)
             paths = paths[done + 1:]
         for entry in os.scandir(self.directory):
             shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
         return outcomes
 
     def is_done_in_time(self, path, environment):
-        """True if a run takes less than 10 seconds of processor time. The fuzzer's timeout also counts the time in which
-        other programs run."""
+        """True if a run takes less than 10 seconds of processor time."""
         words = [self.program, f"-timeout={WAITING}", "-rss_limit_mb=0", f"-artifact_prefix={self.directory}/", path]
         try:
             process = subprocess.run(words, cwd=self.directory, env=environment, preexec_fn=limit, timeout=WAITING,
@@ -509,6 +557,13 @@ class Pairs:
             shutil.rmtree(entry.path) if entry.is_dir(follow_symlinks=False) else os.unlink(entry.path)
         return outcome
 
+    def keep_run(self, command, format, path, outcome, status, said):
+        """Keeps a run of the fuzzer's program, with the files and words of the same run of the program."""
+        with open(path, "rb") as file:
+            content = {"run": file.read()}
+        files, plain = self.plan(command, format, int(path.rpartition("-")[2]))
+        self.keep({**content, **files}, [self.program] + plain, outcome, status, said)
+
     def keep(self, files, words, outcome, status, said):
         self.found += 1
         kept = os.path.join("pairs-found", str(self.found))
@@ -534,7 +589,7 @@ def main():
     counts = {(" ".join(command), format): collections.Counter() for command, format in wanted}
     try:
         # All pairs by turns: a run that is ended early has tried all of them.
-        step = 10
+        step = 50 if options.fuzzer else 10
         for start in range(0, options.runs, step):
             for command, format in wanted:
                 count = counts[" ".join(command), format]

@@ -127,7 +127,6 @@ pub(in super::super) struct Walk {
     /// The number of links followed so far.
     followed: usize,
     is_reachable: bool,
-    is_start_reachable: bool,
 }
 
 /// The maximum number of links to follow, as in Linux.
@@ -162,14 +161,15 @@ impl Walk {
     }
 
     fn starting_at(directory: File, is_inside: bool, path: &Path, links: Links) -> Result<Place, Stop> {
-        let is_start_reachable = is_reachable(&shown(&directory));
-        Self { is_start_reachable, ..Self::new(directory, is_inside, path, links) }.walk_to_end()
+        let start = shown(&directory);
+        let place = Self::new(directory, is_inside, path, links).walk_to_end()?;
+        // Only for a file that is there: most paths that are tried lead to none.
+        Ok(Place { is_start_reachable: is_reachable(&start), ..place })
     }
 
     fn new(directory: File, is_inside: bool, path: &Path, links: Links) -> Self {
         let (directories, left) = (vec![directory], Vec::new());
-        let (is_reachable, is_start_reachable) = (true, true);
-        let mut walk = Self { directories, is_inside, left, links, followed: 0, is_reachable, is_start_reachable };
+        let mut walk = Self { directories, is_inside, left, links, followed: 0, is_reachable: true };
         walk.add(path);
         walk
     }
@@ -191,7 +191,7 @@ impl Walk {
             }
         }
         let directory = self.directories.pop().ok_or(Errno::NOENT)?;
-        Place::new(directory, self.is_reachable, self.is_start_reachable)
+        Place::new(directory, self.is_reachable, true)
     }
 
     /// Walks one component further. Returns the file if that was the last component.
@@ -266,7 +266,7 @@ impl Walk {
     /// the path.
     fn next(&mut self, name: &OsStr, is_last: bool) -> Result<Place, Stop> {
         const SEARCHABLE_BY_ALL: u32 = 0o001;
-        let (here, is_start_reachable) = (self.here()?, self.is_start_reachable);
+        let here = self.here()?;
         let is_reachable = self.is_reachable && here.metadata()?.mode() & SEARCHABLE_BY_ALL != 0;
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         // If a directory is wanted, DIRECTORY makes the kernel mount it first if it is an automount point.
@@ -276,10 +276,10 @@ impl Walk {
         };
         let found = match found {
             Err(Errno::NOTDIR) if !is_last => {
-                let other = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable, is_start_reachable)?;
+                let other = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable, true)?;
                 if other.about.is_symlink() { Ok(other) } else { Err(Errno::NOTDIR.into()) }
             }
-            found => Place::new(found?, is_reachable, is_start_reachable),
+            found => Place::new(found?, is_reachable, true),
         };
         self.is_reachable = is_reachable;
         found

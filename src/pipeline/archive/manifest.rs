@@ -2,6 +2,7 @@
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
+use std::collections::HashSet;
 use std::path::{Component, Path};
 
 /// The name of an archive's first file, by which archives are recognized.
@@ -12,6 +13,9 @@ pub(super) const MANIFEST: &str = "manifest.json";
 
 /// The version of the manifest's format. Archives of another version are rejected.
 const VERSION: u32 = 1;
+
+/// The maximum number of files, which is more than any recording needs.
+pub(super) const MOST_FILES: usize = 100_000;
 
 /// The manifest: what an archive contains.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -94,10 +98,8 @@ impl Manifest {
         Ok(manifest)
     }
 
-    /// Fails if the files would be too many or too large, or if one has a forbidden path.
+    /// Fails if the files would be too many or too large, or if one has a forbidden path or is listed twice.
     fn check(&self) -> Result<()> {
-        /// The maximum number of files, which is more than any recording needs.
-        const MOST_FILES: usize = 100_000;
         /// The maximum total size of all files, unpacked.
         const MOST_BYTES: u64 = 64 << 30;
         let whole = self.files.iter().fold(0_u64, |sum, file| sum.saturating_add(file.size));
@@ -108,7 +110,15 @@ impl Manifest {
                 format!("unpacks to {files} files of {gib} GiB; the limit is {MOST_FILES} files of {most} GiB");
             return Err(Error::new(message));
         }
-        self.files.iter().try_for_each(|file| check_path(&file.path))
+        // The same file in two roles, or thousands of times, would be read as often without being in the archive as often.
+        let mut paths = HashSet::new();
+        for file in &self.files {
+            check_path(&file.path)?;
+            if !paths.insert(&file.path) {
+                return Err(Error::new(format!("lists {:?} twice", file.path)));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -127,10 +137,17 @@ fn check_path(path: &str) -> Result<()> {
 mod tests {
     use super::*;
 
-    fn with(path: &str, size: u64) -> Vec<u8> {
+    fn file(path: &str, size: u64) -> PackedFile {
         let (sha256, path) = (String::new(), path.to_owned());
-        let file = PackedFile { path, role: Role::Log, pid: None, build_id: None, modified: (0, 0), size, sha256 };
-        serde_json::to_vec(&Manifest::new(None, None, vec![file.clone(), file])).unwrap()
+        PackedFile { path, role: Role::Log, pid: None, build_id: None, modified: (0, 0), size, sha256 }
+    }
+
+    fn listing(files: &[PackedFile]) -> Vec<u8> {
+        serde_json::to_vec(&Manifest::new(None, None, files.to_vec())).unwrap()
+    }
+
+    fn with(path: &str, size: u64) -> Vec<u8> {
+        listing(&[file(path, size), file("other", size)])
     }
 
     #[test]
@@ -143,6 +160,13 @@ mod tests {
         let said = Manifest::parse(&with("x", 33 << 30)).unwrap_err().to_string();
         assert!(said.contains("unpacks to 2 files of 66 GiB"), "{said}");
         assert!(Manifest::parse(&with("x", u64::MAX)).is_err());
+    }
+
+    #[test]
+    fn a_file_that_is_listed_twice_is_refused() {
+        let said =
+            Manifest::parse(&listing(&[file("data", 1), file("x", 1), file("data", 1)])).unwrap_err().to_string();
+        assert!(said.contains("lists \"data\" twice"), "{said}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Reads archives. It is an error if a file isn't listed in the manifest, differs from the manifest, or isn't a regular
 //! file. Of tar's extensions, only long names are supported.
 
-use super::manifest::{MANIFEST, MARK, Manifest, PackedFile, Role};
+use super::manifest::{MANIFEST, MARK, MOST_FILES, Manifest, PackedFile, Role};
 use crate::error::{Error, Result};
 use crate::io::{Archive, Bytes};
 use crate::jit::{GivenFile, SourceOptions};
@@ -21,6 +21,10 @@ pub(crate) const ROOT: &str = "root";
 const LONGEST_TEXT: u64 = 64 << 20;
 const LONGEST_NAME: u64 = 1 << 13;
 
+/// The maximum number of entries that are not files. They take next to no space in an archive, and the manifest doesn't
+/// list them, so that a small archive could keep its reader busy without an end.
+const MOST_OTHERS: usize = 2 * MOST_FILES;
+
 /// True if decompressed data starts like an archive.
 pub(crate) fn is_archive(start: &[u8]) -> bool {
     let is_tar = start.get(257..262) == Some(b"ustar");
@@ -30,7 +34,7 @@ pub(crate) fn is_archive(start: &[u8]) -> bool {
 /// Reads an archive. `path` is the file's path, and `owner` the ID of the user who owns the file.
 pub(crate) fn read(reader: impl Read, path: &Path, owner: u32) -> Result<Packed> {
     let mut tar = tar::Archive::new(reader);
-    let mut entries = PlainFiles(tar.entries().map_err(damaged)?.raw(true));
+    let mut entries = PlainFiles { entries: tar.entries().map_err(damaged)?.raw(true), others: 0 };
     text_of(&mut entries, MARK)?;
     let manifest = Manifest::parse(&text_of(&mut entries, MANIFEST)?)?;
     let mut listed: BTreeMap<&str, &PackedFile> = manifest.files.iter().map(|file| (&file.path[..], file)).collect();
@@ -75,18 +79,26 @@ fn damaged(error: io::Error) -> Error {
 }
 
 /// An iterator over the regular files in a tar file, with their names.
-struct PlainFiles<'a, R: Read>(Entries<'a, R>);
+struct PlainFiles<'a, R: Read> {
+    entries: Entries<'a, R>,
+    /// The number of entries so far that are not files.
+    others: usize,
+}
 
 impl<'a, R: Read> PlainFiles<'a, R> {
     /// The next regular file with its name. Fails on any other kind of entry, except directories and names that are too
     /// long for a header.
     fn next(&mut self) -> Result<Option<(String, Entry<'a, R>)>> {
         let mut long_name = None;
-        for entry in &mut self.0 {
+        for entry in &mut self.entries {
             let entry = entry.map_err(damaged)?;
+            if self.others > MOST_OTHERS {
+                return Err(Error::new(format!("contains more than {MOST_OTHERS} directories and long names")));
+            }
             let name = || long_name.clone().unwrap_or_else(|| entry.path_bytes().into_owned());
             match entry.header().entry_type() {
                 EntryType::GNULongName => {
+                    self.others += 1;
                     let mut name = bounded(entry, LONGEST_NAME)?;
                     name.truncate(name.iter().position(|&byte| byte == 0).unwrap_or(name.len()));
                     long_name = Some(name);
@@ -97,7 +109,10 @@ impl<'a, R: Read> PlainFiles<'a, R> {
                     return Ok(Some((name, entry)));
                 }
                 // People may have repacked the archive, which adds entries for directories.
-                EntryType::Directory if entry.size() == 0 => long_name = None,
+                EntryType::Directory if entry.size() == 0 => {
+                    self.others += 1;
+                    long_name = None;
+                }
                 other => {
                     let (name, what) = (String::from_utf8_lossy(&name()).into_owned(), kind_of(other));
                     return Err(Error::new(format!("contains {name:?}, which is {what}, not a regular file")));
@@ -177,5 +192,41 @@ impl Packed {
 
     fn bytes(&self, role: Role) -> impl Iterator<Item = Bytes> {
         self.files_with_role(role).filter_map(|file| self.archive.bytes(Path::new(&file.path)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tar::{Builder, Header};
+
+    #[test]
+    fn directories_without_an_end_are_refused() {
+        let mut directory = Header::new_gnu();
+        directory.set_path("root/").unwrap();
+        directory.set_entry_type(EntryType::Directory);
+        directory.set_size(0);
+        directory.set_cksum();
+        let listed = br#"{"version": 1, "machine": null, "host": null, "files": []}"#;
+        let mut tar = Builder::new(Vec::new());
+        for (name, content) in [(MARK, &b""[..]), (MANIFEST, &listed[..])] {
+            let mut header = Header::new_gnu();
+            header.set_size(content.len() as u64);
+            tar.append_data(&mut header, name, content).unwrap();
+        }
+        let start = tar.into_inner().unwrap();
+        // The end of an archive is two empty blocks.
+        let start = &start[..start.len() - 1024];
+        let thousand = directory.as_bytes().repeat(1000);
+        let followed_by = |thousands: usize| {
+            let mut source: Box<dyn Read> = Box::new(start);
+            for _ in 0..thousands {
+                source = Box::new(source.chain(&thousand[..]));
+            }
+            read(source, Path::new("run.tar.zst"), 0)
+        };
+        followed_by(1).unwrap();
+        let said = followed_by(MOST_OTHERS / 1000 + 1).unwrap_err().to_string();
+        assert!(said.contains("more than 200000 directories"), "{said}");
     }
 }

@@ -7,7 +7,7 @@ use super::framed::Bytes;
 use super::recordings;
 use super::scene::PID;
 use super::scratch::{Scratch, parts};
-use crate::jit::engine_logs::{LogEventKind, LogId};
+use crate::jit::engine_logs::{JIT_LOGS, LogEventKind, LogId};
 use crate::test_writers::bytes::Order;
 use crate::test_writers::perf_data::{self as writer, Event, Mmap, Mode, PerfData, Stamp};
 use std::ffi::OsStr;
@@ -47,7 +47,8 @@ pub(super) fn core(bytes: &[u8]) {
     let [first, second, code] = parts(bytes);
     let objects = [first, second];
     let objects = if second.is_empty() { &objects[..1] } else { &objects[..] };
-    recordings::jit_logs(&core_of(objects, code));
+    let core = core_of(objects, code);
+    JIT_LOGS.iter().filter(|log| log.id == "core").for_each(|log| recordings::jit_log(log, &core));
 }
 
 /// The commands for a recording whose code a log names.

@@ -18,6 +18,7 @@ mod framed;
 mod logged;
 mod maps;
 mod nested;
+mod packs;
 mod pairs;
 #[cfg(test)]
 mod properties;
@@ -72,6 +73,7 @@ pub const TARGETS: &[(&str, Run)] = &[
     ("inject_firefox", readers::inject_firefox),
     ("speedscope", readers::speedscope),
     ("texts", readers::texts),
+    ("archive", packs::archive),
     ("nested_dwarf", nested::nested_dwarf),
     ("nested_otlp", nested::nested_otlp),
     ("nested_json", nested::nested_json),

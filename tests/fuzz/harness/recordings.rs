@@ -5,7 +5,7 @@ use crate::formats::elf_image::{Addressing, ImageBuilder, Target};
 use crate::formats::perf_data::{
     Decompressor, Features, Packed, Record, RecordSurvey, Recording, is_compressed, leave_pipe, pipe_front,
 };
-use crate::jit::engine_logs::{JIT_LOGS, LogEventKind, LogId};
+use crate::jit::engine_logs::{JIT_LOGS, JitLog, LogEventKind, LogId};
 use crate::jit::jitdump::{Body, JitDump, decode_lines};
 use crate::model::Addr;
 use crate::model::code::{Code, Lines, OriginId, SourceMap};
@@ -16,14 +16,16 @@ pub(super) fn perf_data(bytes: &[u8]) {
     let mut warnings = Warnings::new();
     let Ok(recording) = Recording::parse(bytes, &mut warnings) else { return };
     let mut survey = RecordSurvey::default();
-    let mut packed = Decompressor::new(recording.header.endian, recording.mmap_len()).ok();
+    let mut packed = None;
     for raw in recording.records(bytes) {
         survey.add(&recording, &raw);
         let _ = Record::parse(&raw);
         let _ = recording.sample_id(&raw);
-        if let Some(stream) = packed.as_mut().filter(|_| is_compressed(&raw))
+        if is_compressed(&raw)
             && let Ok(mut record) = Packed::new(&raw)
         {
+            let start = || Decompressor::new(recording.header.endian, recording.mmap_len()).unwrap();
+            let stream = packed.get_or_insert_with(start);
             while let Ok(Some(records)) = stream.unpack(&mut record) {
                 assert!(records.len() < 1 << 20, "a piece of the records");
             }
@@ -104,27 +106,30 @@ pub(super) fn perf_map(bytes: &[u8]) {
     assert!(entries.iter().all(|entry| entry.start.checked_add(entry.size).is_some()));
 }
 
-/// Logs of engines: every sort, whatever the bytes look like, with the source lines of all code.
+/// Logs of engines: every sort, whatever the bytes look like.
 pub(super) fn jit_logs(bytes: &[u8]) {
-    for log in JIT_LOGS {
-        let _ = (log.sniff)(bytes);
-        let Ok(read) = (log.read)(bytes) else { continue };
-        for (at, event) in read.events.iter().enumerate() {
-            match event.kind {
-                LogEventKind::Load(code) => {
-                    let _ = read.texts.get(code.name);
-                    assert!(code.addr.checked_add(code.size).is_some(), "{}: {code:?}", log.id);
-                    let in_log = || bytes.get(code.positions()).unwrap_or_default();
-                    let entry = code.place.map_or_else(in_log, |place| read.texts.get(place));
-                    assert!(bytes.get(code.memory()).is_some(), "{}: {code:?}", log.id);
-                    let map = read.positions.as_ref().map(|positions| positions.source_map(bytes, entry));
-                    let calls = |map: &SourceMap<'_>| map.calls.len();
-                    let known = map.as_ref().map_or(0, calls);
-                    let lines = map.iter().flat_map(|map| &map.lines);
-                    assert!(lines.into_iter().all(|line| line.inlined.is_none_or(|call| (call as usize) < known)));
-                }
-                LogEventKind::Move { load, .. } | LogEventKind::Unload { load, .. } => assert!(load < at, "{}", log.id),
+    JIT_LOGS.iter().for_each(|log| jit_log(log, bytes));
+}
+
+/// Reads the bytes as this log, with the source lines of all code.
+pub(super) fn jit_log(log: &JitLog, bytes: &[u8]) {
+    let _ = (log.sniff)(bytes);
+    let Ok(read) = (log.read)(bytes) else { return };
+    for (at, event) in read.events.iter().enumerate() {
+        match event.kind {
+            LogEventKind::Load(code) => {
+                let _ = read.texts.get(code.name);
+                assert!(code.addr.checked_add(code.size).is_some(), "{}: {code:?}", log.id);
+                let in_log = || bytes.get(code.positions()).unwrap_or_default();
+                let entry = code.place.map_or_else(in_log, |place| read.texts.get(place));
+                assert!(bytes.get(code.memory()).is_some(), "{}: {code:?}", log.id);
+                let map = read.positions.as_ref().map(|positions| positions.source_map(bytes, entry));
+                let calls = |map: &SourceMap<'_>| map.calls.len();
+                let known = map.as_ref().map_or(0, calls);
+                let lines = map.iter().flat_map(|map| &map.lines);
+                assert!(lines.into_iter().all(|line| line.inlined.is_none_or(|call| (call as usize) < known)));
             }
+            LogEventKind::Move { load, .. } | LogEventKind::Unload { load, .. } => assert!(load < at, "{}", log.id),
         }
     }
 }
