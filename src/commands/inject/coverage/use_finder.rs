@@ -303,10 +303,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
             return known.clone();
         }
         let found = find(self);
-        if self.answers.len() >= MOST_ANSWERS {
-            self.answers.drain().for_each(drop);
-        }
-        self.answers.insert(key, found.clone());
+        self.answers.insert_within(MOST_ANSWERS, key, found.clone());
         found
     }
 
