@@ -10,6 +10,7 @@ use crate::error::Warnings;
 use crate::model::bpf::BpfFunctionId;
 use crate::model::chains::{Chains, PlaceId};
 use crate::model::interner::Interner;
+use crate::model::lasting::UNTIMED;
 use crate::model::process::CpuMode;
 use crate::model::stacks::{Frame, FrameKind, NameId, UNKNOWN, Weight};
 use crate::model::{Addr, Nanos, Pid};
@@ -51,9 +52,6 @@ struct PlaceSum {
     time: Nanos,
     ip: Addr,
 }
-
-/// The time that samples without a time get: after all others, so at the end of the recording.
-const UNTIMED: Nanos = Nanos(u64::MAX - 1);
 
 impl Sampled<'_> {
     /// Sums the samples by function. Code locations in the same code range or symbol belong to the same function.

@@ -6,11 +6,11 @@ use crate::error::{Error, ErrorKind, Result, Warning, Warnings};
 use crate::io::{self, InPath};
 use crate::jit::jitdump::{self, JitDump};
 use crate::jit::{self, GivenFile, Kind, SourceOptions, SourceState};
-use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId};
+use crate::model::code::{Code, Lines, OriginId};
 use crate::model::process::{CpuMode, Process, Processes, TscConversion};
 use crate::model::stacks::FrameKind;
 use crate::model::tier::Tier;
-use crate::model::{Addr, FrameAddr, Nanos, Pid, Tid};
+use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use crate::parallel::Pool;
 use crate::runtimes::{RuntimeSet, tier};
 use crate::symbolize::address_space::AddressSpaces;
@@ -448,11 +448,9 @@ fn list_functions(functions: &[OwnedFunction]) -> CodeList<'_> {
             unwind: None,
             origin: OriginId(u32::MAX),
         };
-        let load = list.len();
-        let event = CodeEvent { pid: *pid, tid: Tid(0), time: *loaded, kind: CodeEventKind::Load(code) };
-        list.push(event);
+        let load = list.load(*pid, *loaded, &code);
         if unloaded.is_some() {
-            list.push(CodeEvent { time: *unloaded, kind: CodeEventKind::Unload { load, at: *address }, ..event });
+            list.unload(*pid, *unloaded, load, *address);
         }
     }
     list

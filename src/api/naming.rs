@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind, Result, Warning, Warnings};
 use crate::model::Pid;
 use crate::parallel::Pool;
 use crate::pipeline::bare_addresses::Answers;
-use crate::pipeline::callgrind::{CodeNames, passes};
+use crate::pipeline::callgrind::{CodeNames, IndexedProfile};
 use crate::pipeline::open::Input;
 use crate::pipeline::repack::compress;
 use crate::pipeline::{Job, Outcome};
@@ -92,8 +92,8 @@ fn only_process(code_map: &CodeMap) -> Option<Pid> {
 
 fn name_callgrind(input: &Input, code_map: &CodeMap, process: Option<Pid>) -> Result<NamedFile> {
     let job = Job { pool: Pool::new(None)?, quiet: true, verbose: false, strict: false };
-    let index = passes::index(&input.bytes, &job)?;
-    let Some(pid) = process.or(index.header.pid.map(Pid)).or_else(|| only_process(code_map)) else {
+    let indexed = IndexedProfile::read(&input.bytes, &job)?;
+    let Some(pid) = process.or(indexed.header().pid.map(Pid)).or_else(|| only_process(code_map)) else {
         let message = "doesn't say which process it is of; pass the process";
         return Err(Error::new(message).with_kind(ErrorKind::InvalidArgument));
     };
@@ -105,7 +105,7 @@ fn name_callgrind(input: &Input, code_map: &CodeMap, process: Option<Pid>) -> Re
     }
     let mut bytes = Vec::new();
     compress(&input.wrappings, &mut bytes, &mut |out: &mut dyn Write| {
-        let written = passes::rewrite(&input.bytes, &index, &names, out, &job)?;
+        let written = indexed.rewrite(&names, out, &job)?;
         outcome.frames.jit += written.functions as u64;
         Ok(())
     })?;

@@ -2,7 +2,7 @@
 //! them.
 
 use super::account::{Account, ClockUse, Kind, SourceEvents, SourceState};
-use super::dump;
+use super::dump_reader;
 use super::found::{Found, Source};
 use super::guest::{GuestFiles, GuestNames};
 use super::log_pairing::{self, ReadSource};
@@ -13,9 +13,9 @@ use super::placed_elf;
 use super::source_maps::{NativeFunctions, SourceMaps};
 use crate::error::{Warning, Warnings};
 use crate::jit::perf_map;
-use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId};
+use crate::model::code::{Code, Lines, OriginId};
 use crate::model::process::Processes;
-use crate::model::{Addr, Pid, Tid};
+use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::runtimes::script_name::ScriptName;
 use crate::symbolize::code_map::{CodeList, CodeMap, ListedCode};
@@ -146,7 +146,7 @@ fn read_source<'data>(
     let mut warnings = Warnings::new();
     let guest = GuestFiles { given: &options.guest, command: &processes.command, force: options.force };
     let result = match source.kind {
-        Kind::JitDump => dump::read(origin, source, processes, options, pool, &mut warnings),
+        Kind::JitDump => dump_reader::read(origin, source, processes, options, pool, &mut warnings),
         Kind::PerfMap => Ok(read_perf_map(origin, source, guest, &mut warnings)),
         Kind::Log(id) => logs::read(id, source, &mut warnings),
         Kind::PlacedElf => placed_elf::codes(&source.bytes, source.addr, origin)
@@ -176,8 +176,11 @@ fn read_source<'data>(
 fn untimed_events<'data>(pid: Pid, codes: impl ExactSizeIterator<Item = Code<'data>>) -> SourceEvents<'data> {
     let count = codes.len() as u64;
     let state = SourceState::Loaded { codes: count, skipped: 0, clock: None, torn: false, times: None, lent: 0 };
-    let events = codes.map(|code| CodeEvent { pid, tid: Tid(0), time: None, kind: CodeEventKind::Load(code) });
-    SourceEvents { list: events.collect(), state, machine: None }
+    let mut list = CodeList::with_capacity(codes.len());
+    for code in codes {
+        list.load(pid, None, &code);
+    }
+    SourceEvents { list, state, machine: None }
 }
 
 /// Reads a perf map. Its entries have no times, so they apply to the whole run of the process.

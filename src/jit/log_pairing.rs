@@ -186,8 +186,8 @@ impl<'data> LogCodeIndex<'data> {
 mod tests {
     use super::*;
     use crate::jit::engine_logs::{LogClock, LogEvent, LogPositions};
-    use crate::model::code::{Code, CodeEvent, CodeEventKind, Line, SourceMap};
-    use crate::model::{Addr, Nanos, Tid};
+    use crate::model::code::{Code, Line, SourceMap};
+    use crate::model::{Addr, Nanos};
     use std::path::PathBuf;
 
     const MS: u64 = 1_000_000;
@@ -218,11 +218,11 @@ mod tests {
     }
 
     fn dumped(codes: &[(u64, u64)]) -> CodeList<'static> {
-        let event = |&(time, addr): &(u64, u64)| {
-            let code = Code::new(b"of the dump", Addr(addr), &[0; 0x10], OriginId(0));
-            CodeEvent { pid: Pid(7), tid: Tid(7), time: Some(Nanos(time)), kind: CodeEventKind::Load(code) }
-        };
-        codes.iter().map(event).collect()
+        let mut list = CodeList::default();
+        for &(time, addr) in codes {
+            list.load(Pid(7), Some(Nanos(time)), &Code::new(b"of the dump", Addr(addr), &[0; 0x10], OriginId(0)));
+        }
+        list
     }
 
     #[test]

@@ -6,10 +6,10 @@ use super::clock::{Conversion, DumpTimes};
 use super::found::Source;
 use super::log_clock::{self, LogStart};
 use crate::error::{Result, Skipped, Warning, Warnings};
-use crate::jit::engine_logs::{CodeLog, LogClock, LogCode, LogEvent, LogEventKind, LogId};
-use crate::model::code::{Code, CodeEvent, CodeEventKind, ExpandedCall, Lines, OriginId, Positions, SourceMap, Unwind};
+use crate::jit::engine_logs::{CodeLog, LogClock, LogCode, LogEventKind, LogId};
+use crate::model::code::{Code, ExpandedCall, Lines, OriginId, Positions, SourceMap, Unwind};
 use crate::model::process::{Clock, Processes};
-use crate::model::{Addr, Nanos, Tid};
+use crate::model::{Addr, Nanos};
 use crate::symbolize::code_map::CodeList;
 
 /// The maximum error, in nanoseconds, of a start time that a log states itself.
@@ -53,28 +53,31 @@ pub(super) fn date_log<'data>(
     let times = log.events.iter().filter_map(|event| conversion.apply(event.time?));
     let (first, last) = (times.clone().next(), times.clone().next_back());
     DatedLog {
-        list: log.events.iter().map(|event| convert_event(event, origin, log, source, conversion)).collect(),
+        list: list_events(origin, source, log, conversion),
         clock: has_times.then(|| conversion.used()),
         times: first.zip(last),
         warning: problem.map(|problem| Warning::new(problem).in_file(&source.path, None)),
     }
 }
 
-/// Converts an event of a log to an event of a process's code. `conversion` converts its time.
-fn convert_event<'data>(
-    event: &LogEvent,
+/// The events of a log. `conversion` converts their times.
+fn list_events<'data>(
     origin: OriginId,
-    log: &'data CodeLog,
     source: &'data Source,
+    log: &'data CodeLog,
     conversion: Conversion,
-) -> CodeEvent<'data> {
-    let kind = match &event.kind {
-        LogEventKind::Load(code) => CodeEventKind::Load(convert_code(code, origin, log, source)),
-        LogEventKind::Move { load, to } => CodeEventKind::Move { load: *load, to: Addr(*to) },
-        LogEventKind::Unload { load, at } => CodeEventKind::Unload { load: *load, at: Addr(*at) },
-    };
-    let time = event.time.and_then(|time| conversion.apply(time));
-    CodeEvent { pid: source.pid, tid: Tid(0), time, kind }
+) -> CodeList<'data> {
+    let pid = source.pid;
+    let mut list = CodeList::with_capacity(log.events.len());
+    for event in &log.events {
+        let time = event.time.and_then(|time| conversion.apply(time));
+        match &event.kind {
+            LogEventKind::Load(code) => _ = list.load(pid, time, &convert_code(code, origin, log, source)),
+            LogEventKind::Move { load, to } => list.move_to(pid, time, *load, Addr(*to)),
+            LogEventKind::Unload { load, at } => list.unload(pid, time, *load, Addr(*at)),
+        }
+    }
+    list
 }
 
 /// Converts the code of a log's event. Its machine code is in the log's texts, or in the file itself.
@@ -186,7 +189,7 @@ impl From<LogStart> for Conversion {
 mod tests {
     use super::*;
     use crate::jit::account::Kind;
-    use crate::jit::engine_logs::LogPositions;
+    use crate::jit::engine_logs::{LogEvent, LogPositions};
     use crate::model::Pid;
     use crate::model::code::{InlinedCall, Line};
     use crate::model::process::Process;

@@ -8,7 +8,7 @@
 //!
 //! | what names code | found by | read by | its format |
 //! |---|---|---|---|
-//! | jitdumps | `search` | `dump`, `load` | [`jitdump`] |
+//! | jitdumps | `search` | `dump_reader`, `load` | [`jitdump`] |
 //! | perf maps | `search` | `load` | [`perf_map`] |
 //! | engines' logs, core dumps | `search` | `logs` | [`engine_logs`] |
 //! | placed ELF objects | `search` | `placed_elf` | |
@@ -28,7 +28,7 @@
 
 mod account;
 mod clock;
-mod dump;
+mod dump_reader;
 pub mod engine_logs;
 mod evidence;
 mod found;

@@ -1,6 +1,6 @@
 //! JIT code as a sequence of events, independent of format: what a jitdump, a perf map or a placed ELF object reports.
 
-use super::units::{Addr, Nanos, Pid, Tid};
+use super::units::Addr;
 use std::borrow::Cow;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -298,41 +298,6 @@ pub struct Unwind<'data> {
     pub eh_frame_hdr: &'data [u8],
     /// How many bytes of both sections are mapped after the code in the process; 0 if they are in the jitdump only.
     pub mapped_size: u64,
-}
-
-/// Something that happened to a process's JIT code.
-#[derive(Debug, Clone, Copy)]
-pub struct CodeEvent<'data> {
-    /// The process ID as recorded, which is the one outside of PID namespaces.
-    pub pid: Pid,
-    /// The thread that caused the event; 0 if the source doesn't say.
-    pub tid: Tid,
-    /// The time of the event on the recording's clock. `None` if the source has no times; the event then holds for the
-    /// whole run of the process.
-    pub time: Option<Nanos>,
-    /// What happened to the code.
-    pub kind: CodeEventKind<'data>,
-}
-
-/// What happened to the code.
-#[derive(Debug, Clone, Copy)]
-pub enum CodeEventKind<'data> {
-    /// New code was written to memory at `code.addr`.
-    Load(Code<'data>),
-    /// The code loaded by event `load` of the same list moved to `to`.
-    Move {
-        /// The index of the load in the event list. This isn't the jitdump's `code_index`, which producers reuse.
-        load: usize,
-        /// The new address. Name, bytes, lines and unwinding information stay the same.
-        to: Addr,
-    },
-    /// The code loaded by event `load` of the same list was discarded.
-    Unload {
-        /// The index of the code's load event in the event list.
-        load: usize,
-        /// The code's last address.
-        at: Addr,
-    },
 }
 
 #[cfg(test)]

@@ -19,9 +19,6 @@ pub struct Lasting<T> {
 /// The whole time axis.
 pub const ALWAYS: Range<Nanos> = Nanos(0)..Nanos(u64::MAX);
 
-/// An empty time range, for answers that must not be reused.
-pub const NEVER: Range<Nanos> = Nanos(0)..Nanos(0);
-
 /// The time to use for questions about entries that have no time. The answer may differ from the answers for all real
 /// times.
 pub const UNTIMED: Nanos = Nanos(u64::MAX - 1);
@@ -119,6 +116,14 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
                 None
             }
         }
+    }
+
+    /// Like [`insert`](Self::insert), for a cache of bounded size: first removes all keys if there are `most` of them.
+    pub fn insert_within(&mut self, most: usize, key: K, answer: Lasting<V>) {
+        if self.len() >= most {
+            self.drain().for_each(drop);
+        }
+        self.insert(key, answer);
     }
 
     /// The number of a key whose answer holds at `time`. If the cached answer doesn't, or if there is none, `find`
@@ -253,5 +258,15 @@ mod tests {
         answers.get_mut(&7, Nanos(5)).unwrap().answer = "third";
         assert_eq!(answers.drain().collect::<Vec<_>>(), ["third"]);
         assert!(answers.is_empty() && answers.get(&7, Nanos(5)).is_none());
+    }
+
+    #[test]
+    fn a_bounded_cache_begins_anew_when_it_is_full() {
+        let mut answers = LastingCache::default();
+        for key in 0..5 {
+            answers.insert_within(3, key, Lasting { answer: key * 10, holds: ALWAYS });
+        }
+        let found = (0..5).map(|key| answers.get(&key, Nanos(7)).map(|known| known.answer));
+        assert_eq!(found.collect::<Vec<_>>(), [None, None, None, Some(30), Some(40)]);
     }
 }

@@ -18,13 +18,12 @@ use super::overview::{Annotation, EventTotal, Precision};
 use crate::analysis::filter::Filter;
 use crate::error::{Error, Result, Warning, Warnings};
 use crate::formats::callgrind::{InstructionCosts, instruction_costs};
-use crate::jit::find;
 use crate::jit::raw_code::RawCode;
 use crate::model::Pid;
 use crate::model::abi::HOST_MACHINE;
 use crate::model::stacks::{Unit, Weight};
 use crate::pipeline::Job;
-use crate::pipeline::callgrind::{directory, pid_in_name, processes};
+use crate::pipeline::callgrind::{CodeSources, directory, find_pid};
 use crate::pipeline::recording::check_events;
 use crate::symbolize::symbols::images::Images;
 use functions::{CallgrindCosts, Objects};
@@ -40,22 +39,20 @@ pub(crate) fn annotate(
     let costs = instruction_costs(bytes, warnings);
     check(&costs, options, warnings)?;
     let path = options.input.path();
-    let directory = path.and_then(directory);
-    let pid = Pid(costs.pid.or_else(|| pid_in_name(path?)).unwrap_or(0));
-    let processes = processes(pid);
-    let found = find(&processes, &options.recording.sources, directory, warnings);
-    let sources = found.load(&processes, &job.pool, warnings);
+    let pid = find_pid(costs.pid, path).unwrap_or(Pid(0));
+    let code_sources = CodeSources::find(Some(pid), path, &options.recording.sources, warnings);
+    let sources = code_sources.load(&job.pool, warnings);
     // MoarVM writes a perf map without machine code; the code is in separate files in the directory `moar-jit.PID`.
     let raw = RawCode::find_usual(path, pid, options.recording.sources.force, warnings);
     let raw = raw.as_ref().map(|raw| raw.match_first_map(&sources, warnings)).unwrap_or_default();
-    let objects = Objects::new(&costs, directory);
+    let objects = Objects::new(&costs, path.and_then(directory));
     let symbols = &options.recording.symbols;
     let images = Images::new(objects.dsos.iter(), symbols.search.clone());
     let code = CodeFiles {
         sources: &sources,
         images: &images,
         dsos: &objects.dsos,
-        processes: &processes,
+        processes: &code_sources.processes,
         raw: &raw,
         machine: sources.machine.unwrap_or(HOST_MACHINE),
         load_times: &FxHashMap::default(),

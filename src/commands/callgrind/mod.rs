@@ -17,18 +17,15 @@ use crate::formats::callgrind::sniff;
 use crate::formats::detect;
 use crate::formats::valgrind_text::{self, Report};
 use crate::io::{InPath, Run, open_rewindable};
-use crate::pipeline::callgrind::HEAD;
+use crate::pipeline::callgrind::read_head;
 use crate::pipeline::{Job, Outcome, mistaken, open};
-use std::io::Read;
 use std::path::Path;
 
 /// Names all JIT code of the input that can be named.
 pub fn run(options: &CallgrindOptions, job: &Job) -> Result<Outcome> {
     let run = Run::begin_copying();
     let result = open_rewindable(&options.input).and_then(|mut file| {
-        let mut head = Vec::new();
-        (&mut file).take(HEAD).read_to_end(&mut head)?;
-        std::io::Seek::rewind(&mut file)?;
+        let head = read_head(&mut file)?;
         let report = valgrind_text::sniff(&head);
         // cachegrind's files also look like callgrind's, but they have no addresses to name.
         if sniff(&head) && report != Some(Report::Cachegrind) {

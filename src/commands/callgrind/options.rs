@@ -4,7 +4,6 @@ use crate::io::{InPath, OutPath};
 use crate::jit::SourceOptions;
 use crate::model::Pid;
 use crate::model::code_file::object_name;
-use crate::pipeline::callgrind::pid_in_name;
 use std::path::{Path, PathBuf};
 
 /// The options of `callgrind`: the profile to name, and where to write the result.
@@ -37,12 +36,6 @@ impl CallgrindOptions {
             (None, Some(path)) => OutPath::Path(with_suffix(path, ".jit")),
             (None, None) => OutPath::Stdout,
         }
-    }
-
-    /// The process ID in the input's name: the number after `.out.` or, failing that, the last numeric part (4711 in
-    /// `x.callgrind.out.4711-02`).
-    pub(super) fn pid_in_name(&self) -> Option<i32> {
-        pid_in_name(self.path()?)
     }
 
     /// The path of the ELF object, and the name by which the profile refers to it: only the file name if the object and

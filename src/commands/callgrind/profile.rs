@@ -1,18 +1,17 @@
 //! Names the JIT code in a callgrind file, and writes an ELF object of the code next to it.
 
-use super::code_sources::{CodeSources, code_sources};
+use super::code_sources::find_sources;
 use super::object::{self, ObjectContents};
 use super::options::CallgrindOptions;
 use crate::analysis::quantity::counted;
 use crate::error::{Result, Warning, Warnings};
-use crate::formats::callgrind::FileIndex;
+use crate::formats::callgrind::FileHeader;
 use crate::io::{Content, OutPath, Output, Run, map_open_file};
 use crate::jit::raw_code::RawCode;
 use crate::jit::{Account, Kind};
 use crate::model::Pid;
 use crate::model::code::OriginId;
-use crate::pipeline::callgrind::CodeNames;
-use crate::pipeline::callgrind::passes::{self, NamedProfile};
+use crate::pipeline::callgrind::{CodeNames, IndexedProfile, NamedProfile};
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
 use std::fs::File;
@@ -22,11 +21,11 @@ use std::path::Path;
 pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) -> Result<Outcome> {
     let mut outcome = Outcome::default();
     let text = map_open_file(file)?;
-    let index = passes::index(&text, job)?;
-    let pid = index.header.pid.or_else(|| options.pid_in_name()).map(Pid);
-    let CodeSources { found, processes, pid } = code_sources(pid, options, &mut outcome)?;
+    let profile = IndexedProfile::read(&text, job)?;
+    let sources = find_sources(profile.header().pid, options, &mut outcome.warnings)?;
+    let pid = sources.pid;
     let raw_code = raw_code(options, pid, &mut outcome.warnings)?;
-    let loaded = found.load(&processes, &job.pool, &mut outcome.warnings);
+    let loaded = sources.load(&job.pool, &mut outcome.warnings);
     outcome.summary.extend(loaded.maps.remarks());
     warn_of_others(&loaded.accounts, pid, options, &mut outcome);
     let (object_path, object_name) = options.object(pid);
@@ -37,7 +36,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
         // Ignore errors if there is no code to write: then an unwritable directory doesn't matter.
         other => other,
     };
-    let rewritten = write_text(&mut out, |out| passes::rewrite(&text, &index, &names, out, job))?;
+    let rewritten = write_text(&mut out, |out| profile.rewrite(&names, out, job))?;
     if rewritten.functions > 0 {
         let map = loaded.accounts.iter().position(|account| account.kind == Kind::PerfMap);
         let raw_code = raw_code.as_ref().zip(map.map(|map| OriginId(map as u32)));
@@ -45,7 +44,7 @@ pub(super) fn run(file: File, options: &CallgrindOptions, run: &Run, job: &Job) 
         outcome.summary.push(describe_object(&object_path, &contents));
     }
     out.commit()?;
-    report(&options.output(), &index, &names, rewritten, pid, &mut outcome);
+    report(&options.output(), &profile, &names, rewritten, pid, &mut outcome);
     Ok(outcome)
 }
 
@@ -89,15 +88,15 @@ fn describe_object(path: &Path, object: &ObjectContents) -> String {
 /// Adds the summary and the warnings to the outcome. `to` is the output, and `pid` is the profiled process.
 fn report(
     to: &OutPath,
-    index: &FileIndex<'_>,
+    profile: &IndexedProfile<'_>,
     names: &CodeNames<'_, '_>,
     rewritten: NamedProfile,
     pid: Pid,
     outcome: &mut Outcome,
 ) {
-    outcome.summary.extend(summarize(to, index, &rewritten));
+    outcome.summary.extend(summarize(to, profile.header(), &rewritten));
     let NamedProfile { stats, functions } = rewritten;
-    let unknown = index.unknown_functions();
+    let unknown = profile.unknown_functions();
     let warnings = &mut outcome.warnings;
     if names.is_empty() {
         warnings.push(Warning::new(format!(
@@ -111,7 +110,7 @@ fn report(
              same run?"
         )));
     }
-    if functions > 0 && !index.header.has_instr {
+    if functions > 0 && !profile.header().has_instr {
         warnings.push(Warning::new(
             "the profile has no instruction addresses, so code was named by its entry point, and code reached by a \
              jump counts for the function that jumped; record again with --dump-instr=yes",
@@ -128,13 +127,13 @@ fn report(
 }
 
 /// The lines of the summary: how many functions were named, and which cost stays with other functions.
-fn summarize(to: &OutPath, index: &FileIndex<'_>, rewritten: &NamedProfile) -> Vec<String> {
+fn summarize(to: &OutPath, header: &FileHeader, rewritten: &NamedProfile) -> Vec<String> {
     let NamedProfile { stats, functions } = rewritten;
     let mut lines = Vec::new();
-    let event = index.header.events.first().map_or("cost".into(), |event| String::from_utf8_lossy(event));
+    let event = header.events.first().map_or("cost".into(), |event| String::from_utf8_lossy(event));
     let all = stats.named_cost.saturating_add(stats.unnamed_cost);
     let percent = if all == 0 { 0.0 } else { stats.named_cost as f64 / all as f64 * 100.0 };
-    let what = match index.header.has_instr {
+    let what = match header.has_instr {
         true => format!("named, which have {percent:.1}% of the {all} {event} in memory without a file"),
         // An entry function gets the cost of everything that it jumped to. So `percent` is not the share of the cost
         // that has the right name.

@@ -1,12 +1,11 @@
 //! Names the frames in reports of valgrind's other tools, which print stacks with addresses.
 
-use super::code_sources::{CodeSources, code_sources};
+use super::code_sources::find_sources;
 use super::options::CallgrindOptions;
 use crate::error::{Error, Result, Warning};
 use crate::formats::callgrind::JitFunctions;
 use crate::formats::valgrind_text::{Report, ReportFunction, graft, pid};
 use crate::io::{Output, Run};
-use crate::model::Pid;
 use crate::pipeline::callgrind::CodeNames;
 use crate::pipeline::terminal::write_text;
 use crate::pipeline::{Job, Outcome};
@@ -29,9 +28,9 @@ pub(super) fn run(
         ));
     }
     let mut outcome = Outcome::default();
-    let pid = pid(report, head).or_else(|| options.pid_in_name()).map(Pid);
-    let CodeSources { found, processes, pid } = code_sources(pid, options, &mut outcome)?;
-    let loaded = found.load(&processes, &job.pool, &mut outcome.warnings);
+    let sources = find_sources(pid(report, head), options, &mut outcome.warnings)?;
+    let pid = sources.pid;
+    let loaded = sources.load(&job.pool, &mut outcome.warnings);
     outcome.summary.extend(loaded.maps.remarks());
     let names = CodeNames::new(&loaded.map, pid, Vec::new(), &job.pool);
     let lookup = |addr| {

@@ -69,7 +69,7 @@ pub fn run(options: &InjectOptions, job: &Job) -> Result<Outcome> {
         Some(unsymbolized) => profile::run(&input, unsymbolized, options, job, &run, &mut outcome)?,
         None => {
             let options = &*options.for_input(&input);
-            run_recording(input, options, job, &run, &mut outcome)?;
+            run_recording(&input, options, job, &run, &mut outcome)?;
         }
     }
     Ok(outcome)
@@ -98,7 +98,7 @@ fn check_output(format: &str, output: &OutPath) -> Result<()> {
 
 /// Injects into a perf.data file, running all phases in order.
 fn run_recording(
-    input: open::Input,
+    input: &open::Input,
     options: &InjectOptions,
     job: &Job,
     run: &Run,
@@ -113,7 +113,7 @@ fn run_recording(
     let code = JitCode::load(&sources, &survey, context);
     let coverage = Coverage::find(&survey, &code, context);
     let samples = SampleChanges::find(&survey, &code, context)?;
-    let selection = CodeSelection::new(&code.map, coverage.uses, &survey, options);
+    let selection = CodeSelection::new(&code.loaded.map, coverage.uses, &survey, options);
     let images = JitImages::write(&selection, code.machine, code.mode, &survey, context)?;
     let planned = PlannedEdits::new(&survey, &images, samples, context)?;
     let summary = Summary {

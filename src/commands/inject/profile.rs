@@ -11,7 +11,7 @@
 //! address gets the name of the last code that was there.
 
 use super::options::{BuildIdMode, InjectOptions};
-use super::survey::LoadedSources;
+use super::survey::describe_sources;
 use crate::contract::unsymbolized::{BareAddress, OpenUnsymbolized};
 use crate::error::{Error, Result, Warnings};
 use crate::io::{Output, Run};
@@ -52,7 +52,7 @@ pub(super) fn run(
     let answers = Answers::find(&*profile, &loaded.map, default_pid, search, &job.pool, warnings);
     compress(&input.wrappings, &mut output, &mut |out: &mut dyn Write| profile.write(&|at| answers.calls(at), out))?;
     output.commit()?;
-    summarize(loaded, &answers.counts, options, outcome);
+    summarize(&loaded, &answers.counts, options, outcome);
     Ok(())
 }
 
@@ -98,17 +98,14 @@ fn processes_of(addresses: &[BareAddress]) -> Processes {
 }
 
 /// Adds the summary and the frame counts to the outcome.
-fn summarize(loaded: Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
+fn summarize(loaded: &Loaded<'_>, counts: &AddressCounts, options: &InjectOptions, outcome: &mut Outcome) {
     outcome.warnings.extend(counts.warnings("pass --jitdump FILE@PID or --perf-map FILE@PID"));
     let AddressCounts { asked, in_files, .. } = *counts;
     let jit = asked - in_files;
     outcome.frames += FrameCounts { jit, jit_unnamed: jit - counts.named, ..FrameCounts::default() };
-    let maps: Vec<String> = loaded.maps.remarks().collect();
-    let sources = LoadedSources::new(&loaded.map, loaded.accounts);
     let summary = &mut outcome.summary;
-    summary.push(sources.remark());
-    summary.extend(sources.accounts.iter().filter_map(|account| account.remark.clone()));
-    summary.extend(maps);
+    summary.push(describe_sources(loaded));
+    summary.extend(loaded.remarks());
     if options.sources.source_maps.is_on() {
         let other = "names already in the input stay unchanged (jitgraft export applies source maps to those, too)";
         summary.push(format!("source maps were applied only to the names that this command added; {other}"));

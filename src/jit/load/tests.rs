@@ -2,8 +2,8 @@
 
 use super::super::{ClockUse, GivenFile, find};
 use super::*;
-use crate::model::Nanos;
 use crate::model::process::{Clock, CpuMode, Mapping, Marker, Process};
+use crate::model::{Nanos, Tid};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 

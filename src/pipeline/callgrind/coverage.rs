@@ -2,15 +2,14 @@
 //! two passes as `jitgraft callgrind`, but writes nothing.
 
 use super::names::CodeNames;
-use super::passes::{self, NamedProfile};
-use super::{HEAD, directory, pid_in_name, processes};
+use super::passes::{IndexedProfile, NamedProfile};
+use super::{CodeSources, find_pid, read_head};
 use crate::error::{Error, Result, Warnings};
 use crate::formats::callgrind::sniff;
 use crate::io::{InPath, map_open_file, open_rewindable};
-use crate::jit::{Account, SourceOptions, find};
+use crate::jit::{Account, SourceOptions};
 use crate::model::Pid;
 use crate::pipeline::Job;
-use std::io::{Read, Seek};
 
 /// How much cost in JIT code could be named, for the first event of a callgrind file.
 #[derive(Debug)]
@@ -35,22 +34,17 @@ impl Coverage {
     /// Determines the coverage of a callgrind file. `options` says where to find sources.
     pub(crate) fn find(input: &InPath, options: &SourceOptions, job: &Job, warnings: &mut Warnings) -> Result<Self> {
         let mut file = open_rewindable(input)?;
-        let mut head = Vec::new();
-        (&mut file).take(HEAD).read_to_end(&mut head)?;
-        file.rewind()?;
-        if !sniff(&head) {
+        if !sniff(&read_head(&mut file)?) {
             return Err(Error::new("is not a callgrind file"));
         }
         let text = map_open_file(file)?;
-        let index = passes::index(&text, job)?;
-        let path = input.path();
-        let pid = index.header.pid.or_else(|| pid_in_name(path?)).map(Pid);
-        let processes = pid.map(processes).unwrap_or_default();
-        let found = find(&processes, options, path.and_then(directory), warnings);
-        let loaded = found.load(&processes, &job.pool, warnings);
-        let names = CodeNames::new(&loaded.map, pid.unwrap_or_default(), Vec::new(), &job.pool);
-        let NamedProfile { stats, .. } = passes::rewrite(&text, &index, &names, &mut std::io::sink(), job)?;
-        let header = index.header;
+        let profile = IndexedProfile::read(&text, job)?;
+        let header = profile.header();
+        let pid = find_pid(header.pid, input.path());
+        let sources = CodeSources::find(pid, input.path(), options, warnings);
+        let loaded = sources.load(&job.pool, warnings);
+        let names = CodeNames::new(&loaded.map, sources.pid, Vec::new(), &job.pool);
+        let NamedProfile { stats, .. } = profile.rewrite(&names, &mut std::io::sink(), job)?;
         let program = header.command.split(u8::is_ascii_whitespace).find(|word| !word.is_empty());
         Ok(Self {
             pid,

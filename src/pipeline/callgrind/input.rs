@@ -2,11 +2,12 @@
 //! maps and jitdumps next to the file, but the file with names is only a temporary one.
 
 use super::names::CodeNames;
-use super::{directory, passes, pid_in_name, processes};
+use super::passes::{IndexedProfile, pid_in_header};
+use super::{CodeSources, HEAD, find_pid};
 use crate::analysis::code_shares::CodeShares;
 use crate::error::{Result, Warnings};
 use crate::io::{self, Bytes, InPath, Stream};
-use crate::jit::{Found, SourceOptions, find};
+use crate::jit::SourceOptions;
 use crate::model::Pid;
 use crate::model::code_file::object_name;
 use crate::model::printable::readable;
@@ -17,9 +18,6 @@ use std::io::{BufWriter, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// How many bytes at the start of the file are searched for the process ID.
-const HEAD: usize = 1 << 14;
-
 /// Returns a reader of the callgrind file's text, with names for JIT code if any are found, otherwise unchanged.
 pub(crate) fn with_names(
     reader: Box<dyn Read + Send>,
@@ -29,38 +27,36 @@ pub(crate) fn with_names(
     warnings: &mut Warnings,
 ) -> Result<Box<dyn Read + Send>> {
     let mut text = Stream::new(reader);
-    let head = text.peek(HEAD)?;
     let path = path.path();
-    let pid = match passes::find_pid(head).or_else(|| pid_in_name(path?)) {
-        Some(pid) => Pid(pid),
+    let pid = match find_pid(pid_in_header(text.peek(HEAD)?), path) {
+        Some(pid) => pid,
         None if options.names_files() => Pid(0),
         None => return Ok(text.into_reader()),
     };
-    let found = find(&processes(pid), options, path.and_then(directory), warnings);
-    if found.is_empty() {
+    let sources = CodeSources::find(Some(pid), path, options, warnings);
+    if sources.found.is_empty() {
         return Ok(text.into_reader());
     }
     let text = io::spool(text.into_reader())?;
-    let named = rewrite(&text, pid, &found, job, warnings)?;
+    let named = rewrite(&text, &sources, job, warnings)?;
     Ok(Box::new(std::io::Cursor::new(named.unwrap_or(text))))
 }
 
 /// Adds names to the text of a callgrind file. `None` if all its functions have names, or if there is no JIT code to
 /// name them with.
-fn rewrite(text: &Bytes, pid: Pid, found: &Found, job: &Job, warnings: &mut Warnings) -> Result<Option<Bytes>> {
-    let index = passes::index(text, job)?;
-    if index.unknown_functions() == 0 {
+fn rewrite(text: &Bytes, sources: &CodeSources, job: &Job, warnings: &mut Warnings) -> Result<Option<Bytes>> {
+    let profile = IndexedProfile::read(text, job)?;
+    if profile.unknown_functions() == 0 {
         return Ok(None);
     }
-    let processes = processes(pid);
-    let loaded = found.load(&processes, &job.pool, warnings);
-    let names = CodeNames::new(&loaded.map, pid, object_name(pid).into_bytes(), &job.pool);
+    let loaded = sources.load(&job.pool, warnings);
+    let names = CodeNames::new(&loaded.map, sources.pid, object_name(sources.pid).into_bytes(), &job.pool);
     if names.is_empty() {
         return Ok(None);
     }
     let mut spool = io::temporary()?;
     let mut out = BufWriter::new(&mut spool);
-    passes::rewrite(text, &index, &names, &mut out, job)?;
+    profile.rewrite(&names, &mut out, job)?;
     out.flush()?;
     drop(out);
     spool.map().map(Some)

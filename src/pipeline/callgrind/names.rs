@@ -367,9 +367,9 @@ impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::code::{CodeEvent, CodeEventKind, Lines};
+    use crate::model::code::Lines;
     use crate::model::process::Processes;
-    use crate::model::{Addr, Nanos, Tid};
+    use crate::model::{Addr, Nanos};
     use crate::symbolize::code_map::CodeList;
 
     /// A piece of code in a source: time (`None` in a perf map), name, address, size.
@@ -378,7 +378,8 @@ mod tests {
     /// The name at each address, followed by `?` if there was different code before.
     fn names_at(sources: &[&[Listed]], addrs: &[u64]) -> Vec<String> {
         let list = |(origin, listed): (usize, &&[Listed])| -> CodeList<'static> {
-            let load = |&(time, name, addr, size): &Listed| {
+            let mut list = CodeList::default();
+            for &(time, name, addr, size) in *listed {
                 let (addr, origin) = (Addr(addr), OriginId(origin as u32));
                 let code = Code {
                     name: name.as_bytes(),
@@ -389,9 +390,9 @@ mod tests {
                     unwind: None,
                     origin,
                 };
-                CodeEvent { pid: Pid(7), tid: Tid(0), time: time.map(Nanos), kind: CodeEventKind::Load(code) }
-            };
-            listed.iter().map(load).collect()
+                list.load(Pid(7), time.map(Nanos), &code);
+            }
+            list
         };
         let pool = Pool::new(std::num::NonZeroUsize::new(1)).unwrap();
         let map = CodeMap::build(sources.iter().enumerate().map(list).collect(), &Processes::default(), &pool);

@@ -32,7 +32,7 @@ mod samples;
 pub(crate) mod streams;
 pub(crate) mod survey;
 mod text;
-pub(crate) mod walk;
+mod walk;
 
 pub(crate) use examined::{Examined, with_resolution, with_samples};
 pub(crate) use frame_location::FrameLocation;

@@ -18,19 +18,25 @@ use std::path::Path;
 pub(crate) struct Streams<'input> {
     /// The recording's events and features.
     pub(crate) recording: Recording,
-    list: Vec<RecordStream<'input>>,
+    list: Vec<PlainStream<'input>>,
 }
 
+/// A stream of records that aren't compressed.
 #[derive(Debug)]
-struct RecordStream<'input> {
+pub(crate) struct PlainStream<'input> {
     bytes: StreamBytes<'input>,
+    /// The offset of the first record, for messages.
+    base: u64,
+    /// Where the records start.
     walk: Walk,
+    /// The AUXTRACE records that were copied, in stream order.
+    auxtrace: Vec<MovedRecord>,
 }
 
 #[derive(Debug)]
 enum StreamBytes<'input> {
-    /// Records as they are in the input, and the offset of the first byte in the file.
-    AsRecorded(&'input [u8], u64),
+    /// Records as they are in the input.
+    AsRecorded(&'input [u8]),
     /// Records that were decompressed into a temporary file.
     Decompressed(Bytes),
 }
@@ -56,17 +62,17 @@ impl<'input> Streams<'input> {
     fn open_unnamed(input: &'input Input, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         let recording = Recording::parse(&input.bytes, warnings)?;
         let main = RecordBytes { bytes: main_records(&recording, &input.bytes), base: recording.data.start };
-        let mut list = vec![RecordStream::open(&recording, main, pool, warnings)?];
+        let mut list = vec![PlainStream::open(&recording, main, pool, warnings)?];
         for stream in input.streams.iter().flatten() {
             let stream = RecordBytes { bytes: &stream.bytes, base: 0 };
-            list.push(RecordStream::open(&recording, stream, pool, warnings)?);
+            list.push(PlainStream::open(&recording, stream, pool, warnings)?);
         }
         Ok(Self { recording, list })
     }
 
     /// The records of each stream, and where they start.
     pub(crate) fn list(&self) -> Vec<WalkedRecords<'_>> {
-        self.list.iter().map(RecordStream::records).collect()
+        self.list.iter().map(PlainStream::records).collect()
     }
 }
 
@@ -78,55 +84,68 @@ pub(crate) fn main_records<'data>(recording: &Recording, bytes: &'data [u8]) -> 
     &bytes[start..end]
 }
 
-impl<'input> RecordStream<'input> {
-    fn records(&self) -> WalkedRecords<'_> {
-        let records = match &self.bytes {
-            StreamBytes::AsRecorded(bytes, base) => RecordBytes { bytes, base: *base },
-            StreamBytes::Decompressed(bytes) => RecordBytes { bytes, base: 0 },
-        };
-        WalkedRecords { records, walk: &self.walk }
+impl<'input> PlainStream<'input> {
+    fn open(recording: &Recording, stream: RecordBytes<'input>, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
+        if let Some(in_place) = Self::in_place(recording, stream, pool) {
+            return Ok(in_place);
+        }
+        let mut plain = PlainRecords::create(0)?;
+        plain.append(recording, stream, warnings)?;
+        plain.finish(recording, pool)
     }
 
-    fn open(recording: &Recording, stream: RecordBytes<'input>, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
-        let endian = recording.header.endian;
-        if !recording.says_compressed() {
-            let walk = Walk::find_records(stream.bytes, stream.base, endian, pool);
-            if !walk.has_compressed {
-                return Ok(Self { bytes: StreamBytes::AsRecorded(stream.bytes, stream.base), walk });
-            }
+    /// A stream whose records are used where they are; `None` if any of them is compressed.
+    pub(crate) fn in_place(recording: &Recording, stream: RecordBytes<'input>, pool: &Pool) -> Option<Self> {
+        if recording.says_compressed() {
+            return None;
         }
-        let mut spool = io::temporary()?;
-        let mut plain = PlainRecords::new(&mut spool, stream.base);
-        plain.append(recording, stream, warnings)?;
-        plain.finish()?;
-        let plain = spool.map()?;
-        let walk = Walk::find_records(&plain, 0, endian, pool);
-        Ok(Self { bytes: StreamBytes::Decompressed(plain), walk })
+        let RecordBytes { bytes, base } = stream;
+        let walk = Walk::find_records(bytes, base, recording.header.endian, pool);
+        let in_place = Self { bytes: StreamBytes::AsRecorded(bytes), base, walk, auxtrace: Vec::new() };
+        if in_place.walk.has_compressed { None } else { Some(in_place) }
+    }
+
+    /// The records, and where they start.
+    pub(crate) fn records(&self) -> WalkedRecords<'_> {
+        let bytes = match &self.bytes {
+            StreamBytes::AsRecorded(bytes) => *bytes,
+            StreamBytes::Decompressed(bytes) => &bytes[..],
+        };
+        WalkedRecords { records: RecordBytes { bytes, base: self.base }, walk: &self.walk }
+    }
+
+    /// Translates the offset of an AUXTRACE record in the input to its offset in this stream.
+    pub(crate) fn auxtrace(&self, offset: u64) -> u64 {
+        let found = self.auxtrace.binary_search_by_key(&offset, |moved| moved.from);
+        found.map_or(offset, |at| self.auxtrace[at].to)
     }
 }
 
-/// Copies records to a file, and decompresses COMPRESSED records on the way.
+/// Copies records to a temporary file, and decompresses COMPRESSED records on the way.
 #[derive(Debug)]
-pub(crate) struct PlainRecords<'file> {
-    out: BufWriter<&'file mut Spool>,
-    /// The offset in the recording that the next record gets.
+pub(crate) struct PlainRecords {
+    out: BufWriter<Spool>,
+    /// The offset that the first record gets.
+    base: u64,
+    /// The offset that the next record gets.
     at: u64,
     auxtrace: Vec<MovedRecord>,
 }
 
 /// An AUXTRACE record. Its offset matters, because another part of the recording refers to it.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct MovedRecord {
+struct MovedRecord {
     /// The offset of the record in the input.
-    pub(crate) from: u64,
-    /// The offset of the record in the output.
-    pub(crate) to: u64,
+    from: u64,
+    /// The offset of the record in the file.
+    to: u64,
 }
 
-impl<'file> PlainRecords<'file> {
-    /// Starts writing to a file. The first record gets the offset `base`.
-    pub(crate) fn new(file: &'file mut Spool, base: u64) -> Self {
-        Self { out: BufWriter::with_capacity(1 << 20, file), at: base, auxtrace: Vec::new() }
+impl PlainRecords {
+    /// Creates the file. The first record gets the offset `base`.
+    pub(crate) fn create(base: u64) -> Result<Self> {
+        let out = BufWriter::with_capacity(1 << 20, io::temporary()?);
+        Ok(Self { out, base, at: base, auxtrace: Vec::new() })
     }
 
     /// Copies the records of a stream. Each stream is decompressed independently of others.
@@ -187,11 +206,13 @@ impl<'file> PlainRecords<'file> {
         }
     }
 
-    /// Completes the file. Returns the offsets of AUXTRACE records, because the recording's index of them must be
-    /// updated.
-    pub(crate) fn finish(mut self) -> Result<Vec<MovedRecord>> {
+    /// Completes the file, and finds its records.
+    pub(crate) fn finish(mut self, recording: &Recording, pool: &Pool) -> Result<PlainStream<'static>> {
         self.out.flush()?;
-        Ok(self.auxtrace)
+        let bytes = self.out.get_ref().map()?;
+        let walk = Walk::find_records(&bytes, self.base, recording.header.endian, pool);
+        let bytes = StreamBytes::Decompressed(bytes);
+        Ok(PlainStream { bytes, base: self.base, walk, auxtrace: self.auxtrace })
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {

@@ -62,13 +62,42 @@ impl<'data> Survey<'data> {
     }
 
     /// Facts that help to find sources of JIT code: where the recording is, and when and on which machine it was made.
+    /// `input_dir` is the directory of the recording.
     pub(crate) fn site<'s>(&'s self, input_dir: Option<&'s Path>, samples: &'s dyn Fn() -> Sampled) -> Site<'s> {
-        site(self.recording, self.path, input_dir, samples)
+        let written = io::typed_metadata(self.path).and_then(|data| data.modified().ok());
+        // An archive is from another machine, so processes running here aren't the recorded ones, even if their IDs
+        // match.
+        let proc = if io::is_archive(self.path) { None } else { Some(Path::new("/proc")) };
+        Site { input_dir, written, host: host(self.recording), proc, samples: Some(samples) }
     }
 
     /// Collects the addresses and times of all samples.
     pub(crate) fn collect_sampled(&self) -> Sampled {
-        collect_sampled(self.recording, &self.chunks)
+        let mut sampled = Sampled::default();
+        for record in self.chunks.list().into_iter().flatten() {
+            // Records with call chains: samples, and user parts of call chains that were recorded after their samples.
+            let Some(Ok(sample)) = self.recording.chain_sample(&record) else { continue };
+            let is_sample = record.kind == kind::SAMPLE;
+            let time = sample.time.filter(|time| time.is_valid());
+            if is_sample {
+                sampled.times = about::join_extents(sampled.times, time.map(TimeExtent::from_moment));
+            }
+            let Some((pid, _)) = sample.pid_tid else { continue };
+            if is_sample
+                && sample.cpumode == CpuMode::User
+                && let Some(ip) = sample.ip
+            {
+                *sampled.at.entry(pid).or_default().entry(ip).or_default() += 1;
+            }
+            if let Some(time) = time {
+                let first_times = sampled.first.entry(pid).or_default();
+                for (_, frame) in sample.frames().filter(|(mode, _)| *mode == CpuMode::User) {
+                    let first = first_times.entry(frame.for_lookup()).or_insert(time);
+                    *first = time.min(*first);
+                }
+            }
+        }
+        sampled
     }
 }
 
@@ -95,20 +124,6 @@ impl Memory {
 /// The directory of the recording, which may also contain jitdumps and perf maps. `None` if the recording isn't a file.
 fn recording_directory(path: &Path) -> Option<&Path> {
     io::companion_directory(path).filter(|_| io::is_there(path))
-}
-
-/// Facts that help to find sources of JIT code: where the recording is, and when and on which machine it was made.
-/// `input_dir` is the directory of the recording.
-pub(crate) fn site<'s>(
-    recording: &'s Recording,
-    path: &Path,
-    input_dir: Option<&'s Path>,
-    samples: &'s dyn Fn() -> Sampled,
-) -> Site<'s> {
-    let written = io::typed_metadata(path).and_then(|data| data.modified().ok());
-    // An archive is from another machine, so processes running here aren't the recorded ones, even if their IDs match.
-    let proc = if io::is_archive(path) { None } else { Some(Path::new("/proc")) };
-    Site { input_dir, written, host: host(recording), proc, samples: Some(samples) }
 }
 
 /// True if the running kernel may be the recorded one. Then its build ID, and that of the vDSO, can be read from the
@@ -213,33 +228,4 @@ fn process_events(processes: &Processes) -> Option<TimeExtent> {
 /// The host name of the recorded machine; `None` if it wasn't recorded.
 pub(crate) fn host(recording: &Recording) -> Option<&[u8]> {
     recording.features.get(&Feature::HOSTNAME)?.string(recording.header.endian).ok()
-}
-
-/// Collects the addresses and times of all samples.
-pub(crate) fn collect_sampled(recording: &Recording, chunks: &RecordChunks<'_>) -> Sampled {
-    let mut sampled = Sampled::default();
-    for record in chunks.list().into_iter().flatten() {
-        // Records with call chains: samples, and user parts of call chains that were recorded after their samples.
-        let Some(Ok(sample)) = recording.chain_sample(&record) else { continue };
-        let is_sample = record.kind == kind::SAMPLE;
-        let time = sample.time.filter(|time| time.is_valid());
-        if is_sample {
-            sampled.times = about::join_extents(sampled.times, time.map(TimeExtent::from_moment));
-        }
-        let Some((pid, _)) = sample.pid_tid else { continue };
-        if is_sample
-            && sample.cpumode == CpuMode::User
-            && let Some(ip) = sample.ip
-        {
-            *sampled.at.entry(pid).or_default().entry(ip).or_default() += 1;
-        }
-        if let Some(time) = time {
-            let first_times = sampled.first.entry(pid).or_default();
-            for (_, frame) in sample.frames().filter(|(mode, _)| *mode == CpuMode::User) {
-                let first = first_times.entry(frame.for_lookup()).or_insert(time);
-                *first = time.min(*first);
-            }
-        }
-    }
-    sampled
 }

@@ -2,7 +2,7 @@
 //! samples hit only a few.
 
 use super::segment::CodeId;
-use crate::model::code::{AuthoredLines, Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
+use crate::model::code::{AuthoredLines, Code, Lines, OriginId, Unwind};
 use crate::model::{Addr, Nanos, Pid};
 use std::ops::Range;
 
@@ -59,29 +59,52 @@ pub(super) enum ChangeKind {
 }
 
 impl<'data> CodeList<'data> {
-    /// Appends an event. Later moves and unloads refer to a load by its position in the list, so an event that can't be
-    /// used is appended as well, as [`ChangeKind::Nothing`].
-    pub fn push(&mut self, event: CodeEvent<'data>) {
-        let CodeEvent { pid, time, kind, .. } = event;
-        let (code, start, kind) = match kind {
-            CodeEventKind::Load(code) => {
-                let kind = if time.is_some() { ChangeKind::Load } else { ChangeKind::Untimed };
-                (self.codes.push(&code), code.addr, kind)
-            }
-            CodeEventKind::Move { load, to } => match self.changes.get(load) {
-                Some(load) if !matches!(load.kind, ChangeKind::Nothing | ChangeKind::Gone) => {
-                    let kind = if time.is_some() { ChangeKind::Move } else { ChangeKind::Untimed };
-                    (load.code, to, kind)
-                }
-                _ => (CodeId(0), to, ChangeKind::Nothing),
-            },
-            // Without a time, it is unknown which samples come before the unload. The code therefore stays.
-            CodeEventKind::Unload { load, at } => match self.changes.get(load) {
-                Some(load) if load.kind == ChangeKind::Load && time.is_some() => (load.code, at, ChangeKind::Gone),
-                _ => (CodeId(0), at, ChangeKind::Nothing),
-            },
+    /// An empty list with room for `count` loads.
+    pub fn with_capacity(count: usize) -> Self {
+        let mut list = Self::default();
+        list.codes.packed.reserve(count);
+        list.changes.reserve(count);
+        list
+    }
+
+    /// Appends a load: `code` was written to the memory of process `pid` at its address. Returns the load's position in
+    /// the list, by which moves and unloads refer to it. `pid` is the process ID as recorded, which is the one outside
+    /// of PID namespaces. `time` is on the recording's clock; `None` if the source has no times, so that the code counts
+    /// during the whole run of the process.
+    pub fn load(&mut self, pid: Pid, time: Option<Nanos>, code: &Code<'data>) -> usize {
+        let kind = if time.is_some() { ChangeKind::Load } else { ChangeKind::Untimed };
+        let id = self.codes.push(code);
+        self.push(pid, time, code.addr, kind, Some(id));
+        self.changes.len() - 1
+    }
+
+    /// Appends a move: the code of the load at position `load` moved to `to`. Name, bytes, lines and unwinding
+    /// information stay the same.
+    pub fn move_to(&mut self, pid: Pid, time: Option<Nanos>, load: usize, to: Addr) {
+        let kind = if time.is_some() { ChangeKind::Move } else { ChangeKind::Untimed };
+        let code = match self.changes.get(load) {
+            Some(load) if !matches!(load.kind, ChangeKind::Nothing | ChangeKind::Gone) => Some(load.code),
+            _ => None,
         };
-        let size = if kind == ChangeKind::Nothing { 0 } else { self.codes.size(code) };
+        self.push(pid, time, to, kind, code);
+    }
+
+    /// Appends an unload: the code of the load at position `load` was discarded. `at` is its last address.
+    pub fn unload(&mut self, pid: Pid, time: Option<Nanos>, load: usize, at: Addr) {
+        // Without a time, it is unknown which samples come before the unload. The code therefore stays.
+        let code = match self.changes.get(load) {
+            Some(load) if load.kind == ChangeKind::Load && time.is_some() => Some(load.code),
+            _ => None,
+        };
+        self.push(pid, time, at, ChangeKind::Gone, code);
+    }
+
+    /// Appends a change. Without code, it has no effect, but takes a position in the list.
+    fn push(&mut self, pid: Pid, time: Option<Nanos>, start: Addr, kind: ChangeKind, code: Option<CodeId>) {
+        let (code, kind, size) = match code {
+            Some(code) => (code, kind, self.codes.size(code)),
+            None => (CodeId(0), ChangeKind::Nothing, 0),
+        };
         let end = Addr(start.0.saturating_add(size));
         let time = time.unwrap_or_default();
         self.changes.push(Change { time, start, end, code, pid, order: 0, kind, fills_in: false });
@@ -204,17 +227,6 @@ impl<'data> CodeList<'data> {
     }
 }
 
-impl<'data> FromIterator<CodeEvent<'data>> for CodeList<'data> {
-    fn from_iter<I: IntoIterator<Item = CodeEvent<'data>>>(events: I) -> Self {
-        let (mut list, events) = (Self::default(), events.into_iter());
-        let at_least = events.size_hint().0;
-        list.codes.packed.reserve(at_least);
-        list.changes.reserve(at_least);
-        events.for_each(|event| list.push(event));
-        list
-    }
-}
-
 /// All pieces of JIT code that were ever loaded, in the order of their load events. The index of a piece in this order
 /// is its [`CodeId`].
 #[derive(Debug, Default)]
@@ -323,12 +335,15 @@ mod tests {
 
     #[test]
     fn a_list_shows_loads_from_moves_whether_they_have_times_or_not() {
-        let load = |name| CodeEventKind::Load(Code::new(name, Addr(0x10), b"\xc3", OriginId(0)));
-        let moved = |load| CodeEventKind::Move { load, to: Addr(0x80) };
+        let code = |name| Code::new(name, Addr(0x10), b"\xc3", OriginId(0));
         for time in [Some(Nanos(7)), None] {
-            let kinds = [load(b"a"), moved(9), load(b"b"), moved(0), moved(2), load(b"c")];
-            let event = |kind| CodeEvent { pid: Pid(5), tid: crate::model::Tid(5), time, kind };
-            let list: CodeList<'_> = kinds.into_iter().map(event).collect();
+            let mut list = CodeList::default();
+            list.load(Pid(5), time, &code(b"a"));
+            list.move_to(Pid(5), time, 9, Addr(0x80));
+            list.load(Pid(5), time, &code(b"b"));
+            list.move_to(Pid(5), time, 0, Addr(0x80));
+            list.move_to(Pid(5), time, 2, Addr(0x80));
+            list.load(Pid(5), time, &code(b"c"));
             let found: Vec<_> = list.iter().map(|listed| (listed.code.name, listed.is_move, listed.time)).collect();
             let expected: [(&[u8], bool); 5] =
                 [(b"a", false), (b"b", false), (b"a", true), (b"b", true), (b"c", false)];

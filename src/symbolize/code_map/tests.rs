@@ -1,14 +1,13 @@
 //! Compares the code map with a simulation that stores, for every address, the history of the code there.
 
 use super::*;
-use crate::model::Tid;
-use crate::model::code::{CodeEvent, CodeEventKind, Lines, OriginId};
+use crate::model::code::{Lines, OriginId};
 use crate::model::process::{Mapping, Process};
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};
 use std::num::NonZeroUsize;
 use std::ops::Range;
 
-pub(super) fn code(name: &'static str, addr: u64, size: u64) -> Code<'static> {
+fn code(name: &'static str, addr: u64, size: u64) -> Code<'static> {
     Code {
         name: name.as_bytes(),
         addr: Addr(addr),
@@ -20,17 +19,27 @@ pub(super) fn code(name: &'static str, addr: u64, size: u64) -> Code<'static> {
     }
 }
 
-pub(super) fn load(pid: i32, time: Option<u64>, code: Code<'static>) -> CodeEvent<'static> {
-    CodeEvent { pid: Pid(pid), tid: Tid(0), time: time.map(Nanos), kind: CodeEventKind::Load(code) }
+/// A load of code.
+struct Load {
+    pid: Pid,
+    time: Option<Nanos>,
+    code: Code<'static>,
 }
 
-fn moved(pid: i32, time: u64, load: usize, to: u64) -> CodeEvent<'static> {
-    CodeEvent { pid: Pid(pid), tid: Tid(0), time: Some(Nanos(time)), kind: CodeEventKind::Move { load, to: Addr(to) } }
+fn load(pid: i32, time: Option<u64>, code: Code<'static>) -> Load {
+    Load { pid: Pid(pid), time: time.map(Nanos), code }
 }
 
-pub(super) fn build(events: Vec<CodeEvent<'static>>, processes: &Processes) -> CodeMap<'static> {
-    let pool = Pool::new(NonZeroUsize::new(2)).unwrap();
-    CodeMap::build(vec![events.into_iter().collect()], processes, &pool)
+fn list(loads: &[Load]) -> CodeList<'static> {
+    let mut list = CodeList::default();
+    for Load { pid, time, code } in loads {
+        list.load(*pid, *time, code);
+    }
+    list
+}
+
+fn build(list: CodeList<'static>, processes: &Processes) -> CodeMap<'static> {
+    CodeMap::build(vec![list], processes, &Pool::new(NonZeroUsize::new(2)).unwrap())
 }
 
 fn name_at(map: &CodeMap<'_>, pid: i32, addr: u64, time: Option<u64>) -> Option<(String, u64, HitKind)> {
@@ -56,7 +65,7 @@ fn assert_lasting(map: &CodeMap<'_>, pids: std::ops::RangeInclusive<i32>, addrs:
 #[test]
 fn a_later_load_takes_only_what_it_overlaps() {
     let map = build(
-        vec![load(1, Some(10), code("a", 0x100, 0x100)), load(1, Some(20), code("b", 0x140, 0x20))],
+        list(&[load(1, Some(10), code("a", 0x100, 0x100)), load(1, Some(20), code("b", 0x140, 0x20))]),
         &Processes::default(),
     );
     let at = |addr, time| name_at(&map, 1, addr, Some(time));
@@ -70,7 +79,7 @@ fn a_later_load_takes_only_what_it_overlaps() {
 
 #[test]
 fn a_load_names_nothing_that_was_sampled_before_it() {
-    let map = build(vec![load(1, Some(10), code("a", 0x100, 0x10))], &Processes::default());
+    let map = build(list(&[load(1, Some(10), code("a", 0x100, 0x10))]), &Processes::default());
     assert_eq!(name_at(&map, 1, 0x108, Some(9)), None);
     assert_eq!(name_at(&map, 1, 0x108, Some(10)), Some(("a".into(), 8, HitKind::Live)));
     assert!(map.has_code_at_other_times(Pid(1), Addr(0x108)) && !map.has_code_at_other_times(Pid(1), Addr(0x110)));
@@ -79,13 +88,12 @@ fn a_load_names_nothing_that_was_sampled_before_it() {
 
 #[test]
 fn moves_take_the_code_along_and_leave_nothing_behind() {
-    let events = vec![
-        load(1, Some(10), code("a", 0x100, 0x10)),
-        moved(1, 20, 0, 0x108),
-        load(1, Some(30), code("b", 0x10c, 0x4)),
-        moved(1, 40, 0, 0x900),
-    ];
-    let map = build(events, &Processes::default());
+    let mut list = CodeList::default();
+    let a = list.load(Pid(1), Some(Nanos(10)), &code("a", 0x100, 0x10));
+    list.move_to(Pid(1), Some(Nanos(20)), a, Addr(0x108));
+    list.load(Pid(1), Some(Nanos(30)), &code("b", 0x10c, 0x4));
+    list.move_to(Pid(1), Some(Nanos(40)), a, Addr(0x900));
+    let map = build(list, &Processes::default());
     let at = |addr, time| name_at(&map, 1, addr, Some(time)).map(|(name, offset, _)| (name, offset));
     assert_eq!(at(0x10c, 15), Some(("a".into(), 0xc)));
     assert_eq!(at(0x10c, 25), Some(("a".into(), 0x4)));
@@ -120,7 +128,7 @@ fn a_file_that_is_mapped_once_more_does_not_end_code_in_it() {
     ];
     let mut processes = Processes::default();
     processes.by_pid.insert(Pid(1), Process { mappings, ..Process::default() });
-    let map = build(vec![load(1, Some(10), code("a", 0x1100, 0x10))], &processes);
+    let map = build(list(&[load(1, Some(10), code("a", 0x1100, 0x10))]), &processes);
     let at = |time| map.lookup(Pid(1), Addr(0x1108), Some(Nanos(time))).is_some();
     assert_eq!([9, 10, 25, 30].map(at), [false, true, true, false]);
 }
@@ -138,7 +146,7 @@ fn files_and_execs_end_code_but_anonymous_memory_does_not() {
         ..Process::default()
     };
     processes.by_pid.insert(Pid(1), process);
-    let map = build(vec![load(1, Some(10), code("a", 0x100, 0x10))], &processes);
+    let map = build(list(&[load(1, Some(10), code("a", 0x100, 0x10))]), &processes);
     let at = |addr, time| name_at(&map, 1, addr, Some(time)).is_some();
     assert!(at(0x104, 25) && !at(0x104, 30) && at(0x10c, 35) && !at(0x10c, 40));
     assert_eq!(name_at(&map, 1, 0x10c, None), Some(("a".into(), 0xc, HitKind::Live)));
@@ -156,12 +164,12 @@ fn children_run_their_parents_code_until_they_exec() {
     processes.by_pid.insert(Pid(3), fork(2, 20, &[]));
     processes.by_pid.insert(Pid(8), fork(9, 20, &[]));
     processes.by_pid.insert(Pid(9), fork(8, 20, &[]));
-    let events = vec![
+    let loads = [
         load(1, Some(10), code("a", 0x100, 0x10)),
         load(1, Some(17), code("after", 0x100, 0x10)),
         load(3, Some(25), code("own", 0x100, 0x8)),
     ];
-    let map = build(events, &processes);
+    let map = build(list(&loads), &processes);
     let at = |pid, addr, time| name_at(&map, pid, addr, Some(time)).map(|(name, _, _)| name);
     assert_eq!(at(2, 0x104, 25), Some("a".into()));
     assert_eq!(at(2, 0x104, 30), None);
@@ -175,13 +183,13 @@ fn children_run_their_parents_code_until_they_exec() {
 
 #[test]
 fn untimed_entries_follow_live_code_and_the_later_wins() {
-    let events = vec![
+    let loads = [
         load(1, None, code("old", 0x100, 0x100)),
         load(1, None, code("new", 0x180, 0x10)),
         load(1, Some(10), code("dump", 0x100, 0x10)),
         load(1, None, code("empty", 0x1c0, 0)),
     ];
-    let map = build(events, &Processes::default());
+    let map = build(list(&loads), &Processes::default());
     let at = |addr, time| name_at(&map, 1, addr, time);
     assert_eq!(at(0x108, Some(5)), Some(("old".into(), 8, HitKind::Untimed)));
     assert_eq!(at(0x108, Some(15)), Some(("dump".into(), 8, HitKind::Live)));
@@ -220,8 +228,8 @@ fn map_with_memory(memory: &[(u64, u64)], execs: &[u64]) -> CodeMap<'static> {
     let second_child = Process { forked: Some((Pid(1), Nanos(25))), ..Process::default() };
     let mut processes = Processes::default();
     processes.by_pid.extend([(Pid(1), parent), (Pid(2), first_child), (Pid(3), second_child)]);
-    let events = vec![load(1, None, code("a", 0x100, 0x10)), load(1, None, code("b", 0x5000, 0x10))];
-    build(events, &processes)
+    let loads = [load(1, None, code("a", 0x100, 0x10)), load(1, None, code("b", 0x5000, 0x10))];
+    build(list(&loads), &processes)
 }
 
 /// Which of the times 5, 15, 25 and 45 have code of process 1 at 0x100. An exec may be between any two of them.
@@ -278,7 +286,9 @@ fn history(space: u64) -> impl Strategy<Value = Vec<(u64, Step)>> {
 
 fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>) {
     let mut simulation = Simulation { cells: vec![Vec::new(); space as usize] };
-    let (mut events, mut places): (Vec<CodeEvent<'static>>, Vec<(usize, Range<u64>)>) = (Vec::new(), Vec::new());
+    let mut list = CodeList::default();
+    // For each load, its position in the list, and where its code is now.
+    let mut places: Vec<(usize, Range<u64>)> = Vec::new();
     let mut covers = Vec::new();
     let mut time = 0;
     for (later, step) in history {
@@ -296,7 +306,7 @@ fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>)
                 }
                 simulation.put(time, to..to + size, Some((event, 0)));
                 places[which].1 = to..to + size;
-                events.push(moved(1, time, event, to));
+                list.move_to(Pid(1), Some(Nanos(time)), event, Addr(to));
             }
             Step::Cover(range) => {
                 // Each file is a different one, because mapping a file again where it is would end no code.
@@ -304,22 +314,20 @@ fn every_address_and_time_is_as_simulated(space: u64, history: Vec<(u64, Step)>)
                 simulation.put(time, range, None);
             }
             Step::Load(range) => {
-                let event = events.len();
-                events.push(load(1, Some(time), code("x", range.start, range.end - range.start)));
+                let code = code("x", range.start, range.end - range.start);
+                let event = list.load(Pid(1), Some(Nanos(time)), &code);
                 simulation.put(time, range.clone(), Some((event, 0)));
                 places.push((event, range));
             }
         }
     }
-    // The index of a load counts only the loads, not the moves between them.
-    let loads: Vec<usize> = (0..events.len()).filter(|&at| matches!(events[at].kind, CodeEventKind::Load(_))).collect();
     let mut processes = Processes::default();
     processes.by_pid.insert(Pid(1), Process { mappings: covers, ..Process::default() });
-    let map = build(events, &processes);
+    let map = build(list, &processes);
     assert_lasting(&map, 1..=1, 0..space / 16, time + 2, 7);
     for (at, addr) in (0..time + 2).flat_map(|at| (0..space).map(move |addr| (at, addr))) {
         let hit = map.lookup(Pid(1), Addr(addr), Some(Nanos(at))).filter(|hit| hit.kind == HitKind::Live);
-        let found = hit.map(|hit| (loads[hit.code.0 as usize], hit.offset));
+        let found = hit.map(|hit| (places[hit.code.0 as usize].0, hit.offset));
         assert_eq!(found, simulation.at(addr, at), "address {addr}, time {at}");
     }
 }
@@ -342,13 +350,13 @@ proptest! {
 fn code_farther_from_its_neighbors_than_32_bits_count_is_found() {
     // The distance between code ranges, 8 GiB, doesn't fit into 32 bits.
     const FAR: u64 = 1 << 33;
-    let events = vec![
+    let loads = [
         load(1, Some(10), code("long", 0x1000, 2 * FAR)),
         load(1, Some(20), code("a", FAR, 0x10)),
         load(1, Some(30), code("b", FAR + 0x8, 0x10)),
         load(1, Some(40), code("c", FAR + 0x100, 0x10)),
     ];
-    let map = build(events, &Processes::default());
+    let map = build(list(&loads), &Processes::default());
     let at = |addr, time| name_at(&map, 1, addr, Some(time)).map(|(name, offset, _)| (name, offset));
     assert_eq!(at(FAR + 4, 15), Some(("long".into(), FAR + 4 - 0x1000)));
     assert_eq!([at(FAR + 4, 35), at(FAR + 0x9, 35)], [Some(("a".into(), 4)), Some(("b".into(), 1))]);
@@ -357,9 +365,8 @@ fn code_farther_from_its_neighbors_than_32_bits_count_is_found() {
 
 #[test]
 fn a_layer_that_fills_in_is_queried_if_nothing_else_was_live() {
-    let list = |events: Vec<CodeEvent<'static>>| events.into_iter().collect::<CodeList<'_>>();
-    let own = list(vec![load(1, Some(20), code("own", 0x100, 0x10)), load(1, None, code("map", 0x200, 0x10))]);
-    let mut filler = list(vec![
+    let own = list(&[load(1, Some(20), code("own", 0x100, 0x10)), load(1, None, code("map", 0x200, 0x10))]);
+    let mut filler = list(&[
         load(1, Some(10), code("filler", 0x100, 0x10)),
         load(1, Some(30), code("filler", 0x100, 0x10)),
         load(1, Some(30), code("filler", 0x200, 0x10)),

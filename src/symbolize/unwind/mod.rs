@@ -34,7 +34,7 @@ use super::dso::DsoId;
 use super::symbolizer::{Located, Symbolizer};
 use super::symbols::images::Images;
 use crate::model::abi::EM_AARCH64;
-use crate::model::lasting::{Lasting, LastingCache, NEVER};
+use crate::model::lasting::{Lasting, LastingCache};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use cfi::{FrameTable, Lost, Scratch, UnwindRow};
@@ -102,12 +102,21 @@ pub struct Unwinder<'a> {
 #[derive(Debug, Default)]
 pub struct Cache {
     /// The rules for an address in a process.
-    known: LastingCache<(Pid, FrameAddr), Rules>,
-    /// Whether a function at an address in a process has its return address in the link register.
-    in_link: LastingCache<(Pid, FrameAddr), bool>,
+    known: LastingCache<(Pid, FrameAddr), KnownRules>,
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
     in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
     scratch: Scratch,
+}
+
+/// The maximum number of addresses in [`Cache::known`].
+const MOST_RULES: usize = 1 << 17;
+
+/// The rules for a frame, and what follows from them.
+#[derive(Debug)]
+struct KnownRules {
+    rules: Rules,
+    /// Whether the return address is in the link register; `None` if that hasn't been determined.
+    is_in_link: Option<bool>,
 }
 
 /// How to get from a frame to the frame of its caller.
@@ -243,14 +252,17 @@ impl<'a> Unwinder<'a> {
     /// register.
     fn is_in_link(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> bool {
         let key = (moment.pid, frame);
-        if let Some(in_link) = cache.in_link.get(&key, moment.time) {
-            return in_link.answer;
+        if let Some(known) = cache.known.get(&key, moment.time)
+            && let Some(is_in_link) = known.answer.is_in_link
+        {
+            return is_in_link;
         }
         let rules = self.find_rules(moment, frame, cache);
-        let in_link = self.returns_by_link(moment, &rules, frame);
-        let holds = cache.known.get(&key, moment.time).map_or(NEVER, |known| known.holds.clone());
-        cache.in_link.insert(key, Lasting { answer: in_link, holds });
-        in_link
+        let is_in_link = self.returns_by_link(moment, &rules, frame);
+        if let Some(known) = cache.known.get_mut(&key, moment.time) {
+            known.answer.is_in_link = Some(is_in_link);
+        }
+        is_in_link
     }
 
     /// True if the link register holds the address after a call instruction whose target is the running function, which
@@ -310,7 +322,7 @@ impl<'a> Unwinder<'a> {
     fn find_rules(&self, moment: Moment, frame: FrameAddr, cache: &mut Cache) -> Rules {
         let key = (moment.pid, frame);
         if let Some(known) = cache.known.get(&key, moment.time) {
-            return known.answer.clone();
+            return known.answer.rules.clone();
         }
         let (addr, machine) = (frame.for_lookup(), moment.machine);
         let Lasting { answer: Located { code, mapping, .. }, holds } = self.locate(moment, addr);
@@ -327,7 +339,8 @@ impl<'a> Unwinder<'a> {
         } else {
             Rules::Nowhere
         };
-        cache.known.insert(key, Lasting { answer: rules.clone(), holds });
+        let known = KnownRules { rules: rules.clone(), is_in_link: None };
+        cache.known.insert_within(MOST_RULES, key, Lasting { answer: known, holds });
         rules
     }
 

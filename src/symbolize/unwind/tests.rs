@@ -3,12 +3,12 @@
 use super::registers::aarch64;
 use super::registers::x86_64::{RBP, RIP, RSP};
 use super::*;
-use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
+use crate::model::Nanos;
+use crate::model::code::{Code, Lines, OriginId, Unwind};
 use crate::model::process::{Mapping, Process, Processes};
-use crate::model::{Nanos, Tid};
 use crate::parallel::Pool;
 use crate::symbolize::address_space::AddressSpaces;
-use crate::symbolize::code_map::CodeMap;
+use crate::symbolize::code_map::{CodeList, CodeMap};
 use crate::symbolize::symbols::files::SearchOptions;
 
 const JIT: u64 = 0x10_0000;
@@ -32,8 +32,8 @@ fn processes(path: &[u8]) -> Processes {
     Processes { by_pid: [(Pid(1), process)].into(), ..Processes::default() }
 }
 
-fn load<'data>(addr: u64, bytes: &'data [u8], unwind: Option<Unwind<'data>>) -> CodeEvent<'data> {
-    let code = Code {
+fn jit_code<'data>(addr: u64, bytes: &'data [u8], unwind: Option<Unwind<'data>>) -> Code<'data> {
+    Code {
         name: b"jit",
         addr: Addr(addr),
         size: bytes.len() as u64,
@@ -41,8 +41,7 @@ fn load<'data>(addr: u64, bytes: &'data [u8], unwind: Option<Unwind<'data>>) -> 
         lines: Lines::default(),
         unwind,
         origin: OriginId(0),
-    };
-    CodeEvent { pid: Pid(1), tid: Tid(1), time: Some(Nanos(1)), kind: CodeEventKind::Load(code) }
+    }
 }
 
 /// Leaks a value, so that it lives until the test program ends. The values in these tests borrow from each other.
@@ -50,19 +49,29 @@ fn kept<T>(thing: T) -> &'static T {
     Box::leak(Box::new(thing))
 }
 
-fn unwinder(events: Vec<CodeEvent<'static>>, max_depth: usize) -> Unwinder<'static> {
-    unwinder_of(&processes(b"//anon"), events, max_depth)
+fn unwinder(codes: &[Code<'static>], max_depth: usize) -> Unwinder<'static> {
+    unwinder_of(&processes(b"//anon"), Some(Nanos(1)), codes, max_depth)
 }
 
-fn unwinder_of(processes: &Processes, events: Vec<CodeEvent<'static>>, max_depth: usize) -> Unwinder<'static> {
+/// Unwinds in process 1, which loaded `codes` at `time`.
+fn unwinder_of(
+    processes: &Processes,
+    time: Option<Nanos>,
+    codes: &[Code<'static>],
+    max_depth: usize,
+) -> Unwinder<'static> {
+    let mut list = CodeList::default();
+    for code in codes {
+        list.load(Pid(1), time, code);
+    }
     let spaces = kept(AddressSpaces::new(processes));
-    let codes = kept(CodeMap::build(vec![events.into_iter().collect()], processes, &Pool::new(None).unwrap()));
+    let codes = kept(CodeMap::build(vec![list], processes, &Pool::new(None).unwrap()));
     let images = kept(Images::new(spaces.dsos().iter(), SearchOptions::default()));
     Unwinder::new(Symbolizer { spaces, codes }, images, max_depth)
 }
 
-fn unwind(events: Vec<CodeEvent<'static>>, registers: &Registers, words: &[u64], max_depth: usize) -> UnwoundChain {
-    unwind_with(&unwinder(events, max_depth), registers, words)
+fn unwind(codes: &[Code<'static>], registers: &Registers, words: &[u64], max_depth: usize) -> UnwoundChain {
+    unwind_with(&unwinder(codes, max_depth), registers, words)
 }
 
 fn unwind_with(unwinder: &Unwinder<'_>, registers: &Registers, words: &[u64]) -> UnwoundChain {
@@ -96,7 +105,7 @@ const FRAMED: [u8; 16] =
 #[test]
 fn jit_frames_by_frame_pointer_down_to_a_return_address_of_zero() {
     let stack = [0, 0, STACK + 32, JIT + 0x20, 0, 0];
-    let chain = unwind(Vec::new(), &x86_64(JIT + 5, STACK + 16), &stack, MAX_DEPTH);
+    let chain = unwind(&[], &x86_64(JIT + 5, STACK + 16), &stack, MAX_DEPTH);
     assert_eq!(addresses(&chain), [JIT + 5, JIT + 0x20]);
     assert_eq!(chain.frames[1], FrameAddr::Return(Addr(JIT + 0x20)));
     assert!(!chain.truncated);
@@ -105,12 +114,12 @@ fn jit_frames_by_frame_pointer_down_to_a_return_address_of_zero() {
 #[test]
 fn a_leaf_that_has_no_frame_yet_keeps_its_caller() {
     let stack = [JIT + 0x40, 0, STACK + 32, JIT + 0x60, 0, 0];
-    let events = vec![load(JIT, &FRAMED, None)];
-    let at_entry = unwind(events.clone(), &x86_64(JIT, STACK + 16), &stack, MAX_DEPTH);
+    let codes = [jit_code(JIT, &FRAMED, None)];
+    let at_entry = unwind(&codes, &x86_64(JIT, STACK + 16), &stack, MAX_DEPTH);
     assert_eq!(addresses(&at_entry), [JIT, JIT + 0x40, JIT + 0x60]);
-    let at_return = unwind(events.clone(), &x86_64(JIT + 15, STACK + 16), &stack, MAX_DEPTH);
+    let at_return = unwind(&codes, &x86_64(JIT + 15, STACK + 16), &stack, MAX_DEPTH);
     assert_eq!(addresses(&at_return), [JIT + 15, JIT + 0x40, JIT + 0x60]);
-    let inside = unwind(events, &x86_64(JIT + 6, STACK + 16), &stack, MAX_DEPTH);
+    let inside = unwind(&codes, &x86_64(JIT + 6, STACK + 16), &stack, MAX_DEPTH);
     assert_eq!(addresses(&inside), [JIT + 6, JIT + 0x60]);
 }
 
@@ -129,8 +138,8 @@ fn code_without_times_counts_where_it_also_gives_the_name() {
         if !is_used {
             processes.by_pid.get_mut(&Pid(1)).unwrap().mappings[0].time = Nanos(2);
         }
-        let events = vec![CodeEvent { time, ..load(JIT, &FRAMED, None) }];
-        let chain = unwind_with(&unwinder_of(&processes, events, MAX_DEPTH), &x86_64(JIT, STACK + 16), &stack);
+        let codes = [jit_code(JIT, &FRAMED, None)];
+        let chain = unwind_with(&unwinder_of(&processes, time, &codes, MAX_DEPTH), &x86_64(JIT, STACK + 16), &stack);
         // At its first instruction, a function has no frame yet. That is known only of JIT code with bytes.
         let expected: &[u64] = if is_used { &[JIT, JIT + 0x40, JIT + 0x60] } else { &[JIT, JIT + 0x60] };
         assert_eq!(addresses(&chain), expected, "{time:?} {}", String::from_utf8_lossy(path));
@@ -163,25 +172,25 @@ fn unwinding_information_of_the_dump_is_used_and_ends_the_chain() {
     let with = |eh_frame: &'static [u8]| Some(Unwind { eh_frame, eh_frame_hdr: &[], mapped_size: 0 });
     let saved: &'static [u8] = eh_frame(&[0x90, 1, 0]).leak(); // DW_CFA_offset RA, CFA - 8; nop
     let last: &'static [u8] = eh_frame(&[0x07, 16, 0]).leak(); // DW_CFA_undefined RA; nop
-    let events = vec![load(JIT, code, with(saved)), load(JIT + 0x40, code, with(last))];
-    let chain = unwind(events, &x86_64(JIT + 5, 1), &[9, 9, JIT + 0x48, 9], MAX_DEPTH);
+    let codes = [jit_code(JIT, code, with(saved)), jit_code(JIT + 0x40, code, with(last))];
+    let chain = unwind(&codes, &x86_64(JIT + 5, 1), &[9, 9, JIT + 0x48, 9], MAX_DEPTH);
     assert_eq!(addresses(&chain), [JIT + 5, JIT + 0x48]);
     assert!(!chain.truncated);
 }
 
 #[test]
 fn stacks_that_loop_or_leave_the_copy_end() {
-    let looping = unwind(Vec::new(), &x86_64(JIT, STACK), &[STACK, JIT + 8], MAX_DEPTH);
+    let looping = unwind(&[], &x86_64(JIT, STACK), &[STACK, JIT + 8], MAX_DEPTH);
     assert_eq!(addresses(&looping), [JIT, JIT + 8]);
     assert!(looping.truncated);
-    let cut = unwind(Vec::new(), &x86_64(JIT, STACK + 16), &[0, 0, STACK + 64], MAX_DEPTH);
+    let cut = unwind(&[], &x86_64(JIT, STACK + 16), &[0, 0, STACK + 64], MAX_DEPTH);
     assert_eq!((addresses(&cut), cut.truncated), (vec![JIT], true));
-    let into_nothing = unwind(Vec::new(), &x86_64(JIT, STACK), &[STACK + 16, 0xdead], MAX_DEPTH);
+    let into_nothing = unwind(&[], &x86_64(JIT, STACK), &[STACK + 16, 0xdead], MAX_DEPTH);
     assert_eq!((addresses(&into_nothing), into_nothing.truncated), (vec![JIT], true));
-    let unmapped = unwind(Vec::new(), &x86_64(0x66, STACK), &[STACK + 16, JIT], MAX_DEPTH);
+    let unmapped = unwind(&[], &x86_64(0x66, STACK), &[STACK + 16, JIT], MAX_DEPTH);
     assert_eq!((addresses(&unmapped), unmapped.truncated), (vec![0x66], true));
     let deep: Vec<u64> = (0..400).flat_map(|frame| [STACK + 16 * (frame + 1), JIT + 8]).collect();
-    let deep = unwind(Vec::new(), &x86_64(JIT, STACK), &deep, MAX_DEPTH);
+    let deep = unwind(&[], &x86_64(JIT, STACK), &deep, MAX_DEPTH);
     assert_eq!((deep.frames.len(), deep.truncated), (MAX_DEPTH, true));
 }
 
@@ -190,7 +199,7 @@ fn aarch64_frame_records_with_signed_return_addresses() {
     let signed = (JIT + 0x20) | (0xab << 48);
     let start = [(aarch64::PC, JIT + 4), (aarch64::SP, STACK), (aarch64::FP, STACK)];
     let stack = [STACK + 16, signed, 0, 0];
-    let chain = unwind(Vec::new(), &registers(Machine::Aarch64, &start), &stack, MAX_DEPTH);
+    let chain = unwind(&[], &registers(Machine::Aarch64, &start), &stack, MAX_DEPTH);
     assert_eq!(addresses(&chain), [JIT + 4, JIT + 0x20]);
     assert!(!chain.truncated);
 }
@@ -206,17 +215,17 @@ fn a_direct_call_proves_the_caller_of_jit_code_that_only_jumps_on() {
     let calling = leaked_code(&[0xd503_201f, 0x9400_000f, 0xd503_201f, 0xd503_201f]);
     // The code: nop; br x2
     let jumping = leaked_code(&[0xd503_201f, 0xd61f_0040]);
-    let events = vec![load(JIT, calling, None), load(JUMPING, jumping, None)];
+    let codes = [jit_code(JIT, calling, None), jit_code(JUMPING, jumping, None)];
     let stack = [0, 0, STACK + 32, OUTER_CALLER, 0, 0];
     let unwind_with_link = |link| {
         let start = [(aarch64::PC, JUMPING), (aarch64::SP, STACK), (aarch64::FP, STACK + 16), (aarch64::LR, link)];
-        addresses(&unwind(events.clone(), &registers(Machine::Aarch64, &start), &stack, MAX_DEPTH))
+        addresses(&unwind(&codes, &registers(Machine::Aarch64, &start), &stack, MAX_DEPTH))
     };
     assert_eq!(unwind_with_link(BEHIND_CALL), [JUMPING, BEHIND_CALL, OUTER_CALLER]);
     assert_eq!(unwind_with_link(BEHIND_NOP), [JUMPING, OUTER_CALLER], "no call is there");
     let find_leaf_caller = |link, next| {
         let moment = Moment { pid: Pid(1), time: Nanos(5), machine: Machine::Aarch64 };
-        let unwinder = unwinder(events.clone(), MAX_DEPTH);
+        let unwinder = unwinder(&codes, MAX_DEPTH);
         unwinder.leaf_caller(moment, Addr(JUMPING), link, Some(Addr(next)), &mut Cache::default())
     };
     assert_eq!(find_leaf_caller(BEHIND_CALL, OUTER_CALLER), Some(Addr(BEHIND_CALL)));

@@ -23,6 +23,7 @@ pub(in crate::commands::inject) use selection::{CodeSelection, FirstUse};
 use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, SurveyedRecording};
 use crate::error::Warning;
+use crate::pipeline::recording::survey::Survey;
 use crate::symbolize::symbolizer::Symbolizer;
 pub(in crate::commands::inject) use code_uses::SampleCounts;
 use code_uses::{CodeEpoch, CodeUse, CodeUses};
@@ -51,8 +52,9 @@ impl Coverage {
         code: &JitCode<'_>,
         context: &mut InjectContext<'_>,
     ) -> Self {
-        let SurveyedRecording { input, processes, spaces, injected, deferred, .. } = survey;
-        let (codes, dump_ends) = (&code.map, &code.loaded.dump_ends());
+        let SurveyedRecording { input, first_pass, spaces, injected } = survey;
+        let Survey { processes, deferred, .. } = first_pass;
+        let (codes, dump_ends) = (&code.loaded.map, &code.dump_ends());
         let jit_ranges = &JitRanges::new(codes, processes, injected);
         let mut shadowings = Shadowings::new(processes, jit_ranges);
         let mut round = 1;
@@ -87,7 +89,7 @@ impl Coverage {
     /// Reads all samples in parallel. Each worker keeps a running total, so that the results of single chunks don't
     /// pile up in memory.
     fn read<'i>(survey: &SurveyedRecording<'i>, lookup: UseContext<'_, 'i>, context: &InjectContext<'_>) -> Self {
-        let stretches = survey.chunks.list().into_iter();
+        let stretches = survey.first_pass.chunks.list().into_iter();
         let finders = context.job.pool.fold(
             stretches,
             || UseFinder::new(lookup),

@@ -8,12 +8,12 @@ use crate::bytes::byte_writer::ByteWriter;
 use crate::bytes::cursor::Endian;
 use crate::error::Warnings;
 use crate::formats::perf_data::{DeferredChains, RawRecord, Recording, Records, kind, record};
-use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId};
+use crate::model::code::{Code, Lines, OriginId};
 use crate::model::process::{CpuMode, Mapping, Process, Processes};
-use crate::model::{Addr, Nanos, Pid, Tid};
+use crate::model::{Addr, Nanos, Pid};
 use crate::parallel::Pool;
 use crate::symbolize::address_space::AddressSpaces;
-use crate::symbolize::code_map::CodeMap;
+use crate::symbolize::code_map::{CodeList, CodeMap};
 use crate::symbolize::symbolizer::Symbolizer;
 use linux_perf_event_reader::constants as abi;
 use proptest::prelude::{Just, Strategy, any, prop, prop_assert_eq, prop_oneof, proptest};
@@ -76,12 +76,13 @@ fn mapping() -> impl Strategy<Value = (i32, Mapping)> {
     })
 }
 
-fn load() -> impl Strategy<Value = CodeEvent<'static>> {
+/// The process and the time of a load, and what was loaded.
+fn load() -> impl Strategy<Value = (Pid, Option<Nanos>, Code<'static>)> {
     (1..3i32, prop::option::of(0..END), 0..8u64, 1..3u64).prop_map(|(pid, time, step, steps)| {
         let (addr, size) = (Addr(BASE + step * STEP), steps * STEP);
         let (lines, unwind, origin) = (Lines::default(), None, OriginId(0));
         let code = Code { name: b"f", addr, size, bytes: None, lines, unwind, origin };
-        CodeEvent { pid: Pid(pid), tid: Tid(0), time: time.map(Nanos), kind: CodeEventKind::Load(code) }
+        (Pid(pid), time.map(Nanos), code)
     })
 }
 
@@ -142,7 +143,11 @@ proptest! {
         }
         processes.by_pid.values_mut().for_each(|process| process.mappings.sort_by_key(|mapping| mapping.time));
         let pool = Pool::new(NonZeroUsize::new(1)).unwrap();
-        let codes = &CodeMap::build(vec![loads.into_iter().collect()], &processes, &pool);
+        let mut list = CodeList::default();
+        for (pid, time, code) in loads {
+            list.load(pid, time, &code);
+        }
+        let codes = &CodeMap::build(vec![list], &processes, &pool);
         let jit_ranges = &JitRanges::new(codes, &processes, &[]);
         let (shadowings, spaces) = (&Shadowings::new(&processes, jit_ranges), &AddressSpaces::new(&processes));
         let (recording, dump_ends) = (&recording(has_times), &BTreeMap::from([(Pid(1), Nanos(END / 2))]));

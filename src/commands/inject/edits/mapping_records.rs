@@ -137,7 +137,7 @@ impl<'a> MappingInserter<'a> {
     /// after each record that maps something over them.
     fn map_aux(&mut self, pid: Pid, image: &'a ImageFile, anchor: AnchorSample) {
         let since = RecordOrder { time: anchor.id.time.unwrap_or_default(), offset: anchor.offset };
-        let mappings = self.survey.processes.by_pid.get(&pid).map_or(&[][..], |process| &process.mappings);
+        let mappings = self.survey.first_pass.processes.by_pid.get(&pid).map_or(&[][..], |process| &process.mappings);
         for aux in &image.aux_mappings {
             self.map(image, aux.into(), anchor);
             let over = |map: &&Mapping| {

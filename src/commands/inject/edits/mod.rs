@@ -71,7 +71,7 @@ fn own_text_removals(survey: &SurveyedRecording<'_>) -> Vec<Edit> {
 }
 
 /// The length of the record at an offset of the stream.
-fn record_len(input: &PlainRecording, offset: u64) -> Option<u64> {
+fn record_len(input: &PlainRecording<'_>, offset: u64) -> Option<u64> {
     let index = usize::try_from(offset.checked_sub(input.base())?).ok()?;
     // The last 2 of the 8 bytes of `struct perf_event_header` are the record's size.
     let size = *input.records().get(index..)?.get(6..)?.first_chunk()?;

@@ -56,7 +56,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
         }
         let target = Target::new(machine, recording.header.endian);
         let unwound = has_user_stacks(recording) && !options.unwinds(recording);
-        let libraries = unwound.then(|| Libraries::new(&survey.processes));
+        let libraries = unwound.then(|| Libraries::new(&survey.first_pass.processes));
         let place = &Arc::new(OutDirectory::make(options.image_directory())?);
         let root = options.image_root.as_deref().map(OutDirectory::make).transpose()?;
         let root = root.as_ref().map(OutDirectory::path);
@@ -73,7 +73,7 @@ impl<'s, 'data> JitImages<'s, 'data> {
         images
             .write_all(ImageRequest { codes: selection.codes, target, for_viewers, libraries, directory }, context)?;
         if options.relocate {
-            let mut addresses = AddressAllocator::new(&survey.processes, selection, target.is_64);
+            let mut addresses = AddressAllocator::new(&survey.first_pass.processes, selection, target.is_64);
             for image in images.by_pid.values_mut().flatten() {
                 image.base = Some(addresses.take(image.code_end)?);
             }

@@ -42,7 +42,7 @@ fn write_records(
     context: &mut InjectContext<'_>,
 ) -> Result<()> {
     let input = survey.input;
-    let range = input.base()..survey.chunks.end();
+    let range = input.base()..survey.first_pass.chunks.end();
     let front = front(input, &planned, &range, context);
     let PlannedEdits { edits, mut features, .. } = planned;
     let endian = input.recording.header.endian;
@@ -81,7 +81,7 @@ pub(in crate::commands::inject) fn fill_cache(
 
 /// Everything that comes before the records. `records` is the range of the records in the stream.
 fn front(
-    input: &PlainRecording,
+    input: &PlainRecording<'_>,
     planned: &PlannedEdits<'_>,
     records: &Range<u64>,
     context: &mut InjectContext<'_>,
@@ -101,7 +101,7 @@ fn front(
 /// Copies unchanged records from the input's memory map. The survey and coverage have just read these pages, so a
 /// single copy is enough. `copy_file_range(2)` would be slower: it goes through a pipe, sixteen pages at a time.
 struct Copier<'a> {
-    input: &'a PlainRecording,
+    input: &'a PlainRecording<'a>,
     output: &'a mut Output,
 }
 

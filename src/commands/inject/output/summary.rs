@@ -4,9 +4,9 @@ use crate::analysis::quantity::{counted, grouped};
 use crate::commands::inject::coverage::SampleCounts;
 use crate::commands::inject::images::JitImages;
 use crate::commands::inject::options::{InjectContext, InjectOptions};
-use crate::commands::inject::survey::{LoadedSources, SurveyedRecording};
+use crate::commands::inject::survey::{SurveyedRecording, describe_sources};
 use crate::error::{Warning, Warnings};
-use crate::jit::Account;
+use crate::jit::{Account, Loaded};
 use crate::model::Pid;
 use crate::model::frame_counts::FrameCounts;
 use crate::model::programs::Programs;
@@ -17,7 +17,7 @@ use crate::runtimes::{ProcessRuntimes, RuntimeSet};
 #[derive(Debug)]
 pub(in crate::commands::inject) struct Summary<'a> {
     pub(in crate::commands::inject) survey: &'a SurveyedRecording<'a>,
-    pub(in crate::commands::inject) loaded: &'a LoadedSources,
+    pub(in crate::commands::inject) loaded: &'a Loaded<'a>,
     pub(in crate::commands::inject) samples: &'a SampleCounts,
     pub(in crate::commands::inject) images: &'a JitImages<'a, 'a>,
     /// The number of inserted mapping records.
@@ -63,7 +63,7 @@ impl Summary<'_> {
             lines.extend(self.bad_chains(context.options));
             return lines;
         }
-        lines.push(self.loaded.remark());
+        lines.push(describe_sources(self.loaded));
         lines.extend(self.loaded.accounts.iter().filter_map(|account: &Account| account.remark.clone()));
         lines.push(self.frames());
         lines.extend(self.unresolved());
@@ -105,7 +105,7 @@ impl Summary<'_> {
         if !self.survey.injected.is_empty() {
             return None;
         }
-        let mut runtimes = ProcessRuntimes::new(&self.survey.processes);
+        let mut runtimes = ProcessRuntimes::new(&self.survey.first_pass.processes);
         let events = &self.survey.input.recording.events;
         let (mut shares, mut is_any) = (Vec::new(), false);
         for (event, weights) in events.iter().zip(&self.samples.innermost).filter(|(_, weights)| weights.whole > 0) {
@@ -134,7 +134,7 @@ impl Summary<'_> {
 
     /// True if a process with frames in memory without a file may run JIT code there.
     fn has_jit_process(&self) -> bool {
-        let mut runtimes = ProcessRuntimes::new(&self.survey.processes);
+        let mut runtimes = ProcessRuntimes::new(&self.survey.first_pass.processes);
         self.samples.unresolved.keys().any(|pid| self.may_run_jit_code(*pid, &mut runtimes))
     }
 
@@ -164,10 +164,10 @@ impl Summary<'_> {
 
     /// One line for each process with unnamed JIT frames, with hints about the reason.
     fn unresolved(&self) -> impl Iterator<Item = String> {
-        let programs = Programs::new(&self.survey.processes);
+        let programs = Programs::new(&self.survey.first_pass.processes);
         self.samples.unresolved.iter().map(move |(pid, count)| {
             let name = programs.name(*pid);
-            let process = self.survey.processes.by_pid.get(pid);
+            let process = self.survey.first_pass.processes.by_pid.get(pid);
             let has_file = self.loaded.accounts.iter().any(|account| account.pid == *pid && account.is_loaded());
             let inner = process.and_then(|process| process.inner_pid).filter(|inner| inner != pid && !has_file);
             let inside = inner.map(|inner| {

@@ -3,28 +3,23 @@
 mod jit_code;
 mod plain_recording;
 
-pub(in crate::commands::inject) use jit_code::{JitCode, LoadedSources};
+pub(in crate::commands::inject) use jit_code::{JitCode, describe_sources};
 pub(in crate::commands::inject) use plain_recording::PlainRecording;
 
 use crate::commands::inject::options::InjectContext;
 use crate::error::Warning;
-use crate::formats::perf_data::DeferredChains;
 use crate::jit::{self, Found};
-use crate::model::process::{Mapping, Processes};
+use crate::model::process::Mapping;
 use crate::model::{Nanos, Pid};
-use crate::pipeline::recording::streams::{RecordBytes, RecordChunks, WalkedRecords};
-use crate::pipeline::recording::survey::{self, Survey};
+use crate::pipeline::recording::survey::Survey;
 use crate::symbolize::address_space::AddressSpaces;
 
 /// Everything that was learned in the first pass, which reads all records except samples.
 #[derive(Debug)]
 pub(in crate::commands::inject) struct SurveyedRecording<'i> {
-    pub(in crate::commands::inject) input: &'i PlainRecording,
-    /// All complete records, in chunks for parallel work.
-    pub(in crate::commands::inject) chunks: RecordChunks<'i>,
-    /// Deferred user call chains, which come in records of their own.
-    pub(in crate::commands::inject) deferred: DeferredChains<'i>,
-    pub(in crate::commands::inject) processes: Processes,
+    pub(in crate::commands::inject) input: &'i PlainRecording<'i>,
+    /// The processes, and all complete records in chunks for parallel work.
+    pub(in crate::commands::inject) first_pass: Survey<'i>,
     pub(in crate::commands::inject) spaces: AddressSpaces,
     /// Processes whose code was already injected by perf or jitgraft. Their code is left alone.
     pub(in crate::commands::inject) injected: Vec<Pid>,
@@ -32,13 +27,11 @@ pub(in crate::commands::inject) struct SurveyedRecording<'i> {
 
 impl<'i> SurveyedRecording<'i> {
     /// Reads all records once. Warns if the last record is incomplete.
-    pub(in crate::commands::inject) fn read(input: &'i PlainRecording, context: &mut InjectContext<'_>) -> Self {
+    pub(in crate::commands::inject) fn read(input: &'i PlainRecording<'i>, context: &mut InjectContext<'_>) -> Self {
         context.progress.phase("reading records");
-        let records = RecordBytes { bytes: input.records(), base: input.base() };
-        let stream = WalkedRecords { records, walk: &input.walk };
         let warnings = &mut context.outcome.warnings;
-        let survey = Survey::new(&input.recording, &[stream], &input.shown, warnings);
-        let Survey { processes, chunks, deferred, .. } = survey;
+        let first_pass = Survey::new(&input.recording, &[input.walked()], &input.shown, warnings);
+        let Survey { processes, chunks, .. } = &first_pass;
         let cut = (input.base() + input.records().len() as u64).saturating_sub(chunks.end());
         if cut > 0 && chunks.damage.is_none() {
             let message = format!("the last record is truncated; its {cut} bytes were dropped");
@@ -47,7 +40,7 @@ impl<'i> SurveyedRecording<'i> {
         context.progress.done(input.records().len() as u64);
         let by_pid = processes.by_pid.iter();
         let injected = by_pid.filter(|(_, process)| process.is_injected()).map(|(pid, _)| *pid).collect();
-        Self { input, chunks, deferred, spaces: AddressSpaces::new(&processes), processes, injected }
+        Self { input, spaces: AddressSpaces::new(processes), first_pass, injected }
     }
 
     /// Finds the jitdumps, perf maps and logs of the processes. Finds nothing unless JIT code was requested.
@@ -57,10 +50,9 @@ impl<'i> SurveyedRecording<'i> {
         if !options.jit {
             return Found::none();
         }
-        let recording = &self.input.recording;
-        let samples = || survey::collect_sampled(recording, &self.chunks);
-        let site = survey::site(recording, &self.input.shown, options.beside_input(), &samples);
-        jit::find_at(&self.processes, &options.sources, &site, &mut outcome.warnings)
+        let samples = || self.first_pass.collect_sampled();
+        let site = self.first_pass.site(options.beside_input(), &samples);
+        jit::find_at(&self.first_pass.processes, &options.sources, &site, &mut outcome.warnings)
     }
 }
 

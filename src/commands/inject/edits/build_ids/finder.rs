@@ -84,14 +84,14 @@ impl BuildIdFinder {
         known: Option<&KnownBuildIds>,
         context: &InjectContext<'_>,
     ) -> Result<Self> {
-        let mut search = context.search(&survey.processes);
-        search.kernel_runs_here = is_recorded_kernel(&survey.input.recording, &survey.processes);
+        let mut search = context.search(&survey.first_pass.processes);
+        search.kernel_runs_here = is_recorded_kernel(&survey.input.recording, &survey.first_pass.processes);
         let mut warnings = Warnings::new();
         let known = known.map(|known| read_known(known, &mut warnings)).transpose()?;
         let is_here = is_this_machine(host(&survey.input.recording));
-        let kernel_runs = kernel_runs_here(&survey.input.recording, &survey.processes);
+        let kernel_runs = kernel_runs_here(&survey.input.recording, &survey.first_pass.processes);
         let (found, mapped, missing) =
-            (recorded_build_ids(&survey.spaces), mapped_files(&survey.processes), BTreeSet::new());
+            (recorded_build_ids(&survey.spaces), mapped_files(&survey.first_pass.processes), BTreeSet::new());
         let mut vdsos = survey.spaces.dsos().iter().map(|(_, dso)| dso).filter(|dso| dso.is_vdso()).map(|dso| dso.kind);
         let first_vdso = vdsos.next();
         let vdso = first_vdso.filter(|first| vdsos.all(|kind| kind == *first));

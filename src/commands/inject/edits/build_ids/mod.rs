@@ -64,7 +64,7 @@ impl BuildIdEdits {
     }
 
     /// Inserts a build ID record before the first mapping of each file.
-    fn insert_before_first_mappings(&mut self, input: &PlainRecording, finder: &mut BuildIdFinder) {
+    fn insert_before_first_mappings(&mut self, input: &PlainRecording<'_>, finder: &mut BuildIdFinder) {
         let mut written: FxHashSet<Vec<u8>> = FxHashSet::default();
         for (raw, mmap) in mappings(input) {
             let file = ListedFile::from_mapping(&mmap);
@@ -80,7 +80,7 @@ impl BuildIdEdits {
     /// Writes build IDs into the mapping records of the `wanted` files.
     fn rewrite_mappings(
         &mut self,
-        input: &PlainRecording,
+        input: &PlainRecording<'_>,
         finder: &mut BuildIdFinder,
         wanted: impl Fn(&ListedFile) -> bool,
     ) {
@@ -105,7 +105,7 @@ impl BuildIdEdits {
 }
 
 /// All mapping records of files that may have a build ID.
-fn mappings(input: &PlainRecording) -> impl Iterator<Item = (RawRecord<'_>, Mmap<'_>)> {
+fn mappings<'i>(input: &'i PlainRecording<'_>) -> impl Iterator<Item = (RawRecord<'i>, Mmap<'i>)> {
     let records = Records::new(input.records(), input.base(), input.recording.header.endian);
     records.filter_map(|raw| mapping(&raw).map(|mmap| (raw, mmap)))
 }
@@ -125,7 +125,7 @@ fn mapping<'data>(raw: &RawRecord<'data>) -> Option<Mmap<'data>> {
 }
 
 /// Replaces a mapping record by an MMAP2 record that has the build ID.
-fn set_build_id(input: &PlainRecording, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
+fn set_build_id(input: &PlainRecording<'_>, raw: &RawRecord<'_>, mmap: Mmap<'_>, id: BuildId) -> Option<Edit> {
     let (prot, flags) = (mmap.prot.unwrap_or(PROT_READ_EXEC), mmap.flags.unwrap_or(MAP_PRIVATE));
     let mmap = Mmap { build_id: Some(id), prot: Some(prot), flags: Some(flags), ..mmap };
     let trailer = input.recording.sample_id(raw);

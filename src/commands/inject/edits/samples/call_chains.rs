@@ -10,9 +10,10 @@ use crate::error::{Error, Result, Skipped, Warning, Warnings};
 use crate::formats::perf_data::{
     Edit, RawRecord, Recording, Records, Sample, USER_DEFERRED, attr_record, copies_stacks, kind, with_chain,
 };
+use crate::model::Pid;
 use crate::model::abi::machine_name;
+use crate::model::lasting::UNTIMED;
 use crate::model::process::CpuMode;
-use crate::model::{Nanos, Pid};
 use crate::symbolize::address_space::AddressSpaces;
 use crate::symbolize::dso::{DsoId, DsoKind};
 use crate::symbolize::symbolizer::Symbolizer;
@@ -38,15 +39,15 @@ impl PlainChains {
         code: &JitCode<'_>,
         context: &mut InjectContext<'_>,
     ) -> Result<Self> {
-        let JitCode { map, machine, .. } = code;
+        let JitCode { loaded, machine, .. } = code;
         if !Machine::is_any_known(*machine) {
             return Err(Error::new(format!("jitgraft cannot unwind stacks from {}", machine_name(*machine))));
         }
-        let search = SearchOptions { machine: Some(*machine), ..context.search(&survey.processes) };
+        let search = SearchOptions { machine: Some(*machine), ..context.search(&survey.first_pass.processes) };
         let files = Images::new(survey.spaces.dsos().iter(), search);
-        let symbolizer = Symbolizer { spaces: &survey.spaces, codes: map };
+        let symbolizer = Symbolizer { spaces: &survey.spaces, codes: &loaded.map };
         let unwinder = Unwinder::new(symbolizer, &files, MAX_DEPTH);
-        let converted = convert_samples(survey, &unwinder, *machine, context);
+        let converted = convert_samples(survey, &unwinder, *machine, context)?;
         let mut edits = converted.edits;
         converted.skipped.report(&survey.input.shown, &mut context.outcome.warnings);
         warn_about_missing(survey, &converted.stopped_in, &files, &mut context.outcome.warnings);
@@ -106,33 +107,36 @@ fn convert_samples<'a>(
     unwinder: &'a Unwinder<'a>,
     machine: u16,
     context: &InjectContext<'_>,
-) -> ConvertedSamples {
-    let chunks = context.job.pool.map(survey.chunks.list(), |records| {
-        let converter = ChainConverter {
-            recording: &survey.input.recording,
-            spaces: &survey.spaces,
-            unwinder,
-            machine,
-            cache: Cache::default(),
-            chain: UnwoundChain::default(),
-            converted: ConvertedSamples::new(),
-        };
-        converter.convert(records)
-    });
+) -> Result<ConvertedSamples> {
+    let new_converter = || ChainConverter {
+        recording: &survey.input.recording,
+        spaces: &survey.spaces,
+        unwinder,
+        machine,
+        cache: Cache::default(),
+        chain: UnwoundChain::default(),
+        converted: ConvertedSamples::new(),
+    };
     let mut all = ConvertedSamples::new();
-    for chunk in chunks {
-        all.edits.extend(chunk.edits);
-        all.skipped.append(chunk.skipped);
-        for (dso, stacks) in chunk.stopped_in {
-            *all.stopped_in.entry(dso).or_default() += stacks;
-        }
-    }
-    all
+    context.job.pool.stream_with(
+        survey.first_pass.chunks.list().into_iter(),
+        new_converter,
+        ChainConverter::convert,
+        |chunk| {
+            all.edits.extend(chunk.edits);
+            all.skipped.append(chunk.skipped);
+            for (dso, stacks) in chunk.stopped_in {
+                *all.stopped_in.entry(dso).or_default() += stacks;
+            }
+            Ok(())
+        },
+    )?;
+    Ok(all)
 }
 
 /// Plans edits to the attr records of a pipe. `recording` already has events whose samples have call chains instead of stack copies.
 fn edit_attrs(recording: &Recording, survey: &SurveyedRecording<'_>) -> Vec<Edit> {
-    let attrs = survey.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
+    let attrs = survey.first_pass.chunks.list().into_iter().flatten().filter(|raw| raw.kind == kind::HEADER_ATTR);
     let mut edits = Vec::new();
     for (raw, event) in attrs.zip(&recording.events) {
         if let Some(insert) = attr_record(&raw, event) {
@@ -154,7 +158,7 @@ struct ChainConverter<'r, 'a> {
 
 impl ChainConverter<'_, '_> {
     /// Converts all samples among the records.
-    fn convert(mut self, records: Records<'_>) -> ConvertedSamples {
+    fn convert(&mut self, records: Records<'_>) -> ConvertedSamples {
         for raw in records {
             if raw.kind != kind::SAMPLE {
                 continue;
@@ -164,7 +168,7 @@ impl ChainConverter<'_, '_> {
                 Err(error) => self.converted.skipped.add(error),
             }
         }
-        self.converted
+        std::mem::replace(&mut self.converted, ConvertedSamples::new())
     }
 
     /// The edit that replaces a sample's stack copy by a call chain. `None` if the sample's event doesn't copy stacks.
@@ -194,7 +198,7 @@ impl ChainConverter<'_, '_> {
         let Some(machine) = Machine::from_sample(self.machine, regs.abi) else { return false };
         let registers = &Registers::from_perf(machine, regs.mask, regs.values.iter());
         let pid = sample.pid_tid.map_or(Pid(-1), |(pid, _)| pid);
-        let time = sample.time.unwrap_or(Nanos(u64::MAX - 1));
+        let time = sample.time.unwrap_or(UNTIMED);
         let stack = UserStack { pid, time, registers, bytes: stack.bytes };
         self.unwinder.unwind(&stack, &mut self.cache, &mut self.chain);
         if self.chain.truncated

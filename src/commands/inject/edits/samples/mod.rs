@@ -14,7 +14,7 @@ use crate::commands::inject::options::InjectContext;
 use crate::commands::inject::survey::{JitCode, PlainRecording, SurveyedRecording};
 use crate::error::Result;
 use crate::formats::perf_data::{
-    Edit, RawRecord, Recording, copies_stacks, kind, remove_bad_deferred_entries, remove_bad_entries,
+    Edit, RawRecord, Recording, Records, copies_stacks, kind, remove_bad_deferred_entries, remove_bad_entries,
 };
 use crate::parallel::Pool;
 use call_chains::PlainChains;
@@ -50,7 +50,7 @@ impl SampleChanges {
             replacements.extend(bad_entries_dropped(survey, unwinds, &context.job.pool));
         }
         let relocations = match options.relocate {
-            true => Relocations::find(survey, &code.map, recording.as_ref(), &replacements, &context.job.pool),
+            true => Relocations::find(survey, &code.loaded.map, recording.as_ref(), &replacements, &context.job.pool),
             false => Relocations::default(),
         };
         Ok(Self { recording, replacements, relocations })
@@ -60,7 +60,7 @@ impl SampleChanges {
     /// change.
     pub(super) fn apply(
         self,
-        input: &PlainRecording,
+        input: &PlainRecording<'_>,
         images: &JitImages<'_, '_>,
         edits: &mut Vec<Edit>,
     ) -> Option<Recording> {
@@ -74,10 +74,12 @@ impl SampleChanges {
 /// `unwinds`, samples that have a stack copy are skipped, because they get a new chain without such entries anyway.
 fn bad_entries_dropped(survey: &SurveyedRecording<'_>, unwinds: bool, pool: &Pool) -> Vec<Edit> {
     let recording = &survey.input.recording;
-    let parts = pool.map(survey.chunks.list(), |records| {
+    let find = |records: Records<'_>| {
         records.filter_map(|raw| bad_entries_of_record(recording, unwinds, &raw)).collect::<Vec<_>>()
-    });
-    parts.into_iter().flatten().collect()
+    };
+    let mut edits = Vec::new();
+    pool.each(survey.first_pass.chunks.list().into_iter(), find, |part| edits.extend(part));
+    edits
 }
 
 fn bad_entries_of_record(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {

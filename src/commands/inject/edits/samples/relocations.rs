@@ -56,9 +56,9 @@ impl Relocations {
         let replaced: FxHashMap<u64, &Edit> =
             replacements.iter().filter(|edit| edit.remove > 0).map(|edit| (edit.at, edit)).collect();
         let symbolizer = Symbolizer { spaces: &survey.spaces, codes };
-        let remapped = &RemappedFiles::new(&survey.processes);
+        let remapped = &RemappedFiles::new(&survey.first_pass.processes);
         let finder = &RelocationFinder { survey, recording, symbolizer, remapped };
-        let found = pool.map(survey.chunks.list(), |records| {
+        let find = |records: Records<'_>| {
             let mut found = Vec::new();
             for raw in records.filter(|raw| matches!(raw.kind, kind::SAMPLE | kind::CALLCHAIN_DEFERRED)) {
                 let edit = replaced.get(&raw.offset);
@@ -66,13 +66,15 @@ impl Relocations {
                 finder.sample(&now.unwrap_or(raw), &mut found);
             }
             found
-        });
-        Self(found.into_iter().flatten().collect())
+        };
+        let mut all = Vec::new();
+        pool.each(survey.first_pass.chunks.list().into_iter(), find, |found| all.extend(found));
+        Self(all)
     }
 
     /// Writes the new addresses, either into the replacement that `edits` already has for a sample or into a new edit.
     /// Addresses of code that wasn't selected stay unchanged.
-    pub(super) fn apply(&self, input: &PlainRecording, images: &JitImages<'_, '_>, edits: &mut Vec<Edit>) {
+    pub(super) fn apply(&self, input: &PlainRecording<'_>, images: &JitImages<'_, '_>, edits: &mut Vec<Edit>) {
         let replacements = edits.iter().enumerate().filter(|(_, edit)| edit.remove > 0);
         let replacements: FxHashMap<u64, usize> = replacements.map(|(index, edit)| (edit.at, index)).collect();
         for words in self.0.chunk_by(|a, b| a.record == b.record) {
@@ -145,7 +147,7 @@ impl NewAddress {
 }
 
 /// An edit that replaces a record by an identical copy, in which addresses can then be overwritten.
-fn as_it_is(input: &PlainRecording, record: u64) -> Option<Edit> {
+fn as_it_is(input: &PlainRecording<'_>, record: u64) -> Option<Edit> {
     let bytes = input.records().get(usize::try_from(record.checked_sub(input.base())?).ok()?..)?;
     let raw = Records::new(bytes, record, input.recording.header.endian).next()?;
     Some(Edit { at: record, remove: raw.bytes.len() as u64, insert: raw.bytes.to_vec() })

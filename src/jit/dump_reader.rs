@@ -1,6 +1,6 @@
 //! Reads a jitdump into code events with the recording's times and process IDs.
 
-mod pieces;
+mod parallel_records;
 mod rundown;
 
 use super::account::SourceEvents;
@@ -12,9 +12,9 @@ use super::options::{NamespacePids, SourceOptions, outer_pid};
 use crate::bytes::cursor::Endian;
 use crate::error::{Result, Skipped, Warning, Warnings};
 use crate::jit::jitdump::{Body, DebugInfo, Header, JitDump, Record, decode_lines};
-use crate::model::code::{Code, CodeEvent, CodeEventKind, Lines, OriginId, Unwind};
+use crate::model::code::{Code, Lines, OriginId, Unwind};
 use crate::model::process::Processes;
-use crate::model::{Addr, Pid, Tid};
+use crate::model::{Addr, Pid};
 use crate::parallel::Pool;
 use crate::symbolize::code_map::CodeList;
 use rustc_hash::FxHashMap;
@@ -228,7 +228,7 @@ impl<'data> DumpReader<'_, 'data> {
     ) -> DumpEnd {
         let mut skipped = Skipped::new("jitdump record");
         let mut end = DumpEnd::default();
-        pieces::for_each_record(dump, pool, pieces::PIECE, |record| match record {
+        parallel_records::for_each_record(dump, pool, parallel_records::PIECE, |record| match record {
             Ok(Record { timestamp, body, offset, .. }) => {
                 end.last = Some(timestamp);
                 end.torn = matches!(&body, Body::Load(load) if load.code.is_none());
@@ -263,15 +263,13 @@ impl<'data> DumpReader<'_, 'data> {
                     unwind: self.pending_unwind.take(),
                     origin: self.origin,
                 };
-                self.loads.insert(load.index, self.list.len() as u32);
-                let pid = self.pids.outer(Pid(load.pid));
-                self.list.push(CodeEvent { pid, tid: Tid(load.tid), time, kind: CodeEventKind::Load(code) });
+                let at = self.list.load(self.pids.outer(Pid(load.pid)), time, &code);
+                self.loads.insert(load.index, at as u32);
             }
             Body::Move(moved) => {
                 if let Some(load) = self.loads.get(&moved.index).map(|load| *load as usize) {
                     let pid = self.pids.outer(Pid(moved.pid));
-                    let kind = CodeEventKind::Move { load, to: Addr(moved.to) };
-                    self.list.push(CodeEvent { pid, tid: Tid(moved.tid), time, kind });
+                    self.list.move_to(pid, time, load, Addr(moved.to));
                 }
             }
             Body::DebugInfo(info) => {
