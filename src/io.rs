@@ -92,6 +92,12 @@ impl InPath {
         }
     }
 
+    /// The directory of the input, in which jitdumps and perf maps may be as well. It is empty for the current directory,
+    /// which is also that of standard input: people type `jitgraft < perf.data` where the files are.
+    pub fn directory(&self) -> Option<&Path> {
+        self.path().map_or_else(|| Some(Path::new("")), Path::parent)
+    }
+
     /// Metadata of the input's file. For a found path that is a symbolic link, the link's own metadata. `None` for
     /// standard input, or if there is no such file.
     pub fn metadata(&self) -> Option<Metadata> {

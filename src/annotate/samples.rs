@@ -213,6 +213,7 @@ fn missing(kind: DsoKind) -> &'static str {
              (as root, without --no-bpf-event), but never that of trampolines"
         }
         DsoKind::Anonymous => "no dump covers this memory",
+        DsoKind::Data => "this memory wasn't executable",
         DsoKind::Guest => "the guest's files are missing",
     }
 }

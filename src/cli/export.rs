@@ -9,6 +9,7 @@ use crate::contract::format::{Detail, Format, WriteOptions};
 use crate::error::{Error, Result};
 use crate::formats::{FORMATS, HAS_ALL, LEFT_OUT, LeftOut, find_format};
 use crate::model::recorded::parse_day;
+use crate::pipeline::open::check_further;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser};
@@ -129,7 +130,9 @@ impl ExportArgs {
             if let Some(refusal) = convert.removed_format() {
                 return Error::usage(refusal);
             }
-            if let Err(error) = check_name(&convert.output, "export", &[]) {
+            // The last input may have been meant as the output.
+            let checked = check_name(&convert.output, "export", &[]).and_then(|()| check_further(&convert.inputs));
+            if let Err(error) = checked {
                 return error;
             }
             let names: Vec<_> = written().map(|format| format.name).collect();

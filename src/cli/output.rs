@@ -59,7 +59,12 @@ pub(super) fn check_name(output: &OutPath, command: &str, own: &[&str]) -> Resul
     let Some(ending) = extension(output).filter(|ending| !own.contains(&&ending[..])) else { return Ok(()) };
     let Some((_, writer)) = ENDINGS.iter().find(|(other, _)| *other == ending) else { return Ok(()) };
     let error = Error::usage(format!("jitgraft {command} does not write .{ending} files"));
-    Err(error.with_remedy(Some(format!("use {writer}"))))
+    let remedy = match command {
+        // Whatever the archive is called, its user wants an archive.
+        "pack" => "use a name that ends in .tar.zst".to_owned(),
+        _ => format!("use {writer}"),
+    };
+    Err(error.with_remedy(Some(remedy)))
 }
 
 /// The extension of an exchange format with two parts that the output's name ends with.

@@ -6,6 +6,7 @@ use crate::commands::script::{self, ScriptOptions};
 use crate::contract::format::Detail;
 use crate::error::{Error, Result};
 use crate::formats::perf_script::write::Fields;
+use crate::pipeline::open::check_further;
 use crate::pipeline::recording::TextOptions;
 use crate::pipeline::{Job, Outcome};
 use clap::Args;
@@ -63,6 +64,8 @@ impl ScriptArgs {
         let output = self.output.into();
         check_name(&output, "script", &["txt"])?;
         let (mut inputs, load) = self.input.into_options(detail, false);
+        // The second path may have been meant as the output.
+        check_further(&inputs)?;
         let input = inputs.pop().filter(|_| inputs.is_empty());
         let input = input.ok_or_else(|| Error::usage("script prints one recording at a time; pass a single input"))?;
         let mut recording = load.recording();

@@ -12,6 +12,23 @@ const COMMANDS: &[(&str, &str)] = &[
     ("top", "jitgraft report lists the hottest functions"),
     ("list", "jitgraft report lists the hottest functions"),
     ("flame", "jitgraft flamegraph draws a flame graph"),
+    ("svg", "jitgraft flamegraph draws a flame graph"),
+    ("fold", "jitgraft collapse folds stacks"),
+    ("folded", "jitgraft collapse folds stacks"),
+    ("stackcollapse", "jitgraft collapse folds stacks"),
+    ("html", "jitgraft view writes a page"),
+    ("csv", "jitgraft report --to csv and jitgraft export --to csv write CSV"),
+    ("json", "jitgraft report --to json and jitgraft export --to json write JSON"),
+    ("pprof", "jitgraft export --to pprof writes a profile for pprof"),
+    ("speedscope", "jitgraft export --to speedscope writes a profile for speedscope"),
+    ("firefox", "jitgraft export --to firefox writes a profile for the Firefox Profiler"),
+    ("add", "jitgraft merge adds up profiles"),
+    ("archive", "jitgraft pack packs a recording with its symbols"),
+    ("buildid-list", "perf buildid-list works on the output of jitgraft inject"),
+    ("annotation", "jitgraft annotate lists hot code"),
+    ("check", "jitgraft doctor finds out why frames are unnamed"),
+    ("why", "jitgraft doctor finds out why frames are unnamed"),
+    ("version", "jitgraft --version prints the version"),
     ("serve", "jitgraft view writes a page that needs no server"),
 ];
 
@@ -39,9 +56,41 @@ const FLAGS: &[(&str, &str)] = &[
     ),
     ("--fields", "the columns of tables cannot be chosen (--to csv has all); --fields chooses fields in script"),
     ("--pid", "jitgraft export --pid PID keeps some processes, and so do all commands that show profiles"),
+    ("--json", "use --to json, or an output's name that ends in .json"),
+    ("--csv", "use --to csv, or an output's name that ends in .csv"),
+    ("--top", "report --limit N lists the N hottest functions"),
+    ("--head", "report --limit N lists the N hottest functions"),
+    ("--lines", "report --by line lists source lines"),
+    ("--svg", "jitgraft flamegraph -o FILE.svg draws a flame graph"),
+    ("--open", "view -o FILE.html writes a page that any browser opens"),
+    ("--html", "jitgraft view -o FILE.html writes a page"),
+    ("--stdio", "jitgraft report prints text; view writes a page"),
+    ("--map", "use --perf-map FILE"),
+    ("--perfmap", "use --perf-map FILE"),
+    ("--dump", "use --jitdump FILE"),
+    ("--jit-dump", "use --jitdump FILE"),
+    ("--log", "use --jit-log FILE"),
+    ("--verify", "jitgraft doctor checks a recording"),
     ("--name", "jitgraft stats --sub NAME and report --name NAME select spans by name"),
     ("--from", "use --time FROM,TO"),
     ("--group-by", "use --by"),
+];
+
+/// Words that users type as a key (`--by`, `--sort`), although there is no such key. Each has a hint.
+const KEYS: &[(&str, &str)] = &[
+    ("file", "--by dso groups by program or library, and --by line by source line"),
+    ("library", "--by dso groups by program or library"),
+    ("process", "--by pid groups by process, and --by comm by its name"),
+    ("command", "--by comm groups by the name of the thread"),
+    ("thread", "--by tid groups by thread, and --by comm by its name"),
+    ("core", "--by cpu groups by processor"),
+    ("processor", "--by cpu groups by processor"),
+    ("address", "report --addrs lists unnamed functions by address"),
+    ("event", "--event NAME selects an event"),
+    ("count", "--sort self and --sort total sort by cost"),
+    ("samples", "--sort self and --sort total sort by cost"),
+    ("time", "--sort self and --sort total sort by cost"),
+    ("name", "--by sym groups by function"),
 ];
 
 const SQL: &str = if cfg!(feature = "tables") {
@@ -69,10 +118,14 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
         }
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             let flag = find_text(error, ContextKind::InvalidArg)?;
-            if !flag.starts_with("--to") {
+            let word = find_text(error, ContextKind::InvalidValue)?;
+            let flag = flag.split([' ', '=']).next().unwrap_or(flag);
+            if ["--by", "--group-by", "--sort"].contains(&flag) {
+                return find_hint(KEYS, word).map(str::to_owned);
+            }
+            if flag != "--to" {
                 return None;
             }
-            let word = find_text(error, ContextKind::InvalidValue)?;
             let lower = word.to_ascii_lowercase();
             if formats::FORMATS.iter().any(|format| format.name == lower && format.write.is_some()) {
                 if words.iter().any(|word| ["export", "merge"].contains(&&word[..])) {
@@ -80,7 +133,10 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
                 }
                 return Some(format!("jitgraft export --to {lower} writes that format"));
             }
-            find_hint(FORMATS, word).map(str::to_owned)
+            // If the word is most like a format that can be written, clap says so.
+            let has_tip = error.get(ContextKind::SuggestedValue).is_some();
+            let similar = if has_tip { None } else { find_similar(FORMATS, word) };
+            find_hint(FORMATS, word).or(similar).map(str::to_owned)
         }
         ErrorKind::UnknownArgument => {
             let word = find_text(error, ContextKind::InvalidArg)?;
@@ -88,8 +144,8 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
             if let Some(hint) = find_hint(FLAGS, flag) {
                 return Some(hint.to_owned());
             }
-            let is_rewriter = words.iter().any(|word| ["inject", "script", "callgrind"].contains(&&word[..]));
-            if word.starts_with('-') || !is_rewriter {
+            let takes_one_input = |word: &String| ["inject", "script", "callgrind", "pack"].contains(&&word[..]);
+            if word.starts_with('-') || !words.iter().any(takes_one_input) {
                 return None;
             }
             Some(format!("use -o for the output: -o {word}"))
@@ -127,6 +183,31 @@ pub(super) fn find_text(error: &clap::Error, kind: ContextKind) -> Option<&str> 
 fn find_hint<'h>(hints: &[(&str, &'h str)], word: &str) -> Option<&'h str> {
     let (_, hint) = hints.iter().find(|(typed, _)| typed.eq_ignore_ascii_case(word))?;
     Some(*hint)
+}
+
+/// Finds the hint for a word that is a likely misspelling of what the user typed, such as `perfetto` for `perfeto`.
+/// `None` if there is none.
+fn find_similar<'h>(hints: &[(&str, &'h str)], word: &str) -> Option<&'h str> {
+    let typed = word.to_ascii_lowercase();
+    let (_, hint) = hints.iter().find(|(known, _)| is_misspelled(&typed, known))?;
+    Some(*hint)
+}
+
+/// True if the words have four letters or more and differ in a single letter, which may also be missing or swapped with
+/// the next one.
+fn is_misspelled(typed: &str, known: &str) -> bool {
+    let (typed, known) = (typed.as_bytes(), known.as_bytes());
+    if typed.len().min(known.len()) < 4 {
+        return false;
+    }
+    let start = typed.iter().zip(known).take_while(|(one, other)| one == other).count();
+    let (typed, known) = (&typed[start..], &known[start..]);
+    let end = typed.iter().rev().zip(known.iter().rev()).take_while(|(one, other)| one == other).count();
+    let (typed, known) = (&typed[..typed.len() - end], &known[..known.len() - end]);
+    match (typed, known) {
+        ([one, other], [same, too]) => (one, other) == (too, same),
+        _ => typed.len() <= 1 && known.len() <= 1,
+    }
 }
 
 /// The message of an error about an invalid number, in plainer words than those of Rust's number parsers, which clap
@@ -176,6 +257,24 @@ mod tests {
             ("report --format speedscope x", Some("export --to speedscope")),
             ("doctor --to SVG x", Some("jitgraft flamegraph -o FILE.svg")),
             ("stats --to perfetto x", Some("--to chrome")),
+            ("export --to perfeto x", Some("--to chrome")),
+            ("export --to Perfteto x", Some("--to chrome")),
+            ("export --to perfettoo x", Some("--to chrome")),
+            ("export --to sqlit x", Some("--to csv")),
+            ("merge --to htlm x", Some("jitgraft view")),
+            ("export --to sq x", None),
+            ("export --to perfoto-2 x", None),
+            ("svg x", Some("jitgraft flamegraph")),
+            ("Fold x", Some("jitgraft collapse")),
+            ("report --json x", Some("--to json")),
+            ("report --top 5 x", Some("--limit N")),
+            ("collapse --dump jit-7.dump x", Some("--jitdump FILE")),
+            ("report --by thread x", Some("--by tid")),
+            ("report --by sym,File x", Some("--by dso")),
+            ("report --sort samples x", Some("--sort self")),
+            ("report --by nonsense x", None),
+            ("flamegraph --by process x", Some("--by pid")),
+            ("pack in out.tar.zst", Some("-o out.tar.zst")),
             ("export --to arrow x", None),
             ("export --to Arrow x", None),
             ("export --to PARQUET x", Some("--to parquet")),

@@ -109,7 +109,7 @@ formats` lists them). A log next to a dump adds inlined calls and missing code. 
   1. --jitdump, --perf-map and --jit-log: files or directories; FILE@PID is for that process
   2. /proc/PID/root of the recorded process, if it still runs, with the PID it has in its container
   3. the path where the process mapped its jitdump, as recorded
-  4. the directory of the input
+  4. the directory of the input (for standard input, the current directory)
   5. /tmp, the current directory, $JITDUMPDIR, ~/.debug/jit; for core dumps also /var/lib/systemd/coredump
   6. the memory of the recorded process, if it still runs (code registered with GDB's JIT interface)
 

@@ -5,7 +5,7 @@ use super::kind::FindingKind;
 use super::process::ExaminedProcess;
 use super::rules::{NamedFile, is_packaged, no_dump_or_map, source_incomplete, source_of_other_run};
 use super::rules::{stripped, stripped_packages};
-use super::source::SourceFile;
+use super::source::{SourceFile, cost_coverage};
 use super::tally::percent;
 use super::wording::printable_path;
 use crate::error::Result;
@@ -121,23 +121,20 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
             Some(account) if nameable == 0 => {
                 source_of_other_run(process, share(unnameable), &account.path, account.kind)
             }
-            Some(account) => {
-                let source = SourceFile {
-                    path: account.path.clone(),
-                    kind: account.kind,
-                    covered: nameable,
-                    doubtful: 0,
-                    frames: nameable + unnameable,
-                };
-                source_incomplete(process, share(unnameable), &source, None)
-            }
+            Some(account) => report_gaps(process, share(unnameable), account, coverage),
         });
     }
-    if nameable > 0 && loaded.is_some() {
+    if nameable > 0
+        && let Some(account) = loaded
+    {
         let finding = Finding::new(
             FindingKind::NotNamedYet,
             share(nameable),
-            format!("JIT code of {PROCESS} is unnamed here, but its names are available"),
+            format!(
+                "JIT code of {PROCESS} has its names in {}. jitgraft shows them; KCachegrind and callgrind_annotate \
+                 need them in the callgrind file",
+                printable_path(&account.path)
+            ),
             format!("jitgraft callgrind {}", printable_path(path)),
         );
         found.push(finding.with_process(process));
@@ -156,6 +153,20 @@ fn find_unnamed_jit(coverage: &Coverage, process: &ExaminedProcess, path: &Path,
         found.push(finding.with_process(process));
     }
     found
+}
+
+/// Reports that a dump or map lacks some of the code that ran.
+fn report_gaps(process: &ExaminedProcess, share: Share, account: &Account, coverage: &Coverage) -> Finding {
+    let Coverage { nameable, unnameable, .. } = *coverage;
+    let source = SourceFile {
+        path: account.path.clone(),
+        kind: account.kind,
+        covered: nameable,
+        doubtful: 0,
+        frames: nameable + unnameable,
+    };
+    let named = cost_coverage(nameable, nameable + unnameable);
+    source_incomplete(process, share, &source, &named, None)
 }
 
 /// Reports that the program's runtime wrote nothing that names its code.

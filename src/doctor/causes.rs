@@ -18,7 +18,7 @@ use rustc_hash::FxHashMap;
 pub(super) enum Cause {
     /// The address is in executable memory of this process that no file backs, and no dump or map names code there.
     Memory(Pid),
-    /// Nothing was mapped at the address in this process.
+    /// Nothing executable was mapped at the address in this process.
     Nowhere(Pid),
     /// The file is not on this machine.
     Missing(DsoId),
@@ -77,6 +77,7 @@ impl<'a> Examiner<'a> {
             Location::Code(..) | Location::Nothing(_) => Cause::Nowhere(place.pid),
             Location::File(dso, _) => match self.examined.resolution.spaces.dsos().get(dso).kind {
                 DsoKind::Anonymous => Cause::Memory(place.pid),
+                DsoKind::Data => Cause::Nowhere(place.pid),
                 DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => Cause::Kernel,
                 DsoKind::Guest => Cause::Guest,
                 DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => self.file_cause(dso),

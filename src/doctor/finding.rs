@@ -50,7 +50,7 @@ pub enum Highlight {
     Nothing,
     /// Frames without a name in these files.
     UnnamedInFiles(Vec<String>),
-    /// Frames without a name at addresses where nothing was mapped.
+    /// Frames without a name at addresses where no code was mapped.
     UnnamedNowhere,
     /// Frames without a name in the process's memory for JIT code.
     UnnamedJit,

@@ -209,7 +209,7 @@ impl FindingKind {
                 "a running process was started with the option to write names, but wrote none",
             ),
             Self::Nowhere => {
-                Entry::new("nowhere", "frames have addresses where nothing was mapped").with_threshold(MUCH)
+                Entry::new("nowhere", "frames have addresses where no code was mapped").with_threshold(MUCH)
             }
             Self::OtherVersion => Entry::new("other-version", "files that ran exist only in a different version"),
             Self::RecordingDamaged => Entry::new("recording-damaged", "the recording is damaged or truncated"),

@@ -34,6 +34,12 @@ impl SourceFile {
     }
 }
 
+/// A clause with the share of a process's JIT code that a file names, for profiles that have costs instead of frames:
+/// `it names 75.0% of the cost`.
+pub(super) fn cost_coverage(covered: u64, all: u64) -> String {
+    format!("it names {:.1}% of the cost", percent(covered as f64, all))
+}
+
 /// Describes a file with names of JIT code, and how it was used. With `coverage`, also says how many frames it names.
 pub(super) fn describe_source(account: &Account, coverage: Option<&SourceFile>) -> String {
     let state = match &account.state {

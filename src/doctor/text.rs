@@ -194,9 +194,19 @@ pub(crate) fn write_running(diagnosis: &LiveDiagnosis, out: &mut dyn Write) -> R
 pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -> Result<()> {
     let CountedDiagnosis { cost, nameable, unnameable, .. } = diagnosis;
     let file = readable(diagnosis.file.as_os_str().as_bytes());
-    let (event, jit) = (readable(diagnosis.event.as_bytes()), percent((nameable + unnameable) as f64, *cost));
+    let event = readable(diagnosis.event.as_bytes());
     let who = diagnosis.process.describe();
-    writeln!(out, "{file}: {} {event} of {who}, {jit:.2}% of it in JIT code without a name", grouped(*cost))?;
+    let jit = nameable + unnameable;
+    write!(out, "{file}: {} {event} of {who}", grouped(*cost))?;
+    match *nameable {
+        _ if jit == 0 => writeln!(out, ", none of it in JIT code without a name")?,
+        0 => writeln!(out, ", {:.2}% of it in JIT code without a name", percent(jit as f64, *cost))?,
+        nameable => {
+            let (jit_percent, named) = (percent(jit as f64, *cost), percent(nameable as f64, jit));
+            let file = "the files below";
+            writeln!(out, ", {jit_percent:.2}% of it in JIT code; {file} name {named:.2}% of that")?;
+        }
+    }
     write_count(&diagnosis.findings, "the share of cost affected", out)?;
     write_list(&diagnosis.findings, out)?;
     for account in &diagnosis.accounts {

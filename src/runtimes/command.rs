@@ -368,7 +368,7 @@ impl Runtime {
 
     /// True if the command runs this runtime with an option that makes it ignore environment variables, such as
     /// `python -I`.
-    fn ignores_environment(&self, words: &[Vec<u8>]) -> bool {
+    pub fn ignores_environment(&self, words: &[Vec<u8>]) -> bool {
         OwnOptions::find(self, words).is_some_and(|options| self.ignores_variables(options.list()))
     }
 

@@ -1,6 +1,6 @@
 //! Table entries for JavaScript engines that several runtimes embed.
 
-use super::runtime::Shape::{After, Around, Holds, Starts};
+use super::runtime::Shape::{After, Around, Holds, Is, Starts};
 use super::runtime::{Callers, PLAIN, Runtime, TierRule};
 use crate::model::tier::Tier;
 use crate::model::tier::Tier::{Baseline, Builtin, Interpreted, MidTier, Optimized, RegExp, Stub, Wasm};
@@ -17,6 +17,39 @@ pub(super) const V8: Runtime = Runtime {
 
 pub(super) const JSC: Runtime =
     Runtime { frame_type: "jsc", callers: Callers::Found, marked_names: JSC_NAMES, examples: JSC_EXAMPLES, ..PLAIN };
+
+pub(super) const SPIDERMONKEY: Runtime = Runtime {
+    frame_type: "spidermonkey",
+    // The names are from js/src/jit/PerfSpewer.cpp. There was no build that writes them to test with.
+    marked_names: &[
+        (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
+        (Baseline, &[Starts("Baseline: ")]),
+        (Optimized, &[Starts("Ion: ")]),
+        (Stub, &[Starts("BaselineIC: "), Starts("IonIC: "), Starts("VMWrapper: ")]),
+    ],
+    plain_names: &[
+        (Interpreted, &[Is("BaselineInterpreter"), Starts("Interpreter: ")]),
+        (Stub, &[Starts("IC: "), Starts("Trampoline: "), Starts("WasmTrampoline: ")]),
+        (Wasm, &[Starts("Wasm: ")]),
+    ],
+    examples: &[
+        ("BaselineInterpreter", Some(Interpreted)),
+        ("BaselineInterpreter: main (/a/list.js:10:5)", Some(Interpreted)),
+        ("BlinterpOp: GetElem", Some(Interpreted)),
+        ("Interpreter: main (/a/list.js:10:5)", Some(Interpreted)),
+        ("Baseline: main (/a/list.js:10:5)", Some(Baseline)),
+        ("Ion: main (/a/list.js:10:5)", Some(Optimized)),
+        ("BaselineIC: GetProp", Some(Stub)),
+        ("IonIC: GetElem : main (/a/list.js:10:5)", Some(Stub)),
+        ("IC: GetProp", Some(Stub)),
+        ("VMWrapper: InterruptCheck", Some(Stub)),
+        ("Trampoline: EnterJIT", Some(Stub)),
+        ("WasmTrampoline: Function enter", Some(Stub)),
+        ("Wasm: Function f", Some(Wasm)),
+        ("main", None),
+    ],
+    ..PLAIN
+};
 
 /// The names of V8's function that interprets all bytecode: the one in jitdumps and perf maps, and the one in node's
 /// symbol table.

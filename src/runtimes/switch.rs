@@ -99,9 +99,14 @@ pub enum Flag {
 pub struct Version(pub u32, pub u32);
 
 impl Version {
-    /// Finds the first version in a text: `Python 3.12.1`, `openjdk version "17.0.15"`.
+    /// Finds the first version in a text: `Python 3.12.1`, `openjdk version "17.0.15"`, `v20.11.1`. Digits that are part of
+    /// a name, as in `qemu-x86_64 version 7.2`, are none.
     pub fn find(text: &str) -> Option<Self> {
-        let start = text.find(|c: char| c.is_ascii_digit())?;
+        let start = text.char_indices().find_map(|(at, c)| {
+            let word = text[..at].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();
+            let begins_version = c.is_ascii_digit() && (word.is_empty() || word == "v");
+            begins_version.then_some(at)
+        })?;
         let mut numbers = text[start..].split(|c: char| !c.is_ascii_digit());
         let major = numbers.next()?.parse().ok()?;
         let has_minor = text[start..].trim_start_matches(|c: char| c.is_ascii_digit()).starts_with('.');
@@ -277,7 +282,12 @@ mod tests {
         assert_eq!(find("openjdk version \"1.8.0_442\"").as_deref(), Some("8"));
         assert_eq!(find("openjdk version \"25\" 2025-09-16").as_deref(), Some("25"));
         assert_eq!(find("wasmer 6.0.1").as_deref(), Some("6"));
-        assert_eq!(find("no number"), None);
+        assert_eq!(find("v20.20.2").as_deref(), Some("20.20"));
+        assert_eq!(find("qemu-x86_64 version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)").as_deref(), Some("7.2"));
+        assert_eq!(find("qemu-aarch64 version 8.1.0").as_deref(), Some("8.1"));
+        assert_eq!(find("qemu-i386 version 10.0.2").as_deref(), Some("10"));
+        assert_eq!(find("Erlang™ 26").as_deref(), Some("26"));
+        assert_eq!(find("no number, and x86_64 is none"), None);
         assert!(Version(3, 9) < Version(3, 12));
     }
 

@@ -1,7 +1,7 @@
 //! The table of runtimes. What it says about names is based on recordings or, where no recording could be made, on the
 //! runtimes' sources. A name that neither of these explains indicates no tier.
 
-use super::engines::{JSC, V8, V8_INTERPRETERS};
+use super::engines::{JSC, SPIDERMONKEY, V8, V8_INTERPRETERS};
 use super::runtime::Shape::{Around, Ends, Holds, Is, Starts};
 use super::runtime::{Callers, FlagVariable, Interpreter, PLAIN, Runtime, UnderValgrind};
 use super::switch::{Flag, SWITCH, Stacks, Switch, Version};
@@ -296,9 +296,8 @@ pub const RUNTIMES: &[Runtime] = &[
     Runtime {
         name: "Firefox",
         called: "firefox",
-        frame_type: "spidermonkey",
         programs: &["firefox", "firefox-esr", "firefox-bin"],
-        libraries: &["libxul.so", "libmozjs*"],
+        libraries: &["libxul.so"],
         switches: &[Switch {
             variables: &[("PERF_SPEW_DIR", "DIR"), ("IONPERF", "func")],
             is_rare: true,
@@ -307,35 +306,23 @@ pub const RUNTIMES: &[Runtime] = &[
             ..SWITCH
         }],
         unnamed: "all JIT code of builds without --enable-perf, such as those from distributions",
-        // The names are from js/src/jit/PerfSpewer.cpp. There was no build that writes them to test with.
-        marked_names: &[
-            (Interpreted, &[Starts("BaselineInterpreter: "), Starts("BlinterpOp: ")]),
-            (Baseline, &[Starts("Baseline: ")]),
-            (Optimized, &[Starts("Ion: ")]),
-            (Stub, &[Starts("BaselineIC: "), Starts("IonIC: "), Starts("VMWrapper: ")]),
-        ],
-        plain_names: &[
-            (Interpreted, &[Is("BaselineInterpreter"), Starts("Interpreter: ")]),
-            (Stub, &[Starts("IC: "), Starts("Trampoline: "), Starts("WasmTrampoline: ")]),
-            (Wasm, &[Starts("Wasm: ")]),
-        ],
-        examples: &[
-            ("BaselineInterpreter", Some(Interpreted)),
-            ("BaselineInterpreter: main (/a/list.js:10:5)", Some(Interpreted)),
-            ("BlinterpOp: GetElem", Some(Interpreted)),
-            ("Interpreter: main (/a/list.js:10:5)", Some(Interpreted)),
-            ("Baseline: main (/a/list.js:10:5)", Some(Baseline)),
-            ("Ion: main (/a/list.js:10:5)", Some(Optimized)),
-            ("BaselineIC: GetProp", Some(Stub)),
-            ("IonIC: GetElem : main (/a/list.js:10:5)", Some(Stub)),
-            ("IC: GetProp", Some(Stub)),
-            ("VMWrapper: InterruptCheck", Some(Stub)),
-            ("Trampoline: EnterJIT", Some(Stub)),
-            ("WasmTrampoline: Function enter", Some(Stub)),
-            ("Wasm: Function f", Some(Wasm)),
-            ("main", None),
-        ],
-        ..PLAIN
+        ..SPIDERMONKEY
+    },
+    // GNOME's and Cinnamon's programs in JavaScript, and others that link Firefox's engine as a library.
+    Runtime {
+        name: "SpiderMonkey",
+        called: "gjs",
+        programs: &["gjs", "gjs-console", "cjs", "cjs-console"],
+        libraries: &["libmozjs*"],
+        switches: &[Switch {
+            variables: &[("PERF_SPEW_DIR", "DIR"), ("IONPERF", "func")],
+            is_rare: true,
+            note: ", if its libmozjs was built with --enable-perf (those of distributions are not)",
+            leaves: &["DIR/jit-PID.dump"],
+            ..SWITCH
+        }],
+        unnamed: "all JIT code with a libmozjs that was built without --enable-perf, such as those from distributions",
+        ..SPIDERMONKEY
     },
     Runtime {
         name: "OpenJDK",

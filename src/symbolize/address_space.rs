@@ -374,13 +374,16 @@ fn to_dso(mapping: &Mapping, realm: Realm) -> Dso {
         Realm::User if mapping.kind() == MappingKind::Vdso && mapping.addr.0 < FOUR_GIGABYTES => DsoKind::Vdso32,
         // If a file has a build ID, a linker made it, even if it is in shared memory.
         Realm::User if mapping.kind() == MappingKind::PosixShared && mapping.build_id.is_some() => DsoKind::File,
-        Realm::User => Dso::kind_of_user_path(&mapping.path),
+        Realm::User => match Dso::kind_of_user_path(&mapping.path) {
+            DsoKind::Anonymous if !mapping.executable => DsoKind::Data,
+            kind => kind,
+        },
         Realm::Kernel if mapping.kind().is_kernel() => DsoKind::Kernel,
         Realm::Kernel => DsoKind::Module,
         Realm::GuestUser | Realm::GuestKernel => DsoKind::Guest,
     };
     // Anonymous memory has no versions. Its build ID is dropped, so that all mappings with the same path share one DSO.
-    let build_id = mapping.build_id.filter(|_| kind != DsoKind::Anonymous);
+    let build_id = mapping.build_id.filter(|_| !kind.is_memory());
     let file = mapping.file.filter(|_| kind == DsoKind::File);
     Dso { path: mapping.path.clone(), build_id, file, kind }
 }
@@ -449,15 +452,21 @@ impl SpaceBuilder {
         let kind = dsos.get(dso).kind;
         let range = mapping.addr.0..mapping.addr.0.saturating_add(mapping.len);
         // In such memory, offsets are addresses; see `Place::offset`.
-        let is_absolute = matches!(kind, DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module)
+        let is_absolute = kind.is_memory()
+            || matches!(kind, DsoKind::Kernel | DsoKind::Module)
             || mapping_kind::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
         // The kernel reports a mapping again each time it grows or its protection changes. Parts that are already
         // mapped stay as they are. Otherwise a thousand such records would cut each other to pieces.
-        if matches!(kind, DsoKind::Anonymous | DsoKind::File) && self.is_mapped(range.clone(), dso, offset) {
+        let is_repeatable = kind.is_memory() || kind == DsoKind::File;
+        if is_repeatable && self.is_mapped(range.clone(), dso, offset) {
             return false;
         }
-        if kind == DsoKind::Anonymous && self.continue_moved_text(&range, mapping.time, dsos) {
+        // Runtimes make their code writable for a moment, and executable again before it runs.
+        if kind == DsoKind::Data && self.is_executable_memory(range.clone(), dso, dsos) {
+            return false;
+        }
+        if kind.is_memory() && self.continue_moved_text(&range, mapping.time, dsos) {
             return self.live.get(range.start).is_some_and(|entry| !entry.value.is_remapped);
         }
         let is_deleted = kind == DsoKind::File && MappingKind::from_path(&mapping.path).is_deleted();
@@ -481,6 +490,19 @@ impl SpaceBuilder {
         let mut covered = range.start;
         for entry in self.live.overlapping(range.clone()) {
             if entry.start > covered || !entry.continues_in(dso, range.start, offset) {
+                return false;
+            }
+            covered = entry.end;
+        }
+        covered >= range.end
+    }
+
+    /// True if executable memory with the same name as `data` covers the whole range.
+    fn is_executable_memory(&self, range: Range<u64>, data: DsoId, dsos: &Dsos) -> bool {
+        let mut covered = range.start;
+        for entry in self.live.overlapping(range.clone()) {
+            let Dso { kind, path, .. } = dsos.get(entry.value.dso);
+            if entry.start > covered || *kind != DsoKind::Anonymous || *path != dsos.get(data).path {
                 return false;
             }
             covered = entry.end;
@@ -539,7 +561,7 @@ impl SpaceBuilder {
         let ending_at = |end: u64| self.live.get(end.checked_sub(1)?).filter(|entry| entry.end == end);
         let mut hole_start = start;
         while let Some(entry) = ending_at(hole_start)
-            && dsos.get(entry.value.dso).kind == DsoKind::Anonymous
+            && dsos.get(entry.value.dso).kind.is_memory()
         {
             hole_start = entry.start;
         }

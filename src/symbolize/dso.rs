@@ -34,6 +34,9 @@ pub enum DsoKind {
     /// Memory that isn't from a file, so that a JIT compiler may have put code there. Includes huge pages, memfd and
     /// shared memory.
     Anonymous,
+    /// Memory that isn't from a file and isn't executable. Only `perf record -d` records it. Frames that seem to be there
+    /// aren't code: a register that isn't used as a frame pointer led the kernel there.
+    Data,
     /// The kernel itself, without its modules.
     Kernel,
     /// A kernel module.
@@ -43,6 +46,13 @@ pub enum DsoKind {
     KernelSymbol(Option<BpfFunctionId>),
     /// The kernel or a program inside a virtual machine. Its files are not on this machine.
     Guest,
+}
+
+impl DsoKind {
+    /// True for memory that isn't from a file, executable or not.
+    pub fn is_memory(self) -> bool {
+        matches!(self, Self::Anonymous | Self::Data)
+    }
 }
 
 impl Dso {

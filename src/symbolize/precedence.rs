@@ -8,14 +8,13 @@
 
 use super::address_space::{AddressSpaces, Place};
 use super::code_map::{CodeMap, Hit, HitKind};
-use super::dso::DsoKind;
 use crate::model::Nanos;
 
 /// True if an address belongs to the JIT code `hit`, false if it belongs to the mapping `place`. Both were found at
 /// that address.
 pub(super) fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, spaces: &AddressSpaces) -> bool {
     let Some(place) = place else { return true };
-    let is_file = spaces.dsos().get(place.dso).kind != DsoKind::Anonymous && !place.is_remapped;
+    let is_file = !spaces.dsos().get(place.dso).kind.is_memory() && !place.is_remapped;
     if !is_file {
         return true;
     }

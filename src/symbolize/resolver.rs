@@ -116,7 +116,7 @@ impl Resolver<'_> {
                 DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => sorted.files.push(location),
                 DsoKind::Kernel if self.images.get(dso).is_some() => sorted.files.push(location),
                 DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) => sorted.kernel.push(location),
-                DsoKind::Anonymous | DsoKind::Guest => {}
+                DsoKind::Anonymous | DsoKind::Data | DsoKind::Guest => {}
             }
         }
         sorted

@@ -48,12 +48,14 @@ pub struct InjectOptions {
 }
 
 impl InjectOptions {
-    /// The directory with the recording, where jitdumps and perf maps may be as well. `None` if the input is not a
-    /// file.
+    /// The directory with the recording, where jitdumps and perf maps may be as well.
     pub(super) fn beside_input(&self) -> Option<&Path> {
         // If the recording is a directory, this is its parent: jitdumps and perf maps are left next to a recording, not
         // inside it.
-        io::companion_directory(self.input.path()?)
+        match self.input.path() {
+            Some(path) => io::companion_directory(path),
+            None => self.input.directory(),
+        }
     }
 
     /// The options for an opened input. If the input is an archive, they refer to the files in it.

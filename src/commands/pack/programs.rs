@@ -71,7 +71,12 @@ pub(super) fn find<'a>(
         }
         match dso.kind {
             DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 => {}
-            DsoKind::Anonymous | DsoKind::Kernel | DsoKind::Module | DsoKind::KernelSymbol(_) | DsoKind::Guest => {
+            DsoKind::Anonymous
+            | DsoKind::Data
+            | DsoKind::Kernel
+            | DsoKind::Module
+            | DsoKind::KernelSymbol(_)
+            | DsoKind::Guest => {
                 continue;
             }
         }

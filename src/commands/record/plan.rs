@@ -66,7 +66,8 @@ impl Plan {
             self.command = self.command.with_stacks(Stacks::FramePointers);
             return Ok(self);
         };
-        let version = version(runtime, &options.program);
+        let version = version(runtime, &options.program)
+            .or_else(|| version(runtime, &script_interpreter(options.program.first()?)?));
         let environment = environment();
         let command = CommandLine { words: &options.program, environment: &environment };
         let facts = RunFacts { version, command: Some(command), memory: &[] };
@@ -154,7 +155,7 @@ fn find_runtime(name: &str) -> Result<&'static Runtime> {
 }
 
 /// The runtime that the command executes, recognized by the program's name, by the file that a link of this name leads
-/// to, or by the content of that file.
+/// to, or by the content of that file. If the file is a script, it is the runtime that its first line names.
 fn executed_runtime(words: &[Vec<u8>]) -> Option<&'static Runtime> {
     if let Some(by_name) =
         RUNTIMES.iter().find(|runtime| find_program(words, |name| runtime.is_program(name)).is_some())
@@ -162,7 +163,22 @@ fn executed_runtime(words: &[Vec<u8>]) -> Option<&'static Runtime> {
         return Some(by_name);
     }
     let path = started::program_path(words.first()?)?.canonicalize().ok()?;
-    RuntimeSet::from_program(path.as_os_str().as_bytes()).first().or_else(|| embedded_runtime(&path))
+    let by_file = RuntimeSet::from_program(path.as_os_str().as_bytes()).first().or_else(|| embedded_runtime(&path));
+    by_file.or_else(|| {
+        let interpreter = script_interpreter(words.first()?)?;
+        let is_run = |runtime: &&Runtime| find_program(&interpreter, |name| runtime.is_program(name)).is_some();
+        let runtime = RUNTIMES.iter().find(is_run)?;
+        // Its variables are all that can reach the interpreter of a script.
+        (!runtime.ignores_environment(&interpreter)).then_some(runtime)
+    })
+}
+
+/// The command in the first line of a script, such as `/usr/bin/env node` of `npm`. `None` if the program isn't a
+/// script.
+fn script_interpreter(program: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let bytes = io::map_file(&started::program_path(program)?).ok()?;
+    let line = bytes.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
+    Some(line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).map(<[u8]>::to_vec).collect())
 }
 
 /// The runtime that an executable contains, such as one made by `bun build --compile`, or the runtime that it is a copy

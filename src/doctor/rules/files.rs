@@ -212,13 +212,13 @@ fn report_kernel(share: Share, context: DoctorContext<'_>) -> Finding {
     Finding::new(FindingKind::KernelSymbols, share, cause, remedy).with_highlight(Highlight::UnnamedKernel)
 }
 
-/// Reports frames at addresses where nothing was mapped.
+/// Reports frames at addresses where no code was mapped.
 fn report_nowhere(share: Share, context: DoctorContext<'_>) -> Finding {
     let example = nowhere_example(context).map_or_else(String::new, |addr| format!(" (such as {:#x})", addr.0));
     Finding::new(
         FindingKind::Nowhere,
         share,
-        format!("frames have addresses where nothing was mapped{example}"),
+        format!("frames have addresses where no code was mapped{example}"),
         "these are probably not return addresses, or their memory was never reported; nothing can name them",
     )
     .with_highlight(Highlight::UnnamedNowhere)

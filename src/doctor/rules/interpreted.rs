@@ -29,6 +29,9 @@ pub(in super::super) struct Attempt {
     /// A switch in the recorded command line that reached only another process, not this one. `None` if there is no such
     /// switch.
     lost_switch: Option<&'static Switch>,
+    /// A switch that was set by a variable but that the process didn't follow: it wrote none of the switch's files, and
+    /// its runtime has options that make it ignore variables. `None` if there is no such switch.
+    ignored: Option<&'static Switch>,
     /// True if `switched_on` had no effect, because the code keeps no frame pointers and stacks were recorded as call
     /// chains, which cannot get past such code.
     needs_copies: bool,
@@ -37,9 +40,16 @@ pub(in super::super) struct Attempt {
 /// Reports that the process spent `share` of the recording in its interpreter, without names for the interpreted
 /// functions.
 pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, attempt: &Attempt) -> Finding {
-    let why = match attempt.lost_switch {
-        Some(switch) => not_reached(switch),
-        None => {
+    let why = match (attempt.lost_switch, attempt.ignored) {
+        (Some(switch), _) => not_reached(switch),
+        (None, Some(switch)) => {
+            let leaves = switch.leaves.join(", ");
+            match switch.variables.first() {
+                Some((name, value)) => format!("{name}={value} was set, but it wrote no {leaves}"),
+                None => format!("{} was set, but it wrote no {leaves}", switch.name()),
+            }
+        }
+        (None, None) => {
             let name = process.runtime.map_or("its runtime", |runtime| runtime.name);
             let version = attempt.too_old.as_ref().map_or_else(String::new, |version| format!(" {version}"));
             format!("{name}{version} gave interpreted functions no names")
@@ -47,7 +57,7 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
     };
     let cause = format!("{PROCESS} spent this time in its interpreter: {why}");
     // What a new recording would have to change.
-    let change = if attempt.too_old.is_some() {
+    let change = if attempt.too_old.is_some() || attempt.ignored.is_some() {
         None
     } else if attempt.switched_on.is_none() {
         Some(Change::Program)
@@ -68,6 +78,16 @@ pub(in super::super) fn interpreted(process: &ExaminedProcess, share: Share, att
 /// What the user can do to get names for interpreted functions, or why nothing helps.
 fn remedy(process: &ExaminedProcess, attempt: &Attempt) -> String {
     let interpreter = process.runtime.and_then(|runtime| runtime.interpreter.as_ref());
+    if let Some(switch) = attempt.ignored
+        && let Some(runtime) = process.runtime
+        && let Some(flag) = switch.main_flag()
+    {
+        let letters: Vec<String> = runtime.ignoring_variables.chars().map(|letter| format!("-{letter}")).collect();
+        let (letters, otherwise) = (letters.join(" or "), process.mapping_advice(Some(switch)));
+        return format!(
+            "start it with {flag} if it is started with {letters}, which ignore variables. If it isn't, {otherwise}"
+        );
+    }
     if let Some(switch) = &attempt.switched_on {
         if attempt.needs_copies {
             return format!("{switch} was on, but the code keeps no frame pointers; {DWARF}");
@@ -144,7 +164,11 @@ fn find_interpreted(
     let facts = RunFacts { version, ..RunFacts::default() };
     let lacks_switch = !runtime.switches.is_empty() && runtime.best_switch(facts).is_none();
     let given = context.given_switch(pid, runtime);
-    let switched_on = interpreter_flag(runtime, interpreter, pid, given, context);
+    let ignored = given.filter(|switch| is_ignored(switch, pid, runtime, context));
+    let switched_on = match ignored {
+        Some(_) => None,
+        None => interpreter_flag(runtime, interpreter, pid, given, context),
+    };
     let was_given = switched_on.is_some() || given.is_some();
     // Without frame pointers, call chains skip all functions of the program, so stacks must be copied.
     let wants_copies = runtime.callers == Callers::InDump;
@@ -152,6 +176,7 @@ fn find_interpreted(
         too_old: version.filter(|_| lacks_switch).map(|version| version.to_string()),
         needs_copies: wants_copies && switched_on.is_some() && context.stacks == RecordedStacks::Chains,
         switched_on,
+        ignored,
         lost_switch: if was_given { None } else { context.given_elsewhere(Some(runtime)) },
     };
     let finding = interpreted(&context.describe_process(pid, Some(runtime)), share, &attempt);
@@ -160,6 +185,13 @@ fn find_interpreted(
     let can_name_functions = !has_frame_per_call || interpreter.flag.is_some();
     let change = finding.change.filter(|_| can_name_functions || given.is_none());
     Some(finding.with_change(change))
+}
+
+/// True if a process that was started by another one apparently ignored a switch that is set by a variable. Its own options
+/// are unknown, but it mapped no jitdump, although the switch makes it write one.
+fn is_ignored(switch: &Switch, pid: Pid, runtime: &Runtime, context: DoctorContext<'_>) -> bool {
+    let may_ignore = !runtime.ignoring_variables.is_empty() && context.command_of(pid).is_none();
+    may_ignore && switch.writes_only_dumps() && !context.has_mapped_dump(pid)
 }
 
 /// The flag that makes the runtime name interpreted functions, if the process received it. `None` if it didn't, or if the

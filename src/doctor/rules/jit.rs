@@ -59,15 +59,17 @@ pub(in super::super) fn source_of_other_run(
     unnamed_jit(FindingKind::SourceOfOtherRun, process, share, cause, remedy).with_change(Some(Change::Program))
 }
 
-/// Reports a dump or map that is intact, but lacks code that ran. `given` is the switch that made the process write it;
+/// Reports a dump or map that is intact, but lacks code that ran. `coverage` is a clause that says how much it names.
+/// `given` is the switch that made the process write it;
 /// `None` if the recorded command shows no such switch.
 pub(in super::super) fn source_incomplete(
     process: &ExaminedProcess,
     share: Share,
     source: &SourceFile,
+    coverage: &str,
     given: Option<&Switch>,
 ) -> Finding {
-    let cause = format!("{} lacks some code of {PROCESS}: {}", source.printable_path(), source.coverage());
+    let cause = format!("{} lacks some code of {PROCESS}: {coverage}", source.printable_path());
     let remedy = incomplete_remedy(process, source, given);
     let change = if given.is_none() { Some(Change::Program) } else { None };
     unnamed_jit(FindingKind::SourceIncomplete, process, share, cause, remedy).with_change(change)
@@ -398,7 +400,7 @@ impl<'a> UnnamedCode<'a> {
             let remedy = format!("don't use {option}; {}", self.process.switch_advice());
             return self.finding(FindingKind::SourceIncomplete, cause, remedy).with_change(Some(Change::Program));
         }
-        source_incomplete(&self.process, self.share, &source, self.given)
+        source_incomplete(&self.process, self.share, &source, &coverage, self.given)
     }
 
     /// Reports a damaged or truncated file. `skipped` is the number of unusable records or lines. `is_truncated` is true

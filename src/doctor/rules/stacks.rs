@@ -14,7 +14,7 @@ use crate::model::abi::{EM_AARCH64, EM_ARM, EM_S390, EM_X86_64, machine_name};
 use crate::model::code::OriginId;
 use crate::model::perf_command::PerfCommand;
 use crate::runtimes::record_command::LARGEST_COPY;
-use crate::runtimes::{Callers, Flag, Runtime};
+use crate::runtimes::{Callers, Flag};
 use crate::symbolize::symbols::image::Image;
 use crate::symbolize::unwind::registers::Machine;
 use std::cmp::Reverse;
@@ -287,27 +287,35 @@ fn find_not_unwound(context: DoctorContext<'_>) -> Option<Finding> {
     let dump = unwinding_dump(stops.pid, context);
     let code = stops.describe();
     let cause = format!("copied stacks of {PROCESS} cannot be unwound beyond {code}: there is no unwind data for it");
-    let remedy = not_unwound_remedy(&stops, dump, context.process(stops.pid).runtime);
+    let remedy = not_unwound_remedy(&stops, dump, context);
     let change = if stops.in_jit && dump == UnwindingDump::NotRequested { Some(Change::Callers) } else { None };
     // The inner frames are right, so only half of each sample counts as affected.
-    let finding = stops.finding(FindingKind::NotUnwound, 0.5, cause, remedy.to_owned(), context);
+    let finding = stops.finding(FindingKind::NotUnwound, 0.5, cause, remedy, context);
     Some(finding.with_change(change))
 }
 
 /// What the user can do about copied stacks that could not be unwound beyond this code.
-fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, runtime: Option<&Runtime>) -> &'static str {
+fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, context: DoctorContext<'_>) -> String {
     if !stops.in_jit {
-        return if stops.are_here {
+        let remedy = if stops.are_here {
             "these files have no unwind data, but their debugging information may (--debug-dir DIR). Or record with \
              perf record -g if they keep frame pointers, or build them with -fasynchronous-unwind-tables"
         } else {
             "provide the files that ran (--symfs DIR) or their debugging information (--debug-dir DIR), built with \
              -fasynchronous-unwind-tables"
         };
+        return remedy.to_owned();
     }
-    let Some(runtime) = runtime else { return NO_CALLERS };
+    let Some(runtime) = context.process(stops.pid).runtime else { return NO_CALLERS.to_owned() };
+    let mut usable = context.usable_switches(stops.pid, runtime);
+    if dump == UnwindingDump::NotRequested
+        && let Some(switch) = usable.find(|switch| switch.keeps_frame_pointers)
+    {
+        let name = switch.name();
+        return format!("record with perf record -g: with {name}, JIT code of {} keeps frame pointers", runtime.name);
+    }
     let has_perf_prof = runtime.switches.iter().any(|switch| switch.flags.contains(&Flag::Word("--perf-prof")));
-    match dump {
+    let remedy = match dump {
         UnwindingDump::NotHere => {
             "copy the process's jitdump next to the recording: the dump has unwind data for the JIT code"
         }
@@ -324,7 +332,8 @@ fn not_unwound_remedy(stops: &Stops, dump: UnwindingDump, runtime: Option<&Runti
             "run it with --perf-prof-unwinding-info as well as --perf-prof, and keep the jitdump with the unwind data"
         }
         UnwindingDump::NotRequested => NO_CALLERS,
-    }
+    };
+    remedy.to_owned()
 }
 
 /// Finds stacks that the kernel followed by frame pointers, but not as far as the start of the thread.
@@ -423,8 +432,12 @@ fn frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Finding {
 }
 
 /// Reports stacks that end in code of a runtime that keeps frame pointers only with a certain switch. `None` unless this
-/// switch was missing, and the process can use it.
+/// switch was missing, and the process can use it. `None` also for stacks that end in files, such as the runtime's own
+/// program, because the switch doesn't change how those were compiled.
 fn switch_for_frame_pointers(stops: &Stops, context: DoctorContext<'_>) -> Option<Finding> {
+    if !stops.in_jit {
+        return None;
+    }
     let runtime = context.process(stops.pid).runtime?;
     let switch = context.usable_switches(stops.pid, runtime).find(|switch| switch.keeps_frame_pointers)?;
     if context.given_switch(stops.pid, runtime).is_some() {

@@ -292,6 +292,8 @@ impl FrameNaming<'_> {
                             || self.runtimes.find(place.pid) != RuntimeSet::default();
                         kind = if has_jit { FrameKind::JitUnnamed } else { FrameKind::Anonymous };
                     }
+                    // The frame isn't code, as if nothing was mapped.
+                    DsoKind::Data => kind = FrameKind::Unknown,
                     // The addresses in branches come without a CPU mode, so the kind of file determines what is kernel
                     // code.
                     DsoKind::Kernel | DsoKind::Module => kind = FrameKind::Kernel,

@@ -2,10 +2,10 @@
 //! chunks.
 
 use super::streams::{RecordChunks, WalkedRecords};
-use crate::error::{Warning, Warnings};
+use crate::error::{STDIN, Warning, Warnings};
 use crate::formats::perf_data;
 use crate::formats::perf_data::{DeferredChains, Feature, Form, Recording, kind};
-use crate::io;
+use crate::io::{self, InPath};
 use crate::jit::{self, Found, Sampled, Site, SourceOptions, is_this_machine};
 use crate::model::Nanos;
 use crate::model::about::{self, TimeExtent};
@@ -121,8 +121,12 @@ impl Memory {
     }
 }
 
-/// The directory of the recording, which may also contain jitdumps and perf maps. `None` if the recording isn't a file.
+/// The directory of the recording, which may also contain jitdumps and perf maps. `None` if the recording is neither a
+/// file nor standard input.
 fn recording_directory(path: &Path) -> Option<&Path> {
+    if path == Path::new(STDIN) {
+        return InPath::Stdin.directory();
+    }
     io::companion_directory(path).filter(|_| io::is_there(path))
 }
 

@@ -335,7 +335,7 @@ fn images_directory(output: &OutPath) -> PathBuf {
 }
 
 fn input_directory(input: &InPath) -> Option<PathBuf> {
-    Some(input.path()?.parent()?.to_owned())
+    Some(input.directory()?.to_owned())
 }
 
 /// Processes for which no JIT code was found although they were looked up. Empty if the text contains process events.

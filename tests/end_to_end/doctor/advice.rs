@@ -704,10 +704,15 @@ fn commands_for_callgrind_are_ones_that_a_shell_runs() {
 
 /// What `record` would run, with a program of this name that prints this version.
 fn planned(version: &str, words: &[&str]) -> String {
+    planned_with(&[(words[0], format!("#!/bin/sh\necho '{version}'\n").as_str())], words)
+}
+
+/// What `record` plans to run for these words, where these programs are the only ones.
+fn planned_with(programs: &[(&str, &str)], words: &[&str]) -> String {
     let dir = tempfile::tempdir().unwrap();
-    for (name, says) in [(words[0], version), ("perf", "1,,cpu-clock:u,1,100.00,,")] {
+    for (name, text) in programs.iter().chain(&[("perf", "#!/bin/sh\necho 1,,cpu-clock:u,1,100.00,,\n")]) {
         let path = dir.path().join(name);
-        fs::write(&path, format!("#!/bin/sh\necho '{says}'\n")).unwrap();
+        fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     }
     let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
@@ -778,4 +783,90 @@ fn interpreted_methods_are_no_sign_that_a_switch_was_not_received() {
     assert!(!text(&found, "cause").contains("another process"), "{found:#}");
     assert!(text(&found, "remedy").contains("interpreted methods cannot be named"), "{found:#}");
     assert_eq!(found["command"], Value::Null, "{found:#}");
+}
+
+/// The emulator is C code: no switch of Erlang changes how it was compiled.
+#[test]
+fn a_switch_for_jit_code_is_not_advised_for_stacks_that_end_in_the_runtimes_own_program() {
+    let beam = "/usr/lib/erlang/erts-13.1.5/bin/beam.smp";
+    let command = ["perf", "record", "-k", "mono", "-g", "--", "erl", "-noshell"];
+    for (chain, is_switch) in [(&[0x40_0010][..], false), (&[at(0), at(1)], true)] {
+        let mut scene = Scene::of(beam);
+        scene.samples(SAMPLES, &[chain]);
+        scene.data.command(&command);
+        scene.write(&format!("perf-{PID}.map"), map(JIT, &["$lists:a/1", "$lists:b/1", "$lists:c/1"]));
+        let found = finding(&scene, "frame-pointers");
+        let remedy = text(&found, "remedy");
+        assert_eq!(remedy.contains("+JPperf"), is_switch, "{found:#}");
+        assert_eq!(remedy.contains("--call-graph dwarf"), !is_switch, "{found:#}");
+    }
+}
+
+/// `perf record -d` also lists memory that isn't executable. Chains that lead there are broken; no map lacks its code.
+#[test]
+fn data_is_not_unnamed_jit_code() {
+    const HEAP: u64 = 0x2a38_9000;
+    let recorded = |protection: u32, path: &str| {
+        let mut scene = Scene::of("/usr/bin/node");
+        let heap = Mmap { addr: HEAP, len: 0x10_0000, pgoff: 0, path };
+        scene.data.mmap2_protected(Stamp::new(PID, START - 10), heap, protection);
+        scene.samples(SAMPLES, &[&[at(0), HEAP + 0x40], &[at(1), at(2)]]);
+        scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "b", "start_thread"]));
+        scene
+    };
+    const READ_WRITE: u32 = 3;
+    const READ_WRITE_EXECUTE: u32 = 7;
+    for path in ["[heap]", "//anon", "[anon:v8]", "[stack]"] {
+        let data = recorded(READ_WRITE, path);
+        let all = all_findings(&data);
+        assert!(all.iter().all(|found| found["problem"] != "source-incomplete"), "{path}: {all:#?}");
+        assert!(all.iter().any(|found| found["problem"] == "nowhere"), "{path}: {all:#?}");
+        let inject = Command::new(env!("CARGO_BIN_EXE_jitgraft"))
+            .args(["inject", "-o"])
+            .args([data.dir.path().join("new.data"), data.record()])
+            .output()
+            .unwrap();
+        let said = String::from_utf8(inject.stderr).unwrap();
+        assert!(said.contains("600 of 600 JIT frames"), "{path}: {said}");
+        let code = finding(&recorded(READ_WRITE_EXECUTE, path), "source-incomplete");
+        assert!(text(&code, "cause").contains("800"), "{path}: {code:#}");
+        // Memory that is writable for a moment is still the code's.
+        let mut toggled = recorded(READ_WRITE_EXECUTE, path);
+        let again = Mmap { addr: HEAP, len: 0x1000, pgoff: 0, path };
+        toggled.data.mmap2_protected(Stamp::new(PID, START - 5), again, READ_WRITE);
+        finding(&toggled, "source-incomplete");
+    }
+}
+
+/// QEMU's name has digits of its own; Debian 12's QEMU refuses the option.
+#[test]
+fn an_option_that_the_version_refuses_is_not_planned() {
+    for (says, has_it) in [
+        ("qemu-x86_64 version 7.2.22 (Debian 1:7.2+dfsg-7+deb12u18)", false),
+        ("qemu-x86_64 version 8.2.2", true),
+        ("qemu-x86_64 version 10.0.0", true),
+    ] {
+        let plan = planned(says, &["qemu-x86_64", "app"]);
+        assert_eq!(plan.contains("-jitdump"), has_it, "{plan}");
+        assert!(plan.ends_with(" app\n"), "{plan}");
+    }
+}
+
+/// npm, pip's and Ruby's programs are scripts. The first line says what runs them, and a variable reaches it.
+#[test]
+fn a_script_is_run_by_what_its_first_line_says() {
+    let python = "#!/bin/sh\necho Python 3.13.0\n";
+    for (first_line, interpreter, expected) in [
+        ("#!/usr/bin/env node", ("node", "#!/bin/sh\necho v20.1.0\n"), "NODE_OPTIONS="),
+        ("#!/usr/bin/env -S node --no-warnings", ("node", "#!/bin/sh\necho v20.1.0\n"), "NODE_OPTIONS="),
+        ("#! /usr/bin/env python3.13", ("python3.13", python), "PYTHON_PERF_JIT_SUPPORT=1 "),
+        ("#!/usr/bin/env python3.12", ("python3.12", "#!/bin/sh\necho Python 3.12.4\n"), "PYTHONPERFSUPPORT=1 "),
+        // It ignores variables, and no option on this command line reaches it.
+        ("#!/usr/bin/env -S python3.13 -I", ("python3.13", python), "perf record"),
+        ("#!/bin/sh", ("node", "#!/bin/sh\necho v20.1.0\n"), "perf record"),
+        ("no script", ("node", "#!/bin/sh\necho v20.1.0\n"), "perf record"),
+    ] {
+        let plan = planned_with(&[("tool", format!("{first_line}\n\n").as_str()), interpreter], &["tool", "x"]);
+        assert!(plan.starts_with(expected) && plan.ends_with("-- tool x\n"), "{first_line}: {plan}");
+    }
 }

@@ -49,6 +49,9 @@ fn without_a_map_it_states_how_the_program_is_run_again() {
 #[test]
 fn with_its_map_it_states_which_command_names_it_and_then_nothing() {
     let (dir, path) = scene("php-tracing.callgrind.zst", &[("perf-560.map", fixture("php-tracing.map"))]);
+    // Costs are no frames, and what `report` names isn't said to have no name.
+    let text = String::from_utf8(doctor(&[], &path).stdout).unwrap();
+    assert!(!text.contains("frames") && !text.contains("without a name") && text.contains("perf-560.map"), "{text}");
     let (problem, percent, remedy) = &findings(&path)[0];
     assert_eq!((&problem[..], &remedy[..]), ("not-named-yet", &format!("jitgraft callgrind {}", path.display())[..]));
     assert!(*percent > 70.0, "{percent}");

@@ -1,6 +1,6 @@
 //! Files that ran, and are not here as they ran.
 
-use super::scene::{PID, SAMPLES, START, Scene};
+use super::scene::{JIT, PID, SAMPLES, START, Scene, at, map};
 use crate::support::perf_data::{Mmap, Stamp};
 use std::path::Path;
 use std::process::Command;
@@ -155,4 +155,69 @@ fn files_that_are_not_elf_are_reported_to_be_what_they_are() {
     let collapse = Command::new(env!("CARGO_BIN_EXE_jitgraft")).arg("collapse").arg(scene.record()).output().unwrap();
     let said = String::from_utf8_lossy(&collapse.stderr);
     assert!(said.contains("sbcl.core: is not an ELF file but an SBCL core, so it has no symbols to read"), "{said}");
+}
+
+/// Whoever types `jitgraft < perf.data` or `cat perf.data | jitgraft` is where the files are: the current directory is
+/// standard input's, for every command.
+#[test]
+fn files_beside_standard_input_are_those_of_the_current_directory() {
+    let mut scene = Scene::of("/usr/bin/node");
+    scene.samples(SAMPLES, &[&[at(0), at(1)]]);
+    let recording = scene.record();
+    let run = |words: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_jitgraft"));
+        command.args(words).current_dir(scene.dir.path()).stdin(std::fs::File::open(&recording).unwrap());
+        command.env("HOME", "/nonexistent").env_remove("JITDUMPDIR").output().unwrap()
+    };
+    let commands: [&[&str]; 4] = [&["collapse"], &["script", "-"], &["report", "--to", "csv"], &["doctor", "-"]];
+    let nameless = commands.map(|words| run(words).stdout);
+    scene.write(&format!("perf-{PID}.map"), map(JIT, &["first_in_the_map", "start_thread"]));
+    for (words, before) in commands.iter().zip(nameless) {
+        let named = String::from_utf8(run(words).stdout).unwrap();
+        let expected = if words[0] == "doctor" { "800 of 800 frames" } else { "first_in_the_map" };
+        assert!(named.contains(expected), "{words:?}: {named}");
+        assert!(!String::from_utf8(before).unwrap().contains(expected), "{words:?}");
+    }
+    let injected = run(&["inject", "-o", "new.data"]);
+    let said = String::from_utf8(injected.stderr).unwrap();
+    assert!(injected.status.success() && said.contains("800 of 800 JIT frames"), "{said}");
+}
+
+/// A variable reaches all processes, but `python -I` ignores it. Whether a child was started like that isn't recorded; that
+/// it mapped no dump is.
+#[test]
+fn a_variable_that_had_no_effect_is_not_said_to_have_been_on() {
+    const CHILD: u32 = PID + 1;
+    let dir = tempfile::tempdir().unwrap();
+    let program = build_with("_PyEval_EvalFrameDefault", dir.path(), "python3.13", &[]);
+    for (variable, has_dump, is_ignored) in [
+        ("PYTHON_PERF_JIT_SUPPORT=1", false, true),
+        ("PYTHON_PERF_JIT_SUPPORT=1", true, false),
+        // A map isn't mapped, so nothing shows whether it was written.
+        ("PYTHONPERFSUPPORT=1", false, false),
+    ] {
+        let mut scene = Scene::of("/usr/bin/make");
+        scene.samples(2, &[&[0x50_0010, 0x50_0020]]);
+        scene.data.fork(Stamp::new(CHILD, START + 10), PID);
+        scene.data.comm(Stamp::new(CHILD, START + 20), "python3.13", true);
+        let map = Mmap { addr: BASE, len: 0x10_0000, pgoff: 0, path: &program };
+        scene.data.mmap2(Stamp::new(CHILD, START + 30), map);
+        if has_dump {
+            let path = format!("/tmp/jit-{CHILD}.dump");
+            let map = Mmap { addr: 0x7e00_0000_0000, len: 0x1000, pgoff: 0, path: &path };
+            scene.data.mmap2(Stamp::new(CHILD, START + 35), map);
+        }
+        for number in 0..SAMPLES {
+            let stamp = Stamp::new(CHILD, START + 40 + number * 1_000_000);
+            scene.data.sample(stamp, &[BASE + 0x1010, BASE + 0x1110]);
+        }
+        scene.data.command(&["perf", "record", "-k", "mono", "-g", "--", "env", variable, "make"]);
+        let findings = scene.findings();
+        let found = findings.iter().find(|found| found["problem"] == "interpreted");
+        let found = found.unwrap_or_else(|| panic!("{findings:#?}"));
+        let remedy = found["remedy"].as_str().unwrap();
+        let is_explained = remedy.contains("-X perf_jit") && remedy.contains("-E or -I") && remedy.contains("noexec");
+        assert_eq!(is_explained, is_ignored, "{variable}: {found:#}");
+        assert!(!is_ignored || found["command"].is_null(), "{found:#}");
+    }
 }

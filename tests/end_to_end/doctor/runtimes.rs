@@ -115,6 +115,12 @@ const RECORDED: &[Recorded] = &[
         advice: &["--enable-perf", "builds from distributions are not", "PERF_SPEW_DIR=DIR", "DIR/jit-PID.dump"],
     },
     Recorded {
+        runtime: "SpiderMonkey",
+        program: "/usr/bin/gjs-console",
+        libraries: &["/usr/lib/x86_64-linux-gnu/libmozjs-102.so.102.15.1"],
+        advice: &["run gjs with", "libmozjs was built with --enable-perf", "DIR/jit-PID.dump"],
+    },
+    Recorded {
         runtime: "OpenJDK",
         program: "/usr/lib/jvm/java-17-openjdk-amd64/bin/java",
         libraries: &["/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so"],

@@ -135,6 +135,19 @@ fn stacks_that_nobody_can_leave_are_not_unwound() {
     assert!(cause.contains("JIT code"), "{cause}");
 }
 
+/// Copies of stacks end in Erlang's code, which has no unwinding data, but can keep frame pointers.
+#[test]
+fn copies_that_end_in_code_with_frame_pointers_lead_back_to_chains() {
+    const STACK: u64 = 0x7ffc_0000_0000;
+    let words = [STACK + 16, at(0), 3, at(0)];
+    for (program, wants_chains) in
+        [("/usr/lib/erlang/erts-13.1.5/bin/beam.smp", true), ("/usr/bin/luajit", false), ("/usr/bin/app", false)]
+    {
+        let (_, remedy) = copied_of(program, &words, 32).first("not-unwound");
+        assert_eq!(remedy.contains("perf record -g") && remedy.contains("+JPperf true"), wants_chains, "{remedy}");
+    }
+}
+
 /// Trampolines of Python's map cannot be left; since 3.13 there is a dump that tells how.
 #[test]
 fn copies_of_stacks_lead_through_pythons_functions_only_with_a_dump() {
