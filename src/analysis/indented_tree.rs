@@ -14,7 +14,12 @@ impl IndentedTree {
     /// Reads the next line: a function in a module, at this depth (0 for outermost). Returns its stack, or `None` if
     /// the line is more than one level deeper than the previous one, so that its caller is missing.
     pub fn at(&mut self, depth: usize, function: &[u8], module: &[u8], profile: &mut Profile) -> Option<StackId> {
-        let frame = self.named.frame(profile, StatedFrame { function, module, ..StatedFrame::default() });
+        self.at_frame(depth, StatedFrame { function, module, ..StatedFrame::default() }, profile)
+    }
+
+    /// Like [`Self::at`], for a function of which the line says more than name and module.
+    pub fn at_frame(&mut self, depth: usize, stated: StatedFrame<'_>, profile: &mut Profile) -> Option<StackId> {
+        let frame = self.named.frame(profile, stated);
         if depth > self.open.len() {
             return None;
         }

@@ -295,6 +295,8 @@ proptest! {
         for first in KEEPING {
             let once = read(&write(&profile, first.format), first.format);
             prop_assert_eq!(facts(&once, first), facts(&profile, first), "{}", first.format);
+            #[cfg(feature = "tables")]
+            prop_assert_eq!(parquet_facts(&write(&once, "parquet")), facts(&once, ALL), "{} to parquet", first.format);
             for second in KEEPING {
                 // Trace events only hold times, and these formats don't say what is one.
                 if second.format == "chrome" && !first.units {
@@ -365,6 +367,51 @@ proptest! {
         let rows = plain["events"][0]["stacks"].as_array().unwrap();
         prop_assert_eq!(rows.iter().map(|row| row["weight"].as_i64().unwrap()).sum::<i64>(), total);
     }
+}
+
+/// What a Parquet file says, by the reader of the `parquet` crate.
+#[cfg(feature = "tables")]
+fn parquet_facts(bytes: &[u8]) -> BTreeMap<String, EventFacts> {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use parquet::record::Field;
+
+    let text = |field: &Field| match field {
+        Field::Str(text) => text.clone(),
+        Field::Null => String::new(),
+        other => panic!("{other:?} is not text"),
+    };
+    let number = |field: &Field| match field {
+        Field::Int(number) => i64::from(*number),
+        Field::Long(number) => *number,
+        Field::Null => 0,
+        other => panic!("{other:?} is no number"),
+    };
+    let mut file = tempfile::tempfile().unwrap();
+    std::io::Write::write_all(&mut file, bytes).unwrap();
+    let mut all: BTreeMap<String, EventFacts> = BTreeMap::new();
+    for row in SerializedFileReader::new(file).unwrap().get_row_iter(None).unwrap() {
+        let cells: BTreeMap<String, Field> = row.unwrap().into_columns().into_iter().collect();
+        let list = |name: &str| match &cells[name] {
+            Field::ListInternal(list) => list.elements(),
+            other => panic!("{name} is {other:?}"),
+        };
+        let weight = number(&cells["weight"]);
+        let facts = all.entry(text(&cells["event"])).or_default();
+        facts.total += weight;
+        facts.count += number(&cells["count"]) as u64;
+        let thread = (text(&cells["comm"]), number(&cells["pid"]) as i32, number(&cells["tid"]) as i32);
+        *facts.threads.entry(thread).or_default() += weight;
+        let [names, files, lines, columns] = ["functions", "start_files", "start_lines", "start_columns"].map(list);
+        let mut seen = BTreeSet::new();
+        for at in 0..names.len() {
+            let [line, column] = [&lines[at], &columns[at]].map(|field| number(field) as u32);
+            let key = (text(&names[at]), text(&files[at]), line, column);
+            let (own, total) = facts.functions.entry(key.clone()).or_default();
+            *own += if at + 1 == names.len() { weight } else { 0 };
+            *total += if seen.insert(key) { weight } else { 0 };
+        }
+    }
+    all
 }
 
 fn json_key(name: &Value, file: &Value, line: &Value, column: &Value) -> FunctionKey {

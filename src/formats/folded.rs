@@ -26,23 +26,31 @@ use std::io::Write;
 const MANY_FRAMES: usize = 1000;
 
 /// True if the input starts with folded stacks: most of its complete lines, not counting comments and blank lines, are
-/// folded stacks, and at least one has several frames.
+/// folded stacks, and at least one has several frames. If all stacks have a single frame, there must be at least
+/// two lines, each a word and a number.
 pub fn sniff(head: &[u8]) -> bool {
     if !head.contains(&b'\n') && is_deep_stack(head) {
         return true;
     }
-    let (mut stacks, mut others, mut has_callers) = (0, 0, false);
+    let (mut stacks, mut others, mut has_callers, mut are_words) = (0, 0, false, true);
     for line in whole_lines(head) {
-        match parse(line) {
+        let stack = parse(line).map(|(stack, _)| stack).or_else(|| parse_negative(line));
+        match stack {
             // An indented line without callers is rather part of a table or a tree.
-            Some((stack, _)) if !line[0].is_ascii_whitespace() || stack.contains(&b';') => {
+            Some(stack) if !line[0].is_ascii_whitespace() || stack.contains(&b';') => {
                 stacks += 1;
                 has_callers |= stack.contains(&b';');
+                are_words &= is_word(stack);
             }
             _ => others += 1,
         }
     }
-    has_callers && stacks >= others
+    if has_callers { stacks >= others } else { stacks > 1 && others == 0 && are_words }
+}
+
+/// True if the only frame of a stack is a name without blanks that doesn't look like a number or a path.
+fn is_word(stack: &[u8]) -> bool {
+    stack.iter().all(u8::is_ascii_graphic) && (stack[0].is_ascii_alphabetic() || b"_[(<".contains(&stack[0]))
 }
 
 /// The complete lines at the start of an input, without comments and blank lines. Omits text after the last line break,
@@ -92,6 +100,9 @@ impl Scale {
 
     /// Parses a weight. `None` if it is too large, or if it is a fraction and the scale is `Whole`.
     fn parse_weight(self, text: &[u8]) -> Option<u64> {
+        if let Some(plain) = without_exponent(text) {
+            return self.parse_weight(&plain);
+        }
         let (whole, fraction) = match memchr::memchr(b'.', text) {
             Some(dot) => (&text[..dot], &text[dot + 1..]),
             None => (text, &b""[..]),
@@ -150,15 +161,61 @@ fn parse(line: &[u8]) -> Option<(&[u8], &[u8])> {
     if stack.is_empty() || !is_weight(weight) { None } else { Some((stack, weight)) }
 }
 
-/// True for digits with at most one decimal point, such as `12`, `1.5`, `.5` and `1.`.
+/// The stack of a line whose weight is negative. `None` for other lines.
+fn parse_negative(line: &[u8]) -> Option<&[u8]> {
+    let line = line.trim_ascii();
+    let blank = memchr::memrchr2(b' ', b'\t', line)?;
+    let (stack, weight) = (line[..blank].trim_ascii_end(), line[blank + 1..].strip_prefix(b"-")?);
+    if stack.is_empty() || !is_weight(weight) { None } else { Some(stack) }
+}
+
+/// True for digits with at most one decimal point, such as `12`, `1.5`, `.5` and `1.`, also with an exponent, as many
+/// languages print small and large numbers: `5e-05`, `1.5e+16`.
 fn is_weight(word: &[u8]) -> bool {
-    let dots = word.iter().filter(|byte| **byte == b'.').count();
-    let digits = word.iter().filter(|byte| byte.is_ascii_digit()).count();
-    dots <= 1 && digits > 0 && dots + digits == word.len()
+    let (mantissa, exponent) = split_exponent(word);
+    let dots = mantissa.iter().filter(|byte| **byte == b'.').count();
+    let digits = mantissa.iter().filter(|byte| byte.is_ascii_digit()).count();
+    dots <= 1 && digits > 0 && dots + digits == mantissa.len() && exponent.is_some()
+}
+
+/// Splits a number into the digits before its exponent and the exponent, which is 0 if there is none and `None` if it
+/// isn't a number of at most two digits.
+fn split_exponent(word: &[u8]) -> (&[u8], Option<i32>) {
+    let Some(at) = memchr::memchr2(b'e', b'E', word) else { return (word, Some(0)) };
+    let exponent = &word[at + 1..];
+    let digits = exponent.strip_prefix(b"-").or_else(|| exponent.strip_prefix(b"+")).unwrap_or(exponent);
+    let is_short = matches!(digits.len(), 1..=2) && digits.iter().all(u8::is_ascii_digit);
+    let exponent = if is_short { number(exponent) } else { None };
+    (&word[..at], exponent)
+}
+
+/// The weight without an exponent. `None` if it has none.
+fn without_exponent(weight: &[u8]) -> Option<Vec<u8>> {
+    let (mantissa, exponent) = split_exponent(weight);
+    if mantissa.len() == weight.len() {
+        return None;
+    }
+    let exponent = exponent?;
+    let dot = memchr::memchr(b'.', mantissa).unwrap_or(mantissa.len());
+    let mut digits: Vec<u8> = mantissa.iter().copied().filter(u8::is_ascii_digit).collect();
+    // Where the decimal point belongs in the digits. Zeros are added if it is before or behind them.
+    let mut point = dot as i32 + exponent;
+    while point < 0 {
+        digits.insert(0, b'0');
+        point += 1;
+    }
+    while digits.len() < point as usize {
+        digits.push(b'0');
+    }
+    digits.insert(point as usize, b'.');
+    Some(digits)
 }
 
 /// True if there is a digit other than 0 behind the decimal point.
 fn has_fraction(weight: &[u8]) -> bool {
+    if let Some(plain) = without_exponent(weight) {
+        return has_fraction(&plain);
+    }
     let Some(dot) = memchr::memchr(b'.', weight) else { return false };
     weight[dot + 1..].iter().any(|digit| *digit != b'0')
 }
@@ -183,6 +240,9 @@ fn for_each_stack<'t>(text: &'t [u8], scale: Scale, skipped: &mut Skipped, mut e
                 None => skipped.add(Error::new("the weight is too large").at_offset(offset)),
             },
             None if line.trim_ascii().is_empty() => {}
+            None if parse_negative(line).is_some() => {
+                skipped.add(Error::new("the weight is negative").at_offset(offset));
+            }
             None => skipped.add(Error::new("a folded stack must end with a space and a number").at_offset(offset)),
         }
     }
@@ -447,7 +507,7 @@ mod tests {
         for other in [&b"version: 1\ncreator: x;y\n"[..], b"node 1 2.3: 4 cpu-clock: \n\t1 a;b (x)\n", b"", b"a 1\n"] {
             assert!(!sniff(other), "{}", String::from_utf8_lossy(other));
         }
-        assert!(sniff(b"a;b 1\na;b;cut of"));
+        assert!(sniff(b"a;b 1\na;b;cut of") && sniff(b"a;b -1\na;c -2\n") && sniff(b"a 1\n[unknown] 2\n"));
     }
 
     #[test]
@@ -494,7 +554,16 @@ mod tests {
         let out = String::from_utf8(out).unwrap();
         assert_eq!(out, "main 1\nmain;lex 10.5\nmain;parse 4.25\nmain;ten 10\nmain;tiny 0.000002\n");
         assert!(!is_plain(text) && is_plain(b"main;lex 10.0\n"));
-        for (weight, wanted) in [("1e3", None), ("1.2.3", None), (".", None), ("-4", None), ("1.", Some(1))] {
+        for (weight, wanted) in [
+            ("1e3", Some(1000)),
+            ("5e-1", None),
+            ("e3", None),
+            ("1e", None),
+            ("1.2.3", None),
+            (".", None),
+            ("-4", None),
+            ("1.", Some(1)),
+        ] {
             let line = format!("a;b {weight}\n");
             let parsed = parse(line.as_bytes()).and_then(|(_, weight)| Scale::Whole.parse_weight(weight));
             assert_eq!(parsed, wanted, "{weight}");

@@ -14,6 +14,8 @@
 //! Each level is indented by one space. Shares have only one decimal, so without `-P` our sums differ from the totals.
 
 use crate::analysis::indented_tree::IndentedTree;
+use crate::analysis::named_frames::StatedFrame;
+use crate::bytes::digits::number;
 use crate::bytes::lines::lines;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
@@ -78,7 +80,9 @@ impl TreeReader {
     /// fit the line before.
     fn add_line(&mut self, line: &[u8]) -> bool {
         let Some(center) = CenterLine::parse(line) else { return false };
-        let Some(stack) = self.tree.at(center.depth, center.name, center.module, &mut self.profile) else {
+        let CenterLine { name: function, module, file, start, .. } = center;
+        let stated = StatedFrame { function, module, file, start, ..StatedFrame::default() };
+        let Some(stack) = self.tree.at_frame(center.depth, stated, &mut self.profile) else {
             return false;
         };
         let totals = &self.totals;
@@ -137,6 +141,10 @@ struct CenterLine<'d> {
     depth: usize,
     name: &'d [u8],
     module: &'d [u8],
+    /// The source file, and line and column where the cost center starts. Empty and 0 if unknown, as for the constants
+    /// of a module (`CAF`).
+    file: &'d [u8],
+    start: (u32, u32),
     /// Share of the total in percent, without callees: `time` of the time, `alloc` of the allocated bytes.
     time: f64,
     alloc: f64,
@@ -150,7 +158,8 @@ impl<'d> CenterLine<'d> {
     fn parse(line: &'d [u8]) -> Option<Self> {
         let depth = line.iter().position(|&byte| byte != b' ')?;
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
-        let [name, module, .., last] = words[..] else { return None };
+        let [name, module, source, .., last] = words[..] else { return None };
+        let (file, start) = parse_source(source).unwrap_or_default();
         let numbers: Vec<f64> = words.iter().rev().map_while(|word| parse_number(word)).collect();
         // From the right: bytes and ticks (not in all files), the shares of alloc and time with callees, those without
         // callees, the number of entries, and the cost center's number.
@@ -158,12 +167,30 @@ impl<'d> CenterLine<'d> {
         let ends_with_share = last.contains(&b'.');
         match numbers[..] {
             [bytes, ticks, _, _, alloc, time, ..] if !ends_with_share => {
-                Some(Self { depth, name, module, time, alloc, ticks: Some(ticks), bytes: Some(bytes) })
+                Some(Self { depth, name, module, file, start, time, alloc, ticks: Some(ticks), bytes: Some(bytes) })
             }
-            [_, _, alloc, time, _, _, ..] => Some(Self { depth, name, module, time, alloc, ticks: None, bytes: None }),
+            [_, _, alloc, time, _, _, ..] => {
+                Some(Self { depth, name, module, file, start, time, alloc, ticks: None, bytes: None })
+            }
             _ => None,
         }
     }
+}
+
+/// Parses a place in the source: `a.hs:9:1-20` or `a.hs:(4,1)-(6,40)`. Returns the file, and line and column of the
+/// start. `None` for others, such as `<built-in>`.
+fn parse_source(text: &[u8]) -> Option<(&[u8], (u32, u32))> {
+    let (file, place) = match memchr::memmem::find(text, b":(") {
+        Some(at) => (&text[..at], &text[at + 2..]),
+        None => {
+            let column = memchr::memrchr(b':', text)?;
+            let line = memchr::memrchr(b':', &text[..column])?;
+            (&text[..line], &text[line + 1..])
+        }
+    };
+    let mut numbers = place.split(|byte| !byte.is_ascii_digit());
+    let (line, column) = (number(numbers.next()?)?, number(numbers.next()?)?);
+    if file.is_empty() { None } else { Some((file, (line, column))) }
 }
 
 /// Parses a number; `None` if it is negative or not a number.

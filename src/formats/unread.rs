@@ -37,6 +37,26 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Is(has_two_counts),
     },
     UnreadFormat {
+        name: "a list of stacks with the count in front (as uniq -c writes it)",
+        remedy: "put the count at the end: awk '{n = $1; $1 = \"\"; print substr($0, 2), n}' FILE > x.folded",
+        signature: Is(has_counts_in_front),
+    },
+    UnreadFormat {
+        name: "the output of Austin with three metrics per sample (time, idle time and memory)",
+        remedy: "record one of them with austin -i INTERVAL (without --full)",
+        signature: Is(|head| head.starts_with(b"# austin: ") && has(head, "\n# mode: full\n")),
+    },
+    UnreadFormat {
+        name: "a binary file of Austin (MOJO)",
+        remedy: "convert it with mojo2austin FILE x.folded",
+        signature: Bytes(b"MOJ"),
+    },
+    UnreadFormat {
+        name: "text like folded stacks, but with weights that are not plain numbers",
+        remedy: "write each line as FRAME;FRAME;FRAME NUMBER",
+        signature: Is(has_odd_weights),
+    },
+    UnreadFormat {
         name: "an OpenTelemetry file with traces, metrics or logs (OTLP)",
         remedy: "jitgraft only reads OpenTelemetry profiles, not traces, metrics or logs",
         signature: Is(is_other_otlp),
@@ -68,6 +88,17 @@ const UNREAD: &[UnreadFormat] = &[
         signature: Words(&["{\"head\"", "\"selfSize\""]),
     },
     UnreadFormat {
+        name: "an answer of the DevTools protocol with a .cpuprofile in it",
+        remedy: "take the profile out of it with jq '(.result // .params // .).profile' FILE > x.cpuprofile",
+        signature: Is(|head| {
+            let head = &head[..head.len().min(512)];
+            let is_inside = Words(&["{\"profile\":{\"nodes\":["]).fits(head)
+                || Words(&["{", "\"result\":{\"profile\":{\"nodes\":["]).fits(head)
+                || Words(&["{", "\"params\":{", "\"profile\":{\"nodes\":["]).fits(head);
+            is_inside && has(head, "\"callFrame\"")
+        }),
+    },
+    UnreadFormat {
         name: "a V8 log (node --prof)",
         remedy: "record a .cpuprofile with node --cpu-prof, or use perf record with node --perf-prof, which includes \
                  native code",
@@ -97,6 +128,26 @@ const UNREAD: &[UnreadFormat] = &[
         name: "a GHC profile as JSON (-pj)",
         remedy: "record a text profile with +RTS -p",
         signature: Words(&["{\"program\":", "\"arguments\":[", "\"rts_arguments\":["]),
+    },
+    UnreadFormat {
+        name: "a flame graph of Pyroscope (flamebearer JSON)",
+        remedy: "download the profile as pprof",
+        signature: Is(|head| begins(head, b"{") && has(&head[..head.len().min(512)], "\"flamebearer\"")),
+    },
+    UnreadFormat {
+        name: "a GHC eventlog",
+        remedy: "convert it to speedscope's format with hs-speedscope, or record a text profile with +RTS -p",
+        signature: Bytes(b"hdrb"),
+    },
+    UnreadFormat {
+        name: "the text output of jfr print",
+        remedy: "convert the .jfr file itself with async-profiler's jfrconv -o collapsed x.jfr x.folded",
+        signature: Is(|head| head.starts_with(b"jdk.") && has(first_line(head), " {") && has(head, "\n  startTime = ")),
+    },
+    UnreadFormat {
+        name: "the stacks of phpspy as text",
+        remedy: "convert it with stackcollapse-phpspy.pl (phpspy), or record a callgrind file with phpspy -c",
+        signature: Is(is_phpspy),
     },
     UnreadFormat {
         name: "a Java Flight Recorder file",
@@ -185,6 +236,16 @@ const UNREAD: &[UnreadFormat] = &[
         name: "a gprof report",
         remedy: "a gprof report has totals but no stacks; record stacks with perf record -g -- PROGRAM",
         signature: Is(is_gprof),
+    },
+    UnreadFormat {
+        name: "a top-down report of VTune with another delimiter than commas, or without the time of functions",
+        remedy: "export the result with vtune -report top-down -column=\"CPU Time:Self\",Module -format csv \
+                 -csv-delimiter comma -r DIR",
+        signature: Is(|head| {
+            let line = first_line(head);
+            let is_readable = line.starts_with(b"Function Stack,") && has(line, "CPU Time:Self");
+            (begins(head, b"Function Stack") || begins(head, b"\"Function Stack\"")) && !is_readable
+        }),
     },
     UnreadFormat {
         name: "a gprof-like report of VTune or Amplifier (gprof-cc)",
@@ -701,10 +762,59 @@ fn is_perf_json(head: &[u8]) -> bool {
     Words(&["{\"linux-perf-json-version\""]).fits(head) || Words(&["{\"headers\":{", "\"captured-on\":"]).fits(head)
 }
 
-/// bpftrace's output of stacks as map keys: `@[`, the frames, `]: 12`.
+/// bpftrace's output of stacks as map keys: `@[` or `@name[PID, COMM,`, the frames, `]: 12`.
 fn is_bpftrace(head: &[u8]) -> bool {
     let mut lines = head.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    lines.any(|line| line.starts_with(b"@") && line.ends_with(b"[")) && lines.any(|line| has(line, "]: "))
+    let is_start =
+        |line: &[u8]| line.starts_with(b"@") && has(line, "[") && (line.ends_with(b"[") || line.ends_with(b","));
+    lines.any(is_start) && lines.any(|line| has(line, "]: "))
+}
+
+/// Stacks with the count in front: most lines are `  12 main;work`.
+fn has_counts_in_front(head: &[u8]) -> bool {
+    let (mut counted, mut others) = (0, 0);
+    for line in whole_lines(head) {
+        let line = line.trim_ascii();
+        let count = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let is_counted = is_number(count) && line.len() > count.len() && has(&line[count.len()..], ";");
+        if is_counted && !ends_with_number(line) { counted += 1 } else { others += 1 }
+    }
+    counted > others
+}
+
+/// Lines such as `main;work 5ms` or `main;work 1,000`: most have a `;`, and their last word starts with a digit but
+/// isn't a number.
+fn has_odd_weights(head: &[u8]) -> bool {
+    let (mut odd, mut others) = (0, 0);
+    for line in whole_lines(head) {
+        let word = line.rsplit(u8::is_ascii_whitespace).next().unwrap_or_default();
+        let is_odd = word.first().is_some_and(u8::is_ascii_digit) && !is_decimal(word) && word.len() < line.len();
+        let stack = &line[..line.len() - word.len()];
+        if is_odd && has(stack, ";") && !has(word, ";") && !begins(line, b"{") { odd += 1 } else { others += 1 }
+    }
+    odd > others
+}
+
+/// The complete lines of a head that aren't empty.
+fn whole_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let whole = memchr::memrchr(b'\n', head).map_or(head, |end| &head[..end]);
+    whole.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end).filter(|line| !line.is_empty())
+}
+
+fn ends_with_number(line: &[u8]) -> bool {
+    line.rsplit(u8::is_ascii_whitespace).next().is_some_and(is_number)
+}
+
+/// phpspy's stacks: lines with the frame's depth, its function and `FILE:LINE`, and an empty line after each stack.
+fn is_phpspy(head: &[u8]) -> bool {
+    let mut words = first_line(head).split(u8::is_ascii_whitespace);
+    let (depth, function, place) = (words.next(), words.next(), words.next());
+    let is_frame = depth == Some(b"0") && function.is_some() && words.next().is_none();
+    let ends_with_line = |place: &[u8]| {
+        let line = memchr::memrchr(b':', place).map_or(&b""[..], |colon| &place[colon + 1..]);
+        is_number(line.strip_prefix(b"-").unwrap_or(line))
+    };
+    is_frame && place.is_some_and(ends_with_line) && has(head, "\n1 ")
 }
 
 #[cfg(test)]
@@ -713,6 +823,21 @@ pub(super) mod tests {
 
     /// For each format, the start of an example file.
     pub(in super::super) const EXAMPLES: &[(&str, &[u8])] = &[
+        ("the count in front", b"     12 main;work\n      3 main;idle\n"),
+        ("Austin with three metrics", b"# austin: 3.6.0\n# mode: full\nP1;T0:5;m.py:f:3 10012,0,4096\n"),
+        ("Austin (MOJO)", b"MOJ\x03\x01"),
+        ("weights that are not plain numbers", b"main;work 5ms\nmain;idle 1,250ms\n"),
+        (
+            "DevTools protocol",
+            b"{\"id\":3,\"result\":{\"profile\":{\"nodes\":[{\"id\":1,\"callFrame\":{\"functionName\":\"(root)\"}}]}}}",
+        ),
+        ("DevTools protocol", b"{\"profile\": {\"nodes\": [{\"id\":1,\"callFrame\":{}}]}}"),
+        ("Pyroscope", b"{\"version\":1,\"flamebearer\":{\"names\":[\"total\",\"a\"],\"levels\":[[0,10,0,0]]}}"),
+        ("GHC eventlog", b"hdrb\0\0\0\x0ahetb"),
+        ("jfr print", b"jdk.ExecutionSample {\n  startTime = 10:00:00.000\n  stackTrace = [\n    A.f() line: 5\n"),
+        ("phpspy", b"0 strlen <internal>:-1\n1 main /a.php:9\n\n"),
+        ("VTune with another delimiter", b"Function Stack\tCPU Time:Self\tModule\nTotal\t0.5\ta.out\n"),
+        ("bpftrace", b"Attaching 1 probe...\n\n@stacks[123, a.out, \n    read+5\n    main+7\n]: 12\n"),
         ("a table (Parquet)", b"PAR1\x15\x04\x15\x40\x15"),
         ("a table (Arrow)", b"ARROW1\0\0\xff\xff\xff\xff\xf0\0\0\0\x10\0\0\0"),
         ("a table (Arrow)", b"\xff\xff\xff\xff\xf0\x04\0\0\x10\0\0\0\0\0\x0a\0"),

@@ -124,7 +124,7 @@ struct Rounded {
 
 impl Rounded {
     fn parse(field: &[u8]) -> Option<Self> {
-        let text = without_separators(field);
+        let text = without_separators(field)?;
         let decimals = text.split_once('.').map_or(0, |(_, decimals)| decimals.len());
         Some(Self { value: text.parse().ok()?, error: 0.5 / 10f64.powi(decimals.min(300) as i32) })
     }
@@ -201,12 +201,22 @@ impl VsprofLine {
 
 /// Parses an integer such as `2,893,824`.
 fn parse_integer(field: &[u8]) -> Option<u64> {
-    without_separators(field).parse().ok()
+    without_separators(field)?.parse().ok()
 }
 
-/// Removes thousands separators from a number.
-fn without_separators(field: &[u8]) -> String {
-    field.iter().filter(|byte| byte.is_ascii_digit() || **byte == b'.').map(|&byte| char::from(byte)).collect()
+/// Removes thousands separators from a number. `None` if it is negative, or if a separator isn't followed by three
+/// digits, as in `0,5`, where the comma is a decimal point.
+fn without_separators(field: &[u8]) -> Option<String> {
+    let (whole, fraction) = field.split_at(memchr::memchr(b'.', field).unwrap_or(field.len()));
+    let mut text = String::new();
+    for group in whole.split(|byte| !byte.is_ascii_digit()).filter(|group| !group.is_empty()) {
+        if !text.is_empty() && group.len() != 3 {
+            return None;
+        }
+        text.extend(group.iter().map(|&digit| char::from(digit)));
+    }
+    text.extend(fraction.iter().filter(|byte| byte.is_ascii_digit() || **byte == b'.').map(|&byte| char::from(byte)));
+    if field.contains(&b'-') { None } else { Some(text) }
 }
 
 #[cfg(test)]

@@ -118,14 +118,6 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
         }
     }
 
-    /// Like [`insert`](Self::insert), for a cache of bounded size: first removes all keys if there are `most` of them.
-    pub fn insert_within(&mut self, most: usize, key: K, answer: Lasting<V>) {
-        if self.len() >= most {
-            self.drain().for_each(drop);
-        }
-        self.insert(key, answer);
-    }
-
     /// The number of a key whose answer holds at `time`. If the cached answer doesn't, or if there is none, `find`
     /// computes it.
     #[inline]
@@ -172,6 +164,7 @@ impl<K: Eq + Hash, V> LastingCache<K, V> {
 /// half the time that it takes in [`LastingCache`].
 #[derive(Debug)]
 pub struct RecentAnswers<K, V> {
+    /// Empty until there is an answer.
     slots: Vec<Option<(K, Lasting<V>)>>,
 }
 
@@ -180,7 +173,7 @@ const SLOTS: usize = 1 << 13;
 
 impl<K, V> Default for RecentAnswers<K, V> {
     fn default() -> Self {
-        Self { slots: std::iter::repeat_with(|| None).take(SLOTS).collect() }
+        Self { slots: Vec::new() }
     }
 }
 
@@ -188,8 +181,16 @@ impl<K: Eq + Hash, V> RecentAnswers<K, V> {
     /// The answer for a key that holds at `time`; `None` if there is none.
     #[inline]
     pub fn get(&self, key: &K, time: Nanos) -> Option<&Lasting<V>> {
-        match &self.slots[slot_of(key)] {
-            Some((known, answer)) if known == key && answer.holds.contains(&time) => Some(answer),
+        match self.slots.get(slot_of(key)) {
+            Some(Some((known, answer))) if known == key && answer.holds.contains(&time) => Some(answer),
+            _ => None,
+        }
+    }
+
+    /// Like [`Self::get`], for changing the answer.
+    pub fn get_mut(&mut self, key: &K, time: Nanos) -> Option<&mut Lasting<V>> {
+        match self.slots.get_mut(slot_of(key)) {
+            Some(Some((known, answer))) if known == key && answer.holds.contains(&time) => Some(answer),
             _ => None,
         }
     }
@@ -197,6 +198,9 @@ impl<K: Eq + Hash, V> RecentAnswers<K, V> {
     /// Stores the answer for a key.
     #[inline]
     pub fn insert(&mut self, key: K, answer: Lasting<V>) {
+        if self.slots.is_empty() {
+            self.slots.resize_with(SLOTS, || None);
+        }
         let slot = slot_of(&key);
         self.slots[slot] = Some((key, answer));
     }
@@ -229,6 +233,8 @@ mod tests {
         assert!(found > SLOTS / 2 && found <= SLOTS, "{found}");
         let last = 3 * SLOTS - 1;
         assert!(recent.get(&last, Nanos(8)).is_some() && recent.get(&last, Nanos(9)).is_none());
+        recent.get_mut(&last, Nanos(8)).unwrap().answer = 7;
+        assert_eq!(recent.get(&last, Nanos(8)).unwrap().answer, 7);
     }
 
     #[test]
@@ -258,15 +264,5 @@ mod tests {
         answers.get_mut(&7, Nanos(5)).unwrap().answer = "third";
         assert_eq!(answers.drain().collect::<Vec<_>>(), ["third"]);
         assert!(answers.is_empty() && answers.get(&7, Nanos(5)).is_none());
-    }
-
-    #[test]
-    fn a_bounded_cache_begins_anew_when_it_is_full() {
-        let mut answers = LastingCache::default();
-        for key in 0..5 {
-            answers.insert_within(3, key, Lasting { answer: key * 10, holds: ALWAYS });
-        }
-        let found = (0..5).map(|key| answers.get(&key, Nanos(7)).map(|known| known.answer));
-        assert_eq!(found.collect::<Vec<_>>(), [None, None, None, Some(30), Some(40)]);
     }
 }

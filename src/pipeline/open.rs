@@ -372,6 +372,8 @@ pub(crate) enum Wrapping {
     Utf8Mark,
     /// UTF-16 with a byte order mark, as PowerShell's `>` writes it.
     Utf16(ByteOrder),
+    /// Text quoted in a mail: lines start with `>`.
+    Quoted,
 }
 
 /// The unpacked content of an input, whose format may be unknown.
@@ -391,9 +393,36 @@ fn wrapping(bytes: &[u8]) -> Option<Wrapping> {
         [0xff, 0xfe, 0, 0, ..] => None,
         [0xff, 0xfe, ..] => Some(Wrapping::Utf16(ByteOrder::Little)),
         [0xfe, 0xff, ..] => Some(Wrapping::Utf16(ByteOrder::Big)),
+        _ if is_quoted(bytes) => Some(Wrapping::Quoted),
         _ => None,
     }
 }
+
+/// True for text that was quoted in a mail: at least two lines start with `>`, and most lines do. Before and after them,
+/// there may be some text of the mail.
+fn is_quoted(bytes: &[u8]) -> bool {
+    let head = &bytes[..bytes.len().min(QUOTED_HEAD)];
+    // Few inputs contain the character at all.
+    if memchr::memchr(b'>', &head[..head.len().min(QUOTED_START)]).is_none() {
+        return false;
+    }
+    let (mut quoted, mut others) = (0, 0);
+    for line in head.split_inclusive(|byte| *byte == b'\n') {
+        // The last line may be cut off, or there is no line break at the end of the input.
+        if line.starts_with(b">") {
+            quoted += 1;
+        } else if line.ends_with(b"\n") && !line.trim_ascii().is_empty() {
+            others += 1;
+        }
+    }
+    quoted >= 2 && quoted > 2 * others
+}
+
+/// The number of bytes in which [`is_quoted`] looks for lines.
+const QUOTED_HEAD: usize = 1 << 12;
+
+/// The number of bytes at the start within which the first quoted line must start.
+const QUOTED_START: usize = 1 << 10;
 
 /// The bytes at the start of the content that are used to detect the format. More than [`HEAD`] if the first line is
 /// long.
@@ -450,6 +479,7 @@ fn unwrap<'a>(mut reader: Box<dyn Read + Send + 'a>, wrappings: &[Wrapping]) -> 
                 reader.read_exact(&mut mark)?;
                 Box::new(Utf16Reader { reader, decoder: Some(Utf16Decoder::new(*order)), text: Vec::new(), taken: 0 })
             }
+            Wrapping::Quoted => Box::new(QuotedReader { reader, place: QuotedPlace::Start }),
         };
     }
     Ok(reader)
@@ -483,6 +513,48 @@ impl<R: Read> Read for Utf16Reader<R> {
         buffer[..len].copy_from_slice(&self.text[self.taken..self.taken + len]);
         self.taken += len;
         Ok(len)
+    }
+}
+
+/// Removes the marks of quoted lines: each `>` at the start, with the blank after it.
+struct QuotedReader<R> {
+    reader: R,
+    place: QuotedPlace,
+}
+
+/// Where in a quoted line the next byte is.
+#[derive(Clone, Copy)]
+enum QuotedPlace {
+    /// At the start, or behind the blank after a mark.
+    Start,
+    /// Behind a mark, after which a blank belongs to the mark.
+    Mark,
+    /// In the text.
+    Text,
+}
+
+impl<R: Read> Read for QuotedReader<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        loop {
+            let len = self.reader.read(buffer)?;
+            let mut kept = 0;
+            for at in 0..len {
+                let byte = buffer[at];
+                self.place = match (self.place, byte) {
+                    (QuotedPlace::Start | QuotedPlace::Mark, b'>') => QuotedPlace::Mark,
+                    (QuotedPlace::Mark, b' ') => QuotedPlace::Start,
+                    (_, byte) => {
+                        buffer[kept] = byte;
+                        kept += 1;
+                        if byte == b'\n' { QuotedPlace::Start } else { QuotedPlace::Text }
+                    }
+                };
+            }
+            // Nothing kept of some bytes isn't the end of the input.
+            if kept > 0 || len == 0 {
+                return Ok(kept);
+            }
+        }
     }
 }
 

@@ -14,8 +14,8 @@ pub(crate) fn compress(
 ) -> Result<()> {
     match wrappings.split_first() {
         None => write(out),
-        // Text encodings aren't restored: the output is always UTF-8.
-        Some((Wrapping::Utf8Mark | Wrapping::Utf16(_), inner)) => compress(inner, out, write),
+        // Text encodings and marks of quotes aren't restored: the output is always plain UTF-8.
+        Some((Wrapping::Utf8Mark | Wrapping::Utf16(_) | Wrapping::Quoted, inner)) => compress(inner, out, write),
         Some((Wrapping::Gzip, inner)) => {
             let mut gzip = GzEncoder::new(out, Compression::default());
             write_in_blocks(&mut gzip, |blocks| compress(inner, blocks, write))?;

@@ -17,7 +17,8 @@
 //! ([`Lasting`]), and callers keep answers in a [`LastingCache`](crate::model::lasting::LastingCache), whose key is what
 //! they asked for. Most stacks share most frames with earlier ones, so most questions are answered by the cache.
 //!
-//! Inputs without times ask without a time, which means: what was last at the address.
+//! Inputs without times ask without a time, which means: what was last at the address. Samples without a time in a
+//! recording that has times mean the same ([`UNTIMED`]).
 //!
 //! # Return addresses
 //!
@@ -125,8 +126,8 @@ impl Symbolizer<'_> {
             return Lasting { answer: None, holds: ALWAYS };
         }
         match time {
-            Some(time) => self.codes.lookup_lasting(pid, addr, time),
-            None => Lasting { answer: self.codes.lookup(pid, addr, None), holds: moment(UNTIMED) },
+            Some(time) if time != UNTIMED => self.codes.lookup_lasting(pid, addr, time),
+            _ => Lasting { answer: self.codes.lookup(pid, addr, None), holds: moment(UNTIMED) },
         }
     }
 }

@@ -126,6 +126,40 @@ fn formats_that_only_have_names_append_where_functions_start() {
 }
 
 #[test]
+fn cost_centers_of_ghc_are_told_apart_by_their_source() {
+    let text = "COST CENTRE MODULE SRC no. entries %time %alloc %time %alloc ticks bytes\n\n\
+        MAIN MAIN <built-in> 1 0 0.0 0.0 100.0 100.0 0 0\n CAF A <entire-module> 2 0 0.0 0.0 0.0 0.0 3 0\n\
+        \x20go A a.hs:(4,1)-(6,40) 3 0 0.0 0.0 0.0 0.0 5 0\n go A a.hs:9:1-20 4 0 0.0 0.0 0.0 0.0 7 0\n\
+        \x20go B b/c.hs:4:1-9 5 0 0.0 0.0 0.0 0.0 11 0\n";
+    let (_directory, path) = file("p.prof", text.as_bytes());
+    let folded = stdout(&["collapse", "-q"], &path);
+    let expected = "MAIN;CAF 3000000\nMAIN;go (a.hs:4) 5000000\nMAIN;go (a.hs:9) 7000000\nMAIN;go (c.hs:4) 11000000\n";
+    assert_eq!(folded, expected);
+}
+
+/// callgrind's format has no field for the start of a function: our writer appends it to the names of namesakes.
+#[test]
+fn a_callgrind_file_of_ours_tells_where_namesakes_start() {
+    let (directory, path) = file("p.cpuprofile", GETTERS.as_bytes());
+    let out = directory.path().join("callgrind.out.1");
+    assert!(jitgraft(&["export", "-q", "--to", "callgrind", "-o", out.to_str().unwrap()], &path).status.success());
+    let expected = ["get (a.js:5:10) 2000000", "get (a.js:5:40) 1000000"];
+    let folded = |path: &Path| {
+        let text = stdout(&["collapse", "-q"], path);
+        text.lines().map(|line| line.trim_start_matches("JavaScript;").to_owned()).collect::<Vec<_>>()
+    };
+    let text = std::fs::read_to_string(&out).unwrap();
+    assert!(text.contains("get:5:10") && text.contains("get:5:40"), "{text}");
+    assert_eq!(folded(&out)[..2], expected);
+    // What others wrote keeps its names, and so does a function that is the only one of its name.
+    let other = directory.path().join("callgrind.out.2");
+    std::fs::write(&other, text.replace("creator: jitgraft", "creator: other")).unwrap();
+    assert!(folded(&other).contains(&"get:5:10 2000000".to_owned()), "{:?}", folded(&other));
+    std::fs::write(&other, "creator: jitgraft 0\nevents: Ir\nfl=a.js\nfn=get:5:10\n1 7\nfn=set:6\n1 2\n").unwrap();
+    assert_eq!(folded(&other), ["get:5:10 7", "set:6 2"]);
+}
+
+#[test]
 fn exports_state_where_named_functions_start() {
     let (_directory, path) = file("p.cpuprofile", GETTERS.as_bytes());
     let export = |to: &str| -> serde_json::Value {

@@ -221,7 +221,7 @@ fn equal_recordings_are_equal_files_in_equal_places() {
     };
     assert!(groups.iter().all(|group| sorted(group).is_some() && sorted(group) == leaf(group)));
     let keys = file.metadata().file_metadata().key_value_metadata().unwrap();
-    assert!(keys.iter().any(|key| key.key == "jitgraft.schema" && key.value.as_deref() == Some("2")));
+    assert!(keys.iter().any(|key| key.key == "jitgraft.schema" && key.value.as_deref() == Some("3")));
     let fields = file.metadata().file_metadata().schema().get_fields();
     let ids: BTreeSet<i32> = fields.iter().map(|field| field.get_basic_info().id()).collect();
     assert!(fields.iter().all(|field| field.get_basic_info().has_id()) && ids.len() == fields.len());
@@ -475,6 +475,58 @@ fn stacks_have_one_number_in_every_file() {
         i64::from_be_bytes(hash[..8].try_into().unwrap()).abs()
     };
     assert_eq!(one, [id(id(0, "a"), "b"), id(id(0, "a"), "c")]);
+}
+
+/// Three functions called `get`, two of them on one line, and one without a name. DevTools counts lines and columns from
+/// 0.
+const GETTERS: &str = r#"{"nodes":[
+    {"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1,"columnNumber":-1},"children":[2,3,4,5]},
+    {"id":2,"callFrame":{"functionName":"get","url":"a.js","lineNumber":4,"columnNumber":9},
+     "positionTicks":[{"line":6,"ticks":2}]},
+    {"id":3,"callFrame":{"functionName":"get","url":"a.js","lineNumber":4,"columnNumber":39}},
+    {"id":4,"callFrame":{"functionName":"get","url":"b.js","lineNumber":4,"columnNumber":9}},
+    {"id":5,"callFrame":{"functionName":"","url":"","lineNumber":-1,"columnNumber":-1}}],
+    "startTime":0,"endTime":8000,"samples":[2,2,3,4,4,4,4,5],
+    "timeDeltas":[0,1000,1000,1000,1000,1000,1000,1000]}"#;
+
+#[test]
+fn functions_of_one_name_are_told_apart_by_where_they_start() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("p.cpuprofile");
+    fs::write(&path, GETTERS).unwrap();
+    for options in [&[][..], &["--detail", "names"], &["--bucket", "1s"]] {
+        let rows = table(options, &[&path]);
+        let (names, files) = (texts(&rows, "leaf"), texts(&rows, "leaf_start_file"));
+        let [lines, columns, weights, ids] =
+            ["leaf_start_line", "leaf_start_column", "weight", "stack_id"].map(|name| numbers(&rows, name));
+        let mut sums = BTreeMap::new();
+        for at in 0..rows.len() {
+            let key = (names[at].clone().unwrap(), files[at].clone(), lines[at], columns[at], ids[at].unwrap());
+            *sums.entry(key).or_insert(0) += weights[at].unwrap() / 1_000_000;
+            for (list_name, leaf_name) in [
+                ("start_files", "leaf_start_file"),
+                ("start_lines", "leaf_start_line"),
+                ("start_columns", "leaf_start_column"),
+            ] {
+                assert_eq!(list(&rows[at], list_name), [rows[at][leaf_name].clone()]);
+            }
+        }
+        let id = |name: &str, start: &[u8]| {
+            let hash = Sha1::digest([&[0; 8], name.as_bytes(), b"\0JavaScript", start].concat());
+            i64::from_be_bytes(hash[..8].try_into().unwrap()).abs()
+        };
+        let start = |file: &str, line: u32, column: u32| {
+            [b"\0", file.as_bytes(), &line.to_be_bytes(), &column.to_be_bytes()].concat()
+        };
+        let mut expected = BTreeMap::new();
+        for (file, column, weight) in [("a.js", 10, 2), ("a.js", 40, 1), ("b.js", 10, 4)] {
+            let id = id("get", &start(file, 5, column));
+            let key = ("get".to_owned(), Some(file.to_owned()), Some(5), Some(i64::from(column)), id);
+            expected.insert(key, weight);
+        }
+        expected.insert(("(anonymous)".to_owned(), None, None, None, id("(anonymous)", b"")), 1);
+        assert_eq!(sums, expected, "{options:?}");
+    }
 }
 
 /// All attributes of a list of them, as texts.

@@ -48,6 +48,7 @@ pub fn sniff(head: &[u8]) -> bool {
             Statement::Header(b"version", value) => is_known |= value == b"1",
             Statement::Header(..) => {}
             Statement::Spec(Keyword::Fn | Keyword::Fl | Keyword::Fi | Keyword::Ob, _) => return events,
+            Statement::Spec(Keyword::Frfn | Keyword::Rec, _) => {}
             Statement::Other if text.trim_ascii().is_empty() || text.starts_with(b"#") => {}
             Statement::Spec(..) | Statement::Cost(_) | Statement::Other => return false,
         }

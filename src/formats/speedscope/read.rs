@@ -3,14 +3,14 @@
 //! A file holds several profiles, usually one per thread. A sampled profile is a list of stacks with weights. An
 //! evented profile is a list of frames being opened and closed; the time between two events counts for the stack that
 //! is open then. Weights are decimal numbers in the profile's unit. They are rounded in such a way that their sum stays
-//! exact.
+//! exact. Without a unit, weights with fractions are counted in millionths, like those of folded stacks.
 
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::analysis::namesakes::is_anonymous;
 use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::mapping_kind::base_name;
-use crate::model::stacks::{Counting, FrameId, Profile, Row, StackId, Track, TrackId, Unit};
+use crate::model::stacks::{Counting, FrameId, MILLION, MILLIONTHS, Profile, Row, StackId, Track, TrackId, Unit};
 use crate::model::{Nanos, Pid, Tid};
 use rustc_hash::FxHashSet;
 use serde::Deserialize;
@@ -67,6 +67,13 @@ struct OneProfile {
 }
 
 impl OneProfile {
+    /// True if the weights have no unit and some of them have a fraction.
+    fn has_fractions_without_unit(&self) -> bool {
+        let times = self.events.iter().map(|event| event.at);
+        let mut numbers = self.weights.iter().copied().chain(times);
+        matches!(&*self.unit, "none" | "") && numbers.any(|number| number.fract() != 0.0)
+    }
+
     /// True if each row may stand for several samples: no stack occurs twice, and weights differ.
     fn are_sums(&self) -> bool {
         let distinct: FxHashSet<&[u32]> = self.samples.iter().map(Vec::as_slice).collect();
@@ -96,7 +103,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     for frame in &file.shared.frames {
         frames.push(named.frame(&mut profile, stated_frame(frame, columns_are_starts, options.columns)));
     }
-    let mut reading = SpeedscopeReading { profile, frames, skipped: Skipped::new("sample") };
+    let has_fractions = file.profiles.iter().any(OneProfile::has_fractions_without_unit);
+    let mut reading = SpeedscopeReading { profile, frames, has_fractions, skipped: Skipped::new("sample") };
     let events: FxHashSet<&Option<String>> = file.profiles.iter().map(|one_profile| &one_profile.event).collect();
     for one_profile in &file.profiles {
         let mut name = one_profile.name.as_str();
@@ -180,6 +188,8 @@ fn parse_id(text: &str) -> Option<i32> {
 struct SpeedscopeReading {
     profile: Profile,
     frames: Vec<FrameId>,
+    /// True if weights without a unit have fractions in some profile of the file.
+    has_fractions: bool,
     skipped: Skipped,
 }
 
@@ -192,6 +202,7 @@ impl SpeedscopeReading {
             "microseconds" => ("time", Unit::Nanos, 1e3),
             "milliseconds" => ("time", Unit::Nanos, 1e6),
             "seconds" => ("time", Unit::Nanos, 1e9),
+            "none" | "" if self.has_fractions => ("samples", Unit::Named(MILLIONTHS.to_owned()), MILLION as f64),
             "none" | "" => ("samples", Unit::Samples, 1.0),
             unit => (unit, Unit::Named(unit.to_owned()), 1.0),
         };
@@ -207,7 +218,7 @@ impl SpeedscopeReading {
         let mut rows = RoundedRows { series, track, scale, start, rounding_error: 0.0, sum: 0.0 };
         self.add_samples(one_profile, &mut rows);
         self.add_events(one_profile, &mut rows);
-        if !one_profile.events.is_empty() || one_profile.are_sums() {
+        if !one_profile.events.is_empty() || one_profile.are_sums() || self.has_fractions {
             self.profile.series[series].counting = Counting::Unknown;
         }
     }

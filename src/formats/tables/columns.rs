@@ -11,8 +11,8 @@ use std::sync::Arc;
 pub(super) const VERSION_KEY: &str = "jitgraft.schema";
 
 /// The schema version. It increases when a column's name, type or meaning changes, but not when a column is added.
-/// Version 1 had no separate kinds for unnamed code.
-pub(super) const VERSION: &str = "2";
+/// Version 1 had no separate kinds for unnamed code; up to version 2, `stack_id` didn't depend on where functions start.
+pub(super) const VERSION: &str = "3";
 
 /// Columns that a partitioned data set encodes in its directory names.
 pub(super) const PARTITIONS: [&str; 2] = ["host", "day"];
@@ -58,7 +58,7 @@ const fn optional(id: i32, name: &'static str, cells: Cells) -> Column {
     Column { id, name, is_required: false, cells }
 }
 
-/// All columns in order. The next new column gets ID 41.
+/// All columns in order. The next new column gets ID 47.
 pub(super) const COLUMNS: &[Column] = &[
     optional(1, "input", Text(|row| row.input.recording.input)),
     optional(2, "host", Text(|row| row.input.recording.host)),
@@ -91,6 +91,9 @@ pub(super) const COLUMNS: &[Column] = &[
     optional(26, "leaf_kind", Text(|row| Some(row.leaf()?.kind))),
     optional(27, "leaf_tier", Text(|row| row.leaf()?.tier)),
     optional(28, "leaf_address", Long(|row| row.leaf()?.address)),
+    optional(41, "leaf_start_file", Text(|row| row.leaf()?.start_file)),
+    optional(42, "leaf_start_line", Int(|row| row.leaf()?.start_line)),
+    optional(43, "leaf_start_column", Int(|row| row.leaf()?.start_column)),
     required(40, "stack_id", Long(|row| Some(row.stack().id))),
     required(29, "functions", FrameTexts(|frame| Some(frame.function))),
     required(30, "modules", FrameTexts(|frame| frame.module)),
@@ -100,6 +103,9 @@ pub(super) const COLUMNS: &[Column] = &[
     required(34, "kinds", FrameTexts(|frame| Some(frame.kind))),
     required(35, "tiers", FrameTexts(|frame| frame.tier)),
     required(36, "addresses", FrameLongs(|frame| frame.address)),
+    required(44, "start_files", FrameTexts(|frame| frame.start_file)),
+    required(45, "start_lines", FrameInts(|frame| frame.start_line)),
+    required(46, "start_columns", FrameInts(|frame| frame.start_column)),
 ];
 
 /// Nested columns need field IDs, too: the column's ID plus a multiple of this.

@@ -26,6 +26,10 @@ pub(super) struct FrameCells {
     pub(super) build_id: Option<TextNo>,
     pub(super) file: Option<TextNo>,
     pub(super) line: Option<i32>,
+    /// Where the function starts. It distinguishes functions of the same name and module.
+    pub(super) start_file: Option<TextNo>,
+    pub(super) start_line: Option<i32>,
+    pub(super) start_column: Option<i32>,
     pub(super) kind: TextNo,
     pub(super) tier: Option<TextNo>,
     /// Kernel addresses exceed the column's signed type and become negative.
@@ -49,7 +53,7 @@ pub(super) struct TrackCells {
 /// The cells of a stack.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StackCells {
-    /// The value of the column `stack_id`: see [`stack_id`].
+    /// The value of the column `stack_id`: see [`TableInput::stack_id`].
     pub(super) id: i64,
     /// The number of frames (`depth`), and how many of them are unnamed.
     pub(super) depth: i32,
@@ -127,8 +131,8 @@ impl TableInput {
             let (name, unit) = (self.texts.number(&series.name), self.texts.number(series.unit.name()));
             self.events.push(EventCells { name, unit });
         }
-        for row in profile.series.iter().flat_map(|series| &series.rows) {
-            if let Some(stack) = row.stack {
+        for series in &profile.series {
+            for stack in series.rows.iter().chain(&series.negative).filter_map(|row| row.stack) {
                 self.add_stack(profile, stack);
             }
         }
@@ -155,16 +159,35 @@ impl TableInput {
             }
             let frame = self.frame_numbers[frame.index()] - 1;
             let (cells, caller_cells) = (self.frames[frame as usize], self.stack(caller));
-            let function = &self.texts.items()[cells.function as usize];
-            let module = cells.module.map_or("", |module| &self.texts.items()[module as usize]);
             self.stacks[stack.index()] = StackCells {
-                id: stack_id(caller_cells.id, function, module),
+                id: self.stack_id(caller_cells.id, &cells),
                 depth: caller_cells.depth + i32::from(!cells.is_mark),
                 unnamed: caller_cells.unnamed + i32::from(cells.unnamed),
                 caller,
                 frame,
             };
         }
+    }
+
+    /// The ID of a stack, given its caller's ID and the cells of its innermost frame. It is the same in all files for
+    /// the same functions: the first eight bytes of the SHA-1 of the caller's ID, the function, a zero byte and the
+    /// module, made positive. If anything is known about where the function starts, a zero byte, the file, and line and
+    /// column as four bytes each follow. The empty stack has ID 0.
+    fn stack_id(&self, caller: i64, frame: &FrameCells) -> i64 {
+        let text = |number: TextNo| &*self.texts.items()[number as usize];
+        let mut hash = Sha1::new();
+        hash.update(caller.to_be_bytes());
+        hash.update(text(frame.function));
+        hash.update([0]);
+        hash.update(frame.module.map_or("", text));
+        if frame.start_file.is_some() || frame.start_line.is_some() || frame.start_column.is_some() {
+            hash.update([0]);
+            hash.update(frame.start_file.map_or("", text));
+            hash.update(frame.start_line.unwrap_or(0).to_be_bytes());
+            hash.update(frame.start_column.unwrap_or(0).to_be_bytes());
+        }
+        let hash = hash.finalize();
+        hash.first_chunk().map_or(1, |bytes| i64::from_be_bytes(*bytes)).saturating_abs().max(1)
     }
 
     /// The cells of a stack. An empty stack has ID 0.
@@ -204,7 +227,10 @@ impl TableInput {
             module: module.map(|module| texts.number(&String::from_utf8_lossy(written_module(frame.kind, module)))),
             build_id: build_id.map(|id| texts.number(&String::from_utf8_lossy(&id))),
             file: place.map(|(file, _)| texts.number(&String::from_utf8_lossy(profile.name_of(file)))),
-            line: place.and_then(|(_, line)| i32::try_from(line).ok()).filter(|line| *line != 0),
+            line: place.and_then(|(_, line)| known(line)),
+            start_file: frame.start.file.map(|file| texts.number(&String::from_utf8_lossy(profile.name_of(file)))),
+            start_line: known(frame.start.line),
+            start_column: known(frame.start.column),
             // Leave out the tier, which has a column of its own.
             kind: texts.number(Category::from_frame(frame).without_tier().name()),
             tier: frame.tier.map(|tier| texts.number(tier.name())),
@@ -227,6 +253,11 @@ impl TableInput {
     }
 }
 
+/// A line or column as a cell; zero means that it is unknown.
+fn known(number: u32) -> Option<i32> {
+    i32::try_from(number).ok().filter(|number| *number != 0)
+}
+
 /// The module name to write. JIT code is named after its jitdump, whose directory depends on the run and the machine;
 /// it is left out, so that rows of different recordings can be compared.
 fn written_module(kind: FrameKind, module: &[u8]) -> &[u8] {
@@ -247,14 +278,6 @@ fn merge_labels(of_recording: &Labels, of_row: &Labels) -> Labels {
         (Some(labels), None) | (None, Some(labels)) => Some(labels.clone()),
         (None, None) => None,
     }
-}
-
-/// The ID of a stack. It is the same in all files for the same functions and modules: the first eight bytes of the
-/// SHA-1 of the caller's ID, the function, a zero byte and the module, made positive. The empty stack has ID 0.
-fn stack_id(caller: i64, function: &str, module: &str) -> i64 {
-    let hash = Sha1::new().chain_update(caller.to_be_bytes()).chain_update(function).chain_update([0_u8]);
-    let hash = hash.chain_update(module).finalize();
-    hash.first_chunk().map_or(1, |bytes| i64::from_be_bytes(*bytes)).saturating_abs().max(1)
 }
 
 /// The values of the columns that describe the recording.

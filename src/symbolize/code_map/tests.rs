@@ -1,8 +1,12 @@
 //! Compares the code map with a simulation that stores, for every address, the history of the code there.
 
 use super::*;
+use crate::model::FrameAddr;
 use crate::model::code::{Lines, OriginId};
-use crate::model::process::{Mapping, Process};
+use crate::model::lasting::UNTIMED;
+use crate::model::process::{CpuMode, Mapping, Process};
+use crate::symbolize::address_space::AddressSpaces;
+use crate::symbolize::symbolizer::Symbolizer;
 use proptest::prelude::{ProptestConfig, Strategy, any, prop_oneof, proptest};
 use std::num::NonZeroUsize;
 use std::ops::Range;
@@ -131,6 +135,22 @@ fn a_file_that_is_mapped_once_more_does_not_end_code_in_it() {
     let map = build(list(&[load(1, Some(10), code("a", 0x1100, 0x10))]), &processes);
     let at = |time| map.lookup(Pid(1), Addr(0x1108), Some(Nanos(time))).is_some();
     assert_eq!([9, 10, 25, 30].map(at), [false, true, true, false]);
+}
+
+#[test]
+fn samples_without_a_time_get_the_last_code_even_if_it_is_gone() {
+    let mut processes = Processes::default();
+    processes.by_pid.insert(Pid(1), Process { execs: vec![Nanos(40)], ..Process::default() });
+    let loads = vec![load(1, Some(10), code("a", 0x100, 0x10)), load(1, Some(20), code("b", 0x100, 0x10))];
+    let map = build(list(&loads), &processes);
+    let symbolizer = Symbolizer { spaces: &AddressSpaces::default(), codes: &map };
+    let locate = |time| symbolizer.locate(Pid(1), FrameAddr::Ip(Addr(0x104)), time, CpuMode::User);
+    for time in [None, Some(UNTIMED)] {
+        let Lasting { answer, holds } = locate(time);
+        assert_eq!(map.code(answer.code.unwrap().code).name, b"b");
+        assert!(holds.contains(&UNTIMED) && !holds.contains(&Nanos(45)));
+    }
+    assert!(locate(Some(Nanos(45))).answer.code.is_none());
 }
 
 #[test]

@@ -34,7 +34,7 @@ use super::dso::DsoId;
 use super::symbolizer::{Located, Symbolizer};
 use super::symbols::images::Images;
 use crate::model::abi::EM_AARCH64;
-use crate::model::lasting::{Lasting, LastingCache};
+use crate::model::lasting::{Lasting, RecentAnswers};
 use crate::model::process::CpuMode;
 use crate::model::{Addr, FrameAddr, Nanos, Pid};
 use cfi::{FrameTable, Lost, Scratch, UnwindRow};
@@ -102,14 +102,11 @@ pub struct Unwinder<'a> {
 #[derive(Debug, Default)]
 pub struct Cache {
     /// The rules for an address in a process.
-    known: LastingCache<(Pid, FrameAddr), KnownRules>,
+    known: RecentAnswers<(Pid, FrameAddr), KnownRules>,
     in_files: FxHashMap<(DsoId, u64), Option<Rc<UnwindRow>>>,
     in_code: FxHashMap<(u32, u64, u64), Option<Rc<UnwindRow>>>,
     scratch: Scratch,
 }
-
-/// The maximum number of addresses in [`Cache::known`].
-const MOST_RULES: usize = 1 << 17;
 
 /// The rules for a frame, and what follows from them.
 #[derive(Debug)]
@@ -340,7 +337,7 @@ impl<'a> Unwinder<'a> {
             Rules::Nowhere
         };
         let known = KnownRules { rules: rules.clone(), is_in_link: None };
-        cache.known.insert_within(MOST_RULES, key, Lasting { answer: known, holds });
+        cache.known.insert(key, Lasting { answer: known, holds });
         rules
     }
 

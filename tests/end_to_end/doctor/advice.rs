@@ -2,11 +2,22 @@
 //! finding. Each is looked at in recordings in which something of it was in place, and in which it was not.
 
 use super::scene::{JIT, PID, SAMPLES, START, Scene, at, doctor, dump, map};
-use crate::support::perf_data::{CONTEXT_USER, Event, Mmap, More, REGS_USER, STACK_USER, Stamp, USER, USUAL};
+use crate::support::bytes::Out;
+use crate::support::perf_data::{CONTEXT_USER, Event, Mmap, More, PerfData, REGS_USER, STACK_USER, Stamp, USER, USUAL};
 use serde_json::Value;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
+
+/// Adds a mapping record (`PERF_RECORD_MMAP2`) with this protection (`PROT_READ` is 1, `PROT_WRITE` 2, `PROT_EXEC` 4). What
+/// isn't executable is marked as data, as `perf record -d` records it.
+fn mmap2_protected(data: &mut PerfData, stamp: Stamp, map: Mmap, protection: u32) {
+    const MMAP_DATA: u16 = 1 << 13;
+    let mut body = Out::new(data.order);
+    body.u32(stamp.pid).u32(stamp.tid).u64(map.addr).u64(map.len).u64(map.pgoff);
+    body.u32(0).u32(0).u64(0).u64(0).u32(protection).u32(2).padded_text(map.path.as_bytes());
+    data.stamped(10, if protection & 4 == 0 { USER | MMAP_DATA } else { USER }, body, stamp);
+}
 
 /// Whatever doctor says of a recording, ordinary imperfections included.
 fn all_findings(scene: &Scene) -> Vec<Value> {
@@ -809,7 +820,7 @@ fn data_is_not_unnamed_jit_code() {
     let recorded = |protection: u32, path: &str| {
         let mut scene = Scene::of("/usr/bin/node");
         let heap = Mmap { addr: HEAP, len: 0x10_0000, pgoff: 0, path };
-        scene.data.mmap2_protected(Stamp::new(PID, START - 10), heap, protection);
+        mmap2_protected(&mut scene.data, Stamp::new(PID, START - 10), heap, protection);
         scene.samples(SAMPLES, &[&[at(0), HEAP + 0x40], &[at(1), at(2)]]);
         scene.write(&format!("perf-{PID}.map"), map(JIT, &["a", "b", "start_thread"]));
         scene
@@ -833,7 +844,7 @@ fn data_is_not_unnamed_jit_code() {
         // Memory that is writable for a moment is still the code's.
         let mut toggled = recorded(READ_WRITE_EXECUTE, path);
         let again = Mmap { addr: HEAP, len: 0x1000, pgoff: 0, path };
-        toggled.data.mmap2_protected(Stamp::new(PID, START - 5), again, READ_WRITE);
+        mmap2_protected(&mut toggled.data, Stamp::new(PID, START - 5), again, READ_WRITE);
         finding(&toggled, "source-incomplete");
     }
 }

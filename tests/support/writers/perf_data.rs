@@ -202,16 +202,6 @@ impl PerfData {
         self.mmap2_of(stamp, map, (0, 0), inode);
     }
 
-    /// Like [`Self::mmap2`], with this protection (`PROT_READ` is 1, `PROT_WRITE` 2, `PROT_EXEC` 4). What isn't executable
-    /// is marked as data, as `perf record -d` records it.
-    pub(crate) fn mmap2_protected(&mut self, stamp: Stamp, map: Mmap, protection: u32) {
-        const MMAP_DATA: u16 = 1 << 13;
-        let mut body = Out::new(self.order);
-        body.u32(stamp.pid).u32(stamp.tid).u64(map.addr).u64(map.len).u64(map.pgoff);
-        body.u32(0).u32(0).u64(0).u64(0).u32(protection).u32(2).padded_text(map.path.as_bytes());
-        self.stamped(10, if protection & 4 == 0 { USER | MMAP_DATA } else { USER }, body, stamp);
-    }
-
     /// Like [`Self::mmap2`], for the file with this inode on the device with these numbers.
     pub(crate) fn mmap2_of(&mut self, stamp: Stamp, map: Mmap, device: (u32, u32), inode: u64) {
         let mut body = Out::new(self.order);

@@ -67,16 +67,14 @@ impl Costs {
         self.0.get(event).copied().unwrap_or(0)
     }
 
-    /// Adds the costs of a line. Costs beyond the first `events` are ignored. Fails if a cost is not a number.
-    fn add(&mut self, text: &[u8], events: usize) -> Result<()> {
-        for (event, cost) in costs(text).take(events).enumerate() {
-            let cost = cost.ok_or_else(|| Error::new("a cost is not a whole number"))?;
-            if self.0.len() <= event {
-                self.0.resize(event + 1, 0);
-            }
-            self.0[event] = self.0[event].saturating_add(cost);
+    /// Adds the costs of a line.
+    fn add(&mut self, costs: &[i64]) {
+        if self.0.len() < costs.len() {
+            self.0.resize(costs.len(), 0);
         }
-        Ok(())
+        for (sum, cost) in self.0.iter_mut().zip(costs) {
+            *sum = sum.saturating_add(*cost);
+        }
     }
 }
 
@@ -243,6 +241,8 @@ struct GraphReader {
     /// Index of the current function in the thread's self costs; `None` until it has some. Remembered because a
     /// function has many lines.
     current_costs: Option<usize>,
+    /// The costs of the current line, one per event.
+    line_costs: Vec<i64>,
 }
 
 impl GraphReader {
@@ -258,8 +258,6 @@ impl GraphReader {
 
     /// Adds a record to the graph of the current thread. Fails if a cost is not a number.
     fn read_record(&mut self, record: Option<Record<'_>>, columns: Columns) -> Result<()> {
-        // Before an `events:` line, keep one cost per line.
-        let events = self.graph.events.len().max(1);
         match record {
             Some(Record::Header { word, value }) => self.read_header(word, value),
             Some(Record::Function(_)) => {
@@ -268,22 +266,38 @@ impl GraphReader {
             }
             Some(Record::SelfCost { function, file, cost }) => {
                 let index = self.self_cost_index(function);
+                let is_whole = self.parse_costs(cost.costs)?;
                 let thread = &mut self.graph.threads[self.thread];
                 if self.with_lines
                     && let Some(line) = source_line(cost, columns)
                 {
-                    thread.lines[index].entry((file, line)).or_default().add(cost.costs, events)?;
+                    thread.lines[index].entry((file, line)).or_default().add(&self.line_costs);
                 }
-                let (_, self_costs) = &mut thread.costs[index];
-                self_costs.add(cost.costs, events)
+                thread.costs[index].1.add(&self.line_costs);
+                check_whole(is_whole)
             }
             Some(Record::Call { caller, callee, count, cost, .. }) => {
+                let is_whole = self.parse_costs(cost.costs);
                 let calls = self.graph.threads[self.thread].calls.entry((caller, callee)).or_default();
                 calls.count = calls.count.saturating_add(count);
-                calls.costs.add(cost.costs, events)
+                let is_whole = is_whole?;
+                calls.costs.add(&self.line_costs);
+                check_whole(is_whole)
             }
             None => Ok(()),
         }
+    }
+
+    /// Parses the costs of a line into `line_costs`, at most one per event. Returns false if the line has more. Fails if
+    /// a cost is not a number.
+    fn parse_costs(&mut self, text: &[u8]) -> Result<bool> {
+        let events = self.graph.events.len().max(1);
+        self.line_costs.clear();
+        let mut parsed = costs(text);
+        for cost in parsed.by_ref().take(events) {
+            self.line_costs.push(cost.ok_or_else(|| Error::new("a cost is not a whole number"))?);
+        }
+        Ok(parsed.next().is_none())
     }
 
     /// Applies a header line: facts about the program, the names of events, or the start of another part or thread.
@@ -323,6 +337,15 @@ impl GraphReader {
     fn self_cost_index(&mut self, function: u32) -> usize {
         let thread = &mut self.graph.threads[self.thread];
         *self.current_costs.get_or_insert_with(|| thread.find_or_add_costs(function))
+    }
+}
+
+/// Fails if a line has costs that belong to no event.
+fn check_whole(is_whole: bool) -> Result<()> {
+    if is_whole {
+        Ok(())
+    } else {
+        Err(Error::new("a line has more costs than there are events; only the first were counted"))
     }
 }
 

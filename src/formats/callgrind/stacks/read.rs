@@ -3,16 +3,18 @@
 use super::call_paths::{FunctionStacks, find_stacks, share_out};
 use super::graph::CallGraph;
 use super::thread_graph::{LineCost, ThreadGraph};
-use crate::formats::callgrind::cost_reader::FunctionName;
+use crate::bytes::digits::decimal;
+use crate::formats::callgrind::cost_reader::{FunctionName, TextNumber};
 use crate::formats::callgrind::grammar::{UNKNOWN, raw_name, strip_recursion};
 use crate::model::mapping_kind::base_name;
 use crate::model::stacks::{
     Calls, Counting, Frame, FrameId, FrameKind, FunctionStart, NameId, Profile, Row, SelfCost, Series, StackId,
-    ThreadCalls, Track, TrackId, Unit,
+    ThreadCalls, Track, TrackId, UNKNOWN as NO_NAME, Unit,
 };
 use crate::model::tier::Tier;
 use crate::model::{Pid, Tid};
 use crate::runtimes::{RuntimeSet, Tiers};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 /// The frames for the functions of a graph, by function number.
 #[derive(Default)]
@@ -34,10 +36,11 @@ pub(super) fn to_profile(graph: &CallGraph) -> Profile {
     let runtimes = RuntimeSet::from_program(program(&graph.command));
     let mut tiers = Tiers::default();
     let mut frames = FunctionFrames::default();
-    for function in &graph.functions {
+    let positions = start_positions(graph);
+    for (function, position) in graph.functions.iter().zip(positions) {
         // If a JIT compiler runs in the program, memory without a file holds its code.
         let anonymous = if runtimes == RuntimeSet::default() { FrameKind::Anonymous } else { FrameKind::JitUnnamed };
-        frames.push(&mut profile, graph, function, anonymous, |id, name| tiers.find(id, name, runtimes));
+        frames.push(&mut profile, graph, function, position, anonymous, |id, name| tiers.find(id, name, runtimes));
     }
     for thread in &graph.threads {
         let tid = thread.number.map(Tid);
@@ -154,9 +157,10 @@ fn comm(command: &[u8]) -> Vec<u8> {
     base_name(program(command)).to_vec()
 }
 
-/// The program's path, from its command line.
+/// The program's path, from its command line. cg_diff writes two command lines, separated by `;`.
 fn program(command: &[u8]) -> &[u8] {
-    command.trim_ascii().split(u8::is_ascii_whitespace).next().unwrap_or_default()
+    let word = command.trim_ascii().split(u8::is_ascii_whitespace).next().unwrap_or_default();
+    word.strip_suffix(b";").unwrap_or(word)
 }
 
 impl FunctionFrames {
@@ -167,12 +171,16 @@ impl FunctionFrames {
         profile: &mut Profile,
         graph: &CallGraph,
         function: &FunctionName,
+        position: Option<NamedPosition<'_>>,
         anonymous: FrameKind,
         mut find_tier: impl FnMut(NameId, &[u8]) -> Option<Tier>,
     ) {
         let object = unless_unknown(graph.texts.get(function.object));
         let file = unless_unknown(graph.texts.get(function.file)).map(|file| profile.name(file));
-        let full_name = graph.texts.get(function.name);
+        let mut full_name = graph.texts.get(function.name);
+        if full_name.is_empty() {
+            full_name = NO_NAME;
+        }
         // callgrind names a function without a symbol by its address.
         let is_unnamed = raw_name(full_name).is_some();
         let mut kind = match object {
@@ -183,19 +191,76 @@ impl FunctionFrames {
         if is_unnamed {
             kind = kind.unnamed();
         }
-        let text = strip_recursion(full_name);
+        let mut text = strip_recursion(full_name);
+        let mut start = FunctionStart { file, ..FunctionStart::default() };
+        if let Some(position) = position {
+            (text, full_name) = (position.name, position.name);
+            (start.line, start.column) = (position.line, position.column);
+        }
         let name = profile.name(text);
         let frame = Frame {
             tier: if kind == FrameKind::Jit { find_tier(name, text) } else { None },
             module: object.map(|object| profile.name(object)),
             file,
-            start: FunctionStart { file, ..FunctionStart::default() },
+            start,
             ..Frame::new(name, kind)
         };
         self.in_stacks.push(profile.frame(frame));
         let name = profile.name(full_name);
         self.full_names.push(profile.frame(Frame { name, ..frame }));
     }
+}
+
+/// A function's name without the position that our writer appends to tell it from others of its name and file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct NamedPosition<'a> {
+    name: &'a [u8],
+    /// Line and column where the function starts. The column is 0 if unknown.
+    line: u32,
+    column: u32,
+}
+
+impl<'a> NamedPosition<'a> {
+    /// Parses `NAME:LINE:COLUMN` or `NAME:LINE`. `None` for other names.
+    fn parse(text: &'a [u8]) -> Option<Self> {
+        let (rest, last) = split_number(text)?;
+        if let Some((name, line)) = split_number(rest) {
+            return Some(Self { name, line, column: last });
+        }
+        Some(Self { name: rest, line: last, column: 0 })
+    }
+}
+
+/// Splits a number of at least 1 off the end of a name, where it follows a colon.
+fn split_number(text: &[u8]) -> Option<(&[u8], u32)> {
+    let colon = memchr::memrchr(b':', text)?;
+    let number = u32::try_from(decimal(&text[colon + 1..])?).ok()?;
+    let rest = &text[..colon];
+    if number == 0 || rest.is_empty() || rest.ends_with(b":") { None } else { Some((rest, number)) }
+}
+
+/// For each function of a file that jitgraft wrote: the position in its name, if our writer put it there. It does so
+/// only for functions that share their name, file and object with others, so a number at the end of any other name
+/// belongs to the name.
+fn start_positions(graph: &CallGraph) -> Vec<Option<NamedPosition<'_>>> {
+    let mut positions = vec![None; graph.functions.len()];
+    if !graph.creator.starts_with(b"jitgraft") {
+        return positions;
+    }
+    // For each name, file and object, the positions of the functions that have these.
+    type Key<'a> = (&'a [u8], TextNumber, TextNumber);
+    let mut namesakes: FxHashMap<Key<'_>, FxHashSet<(u32, u32)>> = FxHashMap::default();
+    for (position, function) in positions.iter_mut().zip(&graph.functions) {
+        let text = graph.texts.get(function.name);
+        *position = NamedPosition::parse(text);
+        let (name, start) =
+            position.map_or((text, (0, 0)), |position| (position.name, (position.line, position.column)));
+        namesakes.entry((name, function.file, function.object)).or_default().insert(start);
+    }
+    for (position, function) in positions.iter_mut().zip(&graph.functions) {
+        *position = position.filter(|position| namesakes[&(position.name, function.file, function.object)].len() > 1);
+    }
+    positions
 }
 
 /// The name of an object or file. `None` if it is empty or `???`.
