@@ -1,5 +1,6 @@
 //! Recognizes common mistakes on the command line, and suggests what the user most likely meant.
 
+use crate::contract::format::Format;
 use crate::formats;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -133,9 +134,9 @@ pub(super) fn hint(error: &clap::Error, words: &[String]) -> Option<String> {
                 }
                 return Some(format!("jitgraft export --to {lower} writes that format"));
             }
-            // If the word is most like a format that can be written, clap says so.
-            let has_tip = error.get(ContextKind::SuggestedValue).is_some();
-            let similar = if has_tip { None } else { find_similar(FORMATS, word) };
+            // If the word is a misspelling of a format that can be written, clap proposes that.
+            let is_format = |format: &Format| format.write.is_some() && is_misspelled(&lower, format.name);
+            let similar = if formats::FORMATS.iter().any(is_format) { None } else { find_similar(FORMATS, word) };
             find_hint(FORMATS, word).or(similar).map(str::to_owned)
         }
         ErrorKind::UnknownArgument => {
