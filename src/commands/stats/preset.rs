@@ -88,10 +88,10 @@ impl Preset {
         for (number, line) in text.lines().enumerate() {
             let line_error = |message: String| Error::usage(format!("line {}: {message}", number + 1));
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
-            let Some(first) = words.next() else { continue };
-            let rest: Vec<&str> = words.collect();
+            let Some(keyword) = words.next() else { continue };
+            let arguments: Vec<&str> = words.collect();
             let parse_bound = |text: &str| time(text).map_err(line_error).map(|time| Some(Bound::At(Nanos(time))));
-            match (first, &rest[..]) {
+            match (keyword, &arguments[..]) {
                 ("spans", []) => preset.questions.push(Question::Spans),
                 ("all", []) => preset.questions.push(Question::All),
                 ("gaps", []) => preset.questions.push(Question::Gaps),
@@ -103,8 +103,8 @@ impl Preset {
                 ("from", [text]) => limits.from = parse_bound(text)?,
                 ("to", [text]) => limits.to = parse_bound(text)?,
                 _ => {
-                    let known = "spans, all, gaps, sub NAME, by-arg KEY, exclude NAME…, from TIME, to TIME";
-                    return Err(line_error(format!("{line:?} is not one of: {known}")));
+                    let valid_lines = "spans, all, gaps, sub NAME, by-arg KEY, exclude NAME…, from TIME, to TIME";
+                    return Err(line_error(format!("{line:?} is not one of: {valid_lines}")));
                 }
             }
         }

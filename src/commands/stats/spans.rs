@@ -344,7 +344,7 @@ fn sum_by_name(timeline: &Timeline, selection: &Selection, tallies: &mut BTreeMa
 /// Sums the spans that have a certain argument, by span name and argument value. `values` has the indexes of these spans
 /// in the timeline, with the number of the value's text.
 fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNumber)], selection: &Selection, sums: &mut ArgumentSums) {
-    let self_times = timeline.own_times();
+    let self_times = timeline.self_times();
     for (index, value) in values {
         let slice = &timeline.slices[*index as usize];
         if slice.duration < 0 || !selection.overlaps(slice) {
