@@ -53,12 +53,13 @@ impl PlainRecording {
         pool: &Pool,
         warnings: &mut Warnings,
     ) -> Result<Self> {
-        let mut own = Warnings::new();
-        let opened = Self::read_shown(input, shown.to_owned(), pool, &mut own);
-        warnings.append(own.in_file(shown));
+        let mut recording_warnings = Warnings::new();
+        let opened = Self::read_shown(input, shown.to_owned(), pool, &mut recording_warnings);
+        warnings.append(recording_warnings.in_file(shown));
         opened.map_err(|error| error.in_file(shown))
     }
 
+    /// Like [`read`](Self::read), but errors and warnings don't contain the path.
     fn read_shown(input: open::Input, shown: PathBuf, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         let open::Input { bytes, streams, format, packed, .. } = input;
         if !matches!(format.read, Read::Addresses) {
@@ -89,9 +90,9 @@ impl PlainRecording {
             None => "compressed".to_owned(),
         });
         for stream in streams.into_iter().flatten() {
-            let mut own = Warnings::new();
-            plain.append(&self.recording, RecordBytes { bytes: &stream.bytes, base: 0 }, &mut own)?;
-            warnings.append(own.in_file(&stream.path));
+            let mut stream_warnings = Warnings::new();
+            plain.append(&self.recording, RecordBytes { bytes: &stream.bytes, base: 0 }, &mut stream_warnings)?;
+            warnings.append(stream_warnings.in_file(&stream.path));
         }
         self.auxtrace = plain.finish()?;
         self.plain = Some(spool.map()?);
