@@ -54,7 +54,8 @@ pub enum Shortening {
 }
 
 impl Shortening {
-    fn cuts(self, kind: FrameKind) -> bool {
+    /// True if names of functions of this kind are shortened.
+    fn applies_to(self, kind: FrameKind) -> bool {
         match self {
             Self::Native => kind != FrameKind::Jit,
             Self::All => true,
@@ -87,8 +88,8 @@ pub fn roots(track: &Track, by: RootFrame, annotate: Annotate) -> Vec<String> {
         roots.push(format!("cpu {cpu}"));
     }
     let comm = String::from_utf8_lossy(&track.comm);
-    // Keep async-profiler's names of threads (`[main tid=1234]`), so that they are recognized when our output is read
-    // again.
+    // Blanks become `_`, as in inferno-collapse-perf. But keep async-profiler's names of threads (`[main tid=1234]`),
+    // so that they are recognized when our output is read again.
     let mut root = if tid_of_thread(&track.comm).is_some() { comm.into_owned() } else { comm.replace(' ', "_") };
     let (pid, tid) = (track.pid.map(|pid| pid.0), track.tid.map(|tid| tid.0));
     if by == RootFrame::Nothing && !annotate.pid && !annotate.tid {
@@ -106,6 +107,7 @@ pub fn roots(track: &Track, by: RootFrame, annotate: Annotate) -> Vec<String> {
     roots
 }
 
+/// An ID, or `?` if it is unknown.
 fn format_id(id: Option<i32>) -> String {
     match id {
         Some(id) => id.to_string(),
@@ -139,17 +141,21 @@ pub fn label(profile: &Profile, frame: &Frame, style: LabelStyle<'_>) -> String 
         return annotated(unknown(profile, frame, annotate.addrs), frame, annotate);
     }
     let name = String::from_utf8_lossy(name);
-    let cut = profile.perf_names && shortening.cuts(frame.kind);
-    let mut spelled = if cut { tidy(&name, java) } else { printable(name.into_owned()) };
+    // Names from formats other than perf's are never shortened.
+    let is_shortened = profile.perf_names && shortening.applies_to(frame.kind);
+    let mut spelled = if is_shortened { shorten(&name, java) } else { printable(name.into_owned()) };
     if let Some(location) = namesakes.and_then(|namesakes| namesakes.location(frame)) {
         spelled = printable(format!("{spelled} ({location})"));
     }
     annotated(spelled, frame, annotate)
 }
 
+/// The mark of inlined calls.
 const INLINED: &str = "_[i]";
 
-/// Appends to a label the mark for the kind of its frame, if the user asked for such marks.
+/// Appends to a label the mark for the kind of its frame, if the user asked for such marks and the label doesn't end with
+/// it already. A call that a Java agent listed in its caller's name ([`Frame::joined`]) gets the mark of inlined calls
+/// in any case, as inferno-collapse-perf does it.
 fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
     let suffix = match frame.kind {
         _ if frame.joined => INLINED,
@@ -162,25 +168,32 @@ fn annotated(label: String, frame: &Frame, annotate: Annotate) -> String {
     if label.ends_with(suffix) { label } else { label + suffix }
 }
 
-fn unknown(profile: &Profile, frame: &Frame, addrs: bool) -> String {
-    unknown_in(frame.module.map(|module| profile.name_of(module)), frame.addr.filter(|_| addrs))
+/// Like [`unknown_in`], for a frame. `with_addr` says whether to include the address.
+fn unknown(profile: &Profile, frame: &Frame, with_addr: bool) -> String {
+    let addr = if with_addr { frame.addr } else { None };
+    unknown_in(frame.module.map(|module| profile.name_of(module)), addr)
 }
 
-/// The label of a function without a name: its module and, if given, its address.
+/// The label of a function without a name: the file name of its module and the address, as far as they are given.
+/// `[unknown]` if neither is.
 fn unknown_in(module: Option<&[u8]>, addr: Option<u64>) -> String {
     let module = module.map(String::from_utf8_lossy);
-    let base = module.as_deref().map(|module| module.rsplit('/').next().unwrap_or(module));
-    let label = match (base.filter(|base| *base != "[unknown]"), addr) {
+    let file_name = module.as_deref().map(|module| module.rsplit('/').next().unwrap_or(module));
+    // perf writes `[unknown]` for a module that it doesn't know.
+    let file_name = file_name.filter(|name| *name != "[unknown]");
+    let label = match (file_name, addr) {
         (None, None) => "[unknown]".to_owned(),
-        (base, Some(addr)) => format!("[{} <{addr:x}>]", base.unwrap_or("unknown")),
-        (Some(base), None) => format!("[{base}]"),
+        (name, Some(addr)) => format!("[{} <{addr:x}>]", name.unwrap_or("unknown")),
+        (Some(name), None) => format!("[{name}]"),
     };
     printable(label)
 }
 
-fn tidy(name: &str, java: bool) -> String {
+/// Shortens a name as inferno-collapse-perf does: without arguments and, in Java, without the `L` before a class name
+/// (`Lorg/a/B;`).
+fn shorten(name: &str, is_java: bool) -> String {
     let name = without_arguments(name);
-    let class = name.strip_prefix('L').filter(|rest| java && rest.contains('/'));
+    let class = name.strip_prefix('L').filter(|rest| is_java && rest.contains('/'));
     printable(class.unwrap_or(name).to_owned())
 }
 
@@ -207,7 +220,7 @@ pub fn marked(label: &[u8]) -> Option<(&[u8], FrameKind)> {
 /// The kind of code that a label without a mark stands for. An unnamed function is labeled with its module, which
 /// determines the kind. The kernel's functions always have a mark, so the result is never the kernel.
 pub fn unmarked(label: &[u8]) -> FrameKind {
-    if let Some((_, kind)) = ASYNC_PROFILERS_OWN.iter().find(|(own, _)| own.as_bytes() == label) {
+    if let Some((_, kind)) = ASYNC_PROFILER_FRAMES.iter().find(|(inserted, _)| inserted.as_bytes() == label) {
         return *kind;
     }
     if tid_of_thread(label).is_some() || is_thread_property(label) {
@@ -220,8 +233,8 @@ pub fn unmarked(label: &[u8]) -> FrameKind {
     }
 }
 
-/// Frames that async-profiler inserts where it couldn't walk the stack.
-const ASYNC_PROFILERS_OWN: [(&str, FrameKind); 20] = [
+/// Frames that async-profiler inserts where it couldn't walk the stack, with the kind of code that they stand for.
+const ASYNC_PROFILER_FRAMES: [(&str, FrameKind); 20] = [
     ("[unknown_Java]", FrameKind::JitUnnamed),
     ("[not_walkable_Java]", FrameKind::JitUnnamed),
     ("[no_Java_frame]", FrameKind::Unknown),
@@ -282,9 +295,10 @@ fn without_arguments(name: &str) -> &str {
             b'<' | b'{' | b'[' => depth += 1,
             b'>' | b'}' | b']' | b')' => depth -= 1,
             b'(' => {
-                let receiver = at > 0 && bytes[at - 1] == b'.';
-                let namespace = name[at..].starts_with("(anonymous namespace)");
-                if depth == 0 && at > 0 && !receiver && !namespace {
+                // Go's receivers, such as `(*Client)` in `http.(*Client).Do`.
+                let is_receiver = at > 0 && bytes[at - 1] == b'.';
+                let is_namespace = name[at..].starts_with("(anonymous namespace)");
+                if depth == 0 && at > 0 && !is_receiver && !is_namespace {
                     return &name[..at];
                 }
                 depth += 1;

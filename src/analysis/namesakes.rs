@@ -89,16 +89,16 @@ pub fn namesake_locations<'a>(
     for (name, start) in functions.clone() {
         starts.entry(name).or_default().insert(start);
     }
-    let mut shown: FxHashMap<&str, LocationDetail> = FxHashMap::default();
+    let mut details: FxHashMap<&str, LocationDetail> = FxHashMap::default();
     for (name, starts) in &starts {
         if starts.len() < 2 {
             continue;
         }
         let least =
-            [LocationDetail::Line, LocationDetail::Column].into_iter().find(|shown| tells_apart(*shown, starts));
-        shown.insert(name, least.unwrap_or(LocationDetail::Path));
+            [LocationDetail::Line, LocationDetail::Column].into_iter().find(|detail| tells_apart(*detail, starts));
+        details.insert(name, least.unwrap_or(LocationDetail::Path));
     }
-    functions.map(|(name, start)| Some(start?.text(*shown.get(name)?))).collect()
+    functions.map(|(name, start)| Some(start?.text(*details.get(name)?))).collect()
 }
 
 /// True if all `starts` are shown as different texts when only this much of them is shown.

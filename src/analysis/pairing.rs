@@ -123,8 +123,8 @@ fn pair(old: &Functions<'_>, new: &Functions<'_>, exact_names: bool) -> Vec<Opti
         let old_neighbors = old.neighbors(ambiguous.iter().flat_map(|group| &group.earlier).copied(), step);
         let new_neighbors = new.neighbors(ambiguous.iter().flat_map(|group| &group.later).copied(), step);
         for group in ambiguous {
-            let rest = pairs.add_by_path(old, new, group);
-            pairs.add_most_similar(old, new, &rest, &old_neighbors, &new_neighbors);
+            let unpaired = pairs.add_by_path(old, new, group);
+            pairs.add_most_similar(old, new, &unpaired, &old_neighbors, &new_neighbors);
         }
     }
     for &step in steps {
@@ -439,12 +439,12 @@ impl<'p> Functions<'p> {
     /// Collects the functions of a profile, and assigns each frame to its function.
     fn collect(profile: &'p Profile) -> Self {
         let mut list = Vec::new();
-        let mut numbers = FxHashMap::default();
+        let mut function_numbers = FxHashMap::default();
         let mut by_frame = Vec::new();
         for (_, frame) in profile.frames() {
             let Frame { name, module, start, .. } = *frame;
             let key = FunctionKey { name, module, start, is_jit: frame.kind.is_jit() };
-            let number = *numbers.entry(key).or_insert_with(|| {
+            let number = *function_numbers.entry(key).or_insert_with(|| {
                 list.push(Function::new(profile, key));
                 list.len() as u32 - 1
             });

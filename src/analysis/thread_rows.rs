@@ -30,29 +30,29 @@ impl ThreadRows<'_> {
 
 /// All threads of an event. Processes come after their parents, and a process's first thread before its others.
 pub fn threads<'p>(profile: &'p Profile, series: &'p Series) -> Vec<ThreadRows<'p>> {
-    let mut found: Vec<ThreadRows<'p>> = Vec::new();
-    let mut places: FxHashMap<(Option<Pid>, ThreadKey), usize> = FxHashMap::default();
+    let mut threads: Vec<ThreadRows<'p>> = Vec::new();
+    let mut indices: FxHashMap<(Option<Pid>, ThreadKey), usize> = FxHashMap::default();
     for row in &series.rows {
         let track = profile.track_of(row.track);
         let key = track.tid.map_or(ThreadKey::Track(row.track), ThreadKey::Tid);
-        let at = *places.entry((track.pid, key)).or_insert(found.len());
-        if at == found.len() {
-            found.push(ThreadRows { pid: track.pid, tid: track.tid, comm: &track.comm, rows: Vec::new() });
+        let index = *indices.entry((track.pid, key)).or_insert(threads.len());
+        if index == threads.len() {
+            threads.push(ThreadRows { pid: track.pid, tid: track.tid, comm: &track.comm, rows: Vec::new() });
         }
-        found[at].rows.push(row);
+        threads[index].rows.push(row);
     }
-    for thread in &mut found {
+    for thread in &mut threads {
         thread.rows.sort_by_key(|row| (row.time.is_none(), row.time));
         if let Some(last) = thread.rows.last() {
             thread.comm = &profile.track_of(last.track).comm;
         }
     }
-    let order = process_order(profile, &found);
-    found.sort_by_key(|thread| {
+    let order = process_order(profile, &threads);
+    threads.sort_by_key(|thread| {
         let place = thread.pid.and_then(|pid| order.get(&pid)).copied();
         (place, !thread.is_main(), thread.tid.map(|tid| tid.0))
     });
-    found
+    threads
 }
 
 /// The median time between consecutive samples of a thread, in nanoseconds; `None` if no thread has two samples with

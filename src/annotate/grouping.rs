@@ -6,7 +6,8 @@ use super::options::CodeGrouping;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Combines listings as the user asked for. Listings with the same function name must be adjacent.
+/// Combines listings as the user asked for. To merge versions of a function, its listings must follow each other, the
+/// hottest version first.
 pub(super) fn regroup(listings: Vec<Listing>, grouping: CodeGrouping) -> Vec<Listing> {
     let mut listings = if grouping.merge { merge_versions(listings) } else { listings };
     if grouping.by_line {
@@ -20,37 +21,37 @@ pub(super) fn regroup(listings: Vec<Listing>, grouping: CodeGrouping) -> Vec<Lis
     listings
 }
 
-/// Merges adjacent listings with the same function name.
+/// Merges the listings of each function's versions. Each listing still has a single version here, and its number says
+/// where the next function begins: the versions of a function are numbered from 1, and follow each other.
 fn merge_versions(listings: Vec<Listing>) -> Vec<Listing> {
-    let mut all: Vec<Vec<Listing>> = Vec::new();
+    let mut functions: Vec<Vec<Listing>> = Vec::new();
     for listing in listings {
-        // The versions of a function are numbered from 1.
         let is_first_version = listing.hottest().number <= 1;
-        match all.last_mut() {
+        match functions.last_mut() {
             Some(versions) if !is_first_version => versions.push(listing),
-            _ => all.push(vec![listing]),
+            _ => functions.push(vec![listing]),
         }
     }
-    all.into_iter().filter_map(merge).collect()
+    functions.into_iter().filter_map(merge).collect()
 }
 
 /// Merges the versions of a function into one listing: by instruction if all have the same machine code, otherwise by
 /// source line. If no line is known, the listing says so instead of showing code. `None` if there are no versions.
 fn merge(versions: Vec<Listing>) -> Option<Listing> {
-    let by_line = if are_same(&versions) { None } else { Some(sum_by_line(&versions)) };
+    let line_sums = if have_same_code(&versions) { None } else { Some(sum_by_line(&versions)) };
     let mut versions = versions.into_iter();
     let mut merged = versions.next()?;
     for other in versions {
         merged.costs.join(&other.costs);
-        if by_line.is_none() {
+        if line_sums.is_none() {
             join_rows(&mut merged.rows, &other.rows);
         }
         merged.versions.extend(other.versions);
         merged.inclusive.extend(other.inclusive);
     }
-    if let Some(LineSums { rows, files }) = by_line {
-        let is_any_known = rows.iter().any(|row| row.source.is_some());
-        if is_any_known {
+    if let Some(LineSums { rows, files }) = line_sums {
+        let is_any_line_known = rows.iter().any(|row| row.source.is_some());
+        if is_any_line_known {
             (merged.code, merged.rows, merged.files) = (Code::SourceLines, rows, files);
         } else {
             let code = Code::Missing(NO_LINES_TO_MERGE_BY.into());
@@ -63,8 +64,8 @@ fn merge(versions: Vec<Listing>) -> Option<Listing> {
 const NO_LINES_TO_MERGE_BY: &str =
     "its compiled versions differ and have no source lines to merge by; leave out --merge to list each one";
 
-/// True if all versions have the same machine code.
-fn are_same(versions: &[Listing]) -> bool {
+/// True if all versions have the same machine code. False for several versions whose code is missing.
+fn have_same_code(versions: &[Listing]) -> bool {
     let [first, others @ ..] = versions else { return true };
     others.is_empty() || (!first.bytes().is_empty() && others.iter().all(|other| other.bytes() == first.bytes()))
 }

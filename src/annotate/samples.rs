@@ -53,10 +53,14 @@ struct PlaceSum {
     ip: Addr,
 }
 
+/// Why code isn't available at an address that belongs neither to a file nor to JIT code.
+const NOTHING_KNOWN: &str = "nothing is known about this code";
+
 impl Sampled<'_> {
-    /// Sums the samples by function. Code locations in the same code range or symbol belong to the same function.
+    /// Sums the samples by function, hottest function first. Code locations in the same code range or symbol belong to
+    /// the same function.
     pub(super) fn functions(&self, weight: Weight, job: &Job, warnings: &mut Warnings) -> SampledFunctions {
-        let linked = self.linked(job, warnings);
+        let linked_places = self.link_places(job, warnings);
         let mut functions = FunctionList::default();
         let mut offsets = vec![None; self.examined.samples.chains.places().len()];
         let (mut tiers, mut names) = (Tiers::default(), Interner::<Vec<u8>, NameId>::default());
@@ -66,10 +70,11 @@ impl Sampled<'_> {
             }
             let place = &self.examined.samples.chains.places()[index];
             let mut function = self.name(PlaceId(index as u32), &mut tiers, &mut names);
-            let offset = self.locate(place, linked.get(&index), &mut function);
-            let function = functions.insert(function);
-            functions.list[function].add(offset, &sum, place.mode);
-            offsets[index] = Some(FunctionOffset { function, offset });
+            let LocatedCode { code, offset } = self.locate(place, linked_places.get(&index));
+            function.code = code;
+            let function_index = functions.insert(function);
+            functions.list[function_index].add(offset, &sum, place.mode);
+            offsets[index] = Some(FunctionOffset { function: function_index, offset });
         }
         SampledFunctions { list: functions.list, offsets }.sorted(weight)
     }
@@ -92,7 +97,8 @@ impl Sampled<'_> {
         sums
     }
 
-    /// Creates a function with the name, module and category of a code location. Where its code is remains unknown.
+    /// Creates a function with the name, module and category of a code location, without costs. The caller has to set
+    /// where its code is.
     fn name(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
         // The frames at a code location are the inlined calls and, as the last one, the function itself, whose name is
@@ -109,7 +115,7 @@ impl Sampled<'_> {
             name,
             module,
             category,
-            code: FunctionCode::Unknown("nothing is known about this code"),
+            code: FunctionCode::Unknown(NOTHING_KNOWN),
             costs: Costs::default(),
             costs_at: BTreeMap::new(),
             last: Moment::default(),
@@ -117,34 +123,31 @@ impl Sampled<'_> {
         }
     }
 
-    /// Determines where the function's machine code is. Returns the offset of the code location in it, in bytes; if the
-    /// start of the function isn't known, the offset in the file or the address. `linked` is the location as linked, if
-    /// it is in a file that exists on this machine.
-    fn locate(&self, place: &FrameLocation, linked: Option<&Linked>, function: &mut Function) -> u64 {
+    /// Determines where the machine code of the function at a code location is, and where in it the location is.
+    /// `linked` is the location's address as linked; `None` unless it is in a file that exists on this machine.
+    fn locate(&self, place: &FrameLocation, linked: Option<&LinkedPlace>) -> LocatedCode {
         match (place.location, linked) {
             (Location::Code(code, offset), _) => {
                 let piece = self.examined.resolution.sources.map.code(code);
-                function.code = if piece.bytes.is_some() || piece.lines.positions.is_some() {
+                let code = if piece.bytes.is_some() || piece.lines.positions.is_some() {
                     FunctionCode::Jit(code)
                 } else {
                     FunctionCode::Unknown(without_code(self.examined.accounts(), piece.origin))
                 };
-                offset
+                LocatedCode { code, offset }
             }
-            (Location::File(dso, _), Some(Linked { addr, extent: Some(extent) })) => {
-                function.code = FunctionCode::File(dso, extent.clone());
-                addr - extent.start
+            (Location::File(dso, _), Some(LinkedPlace { addr, extent: Some(extent) })) => {
+                LocatedCode { code: FunctionCode::File(dso, extent.clone()), offset: addr - extent.start }
             }
             (Location::File(_, offset), Some(_)) => {
-                function.code = FunctionCode::Unknown("no symbol marks the start of the function");
-                offset
+                LocatedCode { code: FunctionCode::Unknown("no symbol marks the start of the function"), offset }
             }
             (Location::File(dso, offset), None) => {
                 let kind = self.kind(dso);
-                function.code = self.bpf(kind).map_or(FunctionCode::Unknown(missing(kind)), FunctionCode::Bpf);
-                offset
+                let code = self.find_bpf_function(kind).map_or(FunctionCode::Unknown(missing(kind)), FunctionCode::Bpf);
+                LocatedCode { code, offset }
             }
-            (Location::Nothing(addr), _) => addr.0,
+            (Location::Nothing(addr), _) => LocatedCode { code: FunctionCode::Unknown(NOTHING_KNOWN), offset: addr.0 },
         }
     }
 
@@ -153,7 +156,7 @@ impl Sampled<'_> {
     }
 
     /// The BPF function whose code this is; `None` for other code, or if the recording doesn't contain it.
-    fn bpf(&self, kind: DsoKind) -> Option<BpfFunctionId> {
+    fn find_bpf_function(&self, kind: DsoKind) -> Option<BpfFunctionId> {
         let DsoKind::KernelSymbol(Some(id)) = kind else { return None };
         let functions = &self.examined.resolution.survey.processes.bpf_functions;
         functions.get(id.0 as usize).filter(|function| !function.bytes.is_empty()).map(|_| id)
@@ -168,9 +171,9 @@ impl Sampled<'_> {
         }
     }
 
-    /// For each code location in a file that exists on this machine (by index): its address as linked, and the range of
-    /// the function there.
-    fn linked(&self, job: &Job, warnings: &mut Warnings) -> FxHashMap<usize, Linked> {
+    /// Converts each code location in a file that exists on this machine to its address as linked, and finds the
+    /// function there. The result is by the index of the location.
+    fn link_places(&self, job: &Job, warnings: &mut Warnings) -> FxHashMap<usize, LinkedPlace> {
         let mut by_file: BTreeMap<DsoId, Vec<(u64, usize)>> = BTreeMap::new();
         for (at, place) in self.examined.samples.chains.places().iter().enumerate() {
             let Location::File(dso, offset) = place.location else { continue };
@@ -178,7 +181,7 @@ impl Sampled<'_> {
                 by_file.entry(dso).or_default().push((offset, at));
             }
         }
-        let mut linked = FxHashMap::default();
+        let mut linked_places = FxHashMap::default();
         for (dso, mut places) in by_file {
             let Some(image) = self.examined.resolution.images.get(dso) else { continue };
             // Several locations may have the same offset, in different processes.
@@ -188,14 +191,14 @@ impl Sampled<'_> {
             let request = Request { dso, offsets, base: self.base(dso) };
             let extents = extents(&request, &self.examined.resolution.images, self.symbols, &job.pool, warnings);
             for (offset, at) in places {
-                let number = request.offsets.partition_point(|&other| other < offset);
-                let extent = extents.get(number).cloned().flatten();
+                let position = request.offsets.partition_point(|&other| other < offset);
+                let extent = extents.get(position).cloned().flatten();
                 if let Some(addr) = request.vaddr(image, offset) {
-                    linked.insert(at, Linked { addr, extent });
+                    linked_places.insert(at, LinkedPlace { addr, extent });
                 }
             }
         }
-        linked
+        linked_places
     }
 }
 
@@ -219,6 +222,8 @@ fn missing(kind: DsoKind) -> &'static str {
 }
 
 impl Function {
+    /// Adds the cost of the samples at this offset, and remembers the last of these samples if it is the function's
+    /// last one.
     fn add(&mut self, offset: u64, sum: &PlaceSum, mode: CpuMode) {
         self.costs.join(&sum.costs);
         self.costs_at.entry(offset).or_default().join(&sum.costs);
@@ -271,9 +276,18 @@ impl TargetNames for Sampled<'_> {
     }
 }
 
-/// A code location in a file on this machine, as linked.
+/// Where a function's machine code is, and a location in it.
+struct LocatedCode {
+    code: FunctionCode,
+    /// The offset of the location from the start of the function, in bytes. If the start isn't known, the offset in the
+    /// file or the address.
+    offset: u64,
+}
+
+/// A code location in a file on this machine.
 #[derive(Debug, Clone)]
-struct Linked {
+struct LinkedPlace {
+    /// The address that the linker gave the location, which is the one in symbol tables.
     addr: u64,
     /// The address range of the function there; `None` if no symbol states it.
     extent: Option<Range<u64>>,

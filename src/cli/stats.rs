@@ -212,7 +212,7 @@ impl StatsArgs {
         if self.all {
             preset.questions.push(Question::All);
         }
-        preset.questions.extend(self.sub.iter().cloned().map(Question::Sub));
+        preset.questions.extend(self.sub.iter().cloned().map(Question::Action));
         preset.questions.extend(self.by_arg.iter().cloned().map(Question::ByArg));
         if self.gaps {
             preset.questions.push(Question::Gaps);

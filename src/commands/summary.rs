@@ -32,13 +32,15 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
     let path = shown(&options.input);
     let opened = Opened::open(&options.input, job).map_err(|error| error.in_file(&path))?;
     let about = opened.format().about;
-    let mut finding = None;
+    // A line with doctor's first finding. Stays `None` if `doctor` can't examine inputs of this kind.
+    let mut first_finding = None;
     let mut has_findings = false;
-    let is_counted = Subject::is_counted(opened.format(), &options.input);
+    // Callgrind files have costs instead of samples. `inspect` is only called for recordings such as perf.data.
+    let is_callgrind = Subject::is_counted(opened.format(), &options.input);
     let mut inspect = |examined: &Examined<'_>, _: &Job, _: &mut Warnings| {
         let diagnosis = doctor::diagnose(examined);
         has_findings = !diagnosis.findings.is_empty();
-        finding = Some(describe_first(&diagnosis.findings, "samples"));
+        first_finding = Some(describe_first(&diagnosis.findings, "samples"));
     };
     let inputs = std::slice::from_ref(&options.input);
     // Of a recording, keep each sample, as `doctor` does: its shares are numbers of samples.
@@ -51,19 +53,19 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
         job,
         &mut outcome,
     )?;
-    if is_counted {
-        // Like `doctor`, look for the sources that name the code. The input is read again for this, so drop the
-        // warnings.
+    if is_callgrind {
+        // Like `doctor`, look for the sources that name the code. This reads the input again, so drop the warnings:
+        // the first reading has already added them to `outcome`.
         let subject = Subject::examine(&options.input, &options.load.recording(), job, &mut Outcome::default())?;
         has_findings = !subject.findings().is_empty();
-        finding = Some(describe_first(subject.findings(), "cost"));
+        first_finding = Some(describe_first(subject.findings(), "cost"));
     }
     let file = path.as_os_str().as_bytes();
     io::print(|out| {
         writeln!(out, "{}: {about}", readable(file))?;
         writeln!(out, "{}", describe_samples(&profile))?;
         writeln!(out, "{}", describe_shares(&profile))?;
-        writeln!(out, "doctor: {}", finding.as_deref().unwrap_or("cannot examine this kind of file"))?;
+        writeln!(out, "doctor: {}", first_finding.as_deref().unwrap_or("cannot examine this kind of file"))?;
         let next = if has_findings { "doctor" } else { "view" };
         Ok(writeln!(out, "next: jitgraft {next} {}", quoted(file))?)
     })?;
@@ -88,7 +90,7 @@ fn count(series: &Series) -> u64 {
     series.rows.iter().fold(0, |sum, row| sum.saturating_add(row.count))
 }
 
-/// A line with the number of samples, or with the cost if the input doesn't count samples.
+/// A line with the number of samples of the main event, or with its cost if the input doesn't count samples.
 fn describe_samples(profile: &Profile) -> String {
     let Some(series) = main_event(profile) else { return "no samples".to_owned() };
     let others = profile.series.len() - 1;
@@ -104,7 +106,7 @@ fn describe_samples(profile: &Profile) -> String {
     }
 }
 
-/// A line with the share of each kind of code.
+/// A line with the share of each kind of code in the main event.
 fn describe_shares(profile: &Profile) -> String {
     let shares = main_event(profile).map(|series| CodeShares::count(profile, series, Weight::Period));
     shares.map_or_else(|| "no code".to_owned(), |shares| shares.to_string())

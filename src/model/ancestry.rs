@@ -21,7 +21,9 @@ const MAX_GENERATIONS: u32 = 1 << 14;
 /// The forks of a recording, prepared for many lookups.
 #[derive(Debug, Clone, Default)]
 pub struct Ancestry {
+    /// The fork of each process, by the ID of the child.
     forks: FxHashMap<Pid, Fork>,
+    /// The processes returned by [`Ancestry::cut_off`]. They have no entry in `forks`.
     cut_off: Vec<Pid>,
 }
 
@@ -32,7 +34,8 @@ struct Fork {
     at: Nanos,
     /// When the process first called exec after the fork, which discards what it inherited.
     exec: Option<Nanos>,
-    /// The number of the process's ancestors.
+    /// The number of the process's ancestors. It sorts forks at the same time: a parent has a smaller number than its
+    /// child.
     generation: u32,
     /// The step to the nearest ancestor from which the process inherited code and mappings. `None` if there is none.
     /// Ancestors that [`Ancestry::limited_to`] rejected are skipped.
@@ -91,7 +94,8 @@ impl Step {
 }
 
 impl Ancestry {
-    /// Collects the forks of all processes.
+    /// Collects the forks of all processes. Where damage makes a process its own ancestor or a line of
+    /// ancestors too long, the line is cut ([`Ancestry::cut_off`]).
     pub fn new(processes: &Processes) -> Self {
         let mut ancestry = Self { forks: FxHashMap::default(), cut_off: Vec::new() };
         ancestry.forks.reserve(processes.by_pid.len());
@@ -101,28 +105,32 @@ impl Ancestry {
                 continue;
             }
             let exec = process.execs.get(process.execs.partition_point(|exec| *exec < at)).copied();
+            // At first, the nearest ancestor is the parent; `limited_to` may change that. `number_generations` sets the
+            // generation.
             let nearest = Some(Step::as_of_fork(parent, at));
             ancestry.forks.insert(pid, Fork { parent, at, exec, generation: 0, nearest, nearest_ever: nearest });
         }
-        ancestry.end_lines(processes.by_pid.keys().copied());
+        ancestry.number_generations(processes.by_pid.keys().copied());
         ancestry
     }
 
-    /// Leaves out ancestors that `can_answer` rejects. Lookups then go straight to the next ancestor that `can_answer`
-    /// accepts.
+    /// Leaves out ancestors that `can_answer` rejects, for example because nothing is known about their code. Lookups
+    /// then go straight to the next ancestor that `can_answer` accepts.
     pub fn limited_to(mut self, can_answer: impl Fn(Pid) -> bool) -> Self {
+        // `forks` returns a copy of the list in which parents come before their children. So the parent of each child
+        // already has its final nearest ancestor.
         for ForkEvent { child, parent, at } in self.forks() {
             if can_answer(parent) {
                 continue;
             }
-            // The parent can't answer, so the child asks the ancestor that the parent would ask: as of the child's fork
-            // (`nearest`), unless the parent called exec before it, and at any time (`nearest_ever`). If the parent was
-            // forked later than the child, its process ID was reused, and the line of ancestors ends.
+            // The parent can't answer, so the child goes on to the ancestor that the parent would ask.
             let (mut nearest, mut nearest_ever) = (None, None);
+            // If the parent was forked later than the child, its process ID was reused, and the line of ancestors ends.
             if let Some(parent_fork) = self.forks.get(&parent)
                 && parent_fork.at <= at
             {
                 nearest_ever = parent_fork.nearest_ever;
+                // If the parent called exec before it forked the child, the child inherited nothing from further back.
                 if parent_fork.still_inherits(Some(at)) {
                     nearest = parent_fork.nearest;
                 }
@@ -219,10 +227,11 @@ impl Ancestry {
         &self.cut_off
     }
 
-    /// Ends lines of ancestors that are cycles or too long, and counts each process's ancestors.
-    fn end_lines(&mut self, pids: impl Iterator<Item = Pid>) {
-        // The number of ancestors that a child of each process has; 0 for now for the processes on the line being
-        // followed.
+    /// Sets the generation of each fork, which is the number of the process's ancestors. Removes forks where a line of
+    /// ancestors is a cycle or too long.
+    fn number_generations(&mut self, pids: impl Iterator<Item = Pid>) {
+        // The number of ancestors of each process that was visited so far. It is still 0 for the processes on the line
+        // that is being followed.
         let mut depths: FxHashMap<Pid, u32> = FxHashMap::default();
         let mut line = Vec::new();
         for pid in pids {
@@ -239,13 +248,14 @@ impl Ancestry {
                 next = self.forked_parent(pid);
             }
             let mut depth = 0;
-            if let Some(known) = next {
+            if let Some(visited) = next {
                 // If the line has reached a process that is already on it, it is a cycle.
-                if line.contains(&known) {
-                    self.cut(known);
+                if line.contains(&visited) {
+                    self.cut(visited);
                 }
-                depth = depths[&known];
+                depth = depths[&visited];
             }
+            // Go back from the oldest ancestor to `pid`, counting.
             for pid in line.drain(..).rev() {
                 if depth == MAX_GENERATIONS {
                     self.cut(pid);
@@ -266,6 +276,7 @@ impl Ancestry {
         if parent_fork.at <= fork.at { Some(fork.parent) } else { None }
     }
 
+    /// Removes the fork of a process, so that it has no ancestors.
     fn cut(&mut self, pid: Pid) {
         self.forks.remove(&pid);
         self.cut_off.push(pid);

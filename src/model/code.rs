@@ -231,10 +231,10 @@ impl<'data> SourceMap<'data> {
     /// The inlined calls around a line, innermost first.
     pub fn calls_around(&self, line: &Line<'data>) -> impl Iterator<Item = &InlinedCall<'data>> {
         // In damaged data, a call may contain itself. Don't loop forever.
-        let mut left = self.calls.len();
+        let mut remaining = self.calls.len();
         let mut next = line.inlined;
         std::iter::from_fn(move || {
-            left = left.checked_sub(1)?;
+            remaining = remaining.checked_sub(1)?;
             let call = self.calls.get(next? as usize)?;
             next = call.parent;
             Some(call)

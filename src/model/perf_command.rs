@@ -174,8 +174,8 @@ fn split_options<'a>(word: &'a [u8], next: Option<&'a [u8]>) -> Vec<PerfOption<'
     for (index, letter) in letters.iter().enumerate() {
         let name = &letters[index..=index];
         if SHORT_WITH_VALUE.contains(letter) {
-            let rest = &letters[index + 1..];
-            let value = if rest.is_empty() { next } else { Some(rest) };
+            let rest_of_word = &letters[index + 1..];
+            let value = if rest_of_word.is_empty() { next } else { Some(rest_of_word) };
             options.push(PerfOption { name, value, is_long: false, is_apart: true });
             break;
         }

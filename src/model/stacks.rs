@@ -688,15 +688,15 @@ impl Profile {
         let millionths = Unit::Named(MILLIONTHS.to_owned());
         let is_whole = |series: &Series| series.unit == Unit::Samples && series.counting == Counting::Unknown;
         if let Some(index) = self.find_series(&other.name) {
-            let own = &mut self.series[index];
-            if own.unit == millionths && is_whole(other) && other.can_be_scaled(MILLION) {
+            let existing = &mut self.series[index];
+            if existing.unit == millionths && is_whole(other) && other.can_be_scaled(MILLION) {
                 return (index, MILLION);
             }
-            if other.unit == millionths && is_whole(own) && own.can_be_scaled(MILLION) {
-                for row in own.rows.iter_mut().chain(&mut own.negative) {
+            if other.unit == millionths && is_whole(existing) && existing.can_be_scaled(MILLION) {
+                for row in existing.rows.iter_mut().chain(&mut existing.negative) {
                     row.weight *= MILLION;
                 }
-                own.unit = millionths;
+                existing.unit = millionths;
                 return (index, 1);
             }
         }

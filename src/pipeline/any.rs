@@ -182,11 +182,11 @@ fn run_texts(
     outcome: &mut Outcome,
 ) -> Result<()> {
     let mut first = Some(first);
-    let mut given = inputs.iter().map(|path| (path, first.take()));
+    let mut paths_and_opened = inputs.iter().map(|path| (path, first.take()));
     // A group may have more inputs than can be open at once, so inputs that aren't small texts are opened again when it
     // is their turn.
     let read = |group| texts::read_texts(group, options.texts(), job, Ok, |path, _| Err(path));
-    job.pool.stream(texts::groups(&mut given), read, |group| {
+    job.pool.stream(texts::groups(&mut paths_and_opened), read, |group| {
         for input in group {
             match input {
                 Ok(InputSums { profile, outcome: text_outcome }) => {

@@ -53,9 +53,9 @@ fn each_block<T: Send>(
     let cutting = Cutting { block: BLOCK, cut: &cut_after_line, longest: usize::MAX, at_pauses: false };
     let mut blocks = Blocks::new(input, cutting, spare);
     let make = |TextBlock { bytes, at }: TextBlock| {
-        let made = make(at, &bytes);
+        let result = make(at, &bytes);
         spare.give_buffer(bytes, 4 * BLOCK);
-        made
+        result
     };
     let first = blocks.next_block();
     // Don't start threads for an input that fits in one block: there may be many such inputs.

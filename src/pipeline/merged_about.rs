@@ -53,10 +53,10 @@ impl MergedAbout {
         self.lost = self.lost.saturating_add(lost);
         (about.modules, about.values) = (modules, values);
         for (name, module) in &mut about.modules {
-            let known = self.pieces.entry(name.clone()).or_default();
-            module
-                .mapped
-                .retain(|range| known.insert(MappedFilePiece { file_offset: range.file_offset, len: range.len }));
+            let earlier_pieces = self.pieces.entry(name.clone()).or_default();
+            module.mapped.retain(|range| {
+                earlier_pieces.insert(MappedFilePiece { file_offset: range.file_offset, len: range.len })
+            });
         }
     }
 

@@ -58,21 +58,21 @@ pub(crate) fn load_merged(
 ) -> Result<(Profile, Outcome)> {
     let mut first = first;
     let mut merged = MergedSum::new(by);
-    // The paths of the inputs; the first one that could be opened is already open.
-    let mut given = inputs.iter().enumerate().map(|(at, path)| {
+    // The path of each input, and the input itself if it is already open: the first one that could be opened is.
+    let mut paths_and_opened = inputs.iter().enumerate().map(|(at, path)| {
         let opened = first.take_if(|first| first.at == at).map(|first| first.opened);
         (path, opened)
     });
     // Workers read groups of inputs. Small texts in a group are added up at once, other inputs one by one.
     let read_other = |path: &InPath, opened| read_one(path, opened, options, job);
     let read_group = |group| read_texts(group, options.texts(), job, |sums| sums, read_other);
-    job.pool.stream(texts::groups(&mut given), read_group, |sums: Vec<InputSums>| {
+    job.pool.stream(texts::groups(&mut paths_and_opened), read_group, |sums: Vec<InputSums>| {
         for input in sums {
             merged.add(input)?;
         }
         Ok(())
     })?;
-    drop(given);
+    drop(paths_and_opened);
     let (mut profile, mut outcome) = merged.finish(inputs.len(), job)?;
     profile.check()?;
     keep_events(&mut profile, &options.event)?;

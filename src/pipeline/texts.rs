@@ -82,7 +82,7 @@ pub(super) fn read_texts<'a, T>(
         places: Vec::new(),
         sums: Vec::new(),
     };
-    let mut all = Vec::new();
+    let mut results = Vec::new();
     for (path, opened) in group {
         let opened = opened.map_or_else(|| Opened::open(path, job), Ok);
         let result = match opened.and_then(|opened| texts.take(path, opened)) {
@@ -92,12 +92,12 @@ pub(super) fn read_texts<'a, T>(
         };
         // Add the text collected so far first, so that results are in the order of the inputs.
         texts.flush();
-        all.extend(texts.sums.drain(..).map(&summed));
-        all.push(result);
+        results.extend(texts.sums.drain(..).map(&summed));
+        results.push(result);
     }
     texts.flush();
-    all.extend(texts.sums.into_iter().map(summed));
-    all
+    results.extend(texts.sums.into_iter().map(summed));
+    results
 }
 
 /// True if the inputs should be read in groups, because they are small texts to be added up. `first` is the first
@@ -170,16 +170,16 @@ impl<'a> FoldedTexts<'a, '_> {
         let (text, places) = (std::mem::take(&mut self.text), std::mem::take(&mut self.places));
         let Some((_, read)) = self.read.filter(|_| !places.is_empty()) else { return };
         let mut skipped = Skipped::new("line");
-        let all = self.sum(read, &text, None, &mut skipped);
+        let sum_of_all = self.sum(read, &text, None, &mut skipped);
         if skipped.count() == 0 {
-            return self.sums.push(all);
+            return self.sums.push(sum_of_all);
         }
         for (path, place) in places {
             let mut skipped = Skipped::new("line");
             let path = shown(path);
-            let mut one = self.sum(read, &text[place], Some(&path), &mut skipped);
-            skipped.report(&path, &mut one.outcome.warnings);
-            self.sums.push(one);
+            let mut sum = self.sum(read, &text[place], Some(&path), &mut skipped);
+            skipped.report(&path, &mut sum.outcome.warnings);
+            self.sums.push(sum);
         }
     }
 

@@ -349,7 +349,7 @@ impl Runtime {
         // Options on the command line itself don't count here, only those in variables: inherited ones, or assigned by
         // the program `env` at the start of the command line.
         let inherited = CommandLine { words: &[], ..command };
-        let assigned = CommandLine { words: assignments(command.words), ..command };
+        let assigned = CommandLine { words: env_and_assignments(command.words), ..command };
         has_flag(&self.options_given(inherited), flag) || has_flag(&self.options_given(assigned), flag)
     }
 
@@ -421,7 +421,7 @@ impl Runtime {
         // Prefer variables, because child processes inherit them.
         if switch.flags.is_empty() || reads_variables && !missing.is_empty() {
             let variables = self.missing_variables(switch, command, directory);
-            return Some(CorrectedCommand { variables: assign(variables, &mut words), words });
+            return Some(CorrectedCommand { variables: assign_within_env(variables, &mut words), words });
         }
         add_flags(&mut words, start, end, &missing);
         Some(CorrectedCommand { variables: Vec::new(), words })
@@ -443,11 +443,11 @@ impl Runtime {
         }
         if !switch.variables.is_empty() {
             let variables = self.missing_variables(switch, command, directory);
-            return Some(CorrectedCommand { variables: assign(variables, &mut words), words });
+            return Some(CorrectedCommand { variables: assign_within_env(variables, &mut words), words });
         }
         let variable = self.flag_variables.first().filter(|_| !switch.flags.is_empty())?;
         // Ignore flags on the command line, because they only affect the program itself.
-        let given = self.options_given(CommandLine { words: assignments(command.words), ..command });
+        let given = self.options_given(CommandLine { words: env_and_assignments(command.words), ..command });
         let mut value = String::new();
         for flag in missing_flags(switch, flag, &given) {
             let between = if value.is_empty() { "" } else { variable.separator() };
@@ -463,7 +463,7 @@ impl Runtime {
             let separator = variable.separator().chars().next();
             variables.push(Assignment { name: variable.name, value, separator, is_set });
         }
-        Some(CorrectedCommand { variables: assign(variables, &mut words), words })
+        Some(CorrectedCommand { variables: assign_within_env(variables, &mut words), words })
     }
 
     /// The variables of a switch that aren't set yet. `DIR` in their values is replaced by `directory`.
@@ -495,27 +495,29 @@ fn missing_flags(switch: &Switch, flag: Option<Flag>, given: &[Vec<u8>]) -> Vec<
     missing
 }
 
-/// Changes those assignments of `env`, at the start of the command line `words`, that set one of these variables: an
-/// assignment by `env` would override ours, which stands before `env`. Returns the variables that `env` doesn't set.
-fn assign(variables: Vec<Assignment>, words: &mut [Vec<u8>]) -> Vec<Assignment> {
-    let mut rest = Vec::new();
-    let end = assignments(words).len();
+/// Changes those of the variables that `env` already assigns at the start of the command line, as in
+/// `env NODE_OPTIONS=-x npm test`. The change is made there, because `env` would override an assignment before the
+/// command. Returns the other variables, which have to be set before the command. `words` is the whole command line.
+fn assign_within_env(variables: Vec<Assignment>, words: &mut [Vec<u8>]) -> Vec<Assignment> {
+    let mut remaining = Vec::new();
+    let env_len = env_and_assignments(words).len();
     for variable in variables {
         let start = format!("{}=", variable.name);
         // The last assignment counts.
-        match words[..end].iter_mut().rev().find(|word| word.starts_with(start.as_bytes())) {
+        match words[..env_len].iter_mut().rev().find(|word| word.starts_with(start.as_bytes())) {
             Some(word) => {
                 let whole = variable.append_to(Some(&word[start.len()..]));
                 *word = [start.as_bytes(), &whole].concat();
             }
-            None => rest.push(variable),
+            None => remaining.push(variable),
         }
     }
-    rest
+    remaining
 }
 
-/// The words of the command line up to the command that `env` runs: `env` itself and its assignments.
-fn assignments(words: &[Vec<u8>]) -> &[Vec<u8>] {
+/// The start of a command line that begins with `env`: `env` itself, its options and its assignments, up to the command
+/// that `env` runs. Empty if the command line doesn't begin with `env`.
+fn env_and_assignments(words: &[Vec<u8>]) -> &[Vec<u8>] {
     if words.first().is_none_or(|first| base_name(first) != b"env") {
         return &[];
     }

@@ -58,27 +58,27 @@ fn totals(profile: &Profile, series: &Series) -> Vec<i64> {
         }
     }
     // Frames that differ only in the executed line belong to the same function.
-    let mut first: FxHashMap<Frame, usize> = FxHashMap::default();
+    let mut first_frames: FxHashMap<Frame, usize> = FxHashMap::default();
     let function = |frame: &Frame| Frame { file: frame.start.file, line: 0, ..*frame };
     for (id, frame) in profile.frames().filter(|(_, frame)| frame.line == 0) {
-        first.entry(function(frame)).or_insert(id.index());
+        first_frames.entry(function(frame)).or_insert(id.index());
     }
     let function_at: Vec<usize> = profile
         .frames()
-        .map(|(id, frame)| first.get(&function(frame)).copied().filter(|_| frame.line > 0).unwrap_or(id.index()))
+        .map(|(id, frame)| first_frames.get(&function(frame)).copied().filter(|_| frame.line > 0).unwrap_or(id.index()))
         .collect();
     let (mut totals, mut open) = (vec![0i64; profile.frame_count()], vec![0u32; profile.frame_count()]);
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
-        let at = function_at[profile.stack_of(stack).1.index()];
+        let function_index = function_at[profile.stack_of(stack).1.index()];
         if step == Step::Leave(stack) {
-            open[at] -= 1;
+            open[function_index] -= 1;
             return;
         }
-        if open[at] == 0 {
-            totals[at] = totals[at].saturating_add(walk.sums(stack).1.weight);
+        if open[function_index] == 0 {
+            totals[function_index] = totals[function_index].saturating_add(walk.sums(stack).1.weight);
         }
-        open[at] += 1;
+        open[function_index] += 1;
     });
     totals
 }

@@ -116,8 +116,9 @@ impl CallGraph {
     /// For each function, the number of its cycle of functions that call each other, directly or not; `None` if the
     /// function never calls itself.
     pub fn cycles(&self) -> Vec<Option<u32>> {
-        let numbers: FxHashMap<FrameId, u32> = self.functions.iter().map(|function| function.frame).zip(0..).collect();
-        let ends = self.edges.iter().map(|edge| (numbers[&edge.caller], numbers[&edge.callee]));
+        let function_numbers: FxHashMap<FrameId, u32> =
+            self.functions.iter().map(|function| function.frame).zip(0..).collect();
+        let ends = self.edges.iter().map(|edge| (function_numbers[&edge.caller], function_numbers[&edge.callee]));
         let cycles = cycles::cycles(&Lists::new(self.functions.len(), ends.clone()));
         let mut is_cycle = vec![false; self.functions.len()];
         for (caller, callee) in ends {

@@ -139,27 +139,32 @@ impl CallTree {
         let mut nodes = vec![ROOT];
         let mut todo = vec![(PlacedBox { node: ROOT, label: None, depth: 0, start: 0, end: self.total() }, 0..1)];
         let mut above: Vec<(u32, u32)> = Vec::new();
-        while let Some((below, of)) = todo.pop() {
-            each(below, &nodes[of.clone()]);
+        while let Some((below, node_range)) = todo.pop() {
+            each(below, &nodes[node_range.clone()]);
             above.clear();
-            for &node in &nodes[of] {
+            for &node in &nodes[node_range] {
                 above.extend(self.nodes.children(node).map(|(child, label)| (ranks[label as usize], child)));
             }
             above.sort_unstable();
-            let (mut at, first) = (below.start, todo.len());
-            for alike in above.chunk_by(|(a, _), (b, _)| a == b) {
-                let total = alike.iter().fold(0u64, |sum, &(_, node)| sum.saturating_add(self.total_weight(node)));
-                let (start, (_, node)) = (at, alike[0]);
-                at = start.saturating_add(total);
+            let (mut next_start, first_above) = (below.start, todo.len());
+            for same_label in above.chunk_by(|(a, _), (b, _)| a == b) {
+                let total = same_label.iter().fold(0u64, |sum, &(_, node)| sum.saturating_add(self.total_weight(node)));
+                let (start, (_, node)) = (next_start, same_label[0]);
+                next_start = start.saturating_add(total);
                 if total >= narrow {
-                    let of = nodes.len()..nodes.len() + alike.len();
-                    nodes.extend(alike.iter().map(|(_, node)| node));
-                    let placed =
-                        PlacedBox { node, label: self.node_label(node), depth: below.depth + 1, start, end: at };
-                    todo.push((placed, of));
+                    let node_range = nodes.len()..nodes.len() + same_label.len();
+                    nodes.extend(same_label.iter().map(|(_, node)| node));
+                    let placed = PlacedBox {
+                        node,
+                        label: self.node_label(node),
+                        depth: below.depth + 1,
+                        start,
+                        end: next_start,
+                    };
+                    todo.push((placed, node_range));
                 }
             }
-            todo[first..].reverse();
+            todo[first_above..].reverse();
         }
     }
 

@@ -119,7 +119,7 @@ impl CallTree {
         narrow: u64,
         todo: &mut Vec<TreeStep>,
     ) {
-        let first = todo.len();
+        let first_new = todo.len();
         for &node in nodes {
             // An omitted node's weight is added to its caller. An outermost frame has no caller, and omitting it would
             // lose its weight.
@@ -130,14 +130,14 @@ impl CallTree {
             if !children[node as usize].is_empty() {
                 todo.push(TreeStep::Enter(node, length));
             }
-            let own = self.own[node as usize] + self.narrow_children(node, children, narrow);
-            if own > 0 {
-                todo.push(TreeStep::Own(node, length, own));
+            let self_weight = self.own[node as usize] + self.narrow_children(node, children, narrow);
+            if self_weight > 0 {
+                todo.push(TreeStep::Own(node, length, self_weight));
             }
         }
         if nodes.len() > 1 {
             let label = |node: u32| self.nodes.get(node).1 as usize;
-            todo[first..].sort_unstable_by_key(|step| match *step {
+            todo[first_new..].sort_unstable_by_key(|step| match *step {
                 TreeStep::Own(node, ..) => Reverse(order.own[label(node)]),
                 TreeStep::Enter(node, _) => Reverse(order.entered[label(node)]),
             });
@@ -175,14 +175,14 @@ impl CallTree {
 
     /// Writes the labels from the root to a node to `line`, joined by `;`.
     fn path(&self, node: u32, line: &mut String) {
-        let mut up = Vec::new();
-        let mut at = node;
-        while at != ROOT {
-            up.push(self.label(at));
-            at = self.parent(at);
+        let mut labels = Vec::new();
+        let mut ancestor = node;
+        while ancestor != ROOT {
+            labels.push(self.label(ancestor));
+            ancestor = self.parent(ancestor);
         }
         line.clear();
-        for label in up.iter().rev() {
+        for label in labels.iter().rev() {
             if !line.is_empty() {
                 line.push(';');
             }

@@ -167,18 +167,18 @@ impl<'a> TreeBuilder<'a> {
     /// Adds the path of a stack to the tree, below the labels of `root`. Returns the node of the innermost frame.
     fn hang(&mut self, root: u32, stack: Option<StackId>) -> u32 {
         // Go up to the nearest caller that already has a node, then add the missing nodes on the way down.
-        let mut down = Vec::new();
-        let mut at = stack;
+        let mut missing = Vec::new();
+        let mut next = stack;
         let mut node = loop {
-            let Some(id) = at else { break self.hang_root(ROOT, root) };
+            let Some(id) = next else { break self.hang_root(ROOT, root) };
             if let Some(placed) = self.placed(root, id) {
                 break placed;
             }
             let (parent, frame) = self.profile.stack_of(id);
-            down.push((id, frame));
-            at = parent;
+            missing.push((id, frame));
+            next = parent;
         };
-        for (stack, frame) in down.into_iter().rev() {
+        for (stack, frame) in missing.into_iter().rev() {
             node = self.step(node, frame, root);
             self.placed[stack.index()] = (root, node);
         }

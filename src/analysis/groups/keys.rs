@@ -119,13 +119,13 @@ impl ValueParts {
     fn push(&mut self, function: Option<Function>, value: impl FnMut(Key) -> Value) {
         let first = self.values.len();
         self.values.extend(self.keys.iter().copied().map(value));
-        let (known, new) = self.values.split_at(first);
+        let (earlier, new) = self.values.split_at(first);
         let (hash, width) = (hash_of(&(new, function)), new.len());
-        let same = self.numbers.find(hash, |number| {
+        let existing = self.numbers.find(hash, |number| {
             let number = number as usize;
-            self.functions[number] == function && known[number * width..][..width] == *new
+            self.functions[number] == function && earlier[number * width..][..width] == *new
         });
-        let number = match same {
+        let number = match existing {
             Some(number) => {
                 self.values.truncate(first);
                 number

@@ -108,11 +108,11 @@ impl<'a> Walk<'a> {
     pub fn run(&mut self, mut step: impl FnMut(&Self, Step)) {
         // Sort by ID: a caller's ID is smaller than its callees'.
         self.listed.sort_unstable();
-        let mut at = self.link();
-        while at != NONE {
-            step(self, Step::Enter(StackId(at)));
-            let first = self.nodes[at as usize].first_callee;
-            at = if first == NONE { self.leave(at, &mut step) } else { first };
+        let mut stack = self.link();
+        while stack != NONE {
+            step(self, Step::Enter(StackId(stack)));
+            let first_callee = self.nodes[stack as usize].first_callee;
+            stack = if first_callee == NONE { self.leave(stack, &mut step) } else { first_callee };
         }
         for stack in self.listed.drain(..) {
             self.nodes[stack as usize] = UNLISTED;

@@ -17,6 +17,7 @@ pub type Label = u32;
 /// which their time could be added.
 const SHORTER: &[u8] = b"[shorter]";
 
+/// The label that stands for [`SHORTER`]. It isn't in the reader's list of names.
 const SHORTER_LABEL: Label = Label::MAX;
 
 /// Adds up the self time of calls. Calls must be added in the order of descending ends, callers before callees.
@@ -47,10 +48,14 @@ struct SelfTime {
     calls: u64,
 }
 
+/// The state of a track while its calls are added.
 #[derive(Debug)]
 struct OneTrack {
+    /// The open calls.
     lanes: Lanes<OpenSpan>,
+    /// The track's node in the tree of call paths.
     root: u32,
+    /// The weight of calls that sampling skipped since the last one that it kept.
     carry: Carry,
 }
 
@@ -58,7 +63,7 @@ struct OneTrack {
 #[derive(Debug, Clone, Copy)]
 struct OpenSpan {
     node: u32,
-    own: u64,
+    self_time: u64,
     /// False if the call is so short that it is merged into its caller.
     counts: bool,
     start: u64,
@@ -66,9 +71,10 @@ struct OpenSpan {
     recorded_from: u64,
 }
 
-/// All call paths. The top level has the tracks (by number), the levels below have functions.
+/// All call paths. The top level has the tracks, the levels below have functions.
 #[derive(Debug, Default)]
 struct SpanTree {
+    /// A path without a parent stands for a track: its label is the number of the track. All other labels are functions.
     paths: PrefixTree<Label>,
     /// The sums of each call path, by its ID in `paths`.
     sums: Vec<PathSum>,
@@ -121,10 +127,10 @@ impl SpanTree {
         if !open.counts {
             // This call was merged into its caller or into `[shorter]`. It doesn't count as a call, so it isn't sampled
             // either.
-            self.add(open.node, open.own, 0);
+            self.add(open.node, open.self_time, 0);
         } else if sampling == Sampling::All {
-            self.add(open.node, open.own, 1);
-        } else if let Some((weight, calls)) = sampling.take(carry, open.node, open.own) {
+            self.add(open.node, open.self_time, 1);
+        } else if let Some((weight, calls)) = sampling.take(carry, open.node, open.self_time) {
             self.add(open.node, weight, calls);
         }
     }
@@ -169,20 +175,20 @@ impl CallSums {
         let lane = lanes.place(span, |over| tree.close(over, options.sampling, carry, self_times));
         let duration = span.duration();
         let root = *root;
-        let short = duration < options.min_duration;
-        let is_folded = short && lanes.top(lane).is_some();
+        let is_short = duration < options.min_duration;
+        let is_merged_into_caller = is_short && lanes.top(lane).is_some();
         let node = match lanes.top(lane) {
-            Some((_, caller)) if short => caller.node,
+            Some((_, caller)) if is_short => caller.node,
             Some((_, caller)) => tree.child(Some(caller.node), label),
-            None if short => tree.child(Some(root), SHORTER_LABEL),
+            None if is_short => tree.child(Some(root), SHORTER_LABEL),
             None => tree.child(Some(root), label),
         };
-        let own = match edges {
+        let self_time = match edges {
             None => {
                 if let Some((_, caller)) = lanes.top(lane) {
-                    caller.own = caller.own.saturating_sub(duration);
+                    caller.self_time = caller.self_time.saturating_sub(duration);
                     // A short call counts as its caller's time and doesn't interrupt the caller.
-                    if !short {
+                    if !is_short {
                         let interval =
                             SelfTime { node: caller.node, start: span.end, end: caller.recorded_from, calls: 0 };
                         SelfTimes::push(self_times, interval);
@@ -198,8 +204,8 @@ impl CallSums {
                 0
             }
         };
-        let recorded_from = if is_folded { span.start } else { span.end };
-        let open = OpenSpan { node, own, counts: !short, start: span.start, recorded_from };
+        let recorded_from = if is_merged_into_caller { span.start } else { span.end };
+        let open = OpenSpan { node, self_time, counts: !is_short, start: span.start, recorded_from };
         tracks[track].lanes.open(lane, span, open);
     }
 
@@ -209,8 +215,8 @@ impl CallSums {
         let Some(edges) = edges else { return };
         while let Some((begin, (at, lane))) = edges.begin_from(next.end) {
             // A call with length zero at the start of its caller: the caller must stay open.
-            let caller = at == track && begin == next.start;
-            if caller {
+            let is_caller = at == track && begin == next.start;
+            if is_caller {
                 break;
             }
             let interval = edges.pass_begin();
@@ -227,6 +233,7 @@ impl CallSums {
         self.tracks.iter().map(|track| track.lanes.overlaps()).sum()
     }
 
+    /// Ends the calls that are still open on all tracks.
     fn close_all(&mut self) {
         for OneTrack { lanes, carry, .. } in &mut self.tracks {
             lanes.finish(|over| self.tree.close(over, self.options.sampling, carry, &mut self.self_times));
@@ -255,14 +262,28 @@ impl CallSums {
     }
 }
 
+/// For active time: adds an interval's length to the self time of the call that was active in it. `interval` is the
+/// length, and the track and lane where that call is the innermost one.
 fn charge(tracks: &mut [OneTrack], interval: Option<(u64, super::active::Place)>) {
     let Some((time, (track, lane))) = interval else { return };
     if let Some((_, open)) = tracks[track].lanes.top(lane) {
-        open.own += time;
+        open.self_time += time;
     }
 }
 
+/// The stack and the track that a call path becomes in a profile.
+#[derive(Clone, Copy)]
+struct PathStack {
+    /// `None` for a path that only stands for a track.
+    stack: Option<StackId>,
+    /// The number of the track.
+    track: u32,
+}
+
 impl SpanTree {
+    /// Converts the call paths to a profile with one row per path that has self time or calls. If `self_times` is given,
+    /// the rows are these intervals instead, in the same order. The other parameters are those of
+    /// [`CallSums::into_profile`].
     fn into_profile(
         self,
         tracks: &[Track],
@@ -273,21 +294,25 @@ impl SpanTree {
     ) -> Profile {
         let mut profile = Profile::new();
         let mut frames = FxHashMap::default();
-        let mut stacks: Vec<(Option<StackId>, u32)> = Vec::with_capacity(self.sums.len());
+        // For each path, by its ID.
+        let mut stacks: Vec<PathStack> = Vec::with_capacity(self.sums.len());
         let track_of = |number: u32| tracks.get(number as usize).cloned().unwrap_or_default();
         let series = profile.series_named(series, unit);
         for ((parent, label), PathSum { weight, calls }) in self.paths.iter().zip(self.sums) {
-            let Some((parent, track)) = parent.map(|parent| stacks[parent as usize]) else {
-                stacks.push((None, label));
+            let Some(parent) = parent else {
+                // The path stands for a track, and its label is the number of that track.
+                stacks.push(PathStack { stack: None, track: label });
                 continue;
             };
+            let PathStack { stack: caller, track } = stacks[parent as usize];
             let frame = *frames.entry(label).or_insert_with(|| {
+                // Only `SHORTER_LABEL` isn't in the list.
                 let name = labels.get(label as usize).unwrap_or(SHORTER);
                 let name = profile.name(name);
                 profile.frame(Frame::new(name, FrameKind::User))
             });
-            let stack = profile.stack(parent, frame);
-            stacks.push((Some(stack), track));
+            let stack = profile.stack(caller, frame);
+            stacks.push(PathStack { stack: Some(stack), track });
             if self_times.is_none() && (weight > 0 || calls > 0) {
                 let (track, stack) = (profile.track(track_of(track)), Some(stack));
                 profile.push(series, Row { track, stack, weight, count: calls, time: None });
@@ -295,7 +320,7 @@ impl SpanTree {
         }
         profile.rows_last = self_times.is_some();
         for SelfTime { node, start, end, calls } in self_times.into_iter().flatten() {
-            let (stack, track) = stacks[node as usize];
+            let PathStack { stack, track } = stacks[node as usize];
             let track = profile.track(track_of(track));
             profile.push(series, Row { track, stack, weight: end - start, count: calls, time: Some(Nanos(start)) });
         }

@@ -271,7 +271,7 @@ impl Timeline {
         let within = options.within.map(|span| Span { start: since_first(span.start), end: since_first(span.end) });
         let mut sums = CallSums::new(CallOptions { within, ..options });
         let mut tracks = Vec::new();
-        let mut numbers = FxHashMap::default();
+        let mut track_numbers = FxHashMap::default();
         for &(span, index) in &spans {
             let slice = &self.slices[index as usize];
             let (thread, row) = match slice.kind {
@@ -284,7 +284,7 @@ impl Timeline {
                 }
                 _ => (slice.track, 0),
             };
-            let track = *numbers.entry((thread, row)).or_insert_with(|| {
+            let track = *track_numbers.entry((thread, row)).or_insert_with(|| {
                 tracks.push(self.tracks[thread as usize].clone());
                 sums.track()
             });
@@ -358,7 +358,7 @@ impl Timeline {
     }
 
     /// For each slice, its self time on its track; 0 for instants and unfinished spans.
-    pub fn own_times(&self) -> Vec<i64> {
+    pub fn self_times(&self) -> Vec<i64> {
         let track = |slice: &Slice| (slice.track, if slice.kind == SliceKind::Async { slice.lane } else { 0 });
         let mut order: Vec<u32> = Vec::new();
         for (index, slice) in self.slices.iter().enumerate() {
@@ -370,24 +370,24 @@ impl Timeline {
             let slice = &self.slices[*index as usize];
             (track(slice), slice.outer_first(), *index)
         });
-        let mut own = vec![0; self.slices.len()];
-        let mut around: Vec<u32> = Vec::new();
+        let mut self_times = vec![0; self.slices.len()];
+        let mut enclosing: Vec<u32> = Vec::new();
         for index in order {
             let slice = &self.slices[index as usize];
-            while let Some(outer) = around.last() {
+            while let Some(outer) = enclosing.last() {
                 let outer = &self.slices[*outer as usize];
                 if track(outer) == track(slice) && outer.end() > slice.start && outer.end() >= slice.end() {
                     break;
                 }
-                around.pop();
+                enclosing.pop();
             }
-            own[index as usize] = slice.duration;
-            if let Some(outer) = around.last() {
-                own[*outer as usize] -= slice.duration;
+            self_times[index as usize] = slice.duration;
+            if let Some(outer) = enclosing.last() {
+                self_times[*outer as usize] -= slice.duration;
             }
-            around.push(index);
+            enclosing.push(index);
         }
-        own
+        self_times
     }
 
     /// The wanted spans with their slice indexes, by descending end, outer ones first. Unfinished spans get the end of

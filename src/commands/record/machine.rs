@@ -48,11 +48,11 @@ impl Machine {
     /// Runs `perf stat` briefly to see which event works.
     fn find_event(is_root: bool, notes: &mut Vec<String>) -> Result<&'static str> {
         let words: [&[u8]; 8] = [b"perf", b"stat", b"-x,", b"-e", b"cycles:u", b"-e", b"cpu-clock:u", b"true"];
-        let said = started::run_for_output(&words)?;
-        if counts(&said, CYCLES) {
+        let output = started::run_for_output(&words)?;
+        if counts(&output, CYCLES) {
             return Ok(CYCLES);
         }
-        if counts(&said, CPU_CLOCK) {
+        if counts(&output, CPU_CLOCK) {
             notes.push(
                 "this machine cannot count processor cycles (it is probably a virtual machine), so samples are taken \
                  by a timer (-e cpu-clock)"
@@ -69,16 +69,19 @@ impl Machine {
                 )
             }
             _ => {
-                format!("perf said: {}", said.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default())
+                format!(
+                    "perf said: {}",
+                    output.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+                )
             }
         };
         Err(Error::new("perf cannot count any event here").with_remedy(Some(remedy)))
     }
 }
 
-/// True if `perf stat -x,` could count an event. `said` is its output, with lines of the form `VALUE,UNIT,EVENT,…`.
-fn counts(said: &str, event: &str) -> bool {
-    said.lines().any(|line| {
+/// True if `perf stat -x,` could count an event. `output` is what it printed, with lines of the form `VALUE,UNIT,EVENT,…`.
+fn counts(output: &str, event: &str) -> bool {
+    output.lines().any(|line| {
         let mut fields = line.split(',');
         let value = fields.next().unwrap_or_default();
         let name = fields.nth(1).unwrap_or_default();

@@ -71,8 +71,8 @@ impl Plan {
         let environment = environment();
         let command = CommandLine { words: &options.program, environment: &environment };
         let facts = RunFacts { version, command: Some(command), memory: &[] };
-        let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command));
-        let Some(switch) = given.filter(|given| given.is_in(version)).or_else(|| runtime.best_switch(facts)) else {
+        let active = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, command));
+        let Some(switch) = active.filter(|active| active.is_in(version)).or_else(|| runtime.best_switch(facts)) else {
             self.note(nothing_to_set(runtime, version));
             self.command = self.command.with_stacks(runtime.stacks(facts));
             return Ok(self);
@@ -119,12 +119,12 @@ impl Plan {
             let memory: Vec<&[u8]> = running.mappings.iter().map(|map| &map.path[..]).collect();
             let version = runtime.find_version(memory.iter().copied());
             let facts = RunFacts { version, command: Some(running.command()), memory: &memory };
-            let given = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
-            let wanted = given.map_or_else(|| runtime.stacks(facts), |switch| switch.stacks);
-            if wanted == Stacks::Copies {
-                stacks = wanted;
+            let active = runtime.switches.iter().find(|switch| runtime.is_switched_on(switch, running.command()));
+            let runtime_stacks = active.map_or_else(|| runtime.stacks(facts), |switch| switch.stacks);
+            if runtime_stacks == Stacks::Copies {
+                stacks = runtime_stacks;
             }
-            if given.is_none() && running.markers().is_empty() {
+            if active.is_none() && running.markers().is_empty() {
                 self.note(not_switched_on(number, runtime, facts));
             }
         }

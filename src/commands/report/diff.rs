@@ -74,16 +74,18 @@ pub(super) fn report(scene: &Scene<'_>, before: &Profile) -> Result<Report> {
         format!("before: {}", sampled(before, old_series, options.weight)),
         format!("after:  {}", sampled(scene.profile, scene.series, options.weight)),
     ];
-    let all = counted(changes.len() as u64, "function");
+    let function_count = counted(changes.len() as u64, "function");
     match comparison.evidence {
         Evidence::Samples => {
             head.push(format!(
-                "{changed} of {all} changed by more than sampling noise ({THRESHOLD} standard deviations)"
+                "{changed} of {function_count} changed by more than sampling noise ({THRESHOLD} standard deviations)"
             ));
         }
         Evidence::Exact => {
             head.extend(warn_of_other_total(scene, &comparison));
-            head.push(format!("{changed} of {all} changed (measured, not sampled, so every change is real)"));
+            head.push(format!(
+                "{changed} of {function_count} changed (measured, not sampled, so every change is real)"
+            ));
         }
         Evidence::Nothing => head.push(
             "cannot tell changes from noise: the number of samples is unknown (state the weight of one sample with \

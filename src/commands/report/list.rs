@@ -50,9 +50,9 @@ pub(super) fn report(scene: &Scene<'_>, keys: Option<&Vec<Key>>) -> Result<Repor
     let is_selected = |group: &Group| {
         let (module, function) = (value_of(group, Key::Module), value_of(group, Key::Function));
         // A name may be given as it is shown: with the location that tells the function from others of its name.
-        let shown = place_of(group, &places).map(|place| format!("{} ({place})", function.unwrap_or_default()));
-        let is_named =
-            selection.takes(module, function) || shown.is_some_and(|shown| selection.takes(module, Some(&shown)));
+        let full_name = place_of(group, &places).map(|place| format!("{} ({place})", function.unwrap_or_default()));
+        let is_named = selection.takes(module, function)
+            || full_name.is_some_and(|full_name| selection.takes(module, Some(&full_name)));
         is_named && selection.takes_code(group)
     };
     if selection.chooses() && !groups.is_empty() && !groups.iter().any(is_selected) {

@@ -37,10 +37,11 @@ pub fn run(options: &ReportOptions, job: &Job) -> Result<Outcome> {
         }
         _ => None,
     };
-    let said = if job.quiet { 0 } else { lines_said(&outcome, options.reader.style.width) };
+    let lines_above = if job.quiet { 0 } else { message_lines(&outcome, options.reader.style.width) };
     // Keep events that have only negative weights: tables show negative weights, too.
     let events: Vec<usize> = (0..profile.series.len()).filter(|&event| !profile.series[event].is_empty()).collect();
-    let mut builder = ReportBuilder { profile: &profile, before: before.as_ref(), options, said, shows_stacks: false };
+    let mut builder =
+        ReportBuilder { profile: &profile, before: before.as_ref(), options, lines_above, shows_stacks: false };
     if events.len() > 1 && options.output.is_stream() {
         builder.write_all(&events, &run)?;
     } else {
@@ -68,7 +69,7 @@ struct ReportBuilder<'a> {
     before: Option<&'a Profile>,
     options: &'a ReportOptions,
     /// The number of lines that were written to stderr.
-    said: usize,
+    lines_above: usize,
     /// True if any table was computed from stacks rather than from calls that the input states.
     shows_stacks: bool,
 }
@@ -85,7 +86,7 @@ impl ReportBuilder<'_> {
         let graph = if uses_calls { CallGraph::from_series(profile, series) } else { None };
         self.shows_stacks |= graph.is_none();
         let whole = whole(series, options.weight);
-        let scene = Scene { profile, series, graph: graph.as_ref(), whole, options, said: self.said };
+        let scene = Scene { profile, series, graph: graph.as_ref(), whole, options, lines_above: self.lines_above };
         let report = match (&options.rows, self.before) {
             (Rows::Callers(name) | Rows::Callees(name), _) if let Some(graph) = &graph => {
                 calls::report(&scene, graph, name)?
@@ -150,7 +151,7 @@ fn write_reports(reports: &[Report], options: &ReportOptions, out: &mut Output) 
 }
 
 /// The number of terminal lines that the messages on stderr will take. The table must leave room for them.
-fn lines_said(outcome: &Outcome, width: Option<usize>) -> usize {
+fn message_lines(outcome: &Outcome, width: Option<usize>) -> usize {
     let warnings = outcome.warnings.iter().map(|warning| format!("warning: {warning}"));
     let lines = warnings.chain(outcome.summary.iter().cloned());
     lines.map(|line| width.map_or(1, |width| line.width().div_ceil(width.max(1)))).sum()

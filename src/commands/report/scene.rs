@@ -20,7 +20,7 @@ pub(super) struct Scene<'a> {
     pub(super) whole: i64,
     pub(super) options: &'a ReportOptions,
     /// The number of terminal lines that were written to stderr.
-    pub(super) said: usize,
+    pub(super) lines_above: usize,
 }
 
 /// A table, and the lines around it in text output.
@@ -62,7 +62,7 @@ impl Scene<'_> {
         match (self.options.selection.limit, self.options.reader.height) {
             (Limit::Rows(rows), _) => rows,
             (Limit::Fitting, Some(height)) if self.is_on_terminal() => {
-                height.saturating_sub(head + OTHERS + self.said).max(LEAST)
+                height.saturating_sub(head + OTHERS + self.lines_above).max(LEAST)
             }
             _ => usize::MAX,
         }

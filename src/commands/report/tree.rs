@@ -214,7 +214,7 @@ impl<'a> TreeReport<'a> {
         let room = scene.room(head.len());
         let fold = scene.is_on_terminal() && scene.options.selection.limit == Limit::Fitting;
         let mut lines = self.lines(least, fold);
-        let all: usize = lines.iter().map(TreeLine::nodes).sum();
+        let node_count: usize = lines.iter().map(TreeLine::nodes).sum();
         if lines.len() > room {
             let mut weights: Vec<u64> = (0..self.tree.len() as u32).map(|node| self.weight(node)).collect();
             weights.sort_unstable();
@@ -224,8 +224,8 @@ impl<'a> TreeReport<'a> {
             let smallest = weights.get(first_fitting).map_or(f64::INFINITY, |&weight| (weight as f64).max(least));
             lines = self.lines(smallest, fold);
         }
-        let shown: usize = lines.iter().map(TreeLine::nodes).sum();
-        let left_out = if scene.tells_what_is_left_out() { all - shown } else { 0 };
+        let shown_count: usize = lines.iter().map(TreeLine::nodes).sum();
+        let left_out = if scene.tells_what_is_left_out() { node_count - shown_count } else { 0 };
         Report { head, table: self.table(&lines), left_out }
     }
 

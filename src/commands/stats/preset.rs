@@ -23,8 +23,9 @@ pub enum Question {
     Spans,
     /// A table with count and sum of all spans, by name.
     All,
-    /// A table of what the spans with this name did, by the value of their argument of the same name.
-    Sub(String),
+    /// A table of what the spans with this name did, by the value of their argument of the same name. Miri states a
+    /// span's action in such an argument.
+    Action(String),
     /// A table of the time of spans, by the value of the argument with this name.
     ByArg(String),
     /// A table of the longest times without any span.
@@ -87,14 +88,14 @@ impl Preset {
         for (number, line) in text.lines().enumerate() {
             let line_error = |message: String| Error::usage(format!("line {}: {message}", number + 1));
             let mut words = line.split('#').next().unwrap_or_default().split_whitespace();
-            let Some(first) = words.next() else { continue };
-            let rest: Vec<&str> = words.collect();
+            let Some(keyword) = words.next() else { continue };
+            let arguments: Vec<&str> = words.collect();
             let parse_bound = |text: &str| time(text).map_err(line_error).map(|time| Some(Bound::At(Nanos(time))));
-            match (first, &rest[..]) {
+            match (keyword, &arguments[..]) {
                 ("spans", []) => preset.questions.push(Question::Spans),
                 ("all", []) => preset.questions.push(Question::All),
                 ("gaps", []) => preset.questions.push(Question::Gaps),
-                ("sub", [name]) => preset.questions.push(Question::Sub((*name).to_owned())),
+                ("sub", [name]) => preset.questions.push(Question::Action((*name).to_owned())),
                 ("by-arg", [key]) => preset.questions.push(Question::ByArg((*key).to_owned())),
                 ("exclude", names) => {
                     preset.exclude.get_or_insert_default().extend(names.iter().map(|name| (*name).to_owned()));
@@ -102,8 +103,8 @@ impl Preset {
                 ("from", [text]) => limits.from = parse_bound(text)?,
                 ("to", [text]) => limits.to = parse_bound(text)?,
                 _ => {
-                    let known = "spans, all, gaps, sub NAME, by-arg KEY, exclude NAME…, from TIME, to TIME";
-                    return Err(line_error(format!("{line:?} is not one of: {known}")));
+                    let valid_lines = "spans, all, gaps, sub NAME, by-arg KEY, exclude NAME…, from TIME, to TIME";
+                    return Err(line_error(format!("{line:?} is not one of: {valid_lines}")));
                 }
             }
         }
@@ -125,7 +126,7 @@ mod tests {
     #[test]
     fn questions_line_by_line() {
         let preset = parse("# of mine\nexclude frame step\n\nspans # all of them\nsub x\nfrom 5\n").unwrap();
-        assert_eq!(preset.questions, [Question::Spans, Question::Sub("x".into())]);
+        assert_eq!(preset.questions, [Question::Spans, Question::Action("x".into())]);
         assert_eq!(preset.exclude.map(|names| names.len()), Some(2));
         assert_eq!(preset.times, [TimeRange { from: Some(Bound::At(Nanos(5))), to: None }]);
         assert_eq!(parse(CLANG).unwrap().by_args(), ["detail"]);

@@ -25,7 +25,7 @@ pub(super) struct Answers<'p> {
     /// The answers to the questions of the preset, in the same order.
     answers: Vec<QuestionAnswer>,
     /// True if there are several traces.
-    several: bool,
+    has_several_traces: bool,
     gap_rule: GapRule,
     /// The time range of all spans, in nanoseconds. `None` if there are none.
     extent: Option<(i64, i64)>,
@@ -36,7 +36,7 @@ pub(super) struct Answers<'p> {
     names: BTreeMap<Vec<u8>, u64>,
     /// The number of spans with each name that have an argument of the same name, which says what the span did.
     names_with_action: BTreeMap<Vec<u8>, u64>,
-    /// The names of arguments that were seen, up to a maximum per trace.
+    /// The names of arguments that were seen, up to a maximum per trace. For the message that no span has an argument.
     arguments: BTreeSet<String>,
 }
 
@@ -66,7 +66,7 @@ struct LeftOut {
 enum QuestionAnswer {
     /// The answer to [`Question::Spans`].
     Spans(TopLevel),
-    /// The answer to [`Question::All`] or [`Question::Sub`]: durations by name.
+    /// The answer to [`Question::All`] or [`Question::Action`]: durations by name.
     ByName(BTreeMap<Vec<u8>, Tally>),
     /// The answer to [`Question::ByArg`].
     ByArg(ArgumentSums),
@@ -100,14 +100,14 @@ struct GapRow {
 }
 
 impl<'p> Answers<'p> {
-    /// Creates the answers for no traces yet. If there are going to be `several`, the table of gaps has a column for the
+    /// Creates the answers for no traces yet. If there are going to be several, the table of gaps has a column for the
     /// input.
-    pub(super) fn new(preset: &'p Preset, several: bool, gap_rule: GapRule) -> Self {
+    pub(super) fn new(preset: &'p Preset, has_several_traces: bool, gap_rule: GapRule) -> Self {
         let answers = preset.questions.iter().map(QuestionAnswer::new).collect();
         Self {
             preset,
             answers,
-            several,
+            has_several_traces,
             gap_rule,
             extent: None,
             has_selected: false,
@@ -118,7 +118,8 @@ impl<'p> Answers<'p> {
         }
     }
 
-    /// Adds the spans of one more trace.
+    /// Adds the spans of one more trace to the answers of all questions. Also collects what messages need: the time range,
+    /// what the tables leave out, and the names of spans and arguments.
     pub(super) fn add(&mut self, path: &Path, timeline: &Timeline) {
         let selection = select(self.preset, timeline);
         if !timeline.slices.is_empty() {
@@ -127,10 +128,12 @@ impl<'p> Answers<'p> {
             self.extent = Some((earliest.min(first), latest.max(last)));
         }
         self.has_selected |= timeline.slices.iter().any(|slice| selection.overlaps(slice));
+        // Only the table of all spans is headed by a line that says what it leaves out.
         if self.preset.questions.contains(&Question::All) {
             self.left_out.add(timeline, &selection);
         }
-        if self.preset.questions.iter().any(|question| matches!(question, Question::Sub(_))) {
+        // The names are for the message that no span with the name in such a question states an action.
+        if self.preset.questions.iter().any(|question| matches!(question, Question::Action(_))) {
             self.count_names(timeline);
         }
         self.arguments.extend(timeline.argument_names.iter().cloned());
@@ -145,7 +148,7 @@ impl<'p> Answers<'p> {
                     }
                 }
                 (_, QuestionAnswer::Gaps(rows)) => rows.extend(gaps(path, timeline, &selection, self.gap_rule)),
-                (Question::Sub(name), QuestionAnswer::ByName(tallies)) => {
+                (Question::Action(name), QuestionAnswer::ByName(tallies)) => {
                     sum_by_action(timeline, name, &selection, tallies);
                 }
                 (_, QuestionAnswer::ByName(tallies)) => sum_by_name(timeline, &selection, tallies),
@@ -181,7 +184,7 @@ impl<'p> Answers<'p> {
         if parts.is_empty() { None } else { Some(format!("all spans, without {}", parts.join(", "))) }
     }
 
-    /// Counts the spans of each name.
+    /// Counts the spans of each name, and those of them that state an action.
     fn count_names(&mut self, timeline: &Timeline) {
         // Counts by the timeline's number of the name. The last one is for spans without a name.
         let unnamed = timeline.names.len();
@@ -210,10 +213,11 @@ impl<'p> Answers<'p> {
             let lines = if index < self.preset.optional { &mut unanswered.optional } else { &mut unanswered.required };
             match (question, answer) {
                 (Question::ByArg(key), QuestionAnswer::ByArg(sums)) if sums.is_empty() => {
-                    let known = list_some(self.arguments.iter().cloned());
-                    lines.push(format!("no span has an argument '{key}'; arguments of spans in this input: {known}"));
+                    let existing = list_some(self.arguments.iter().cloned());
+                    lines
+                        .push(format!("no span has an argument '{key}'; arguments of spans in this input: {existing}"));
                 }
-                (Question::Sub(name), QuestionAnswer::ByName(tallies)) if tallies.is_empty() => {
+                (Question::Action(name), QuestionAnswer::ByName(tallies)) if tallies.is_empty() => {
                     lines.push(self.explain_missing_action(name));
                 }
                 _ => {}
@@ -222,7 +226,7 @@ impl<'p> Answers<'p> {
         unanswered
     }
 
-    /// Says why [`Question::Sub`] has no answer for this name.
+    /// Says why [`Question::Action`] has no answer for this name.
     fn explain_missing_action(&self, name: &str) -> String {
         if !self.names.contains_key(name.as_bytes()) {
             return format!("no span is named '{name}'; spans in this input: {}", most_frequent(&self.names));
@@ -241,8 +245,8 @@ impl<'p> Answers<'p> {
         for (question, answer) in self.preset.questions.iter().zip(self.answers) {
             tables.push(match (question, answer) {
                 (_, QuestionAnswer::Spans(top)) => ("top-level spans".to_owned(), top.into_table()),
-                (_, QuestionAnswer::Gaps(rows)) => ("gaps".to_owned(), gap_table(rows, self.several)),
-                (Question::Sub(name), QuestionAnswer::ByName(tallies)) => {
+                (_, QuestionAnswer::Gaps(rows)) => ("gaps".to_owned(), gap_table(rows, self.has_several_traces)),
+                (Question::Action(name), QuestionAnswer::ByName(tallies)) => {
                     let by_count = |tally: &Tally| (Reverse(tally.count), Reverse(tally.sum));
                     (format!("what {name} did"), name_table(&tallies, by_count))
                 }
@@ -267,7 +271,8 @@ pub(super) struct UnansweredQuestions {
     pub(super) required: Vec<String>,
 }
 
-/// The spans of a timeline that the questions of a preset are about.
+/// The spans of a timeline that the questions of a preset are about: the names that don't count as top-level spans, and
+/// the time ranges on the timeline's own clock.
 fn select(preset: &Preset, timeline: &Timeline) -> Selection {
     let find_name = |name: &str| timeline.names.find(name.as_bytes());
     let exclude = match &preset.exclude {
@@ -306,7 +311,7 @@ impl QuestionAnswer {
     fn new(question: &Question) -> Self {
         match question {
             Question::Spans => Self::Spans(TopLevel::default()),
-            Question::All | Question::Sub(_) => Self::ByName(BTreeMap::new()),
+            Question::All | Question::Action(_) => Self::ByName(BTreeMap::new()),
             Question::ByArg(_) => Self::ByArg(BTreeMap::new()),
             Question::Gaps => Self::Gaps(Vec::new()),
         }
@@ -339,7 +344,7 @@ fn sum_by_name(timeline: &Timeline, selection: &Selection, tallies: &mut BTreeMa
 /// Sums the spans that have a certain argument, by span name and argument value. `values` has the indexes of these spans
 /// in the timeline, with the number of the value's text.
 fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNumber)], selection: &Selection, sums: &mut ArgumentSums) {
-    let own_times = timeline.own_times();
+    let self_times = timeline.self_times();
     for (index, value) in values {
         let slice = &timeline.slices[*index as usize];
         if slice.duration < 0 || !selection.overlaps(slice) {
@@ -348,11 +353,12 @@ fn sum_by_arg(timeline: &Timeline, values: &[(u32, NameNumber)], selection: &Sel
         let key = (timeline.names.text(slice.name).to_vec(), timeline.names.text(*value).to_vec());
         let sum = sums.entry(key).or_default();
         sum.durations.add(slice.duration);
-        sum.self_time += i128::from(own_times[*index as usize]);
+        sum.self_time += i128::from(self_times[*index as usize]);
     }
 }
 
 impl LeftOut {
+    /// Counts the selected slices of a timeline that have no duration.
     fn add(&mut self, timeline: &Timeline, selection: &Selection) {
         for slice in timeline.slices.iter().filter(|slice| slice.duration <= 0 && selection.overlaps(slice)) {
             match slice.kind {
@@ -393,6 +399,7 @@ impl ByNumber {
         self.0[unnamed.min(name as usize)].add(duration);
     }
 
+    /// Adds the sums to those of other timelines, which are by name.
     fn merge_into(&self, timeline: &Timeline, tallies: &mut BTreeMap<Vec<u8>, Tally>) {
         for (number, tally) in self.0.iter().enumerate().filter(|(_, tally)| tally.count > 0) {
             tallies.entry(timeline.names.text(number as NameNumber).to_vec()).or_default().merge(tally);

@@ -96,8 +96,8 @@ fn tables(summary: &LabelSummary) -> TitledTables {
     let total = i64::try_from(summary.total).unwrap_or(i64::MAX);
     // The total is the time from the first to the last event of each thread. It includes time that no event covers, and
     // it also includes self time.
-    let all = LabelTotals { time: total, ..whole };
-    table.rows.insert(0, row(b"TOTAL", &all, percent(all.self_time)));
+    let total_row = LabelTotals { time: total, ..whole };
+    table.rows.insert(0, row(b"TOTAL", &total_row, percent(total_row.self_time)));
     let mut tables = vec![("summary".to_owned(), table)];
     let mut artifacts: Vec<_> = summary.artifacts.iter().collect();
     artifacts.sort_by_key(|(_, size)| Reverse(**size));
@@ -133,6 +133,7 @@ fn diff(base: &LabelSummary, changed: &LabelSummary) -> TitledTables {
     vec![("change".to_owned(), label_changes(base, changed)), (ARTIFACTS.to_owned(), artifact_changes(base, changed))]
 }
 
+/// The table of labels whose totals differ between two summaries, the largest change of self time first.
 fn label_changes(base: &LabelSummary, changed: &LabelSummary) -> Table {
     let none = LabelTotals::default();
     let labels: BTreeSet<_> = base.labels.keys().chain(changed.labels.keys()).collect();
@@ -162,6 +163,7 @@ fn total_times(summary: &LabelSummary) -> LabelTotals {
     }
 }
 
+/// The table of the sizes of all artifacts in two summaries. An artifact that a summary lacks has size 0 there.
 fn artifact_changes(base: &LabelSummary, changed: &LabelSummary) -> Table {
     let names: BTreeSet<_> = base.artifacts.keys().chain(changed.artifacts.keys()).collect();
     let mut table = Table::new(&["artifact", "bytes"]);

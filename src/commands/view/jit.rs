@@ -99,7 +99,7 @@ impl CompiledCode {
         let mut compiled = Self { sources: sources(examined), ..Self::default() };
         let survey = examined.resolution.survey;
         let mut runtimes = ProcessRuntimes::new(&survey.processes);
-        let mut numbers: FxHashMap<(Pid, Vec<u8>), u32> = FxHashMap::default();
+        let mut function_numbers: FxHashMap<(Pid, Vec<u8>), u32> = FxHashMap::default();
         examined.resolution.found.each_code(&survey.processes, &job.pool, |listed: &ListedCode<'_>| {
             let ListedCode { time, pid, code, is_move } = *listed;
             if is_move {
@@ -113,7 +113,7 @@ impl CompiledCode {
             };
             let next = compiled.functions.len() as u32;
             let key = (pid, ReadableNames::without_tier(code.name).into_owned());
-            let function = *numbers.entry(key).or_insert(next);
+            let function = *function_numbers.entry(key).or_insert(next);
             if function == next {
                 compiled.functions.push(CompiledFunction { name: names.jit(code.name, None), pid });
             }
@@ -163,21 +163,23 @@ fn sources(examined: &Examined<'_>) -> Vec<Value> {
 
 /// The page's section about compiled code in all recordings; `None` if there is no such code. Times on the page count
 /// from `base`, when the first code was written or moved. Codes without a time are only summed by category (`untimed`).
-pub(super) fn section<'a>(all: impl Iterator<Item = &'a CompiledCode>, profile: &Profile) -> Option<Section> {
-    let all: Vec<&CompiledCode> = all.collect();
+pub(super) fn section<'a>(recordings: impl Iterator<Item = &'a CompiledCode>, profile: &Profile) -> Option<Section> {
+    let recordings: Vec<&CompiledCode> = recordings.collect();
     let mut codes: Vec<WrittenCode> = Vec::new();
     let mut functions: Vec<&CompiledFunction> = Vec::new();
-    for compiled in &all {
-        let first = functions.len() as u32;
-        codes.extend(compiled.codes.iter().map(|code| WrittenCode { function: code.function + first, ..*code }));
+    for compiled in &recordings {
+        let functions_before = functions.len() as u32;
+        codes.extend(
+            compiled.codes.iter().map(|code| WrittenCode { function: code.function + functions_before, ..*code }),
+        );
         functions.extend(&compiled.functions);
     }
-    let untimed: Vec<(&Category, &WrittenAmount)> = all.iter().flat_map(|compiled| &compiled.untimed).collect();
+    let untimed: Vec<(&Category, &WrittenAmount)> = recordings.iter().flat_map(|compiled| &compiled.untimed).collect();
     if codes.is_empty() && untimed.is_empty() {
         return None;
     }
     codes.sort_by_key(|code| code.time);
-    let mut moves: Vec<CodeMove> = all.iter().flat_map(|compiled| compiled.moves.iter().copied()).collect();
+    let mut moves: Vec<CodeMove> = recordings.iter().flat_map(|compiled| compiled.moves.iter().copied()).collect();
     moves.sort_by_key(|code_move| code_move.time);
     let first_code = codes.first().map(|code| code.time);
     let first_move = moves.first().map(|code_move| code_move.time);
@@ -193,7 +195,7 @@ pub(super) fn section<'a>(all: impl Iterator<Item = &'a CompiledCode>, profile: 
         "whole": timed.is_whole(),
         "functions": timed.functions.len(),
         "untimed": untimed.collect::<Vec<_>>(),
-        "sources": all.iter().flat_map(|compiled| compiled.sources.clone()).collect::<Vec<_>>(),
+        "sources": recordings.iter().flat_map(|compiled| compiled.sources.clone()).collect::<Vec<_>>(),
         "interpreters": interpreters(profile),
     });
     let section = timed.columns(Section::new("jit").json(json));
@@ -240,11 +242,11 @@ impl Timed<'_> {
     /// Adds the columns with a value for each row, and those with a value for each listed function.
     fn columns(&self, section: Section) -> Section {
         let listed = self.listed_functions();
-        let mut numbers = vec![0u32; self.functions.len()];
+        let mut listed_numbers = vec![0u32; self.functions.len()];
         for (&function, number) in listed.iter().zip(1..) {
-            numbers[function as usize] = number;
+            listed_numbers[function as usize] = number;
         }
-        let rows = self.rows(&numbers);
+        let rows = self.rows(&listed_numbers);
         let functions = || listed.iter().map(|&function| self.functions[function as usize]);
         let section = section
             .deltas("time", rows.iter().map(|row| row.time))

@@ -1,4 +1,9 @@
 //! A set of images for one process. Each looks like a shared library to perf's unwinders.
+//!
+//! An image has a *base*: the address that its first byte would have in the process. Where the code goes in the image
+//! follows from it, because perf's unwinders expect `address - base` to be the same for everything in a library. If
+//! addresses were reused, several images stand for the same range, one per use. They must have the same base, because
+//! libdw keeps the first one that it sees for the range ([`layout::apart`](super::layout::apart)).
 
 use super::eh_frame;
 use super::image::{Addressing, Image};
@@ -16,8 +21,9 @@ pub struct ImageSet<'a, 'data> {
     slots: Vec<Option<(u32, SlotId)>>,
 }
 
-/// A part of an image that contains no code but must be mapped for libunwind. It is mapped whenever code of the image
-/// is mapped, and again after another map covered it.
+/// A part of an image that contains no code (the header, the unwinding table) but must be mapped, because libunwind
+/// reads it through the process's maps. It is mapped whenever code of the image is mapped, and again after another map
+/// covered it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AuxMapping {
     /// First address.
@@ -48,8 +54,8 @@ impl<'a, 'data> ImageSet<'a, 'data> {
     }
 }
 
-/// Divides the code into images. `slots` is all the code, with the addresses at which it ran; `foreign` are the
-/// addresses of other files, which no image may overlap.
+/// Divides the code into images, and plans where everything goes in each of them. `slots` is all the code, with the
+/// addresses at which it ran; `foreign` are the addresses of other files, which no image may overlap.
 pub(super) fn build<'a, 'data>(
     target: Target,
     slots: &[Slot<'a, 'data>],
@@ -60,7 +66,8 @@ pub(super) fn build<'a, 'data>(
     let code = Ranges::new(groups.iter().filter_map(|group| group.span.clone()));
     let is_free = |range: &Range<u64>| !foreign.overlap(range) && !code.overlap(range);
     let mut set = ImageSet { images: Vec::new(), slots: vec![None; slots.len()] };
-    // The address range and the base of the previous image. Images of the same range must have the same base.
+    // The address range and the base of the previous image. Images of the same range must have the same base. It is
+    // enough to look at the previous one, since the groups of a range follow each other.
     let mut previous: Option<(Range<u64>, u64)> = None;
     for (image, group) in groups.iter().enumerate() {
         let mut image_slots = Vec::with_capacity(group.slots.len());
@@ -89,9 +96,9 @@ struct ImagePlan {
     aux_mappings: Vec<AuxMapping>,
 }
 
-/// Plans the image of a group, which contains the code in `slots`: where the unwinding information goes, and at which
-/// address the image starts (its base). If an image of the same range was already planned, `shared_base` is that
-/// image's base. `is_free` returns true if neither code nor another file was ever in a range of addresses.
+/// Plans the image of a group, which contains the code in `slots`: where the unwinding information goes, and the base.
+/// If an image of the same range was already planned, `shared_base` is that image's base, and that image's header and
+/// table are the ones that get mapped. `is_free` returns true if neither code nor another file was ever in a range of addresses.
 fn plan(
     target: Target,
     slots: &[Slot],
@@ -136,7 +143,7 @@ fn plan(
 }
 
 impl ImagePlan {
-    /// A plan for code without a common base.
+    /// A plan for code without a common base. Such an image has no unwinding information.
     fn mirror(slots: &[Slot], target: Target) -> Self {
         Self { layout: Layout::mirror(slots, target), base: None, aux_mappings: Vec::new() }
     }

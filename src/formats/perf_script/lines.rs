@@ -56,15 +56,20 @@ pub(super) struct Lines<'t, 'l> {
 /// frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Indent {
+    /// A tab, as perf prints it.
     Tab,
+    /// Blanks, and the frames have symbols. A line that could be a frame or another field of the sample is the other
+    /// field.
     Blanks,
-    /// Blanks, and the frames are addresses without symbols (`-F ip`). Lines of other fields may look the same, but
-    /// perf prints those only below frames that are indented by a tab.
+    /// Blanks, and the frames are addresses without symbols (`-F ip`). Nearly every frame could also be another field
+    /// then, but isn't: perf prints other fields only below frames that are indented by a tab.
     BlanksOfAddresses,
+    /// No indentation.
     Nothing,
 }
 
 impl Indent {
+    /// The indentation of a frame's line.
     fn detect(line: &[u8]) -> Self {
         match line.first() {
             Some(b'\t') => Self::Tab,
@@ -155,7 +160,8 @@ impl<'t, 'l> Lines<'t, 'l> {
         }
     }
 
-    /// True for a frame. If it isn't indented by a tab, it must be in a sample whose other frames look like it.
+    /// True if a line is a frame. If it doesn't begin with a tab, it must be in a sample, and indented as the sample's
+    /// other frames are ([`Indent`]).
     fn is_frame(&self, line: &[u8]) -> bool {
         if line[0] == b'\t' {
             return Frame::parse_indented(line).is_some();
@@ -164,6 +170,7 @@ impl<'t, 'l> Lines<'t, 'l> {
             return false;
         }
         match self.indent {
+            // It would be the first frame of the sample.
             None => Frame::parse_indented(line).or_else(|| Frame::parse_unindented(line)).is_some(),
             Some(Indent::Blanks) if line[0] == b' ' => Frame::parse_indented(line).is_some() && !is_field_line(line),
             Some(Indent::BlanksOfAddresses) if line[0] == b' ' => Frame::parse_indented(line).is_some(),

@@ -10,7 +10,7 @@ use crate::error::{Warning, Warnings};
 use regex::bytes::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-/// How much of a location is dropped.
+/// How much of a location is dropped, along with all locations further in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dropped {
     /// Everything, since the function that contains the code matches.
@@ -116,10 +116,14 @@ fn without_quotes(text: &str) -> String {
     plain + rest
 }
 
-/// The locations of a sample without the dropped ones. Both lists start with the innermost frame. As in `go tool
-/// pprof`, a location is only dropped if a location that stays is further out.
+/// The locations of a sample that stay: the outermost ones, up to the first that is dropped. Everything that the dropped
+/// location called goes, too. Both lists start with the innermost frame. If only the inlined calls of a location are
+/// dropped ([`Dropped::Inner`]), the location itself stays.
+///
+/// As in `go tool pprof`, a location is only dropped if a location that stays is further out.
 pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, Dropped>) -> &'l [u64] {
     let mut has_kept_caller = false;
+    // From the outermost location inwards.
     for (at, location) in locations.iter().enumerate().rev() {
         match dropped.get(location) {
             None => has_kept_caller = true,

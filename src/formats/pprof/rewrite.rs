@@ -186,7 +186,8 @@ fn add_names(names: &LocationNames<'_>, tables: &mut Tables<'_>) -> Result<u64> 
         }
     }
     let last = profile.location.iter().map(|location| location.id).max().unwrap_or(0);
-    let first_copy = first_free_id(last, names.copies.len(), "location")?;
+    check_free_ids(last, names.copies.len() as u64, "location")?;
+    let first_copy = last + 1;
     for (id, (location, calls)) in (first_copy..).zip(&names.copies) {
         let original = profile.location.get(*location as usize).cloned().unwrap_or_default();
         profile.location.push(PprofLocation { id, line: functions.lines(calls)?, ..original });
@@ -215,13 +216,16 @@ impl NewFunctions {
         Self { old_strings, strings: Interner::default(), last_function, functions: Interner::default() }
     }
 
-    /// The lines for a location whose code belongs to these functions.
+    /// The lines for a location at which these calls were active, one for each. Functions that are new get an ID. Fails
+    /// if there is no ID left.
     fn lines(&mut self, calls: &[NamedCall<'_>]) -> Result<Vec<PprofLine>> {
         let mut lines = Vec::with_capacity(calls.len());
         for call in calls {
             let names = (self.string(call.name), self.string(call.file));
-            let number = self.functions.intern(names);
-            let function_id = first_free_id(self.last_function, number as usize + 1, "function")? + u64::from(number);
+            // The new functions are numbered from 0, and get the IDs after the last one in the file.
+            let position = u64::from(self.functions.intern(names)) + 1;
+            check_free_ids(self.last_function, position, "function")?;
+            let function_id = self.last_function + position;
             lines.push(PprofLine { function_id, line: call.line.into(), column: 0 });
         }
         Ok(lines)
@@ -247,11 +251,12 @@ impl NewFunctions {
     }
 }
 
-/// The first ID after the last one in the file. Fails if `count` entries from there on would exceed 64 bits.
-fn first_free_id(last: u64, count: usize, what: &str) -> Result<u64> {
-    match last.checked_add(count as u64) {
+/// Fails unless there are `count` unused IDs after `last`, the highest ID in the file. The very last ID stays unused, so
+/// that the next one can always be computed.
+fn check_free_ids(last: u64, count: u64, what: &str) -> Result<()> {
+    match last.checked_add(count) {
         Some(u64::MAX) | None => Err(Error::new(format!("uses the highest {what} ID, so no {what} can be added"))),
-        Some(_) => Ok(last + 1),
+        Some(_) => Ok(()),
     }
 }
 

@@ -68,6 +68,7 @@ struct Counters<'a> {
 }
 
 impl Counters<'_> {
+    /// The counted events of all samples among the records that have counter values.
     fn count_chunk<'data>(&mut self, records: impl Iterator<Item = RawRecord<'data>>) -> Counted {
         let mut counted = Counted::default();
         for sample in records.filter_map(|record| self.recording.sample(&record).ok()) {
@@ -79,6 +80,9 @@ impl Counters<'_> {
         counted
     }
 
+    /// Adds the events that a sample counts to `members`, each with the amount by which its counter has grown since the
+    /// previous sample. Counters that didn't change are left out. Inherited counters have a value
+    /// per thread. If the values don't state their counters, the sample only counts its own event.
     fn count_sample(&mut self, sample: &Sample<'_>, members: &mut Vec<Member>) {
         let tid = sample.pid_tid.map(|(_, tid)| tid);
         let values = sample.read.map(|read| read.values()).unwrap_or_default();

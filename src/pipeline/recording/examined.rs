@@ -124,10 +124,10 @@ pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
             add(&mut through[caller.0 as usize], count);
         }
     }
-    let mut all = FrameCounts::default();
+    let mut total = FrameCounts::default();
     for (place, hits) in (0..).map(PlaceId).zip(hits) {
         let counts = count_place(place, named);
-        all += FrameCounts {
+        total += FrameCounts {
             frames: counts.frames.saturating_mul(hits),
             unnamed: counts.unnamed.saturating_mul(hits),
             jit: counts.jit.saturating_mul(hits),
@@ -135,7 +135,7 @@ pub(super) fn count_frames(samples: &Samples, named: &Named) -> FrameCounts {
             other_time: counts.other_time.saturating_mul(hits),
         };
     }
-    all
+    total
 }
 
 /// Counts the named and unnamed functions at one code location.

@@ -60,13 +60,13 @@ impl Merging {
             self.readers.resize_with(chunk.reader + 1, Renumbering::default);
         }
         let Self { samples, readers } = self;
-        let numbers = &mut readers[chunk.reader];
+        let renumbering = &mut readers[chunk.reader];
         if chunk.begins {
-            *numbers = Renumbering::default();
+            *renumbering = Renumbering::default();
         }
-        samples.chains.add_part(&chunk.chains, &mut numbers.chains);
-        let RenumberedChains { places, chains } = &numbers.chains;
-        numbers.tracks.extend(chunk.tracks.drain(..).map(|track| samples.tracks.intern(track)));
+        samples.chains.add_part(&chunk.chains, &mut renumbering.chains);
+        let RenumberedChains { places, chains } = &renumbering.chains;
+        renumbering.tracks.extend(chunk.tracks.drain(..).map(|track| samples.tracks.intern(track)));
         let first_branch = samples.branches.len() as u32;
         for TakenBranch { from, to, flags } in chunk.taken.branches.drain(..) {
             let from = places[from.0 as usize];
@@ -81,7 +81,7 @@ impl Merging {
         samples.check()?;
         let mut rows = std::mem::take(&mut chunk.taken.rows);
         for row in &mut rows {
-            row.track = numbers.tracks[row.track as usize];
+            row.track = renumbering.tracks[row.track as usize];
             row.chain = row.chain.map(|chain| chains[chain.0 as usize]);
             row.branches = (first_branch + row.branches.0, first_branch + row.branches.1);
         }

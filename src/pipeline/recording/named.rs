@@ -254,7 +254,10 @@ fn find_entered(places: &[FrameLocation], frames: &Frames, locations: &mut [Name
 }
 
 impl FrameNaming<'_> {
+    /// Determines what is known about a code location apart from names: the module, the address in it, the kind of code
+    /// and the runtime.
     fn describe(&mut self, place: &FrameLocation) -> LocationInfo {
+        // A return address was looked up one byte earlier, inside the call instruction. Undo that in the result.
         let back = u64::from(place.is_return);
         let mut kind = match place.mode {
             CpuMode::Kernel | CpuMode::GuestKernel | CpuMode::Hypervisor => FrameKind::Kernel,

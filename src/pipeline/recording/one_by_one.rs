@@ -67,13 +67,13 @@ fn pass_samples(
     let tables = ProfileTables::new(resolution.survey.recording, &samples, &named, Keep::EachRow);
     tables.profile.check()?;
     let places = if keep_addr { frames_by_place(&samples, &named) } else { Vec::new() };
-    let mut all = Merging::new(samples);
+    let mut merged = Merging::new(samples);
     let mut addresses: Vec<Option<Addr>> = Vec::new();
     resolution.read(Keep::EachRow, job, |mut chunk| {
-        for row in all.translate(&mut chunk)? {
+        for row in merged.translate(&mut chunk)? {
             addresses.clear();
             if keep_addr {
-                for place in all.samples.chains.places_up(row.chain) {
+                for place in merged.samples.chains.places_up(row.chain) {
                     let PlaceFrames { count, address } = places[place.0 as usize];
                     addresses.extend(std::iter::repeat_n(address, count));
                 }

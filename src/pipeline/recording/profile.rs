@@ -119,21 +119,22 @@ fn frames(samples: &Samples, named: &Named, profile: &mut Profile) -> Vec<Box<[F
     frames.collect()
 }
 
-fn frame(profile: &mut Profile, tiers: &mut Tiers, shown: &FrameView<'_>) -> FrameId {
-    let name = profile.name(shown.name.unwrap_or(UNKNOWN));
-    let [module, build, file] = [shown.module, shown.build, shown.file].map(|text| text.map(|text| profile.name(text)));
+/// Adds a named frame to the profile, with the tier of its JIT code.
+fn frame(profile: &mut Profile, tiers: &mut Tiers, view: &FrameView<'_>) -> FrameId {
+    let name = profile.name(view.name.unwrap_or(UNKNOWN));
+    let [module, build, file] = [view.module, view.build, view.file].map(|text| text.map(|text| profile.name(text)));
     // A function that is inlined into JIT code counts as JIT code: it has a tier, and it is the same function as the
     // one that was compiled separately.
-    let kind = if shown.inlined && !shown.kind.is_jit() { FrameKind::Inlined } else { shown.kind };
-    let jit = shown.name.filter(|_| kind == FrameKind::Jit);
-    let tier = jit.and_then(|text| tiers.find(name, text, shown.runtimes));
-    let joined = shown.inlined && jit.is_some_and(java_calls::is_method);
+    let kind = if view.inlined && !view.kind.is_jit() { FrameKind::Inlined } else { view.kind };
+    let jit = view.name.filter(|_| kind == FrameKind::Jit);
+    let tier = jit.and_then(|text| tiers.find(name, text, view.runtimes));
+    let joined = view.inlined && jit.is_some_and(java_calls::is_method);
     profile.frame(Frame {
         module,
         build,
         file,
-        line: shown.line,
-        addr: shown.addr,
+        line: view.line,
+        addr: view.addr,
         tier,
         joined,
         ..Frame::new(name, kind)

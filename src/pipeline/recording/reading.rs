@@ -421,6 +421,7 @@ impl<'a, 'data> SampleReader<'a, 'data> {
         end
     }
 
+    /// Where unwinding the sample's stack copy ended, and so whether outer frames are missing.
     fn unwound_end(&self, sample: &Sample<'_>) -> StackEnd {
         // If the stack copy is shorter than the room for it, it contains the whole stack.
         let is_full = sample.user_stack.is_some_and(|stack| stack.bytes.len() as u64 >= stack.room);

@@ -143,9 +143,9 @@ impl<'a> Resolution<'a> {
         job: &Job,
         mut each: impl FnMut(&mut Profile) -> Result<()>,
     ) -> Result<ProfileTables> {
-        let mut all = Merging::new(samples);
+        let mut merged = Merging::new(samples);
         self.read(Keep::EachRow, job, |mut chunk| {
-            let rows = all.translate(&mut chunk)?;
+            let rows = merged.translate(&mut chunk)?;
             tables.push(&rows);
             each(&mut tables.profile)?;
             tables.clear();

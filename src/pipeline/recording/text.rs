@@ -92,6 +92,8 @@ struct PlaceLines {
 }
 
 impl PlaceLines {
+    /// Formats the lines of every code location, because most locations occur in many samples. A location with inlined
+    /// calls has several lines.
     fn new(loaded: &Loaded, options: TextOptions, chain: ChainKind) -> Self {
         let position = if options.no_call_graph { FramePosition::HeaderLine } else { FramePosition::OwnLine };
         let mut lines = Vec::new();
@@ -145,6 +147,8 @@ struct TextWriter<'a> {
 }
 
 impl<'a> TextWriter<'a> {
+    /// Prepares what all samples share: the lines of code locations for the kinds of call chains that the events have,
+    /// and the width of the column with event names.
     fn new(loaded: &'a Loaded, options: TextOptions) -> Self {
         let events = &loaded.events;
         let lines_for = |kind: ChainKind| {
@@ -174,6 +178,7 @@ impl<'a> TextWriter<'a> {
         }
     }
 
+    /// Adds to each row the width that perf's column of memory accesses has at that row: perf widens it as it prints.
     fn with_widths<'r>(&self, rows: &[(&'r SampleRow, Option<&'r OtherFields>)]) -> Vec<PrintedRow<'r>> {
         let events = &self.loaded.events;
         let mut data_src_width = 0;
@@ -189,6 +194,8 @@ impl<'a> TextWriter<'a> {
         printed
     }
 
+    /// Writes a sample as `perf script` prints it: the header with the fields that the options request, the frames,
+    /// registers, branches, and an empty line.
     fn write_sample(&self, printed: &PrintedRow<'_>, out: &mut Vec<u8>) {
         let Loaded { events, samples, .. } = self.loaded;
         let &PrintedRow { row, other_fields, .. } = printed;
@@ -285,6 +292,8 @@ impl<'a> TextWriter<'a> {
         });
     }
 
+    /// The values measured by hardware (memory access, weight, page sizes), the cgroup and BPF output of a sample. perf
+    /// prints some of them in the header and others below the frames.
     fn measured<'r>(&'r self, printed: &PrintedRow<'r>, event: &Event) -> Measured<'r> {
         let attr = &event.attr;
         let Some(other_fields) = printed.other_fields else { return Measured::NONE };
@@ -311,6 +320,8 @@ impl<'a> TextWriter<'a> {
         registers(out, &RegisterLine { machine: self.loaded.machine, abi: *abi, mask: *mask, values });
     }
 
+    /// Writes a taken branch as from/to pairs: one pair for each combination of the functions at its ends, because either
+    /// end may be in inlined calls.
     fn write_branch(&self, taken: &TakenBranch, out: &mut Vec<u8>) {
         let fields = self.options.fields;
         let ends = if fields.brstack { BranchEnds::Addresses } else { BranchEnds::Symbols };
@@ -355,6 +366,7 @@ fn chain_line<'a>(frame: &FrameView<'a>, chain: ChainKind) -> Line<'a> {
     }
 }
 
+/// A frame as the writer of perf script's text takes it.
 fn line<'a>(frame: &FrameView<'a>) -> Line<'a> {
     Line {
         addr: frame.ip,

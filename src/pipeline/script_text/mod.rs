@@ -267,10 +267,12 @@ struct Round<T> {
 }
 
 impl<T> Round<T> {
+    /// Receives a block, in the order of the text. Passes it on if it is done and all blocks before it are; otherwise keeps
+    /// it for the next round.
     fn take(&mut self, work: Work<T>, layout: &Layout, take: &mut dyn FnMut(T) -> Result<()>) -> Result<()> {
         match work {
-            Work::Done(made, counts) if self.again.is_empty() => {
-                take(made)?;
+            Work::Done(result, counts) if self.again.is_empty() => {
+                take(result)?;
                 self.counts += counts;
             }
             Work::Needs(block, needs) => {
@@ -302,6 +304,7 @@ struct Worker<'a, 'n, T> {
 }
 
 impl<T> Worker<'_, '_, T> {
+    /// Rewrites a block that isn't done. Leaves it as it is if it needs names that haven't been looked up yet.
     fn run(&self, work: Work<T>, memo: &mut Memo) -> Work<T> {
         let Work::Raw(Block { bytes, facts, at }) = work else { return work };
         let mut out = self.buffers.take_empty();
@@ -370,6 +373,7 @@ fn report_frameless(counts: &Counts) -> Option<String> {
     })
 }
 
+/// Adds lines to the summary that say how many frames were named, and warnings about frames that couldn't be.
 fn summarize(counts: &Counts, outcome: &mut Outcome) {
     let Counts { named, ambiguous, unresolved, relative, process_unknown, native, native_left, .. } = *counts;
     let jit = named + unresolved;

@@ -46,6 +46,7 @@ impl<'m> Namer<'m> {
         Self { symbolizer, asked, dsos, markers: markers_by_process(asked), lines, symbols }
     }
 
+    /// Names a frame in JIT code. Also says how long the answer holds for the same address, so that it can be reused.
     pub(super) fn answer(&self, wanted: Wanted<'_>) -> Answer<'_> {
         // If the process has mapped another jitdump since the code map was built, the code map must be built again.
         let markers = self.markers.get(&wanted.pid).copied().unwrap_or(0);

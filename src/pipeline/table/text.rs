@@ -56,7 +56,7 @@ struct Fitted {
     /// For each column, the width to which its cells are padded.
     padded: Vec<usize>,
     /// For each column, true if it contains names, which are left-aligned.
-    left: Vec<bool>,
+    is_left_aligned: Vec<bool>,
 }
 
 impl Text<'_> {
@@ -84,7 +84,7 @@ impl Text<'_> {
 
     /// Computes how wide each column is, so that the table fits the width of the terminal, if there is one.
     fn fitted(&self) -> Fitted {
-        let left: Vec<bool> = (0..self.columns.len()).map(|at| self.is_of_names(at)).collect();
+        let is_left_aligned: Vec<bool> = (0..self.columns.len()).map(|at| self.is_of_names(at)).collect();
         let mut widths: Vec<usize> = self.columns.iter().map(|name| width(name)).collect();
         let mut text = String::new();
         for row in self.rows {
@@ -96,17 +96,17 @@ impl Text<'_> {
         }
         if let Some(most) = self.style.width {
             let symbols = self.columns.iter().position(|name| *name == "symbol");
-            fit(&mut widths, &left, symbols, most);
+            fit(&mut widths, &is_left_aligned, symbols, most);
         }
         let mut padded = widths.clone();
         if self.style.width.is_none() {
-            for (padded, left) in padded.iter_mut().zip(&left) {
-                if *left {
+            for (padded, is_left_aligned) in padded.iter_mut().zip(&is_left_aligned) {
+                if *is_left_aligned {
                     *padded = ALIGNED_NAME.min(*padded);
                 }
             }
         }
-        Fitted { widths, padded, left }
+        Fitted { widths, padded, is_left_aligned }
     }
 
     /// True if the column with this index contains names. These are left-aligned and may be cut.
@@ -127,7 +127,7 @@ impl Fitted {
     /// Appends the text of a cell to a line, padded to the width of its column.
     fn align_in(&self, color: Option<&str>, at: usize, text: &str, line: &mut String) {
         let padding = self.padded[at].saturating_sub(width(text));
-        let (before, after) = match self.left[at] {
+        let (before, after) = match self.is_left_aligned[at] {
             true if at + 1 == self.widths.len() => (0, 0),
             true => (0, padding),
             false => (padding, 0),

@@ -136,8 +136,9 @@ pub(super) fn function_tree(
     if tree.total() == 0 { Err(no_samples()) } else { Ok(tree) }
 }
 
-/// The self weight by kind of code. Empty if no kinds are known.
-fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> {
+/// The self weight of the whole tree by kind of code. Empty if the profile states no kinds.
+fn self_weight_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> {
+    // `None` for labels that don't occur in the tree.
     let mut by_label: Vec<Option<u64>> = vec![None; tree.label_count()];
     for (node, label) in tree.labeled_nodes() {
         let sum = by_label[label as usize].get_or_insert(0);
@@ -150,17 +151,18 @@ fn own_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Category, u64> 
             *sum = sum.saturating_add(tree.total_weight(node));
         }
     }
-    let mut own: FxHashMap<Category, u64> = FxHashMap::default();
+    let mut by_category: FxHashMap<Category, u64> = FxHashMap::default();
     for (label, sum) in (0..).zip(by_label) {
         if let Some((category, sum)) = tree.category(label).zip(sum) {
-            let own = own.entry(category).or_default();
-            *own = own.saturating_add(sum);
+            let category_sum = by_category.entry(category).or_default();
+            *category_sum = category_sum.saturating_add(sum);
         }
     }
-    own
+    by_category
 }
 
-/// The self weight of a box. `ending` is the weight of the stacks that end at the box. In reversed stacks, the boxes
+/// The self weight of a box, as far as it is known. `ending` is the weight of the stacks that end at the box, which is
+/// the self weight unless the stacks are reversed. In reversed stacks, the boxes
 /// next to the root are the functions that ran, so their whole weight is self weight. The self weight of boxes further
 /// away, which are callers, is unknown (`None`).
 pub(super) fn own_of_box(placed: &PlacedBox, ending: u64, look: &Look) -> Option<u64> {
@@ -175,13 +177,14 @@ pub(super) fn own_of_box(placed: &PlacedBox, ending: u64, look: &Look) -> Option
 }
 
 /// The color of a box. `label` is its function (`None`: the whole graph), `tiers` are the function's tiers with their
-/// weights, the heaviest first. `are_known` says whether the profile states kinds of code.
-fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], are_known: bool) -> Swatch {
+/// weights, the heaviest first. Where the profile states no kinds of code (`categories_known` is false), boxes get the
+/// warm colors of traditional flame graphs.
+fn swatch(tree: &CallTree, label: Option<u32>, tiers: &[(Option<Tier>, u64)], categories_known: bool) -> Swatch {
     let Some(label) = label else { return Swatch::Owner };
     match tree.category(label) {
         Some(Category::Jit(_)) => Swatch::Code(Category::Jit(tiers.first().and_then(|(tier, _)| *tier))),
         Some(category) => Swatch::Code(category),
-        None if are_known => Swatch::Owner,
+        None if categories_known => Swatch::Owner,
         None => warm(tree.name(label)),
     }
 }
@@ -206,17 +209,20 @@ impl Drawing {
     pub(super) fn flame(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(no_samples)?;
         let tree = function_tree(profile, series, options, look)?;
-        let own = own_by_category(&tree, look.reversed);
+        let by_category = self_weight_by_category(&tree, look.reversed);
+        let categories_known = !by_category.is_empty();
         let mut drawing = Self::empty(profile, series, options, look);
         drawing.total = tree.total();
-        drawing.legend = legend(&own, drawing.total);
+        drawing.legend = legend(&by_category, drawing.total);
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(drawing.total));
         let (mut names, starts) = (NameTable::default(), tree.namesake_locations());
-        let mut numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
-        for MergedBox { placed, own: ending, tiers } in tree.boxes_merging_tiers(look.narrowest(drawing.total)) {
-            let name = *numbers.entry(placed.label).or_insert_with(|| names.number_of(&tree, placed.label, &starts));
+        // The number of each label's name.
+        let mut name_numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
+        for MergedBox { placed, own: self_weight, tiers } in tree.boxes_merging_tiers(look.narrowest(drawing.total)) {
+            let name =
+                *name_numbers.entry(placed.label).or_insert_with(|| names.number_of(&tree, placed.label, &starts));
             let by_tier = tiers.heaviest_first();
-            let swatch = swatch(&tree, placed.label, &by_tier, !own.is_empty());
+            let swatch = swatch(&tree, placed.label, &by_tier, categories_known);
             let mut shares = Vec::new();
             if tiers.is_mixed() {
                 shares.extend(by_tier.iter().map(|&(tier, weight)| (Swatch::Code(Category::Jit(tier)), weight)));
@@ -225,7 +231,7 @@ impl Drawing {
                 row: placed.depth,
                 start: placed.start,
                 end: placed.end,
-                own: own_of_box(&placed, ending, look),
+                own: own_of_box(&placed, self_weight, look),
                 name,
                 swatch,
                 shares,
@@ -330,6 +336,7 @@ impl Drawing {
         }
     }
 
+    /// Adds the names, and counts the rows of boxes. Fails if there are no boxes.
     pub(super) fn finish(mut self, names: NameTable) -> Result<Self> {
         self.names = names.0.into_items();
         self.rows = self.boxes.iter().map(|one| one.row + 1).max().unwrap_or(0);

@@ -43,8 +43,9 @@ impl PageRecording {
     }
 }
 
-/// Makes the section `profile`. If there is a baseline (an earlier profile to compare with), also makes the section
-/// `baseline` with its samples of the events that both profiles have. `recordings` is for pages of several recordings.
+/// Makes the section `profile`: descriptions of events, threads and recordings, the tables of functions and stacks, and
+/// the samples and stated calls of each event. If there is a baseline (an earlier profile to compare with), also makes
+/// the section `baseline` with its samples of the events that both profiles have. `recordings` is for pages of several recordings.
 /// `instructions` has, for each event and row, the number of the instruction plus 1; 0 if the instruction is not
 /// listed.
 pub fn sections(
@@ -55,38 +56,40 @@ pub fn sections(
     compare: CompareOptions,
 ) -> Vec<Section> {
     let mut tables = PageTables { compares: baseline.is_some(), ..PageTables::default() };
-    let shown = tables.add(profile);
-    let before = baseline.map(|baseline| (baseline, tables.add(baseline)));
-    // For each event, whether the input states its calls.
+    let profile_numbers = tables.add(profile);
+    let baseline = baseline.map(|baseline| (baseline, tables.add(baseline)));
+    // For each event, whether the input states which function called which, as callgrind does.
     let is_stated: Vec<bool> =
         profile.series.iter().map(|series| CallGraph::from_series(profile, series).is_some()).collect();
-    let sampled = PageRows::new(profile, &profile.series, instructions, &shown);
+    let sampled = PageRows::new(profile, &profile.series, instructions, &profile_numbers);
     let (summed, untimed) = (note_of_sums(&sampled), note_of_untimed(profile, &sampled));
     let notes = profile.about.notes.iter().chain(&summed).chain(&untimed).map(|note| readable(note.as_bytes()));
     let fields = [
-        ("events", profile.series.iter().map(event).collect()),
+        ("events", profile.series.iter().map(describe_event).collect()),
         ("calls", json!(is_stated)),
         ("notes", json!(notes.collect::<Vec<_>>())),
         ("time", json!(sampled.clock.map(PageClock::json))),
         ("recordings", recordings.iter().map(PageRecording::json).collect()),
-        ("categories", categories().into()),
+        ("categories", describe_categories().into()),
         ("categories_known", Category::are_known(profile).into()),
         ("baseline", baseline.is_some().into()),
         ("rows_last", profile.rows_last.into()),
         ("counted", counted_rows(profile).into()),
     ];
     let json = fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect();
-    let section = tables.columns().json_and_list(json, "tracks", tables.tracks.iter().map(track));
-    let section = calls(profile, &is_stated, &shown, section);
-    let mut sections = vec![columns(&sampled, section)];
-    if let Some((baseline, numbers)) = before {
-        sections.push(baseline_section(profile, baseline, &numbers, compare));
+    let mut section = tables.to_section().json_and_list(json, "tracks", tables.tracks.iter().map(describe_track));
+    section = add_call_columns(section, profile, &is_stated, &profile_numbers);
+    section = add_row_columns(section, &sampled);
+    let mut sections = vec![section];
+    if let Some((baseline, baseline_numbers)) = baseline {
+        sections.push(baseline_section(profile, baseline, &baseline_numbers, compare));
     }
     sections
 }
 
 /// Makes the section `baseline`. It has the events of the profile that is shown, in the same order, with the samples of
-/// the baseline. `numbers` are the indices of the baseline's functions, stacks and threads in the page's tables.
+/// the baseline. `numbers` are the indices of the baseline's functions, stacks and threads in the page's tables. An
+/// event that the baseline lacks has no samples.
 fn baseline_section(profile: &Profile, baseline: &Profile, numbers: &PageNumbers, compare: CompareOptions) -> Section {
     let mut by_name: FxHashMap<&str, &Series> = FxHashMap::default();
     for series in &baseline.series {
@@ -106,10 +109,10 @@ fn baseline_section(profile: &Profile, baseline: &Profile, numbers: &PageNumbers
     let sampled = PageRows::new(baseline, &events, &[], numbers);
     let json = json!({
         "evidence": evidence,
-        "events": events.iter().map(event).collect::<Vec<_>>(),
+        "events": events.iter().map(describe_event).collect::<Vec<_>>(),
         "time": sampled.clock.map(PageClock::json),
     });
-    columns(&sampled, Section::new("baseline").json(json))
+    add_row_columns(Section::new("baseline").json(json), &sampled)
 }
 
 /// A copy of an event's description without its samples.
@@ -154,7 +157,7 @@ struct PageFunction {
 
 /// For each frame, the source file and line to show for its function: the ones with most of the function's self weight
 /// in the first event, as in the tables of `report`.
-fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
+fn find_frame_places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
     let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
     let mut places = vec![None; grouping.frame_parts()];
@@ -167,11 +170,12 @@ fn places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
 }
 
 impl<'p> PageTables<'p> {
-    /// Adds the functions, stacks and threads of a profile. Returns their numbers in these tables.
+    /// Adds the functions, stacks and threads of a profile, unless the tables have them already. Returns for each of the
+    /// profile's frames, stacks and tracks the number that it has in these tables.
     fn add(&mut self, profile: &'p Profile) -> PageNumbers {
-        let first = self.functions.len();
+        let first_new = self.functions.len();
         let functions: Vec<u32> = profile.frames().map(|(_, frame)| self.function(profile, frame)).collect();
-        self.find_places(profile, &functions, first);
+        self.find_places(profile, &functions, first_new);
         let mut nodes: Vec<u32> = Vec::with_capacity(profile.stack_count());
         for stack in 0..profile.stack_count() as u32 {
             let (parent, frame) = profile.stack_of(stack.into());
@@ -212,9 +216,9 @@ impl<'p> PageTables<'p> {
     }
 
     /// Sets the source positions of the functions of a profile. `functions` has each frame's function. Functions with
-    /// numbers below `first` are from another profile and keep their positions.
-    fn find_places(&mut self, profile: &Profile, functions: &[u32], first: usize) {
-        for ((number, place), (_, frame)) in functions.iter().zip(places(profile)).zip(profile.frames()) {
+    /// numbers below `first_new` are from another profile and keep their positions.
+    fn find_places(&mut self, profile: &Profile, functions: &[u32], first_new: usize) {
+        for ((number, place), (_, frame)) in functions.iter().zip(find_frame_places(profile)).zip(profile.frames()) {
             // If the input states calls, lines don't lead to functions. So show the start of the function, as `report`
             // does.
             let place = match frame.start.file {
@@ -223,7 +227,7 @@ impl<'p> PageTables<'p> {
             };
             let Some((file, line)) = place else { continue };
             let function = &mut self.functions[*number as usize];
-            if *number as usize >= first && function.file.is_none() {
+            if *number as usize >= first_new && function.file.is_none() {
                 function.file = Some(self.texts.number(&*readable(profile.name_of(file))));
                 function.line = line;
             }
@@ -253,7 +257,7 @@ impl<'p> PageTables<'p> {
     }
 
     /// The section with the functions and stacks, in columns.
-    fn columns(&self) -> Section {
+    fn to_section(&self) -> Section {
         let functions = || self.functions.iter();
         // For each node, the distance to its parent, which has a smaller number; 0 if the node has no parent.
         let mut distances = Vec::with_capacity(self.nodes.len());
@@ -283,8 +287,9 @@ pub fn category_number(category: Category) -> u64 {
     Category::ALL.iter().position(|other| *other == category).unwrap_or(Category::ALL.len() - 1) as u64
 }
 
-/// Adds columns with the calls that the input states for each event, and the threads that made these calls.
-fn calls(profile: &Profile, is_stated: &[bool], numbers: &PageNumbers, mut section: Section) -> Section {
+/// Adds columns to a section: the calls that the input states for each event, and the threads that made these calls.
+/// `is_stated` says for each event whether it has such calls.
+fn add_call_columns(mut section: Section, profile: &Profile, is_stated: &[bool], numbers: &PageNumbers) -> Section {
     // A thread may have thousands of events, so look up events by name in a hash table.
     let mut event_indices: Vec<FxHashMap<&str, usize>> = Vec::new();
     for thread in &profile.calls {
@@ -353,8 +358,8 @@ fn cost_of_event(costs: &[i64], event: usize) -> u64 {
     costs.get(event).map_or(0, |cost| u64::try_from(*cost).unwrap_or(0))
 }
 
-/// Adds columns with the samples of each event, in order of time.
-fn columns(rows: &PageRows<'_>, mut section: Section) -> Section {
+/// Adds columns to a section: the samples of each event, in order of time.
+fn add_row_columns(mut section: Section, rows: &PageRows<'_>) -> Section {
     for event in 0..rows.events() {
         section = section
             .deltas(format!("rows.{event}.node"), rows.rows(event).map(|row| row.node.into()))
@@ -407,7 +412,7 @@ fn counted_rows(profile: &Profile) -> &'static str {
 }
 
 /// The description of an event for the page.
-fn event(series: &Series) -> serde_json::Value {
+fn describe_event(series: &Series) -> serde_json::Value {
     // If an event is only counted, the name of the event is shown as the unit.
     let unit = if series.unit.name() == "count" { series.name.as_str() } else { series.unit.name() };
     let sampling = series.sampling.map(|sampling| match sampling {
@@ -418,7 +423,7 @@ fn event(series: &Series) -> serde_json::Value {
 }
 
 /// The description of a thread for the page.
-fn track(track: &&Track) -> serde_json::Value {
+fn describe_track(track: &&Track) -> serde_json::Value {
     json!({
         "comm": readable(&track.comm),
         "pid": track.pid.map(|pid| pid.0),
@@ -429,7 +434,7 @@ fn track(track: &&Track) -> serde_json::Value {
 }
 
 /// The kinds of code in the order in which legends list them. Each has its color as a CSS variable.
-fn categories() -> Vec<serde_json::Value> {
+fn describe_categories() -> Vec<serde_json::Value> {
     let mut categories = Vec::new();
     for category in Category::ALL {
         let kind = category.without_tier().name();

@@ -1,6 +1,10 @@
 //! Examines an authored file at the position to which a source map leads: is a certain word declared there, and in
 //! which role?
 //!
+//! An authored file is the source as a person wrote it. A tool (a bundler, minifier or compiler) generated the code that
+//! ran from it, and may have renamed variables to keep their names unique: `Matrix` became `Matrix2`, `Matrix$1` or
+//! `_Matrix`. So the word in the generated code isn't always the authored one.
+//!
 //! Some tools map every token, others every statement. The word is therefore searched at the position and on the rest
 //! of the line.
 
@@ -29,19 +33,20 @@ pub(super) enum Role {
 }
 
 impl Role {
-    /// True if tools may rename words in this role, for example by appending a number. They rename variables but not
-    /// keys.
-    fn may_be_numbered(self) -> bool {
+    /// True if tools may rename words in this role to make them unique ([`is_spelling_of`]). They rename variables, but
+    /// neither properties nor keys, by which other code refers to them.
+    fn may_be_renamed(self) -> bool {
         matches!(self, Self::Whole | Self::Object)
     }
 
     /// True if a tool may have made `word` from the word `authored`.
     fn is_spelling(self, word: &str, authored: &str) -> bool {
-        if self.may_be_numbered() { is_spelling_of(word, authored) } else { word == authored && !word.is_empty() }
+        if self.may_be_renamed() { is_spelling_of(word, authored) } else { word == authored && !word.is_empty() }
     }
 
-    /// True if the word at offset `begin`, which has `len` bytes, can have this role.
-    fn stands(self, text: &str, begin: usize, len: usize) -> bool {
+    /// True if the word at offset `begin`, which has `len` bytes, can have this role, judging by the characters before
+    /// and after it. For example, a word before a `.` isn't a whole name.
+    fn fits(self, text: &str, begin: usize, len: usize) -> bool {
         let (before, after) = (text[..begin].trim_end(), &text[begin + len..]);
         match self {
             Self::Whole | Self::Key => !after.starts_with(['.', '[']),
@@ -76,34 +81,40 @@ const KEYWORDS: &[&str] = &[
 ];
 
 impl<'t> DeclaredWord<'t> {
-    /// Finds the authored word from which a tool made `word`. Looks at offset `at` first, then on the rest of that
-    /// line. `None` if it isn't there.
+    /// Finds the authored word in `text` that became `word` in the generated code. Looks at offset `at` first (after
+    /// keywords such as `async function`), then at each occurrence on the rest of that line. A word only counts if it
+    /// can have the role, and if `word` is equal to it or a unique name that a tool made from it ([`is_spelling_of`]).
+    /// `None` if there is no such word.
     pub(super) fn find(text: &'t str, at: usize, word: &str, role: Role) -> Option<Self> {
-        // The authored word at offset `begin`, if `word` was made from it and it can have the role.
-        let declared_at = |begin: usize| {
-            let authored = first_word(&text[begin..]);
-            let is_declared = role.is_spelling(word, authored)
-                && role.stands(text, begin, authored.len())
-                && !is_keyword_before_name(text, begin);
-            if is_declared { Some(Self { word: authored, after: &text[begin + authored.len()..] }) } else { None }
-        };
         let rest = &text[at..];
-        let first = declared_at(at + skip_declaration_keywords(rest));
+        let first = Self::parse(text, at + skip_declaration_keywords(rest), word, role);
         if first.is_some() {
             return first;
         }
         let line = &rest[..rest.find(['\n', '\r']).unwrap_or(rest.len())];
-        let plain = if role.may_be_numbered() { unnumbered(word) } else { word };
-        if plain.is_empty() {
+        // The authored word lacks what the tool added, so search for the part that both have in common.
+        let common_part = if role.may_be_renamed() { without_additions(word) } else { word };
+        if common_part.is_empty() {
             return None;
         }
-        for (place, _) in line.match_indices(plain) {
-            let begins_word = !text[..at + place].ends_with(is_word);
-            if begins_word && let Some(declared) = declared_at(at + place) {
+        for (offset_in_line, _) in line.match_indices(common_part) {
+            let begin = at + offset_in_line;
+            let begins_word = !text[..begin].ends_with(is_word);
+            if begins_word && let Some(declared) = Self::parse(text, begin, word, role) {
                 return Some(declared);
             }
         }
         None
+    }
+
+    /// The word at offset `begin`, if it can have the role and may have become `word`. `None` if not, or if it is only
+    /// a keyword of the declaration.
+    fn parse(text: &'t str, begin: usize, word: &str, role: Role) -> Option<Self> {
+        let authored = first_word(&text[begin..]);
+        let is_declared = role.is_spelling(word, authored)
+            && role.fits(text, begin, authored.len())
+            && !is_keyword_before_name(text, begin);
+        if is_declared { Some(Self { word: authored, after: &text[begin + authored.len()..] }) } else { None }
     }
 
     /// True if a `,` or `)` follows the word, as after an argument or parameter.
@@ -223,8 +234,8 @@ fn is_spelling_of(word: &str, authored: &str) -> bool {
     before.bytes().all(|byte| byte == b'_') && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// A word without the prefix and suffix that tools add to make it unique.
-fn unnumbered(word: &str) -> &str {
+/// A word without what tools add to make it unique: `_` before it, a number or `$` and a number after it.
+fn without_additions(word: &str) -> &str {
     let plain = word.trim_start_matches('_').trim_end_matches(|last: char| last.is_ascii_digit());
     plain.strip_suffix('$').unwrap_or(plain)
 }

@@ -6,7 +6,12 @@
 //! function table  (first address, offset of the function's record), sorted; then the end of the last function
 //! record          offsets of: the name; value tables for files, lines and so on; the inline tree
 //! value table     (change of the value, for how many quanta it holds) as varints
+//! inline tree     an entry for each inlined call: the function's name, where it was inlined
 //! ```
+//!
+//! Go's sources call the value tables beyond those for files and lines `PCDATA`, and the pointers that follow them in a
+//! record `FUNCDATA`. For inlined calls, `PCDATA_InlTreeIndex` gives the index of an entry in the inline tree, to which
+//! `FUNCDATA_InlTree` points.
 //!
 //! | magic | since | addresses | inline tree found by |
 //! |---|---|---|---|
@@ -103,12 +108,13 @@ struct Parts {
 /// How inline trees are stored, which depends on the version of Go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct InlineLayout {
-    /// The index of a function's value table with the index of its inlined call at each address.
-    value_table: usize,
-    /// The index of a function's data pointer that leads to its inline tree.
-    data: usize,
+    /// Which of a function's further value tables has the index of the inlined call at each address
+    /// (`PCDATA_InlTreeIndex`).
+    index_table: usize,
+    /// Which of a function's data pointers leads to its inline tree (`FUNCDATA_InlTree`).
+    tree_pointer: usize,
     /// The size of an entry of the tree: 20 bytes if it has the file and line of the call, otherwise 16.
-    entry: usize,
+    entry_size: usize,
 }
 
 /// Reads numbers from bytes, in the byte order of the program.
@@ -235,10 +241,10 @@ impl<'a> GoTable<'a> {
         while let Some(call) = inlined {
             let Some(name) = self.name(call.name) else { break };
             calls.push(GoCall { name, file, line });
-            let call_addr = start.saturating_add(call.parent);
+            let call_addr = start.saturating_add(call.call_site);
             (file, line) = values.position(call_addr);
-            // Entries come after the entry of the call that they were inlined into. The check makes sure that the loop
-            // ends.
+            // An entry comes after the entry of the call that it was inlined into. The check makes sure that the loop
+            // ends, even if the table is damaged.
             inlined = values.inlined_call(call_addr).filter(|outer| outer.index < call.index);
         }
         if let Some(name) = self.record_field(record, FIELD_NAME).and_then(|name| self.name(name)) {
@@ -318,8 +324,8 @@ impl<'a> GoTable<'a> {
         self.table.text_at(self.parts.files.checked_add(usize::try_from(offset).ok()?)?)
     }
 
-    /// The offset of the value tables' list, which follows the fixed part of the record at offset `record`, and the
-    /// number of the record's data pointers.
+    /// The offset of the list of further value tables (`PCDATA`), which follows the fixed part of the record at offset
+    /// `record`, and the number of data pointers (`FUNCDATA`), which follow that list.
     fn value_tables(&self, record: usize) -> Option<(usize, usize)> {
         // The fixed part: the address, so many fields of 4 bytes, 3 bytes of flags, and the number of data pointers.
         let fixed = match self.version {
@@ -440,28 +446,30 @@ impl<'a> ValueReader<'_, 'a> {
         None
     }
 
-    /// The innermost inlined call at `addr`; `None` if there is none. A value table of the function gives the call's
-    /// index in the function's inline tree.
+    /// The innermost inlined call at `addr`; `None` if there is none. A value table of the function
+    /// (`PCDATA_InlTreeIndex`) gives the index of the call's entry in the function's inline tree.
     fn inlined_call(&mut self, addr: u64) -> Option<InlinedCall> {
         let (go, record) = (self.table, self.record);
         let layout = go.inline_layout?;
         let table_count = usize::try_from(go.record_field(record, FIELD_TABLE_COUNT)?).ok()?;
-        let (tables, data_count) = go.value_tables(record)?;
-        if layout.value_table >= table_count || layout.data >= data_count {
+        let (tables, pointer_count) = go.value_tables(record)?;
+        if layout.index_table >= table_count || layout.tree_pointer >= pointer_count {
             return None;
         }
-        let table = go.table.u32_at(tables.checked_add(4 * layout.value_table)?)?;
-        let index = usize::try_from(self.read_value(table, addr)?).ok()?;
-        let data = tables.checked_add(table_count.checked_mul(4)?)?;
-        let tree = go.tree_address(data, layout.data)?;
-        let start = tree.checked_add(u64::try_from(index.checked_mul(layout.entry)?).ok()?)?;
-        let bytes = go.image.loaded(start..start.checked_add(layout.entry as u64)?)?;
+        let index_table = go.table.u32_at(tables.checked_add(4 * layout.index_table)?)?;
+        // Negative where nothing is inlined.
+        let index = usize::try_from(self.read_value(index_table, addr)?).ok()?;
+        // The data pointers follow the list of value tables.
+        let pointers = tables.checked_add(table_count.checked_mul(4)?)?;
+        let tree = go.tree_address(pointers, layout.tree_pointer)?;
+        let start = tree.checked_add(u64::try_from(index.checked_mul(layout.entry_size)?).ok()?)?;
+        let bytes = go.image.loaded(start..start.checked_add(layout.entry_size as u64)?)?;
         let entry = Words { bytes, ..go.table };
-        // Since Go 1.20, entries are shorter.
-        let (name_offset, parent_offset) = if layout.entry == 16 { (4, 8) } else { (12, 16) };
-        let name = entry.u32_at(name_offset)?;
-        let parent = u64::try_from(entry.i32_at(parent_offset)?).ok()?;
-        Some(InlinedCall { index, name, parent })
+        // The fields' offsets in an entry. Since Go 1.20, entries are shorter.
+        let (name_field, call_site_field) = if layout.entry_size == 16 { (4, 8) } else { (12, 16) };
+        let name = entry.u32_at(name_field)?;
+        let call_site = u64::try_from(entry.i32_at(call_site_field)?).ok()?;
+        Some(InlinedCall { index, name, call_site })
     }
 }
 
@@ -471,8 +479,9 @@ struct InlinedCall {
     index: usize,
     /// The offset of the name of the function that was inlined.
     name: u32,
-    /// The offset, within the compiled function, of an instruction that has the same source position as the call.
-    parent: u64,
+    /// The offset, within the compiled function, of an instruction that has the same source position as the call
+    /// (`parentPc` in Go's sources). What is inlined at that instruction is the caller of this call.
+    call_site: u64,
 }
 
 impl Version {
@@ -492,11 +501,11 @@ impl Version {
     /// built.
     fn inline_layout(self, build: Option<u32>) -> Option<InlineLayout> {
         match self {
-            Self::Go120 => Some(InlineLayout { value_table: 2, data: 3, entry: 16 }),
-            Self::Go118 | Self::Go116 => Some(InlineLayout { value_table: 2, data: 3, entry: 20 }),
+            Self::Go120 => Some(InlineLayout { index_table: 2, tree_pointer: 3, entry_size: 16 }),
+            Self::Go118 | Self::Go116 => Some(InlineLayout { index_table: 2, tree_pointer: 3, entry_size: 20 }),
             Self::Go12 => match build? {
-                14..=15 => Some(InlineLayout { value_table: 2, data: 4, entry: 20 }),
-                12..=13 => Some(InlineLayout { value_table: 1, data: 2, entry: 20 }),
+                14..=15 => Some(InlineLayout { index_table: 2, tree_pointer: 4, entry_size: 20 }),
+                12..=13 => Some(InlineLayout { index_table: 1, tree_pointer: 2, entry_size: 20 }),
                 _ => None,
             },
         }

@@ -63,19 +63,30 @@ pub struct UnwindRow {
     encoding: Encoding,
 }
 
+/// How to compute the CFA (canonical frame address), an address to which the other rules refer. It usually is the value
+/// that the stack pointer had before the call.
 #[derive(Debug, Clone)]
 enum Cfa {
+    /// The value of a register plus an offset.
     Register(u16, i64),
+    /// The value of a DWARF expression.
     Expression(Box<[u8]>),
 }
 
+/// How to recover the value that a register had in the caller.
 #[derive(Debug, Clone)]
 enum Rule {
+    /// The value is lost. For the return address: there is no caller.
     Undefined,
+    /// It is in memory, at this offset from the CFA.
     At(i64),
+    /// It is the CFA plus this offset.
     Value(i64),
+    /// It is in another register.
     Register(u16),
+    /// It is in memory, at the address that the expression yields.
     AtExpression(Box<[u8]>),
+    /// It is what the expression yields.
     ValueExpression(Box<[u8]>),
 }
 
@@ -271,11 +282,13 @@ fn index_section<'s, S: UnwindSection<SectionSlice<'s>>>(
 pub struct Lost;
 
 impl UnwindRow {
-    /// Computes the caller's registers. `read` reads a word of the stack. `None` if there is no caller: the rules say
-    /// that the return address is undefined. [`Lost`] if a value that is needed isn't known.
+    /// Computes the registers that the caller had when it made the call, by applying the rules to the callee's
+    /// registers. `read` reads a word of the stack. `None` if there is no caller: the rules say that the return address
+    /// is undefined. [`Lost`] if a value that is needed isn't known.
     pub fn caller(&self, callee: &Registers, read: &impl Fn(u64) -> Option<u64>) -> Result<Option<Registers>, Lost> {
         let machine = callee.machine();
         let cfa = match &self.cfa {
+            // The stack pointer is the usual register. Where it isn't known exactly, the frame pointer leads to the CFA.
             Cfa::Register(register, offset) => match self.cfa_of_frame_record(callee, *register, read) {
                 Some(cfa) => cfa,
                 None => machine.plus(callee.get(*register).ok_or(Lost)?, *offset),
@@ -283,13 +296,14 @@ impl UnwindRow {
             Cfa::Expression(bytes) => self.evaluate(bytes, None, callee, read).ok_or(Lost)?,
         };
         let mut caller = *callee;
-        // On s390x, the stack pointer is saved like other registers. The CFA (canonical frame address) is 160 bytes
-        // higher than the caller's stack pointer, so it can't be used as such.
+        // The CFA is the caller's stack pointer, except on s390x: there it is 160 bytes higher, and the stack pointer is
+        // saved like other registers.
         if machine != Machine::S390x {
             caller.set(machine.sp(), cfa);
         }
-        // A register without a rule keeps its value. That of the return address may be in the link register.
-        let mut returns = callee.get(self.return_register);
+        // A register without a rule keeps its value. If that is the register of the return address, it is the link
+        // register, which still holds the address as the call left it.
+        let mut return_address = callee.get(self.return_register);
         for (register, rule) in &self.rules {
             let value = match rule {
                 Rule::Undefined => {
@@ -305,20 +319,21 @@ impl UnwindRow {
                 Rule::ValueExpression(bytes) => self.evaluate(bytes, Some(cfa), callee, read),
             };
             if *register == self.return_register {
-                returns = value;
+                return_address = value;
             }
             match value {
                 Some(value) => caller.set(*register, value),
                 None => caller.forget(*register),
             }
         }
-        caller.set(machine.pc(), machine.code_address(returns.ok_or(Lost)?));
+        caller.set(machine.pc(), machine.code_address(return_address.ok_or(Lost)?));
         // In glibc's lazy resolver on AArch64, the rules treat what the PLT stub has pushed as part of the caller's
-        // frame. The return address then lies above the end of the frame.
+        // frame. The return address is then saved above the CFA. The caller's stack pointer is higher than that, but by
+        // how much isn't known.
         if machine == Machine::Aarch64
-            && let Some(above @ 0..) = self.saved_offset(self.return_register)
+            && let Some(offset @ 0..) = self.saved_offset(self.return_register)
         {
-            caller.set_low_sp(machine.plus(cfa, above + 8));
+            caller.set_low_sp(machine.plus(cfa, offset + 8));
         }
         if let Some(link) = machine.link()
             && !self.is_signal
@@ -355,10 +370,11 @@ impl UnwindRow {
         }
     }
 
-    /// Computes the CFA from the frame pointer. On AArch64, `x29` points to where the caller's `x29` is saved next to
-    /// the return address, and the rules tell how far that is from the CFA. Needed where the stack pointer is only a
-    /// lower bound, such as in the caller of JIT code that saved registers above its frame record (V8's entry from C++
-    /// saves 144 bytes). `None` elsewhere.
+    /// Computes the CFA from the frame pointer, for rules that compute it from the stack pointer (`register`) where that
+    /// is only a lower bound ([`Registers::sp_is_low`]). This happens in the caller of JIT code that saved registers
+    /// above its frame record (V8's entry from C++ saves 144 bytes). On AArch64, the frame pointer `x29` points to a
+    /// frame record: the caller's `x29`, and next to it the return address. The rules tell how far the record is from
+    /// the CFA. `None` if the stack pointer is exact, or if there is no frame record.
     fn cfa_of_frame_record(
         &self,
         callee: &Registers,

@@ -34,15 +34,15 @@ pub(super) fn shadowed_by_insertions(
         parallel::sort_unstable_by_key(&mut mappings, |mapping| (mapping.pid, mapping.start, mapping.of_use))
     });
     let (mut shadowings, mut visible) = (Vec::new(), RangeMap::default());
-    let mut rest = mappings.as_mut_slice();
-    while !rest.is_empty() {
-        let (overlapping, behind) = rest.split_at_mut(overlapping_len(rest));
+    let mut remaining = mappings.as_mut_slice();
+    while !remaining.is_empty() {
+        let (overlapping, later) = remaining.split_at_mut(overlapping_len(remaining));
         if overlapping.len() > 1 {
             overlapping.sort_unstable_by_key(|mapping| mapping.of_use);
             shadowed_among(overlapping, uses, &mut visible, &mut shadowings);
             visible.drain().for_each(drop);
         }
-        rest = behind;
+        remaining = later;
     }
     shadowings
 }

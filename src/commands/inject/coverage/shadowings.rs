@@ -78,25 +78,25 @@ impl Shadowings {
 impl ProcessShadowings {
     /// Finds the epoch of a segment at the moment `now`. Mappings that show the segment itself don't count.
     pub(super) fn find_epoch(&self, id: SegmentId, segment: &Segment, now: RecordOrder) -> Epoch {
-        let all = self.0.as_slice();
+        let shadowings = self.0.as_slice();
         let range = segment.start.0..segment.end.0;
         let now = self.0.position(|shadowing| shadowing.from < now);
         let mut last = self.0.last_over(range.clone(), now);
         while let Some(index) = last
-            && all[index].by == Some(id)
+            && shadowings[index].by == Some(id)
         {
             last = self.0.last_over(range.clone(), index);
         }
         let mut next = self.0.first_over(range.clone(), now);
         while let Some(index) = next
-            && all[index].by == Some(id)
+            && shadowings[index].by == Some(id)
         {
             next = self.0.first_over(range.clone(), index + 1);
         }
         Epoch {
             number: last.map_or(0, |last| last as u32 + 1),
-            last: last.map(|last| all[last].from),
-            next: next.map(|next| all[next].from),
+            last: last.map(|last| shadowings[last].from),
+            next: next.map(|next| shadowings[next].from),
         }
     }
 }

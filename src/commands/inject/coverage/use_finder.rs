@@ -191,10 +191,10 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         let innermost = match self.context.deferred.find(sample, offset) {
             Some(DeferredChain { sample: later, offset }) => {
                 // Like perf, resolve the deferred part as of the time of its own record.
-                let own = sample.chain_frames().next().and_then(|_| self.read_chain(user, sample));
+                let recorded_at_once = sample.chain_frames().next().and_then(|_| self.read_chain(user, sample));
                 let (pid, _) = later.pid_tid.unwrap_or_default();
                 let deferred = self.read_chain(self.using_sample(pid, later.time, *offset), later);
-                own.or(deferred)
+                recorded_at_once.or(deferred)
             }
             None => self.read_chain(user, sample),
         };
@@ -205,6 +205,8 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         innermost.map(|place| (pid, place))
     }
 
+    /// What looking up the addresses of a record needs to know. `offset` is the record's offset in the recording, which
+    /// orders records of the same time.
     fn using_sample(&self, pid: Pid, time: Option<Nanos>, offset: u64) -> UsingSample<'a> {
         UsingSample {
             pid,

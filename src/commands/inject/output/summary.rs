@@ -39,6 +39,7 @@ impl Summary<'_> {
         context.outcome.summary.extend(lines);
     }
 
+    /// Warns about samples and processes that were left unchanged.
     fn warn(&self, warnings: &mut Warnings) {
         let unreadable = self.samples.unreadable;
         if unreadable > 0 {
@@ -51,15 +52,16 @@ impl Summary<'_> {
         }
     }
 
+    /// The lines of the summary: what the input was, what named the code, how many frames have names, what was inserted.
     fn lines(&self, context: &InjectContext<'_>) -> Vec<String> {
-        let to = context.options.output.shown();
-        let to = to.display();
+        let output = context.options.output.shown();
+        let output = output.display();
         let mut lines = Vec::new();
         if let Some(was) = &self.survey.input.was {
-            lines.push(format!("the input was {was}; {to} is a single plain file"));
+            lines.push(format!("the input was {was}; {output} is a single plain file"));
         }
         if !context.options.jit {
-            lines.push(format!("{to}: {}", counted(self.samples.samples, "sample")));
+            lines.push(format!("{output}: {}", counted(self.samples.samples, "sample")));
             lines.extend(self.bad_chains(context.options));
             return lines;
         }
@@ -69,9 +71,9 @@ impl Summary<'_> {
         lines.extend(self.unresolved());
         lines.extend(self.bad_chains(context.options));
         lines.push(match self.inserted {
-            0 => format!("{to}: no JIT code to insert"),
+            0 => format!("{output}: no JIT code to insert"),
             inserted => format!(
-                "{to}: inserted {} for {}, in {} with {}",
+                "{output}: inserted {} for {}, in {} with {}",
                 counted(inserted as u64, "mapping record"),
                 counted(self.images.selection.used_segments as u64, "code range"),
                 counted(self.images.iter().count() as u64, "image"),
@@ -82,6 +84,7 @@ impl Summary<'_> {
         lines
     }
 
+    /// A line that says how many samples there are, and how many JIT frames of them have names.
     fn frames(&self) -> String {
         let SampleCounts { samples, resolved, unresolved, .. } = self.samples;
         let frames = resolved + unresolved.values().sum::<u64>();

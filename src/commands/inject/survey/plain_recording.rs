@@ -41,12 +41,13 @@ impl<'i> PlainRecording<'i> {
         pool: &Pool,
         warnings: &mut Warnings,
     ) -> Result<Self> {
-        let mut own = Warnings::new();
-        let opened = Self::read_shown(input, shown.to_owned(), pool, &mut own);
-        warnings.append(own.in_file(shown));
+        let mut recording_warnings = Warnings::new();
+        let opened = Self::read_shown(input, shown.to_owned(), pool, &mut recording_warnings);
+        warnings.append(recording_warnings.in_file(shown));
         opened.map_err(|error| error.in_file(shown))
     }
 
+    /// Like [`read`](Self::read), but errors and warnings don't name the file.
     fn read_shown(input: &'i Input, shown: PathBuf, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         if !matches!(input.format.read, Read::Addresses) {
             return Err(refused(input.format));

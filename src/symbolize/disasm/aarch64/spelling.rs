@@ -18,8 +18,10 @@ const DECIMAL: &[&str] = &[
 const SHIFTS: &[&str] =
     &["asr ", "lsl ", "lsr ", "msl ", "ror ", "sxtb ", "sxth ", "sxtw ", "sxtx ", "uxtb ", "uxth ", "uxtw ", "uxtx "];
 
-/// Instructions that shift and widen, each with the alias that objdump shows if the shift is 0.
-const LENGTHENED: &[(&str, &str)] = &[("ushll", "uxtl"), ("ushll2", "uxtl2"), ("sshll", "sxtl"), ("sshll2", "sxtl2")];
+/// Instructions that widen the elements of a vector and shift them left, each with the alias that objdump shows if the
+/// shift is 0: `ushll v0.8h, v1.8b, #0` is `uxtl v0.8h, v1.8b`.
+const WIDENING_SHIFTS: &[(&str, &str)] =
+    &[("ushll", "uxtl"), ("ushll2", "uxtl2"), ("sshll", "sxtl"), ("sshll2", "sxtl2")];
 
 /// Rewrites an instruction's text into objdump's spelling. `target` is the address to which the instruction refers;
 /// `None` if it refers to none.
@@ -40,21 +42,23 @@ pub(super) fn respell(text: &str, word: u32, target: Option<u64>) -> String {
             operands = format!("{stem}{name}");
         }
     }
-    let lengthened = LENGTHENED.iter().find(|(name, _)| *name == mnemonic);
-    if let (Some((_, name)), Some(stem)) = (lengthened, operands.strip_suffix(", #0")) {
-        (mnemonic, operands) = (name, stem.to_owned());
+    let widening_shift = WIDENING_SHIFTS.iter().find(|(name, _)| *name == mnemonic);
+    if let (Some((_, alias)), Some(stem)) = (widening_shift, operands.strip_suffix(", #0")) {
+        (mnemonic, operands) = (alias, stem.to_owned());
     }
+    // Registers are extended in two kinds of instructions: add and sub, and loads and stores (`[x0, w1, uxtw #2]`).
     if let Some(extended) = spell_extended(&operands, word) {
         operands = extended;
     }
-    // objdump shows `#0` only if the bit says that the register is shifted.
+    // In a load or store, bit 12 says whether the extended register is shifted. Only then objdump shows a shift of 0.
     if bits(word, 12, 1) == 0 && operands.ends_with("xtw #0]") {
         operands = operands.replace(" #0]", "]");
     }
     if operands.is_empty() { mnemonic.to_owned() } else { format!("{mnemonic:<COLUMN$} {operands}") }
 }
 
-/// objdump's spelling of the operands of an add or sub with an extended register. `None` for other instructions.
+/// objdump's spelling of the operands of an add or sub that extends its last register, such as `x0, x1, w2, uxtw #2`.
+/// `None` for other instructions.
 fn spell_extended(operands: &str, word: u32) -> Option<String> {
     if bits(word, 24, 5) != 0b0_1011 || bits(word, 21, 3) != 0b001 {
         return None;
@@ -62,7 +66,8 @@ fn spell_extended(operands: &str, word: u32) -> Option<String> {
     let (extension, shift, is_64_bit) = (bits(word, 13, 3), bits(word, 10, 3), bits(word, 31, 1) == 1);
     let has_stack_pointer = bits(word, 5, 5) == 31 || bits(word, 0, 5) == 31 && bits(word, 29, 1) == 0;
     let name = ["uxtb", "uxth", "uxtw", "uxtx", "sxtb", "sxth", "sxtw", "sxtx"][extension as usize];
-    // An extension of a whole register changes nothing. With the stack pointer, objdump shows only the shift.
+    // An extension of a whole register changes nothing. With the stack pointer, objdump shows only the shift (`lsl`),
+    // and nothing if the shift is 0.
     let is_plain = has_stack_pointer && extension == if is_64_bit { 3 } else { 2 };
     let name = if is_plain { "lsl" } else { name };
     // The last operand may be an extension, which is replaced. Otherwise it is the register itself, which is kept.

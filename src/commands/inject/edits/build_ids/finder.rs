@@ -91,7 +91,7 @@ impl BuildIdFinder {
         let is_here = is_this_machine(host(&survey.input.recording));
         let kernel_runs = kernel_runs_here(&survey.input.recording, &survey.first_pass.processes);
         let (found, mapped, missing) =
-            (recorded_build_ids(&survey.spaces), mapped_files(&survey.first_pass.processes), BTreeSet::new());
+            (recorded_build_ids(&survey.spaces), files_by_path(&survey.first_pass.processes), BTreeSet::new());
         let mut vdsos = survey.spaces.dsos().iter().map(|(_, dso)| dso).filter(|dso| dso.is_vdso()).map(|dso| dso.kind);
         let first_vdso = vdsos.next();
         let vdso = first_vdso.filter(|first| vdsos.all(|kind| kind == *first));
@@ -181,7 +181,8 @@ pub(in crate::commands::inject) fn counted_files(mut files: Vec<(&[u8], u64)>, w
     format!("{} ({})", counted(files.len() as u64, "file"), texts.join(", "))
 }
 
-fn mapped_files(processes: &Processes) -> FxHashMap<Vec<u8>, BTreeSet<FileId>> {
+/// For each path, the files that processes mapped under it. There are several if the file at that path was replaced.
+fn files_by_path(processes: &Processes) -> FxHashMap<Vec<u8>, BTreeSet<FileId>> {
     let mut mapped = FxHashMap::<Vec<u8>, BTreeSet<FileId>>::default();
     for mapping in processes.by_pid.values().flat_map(|process| &process.mappings) {
         if let Some(file) = mapping.file {
@@ -212,7 +213,7 @@ fn read_known(known: &KnownBuildIds, warnings: &mut Warnings) -> Result<FxHashMa
     };
     let mut known = FxHashMap::default();
     for (number, entry) in text.split(|&byte| byte == separator).enumerate().filter(|(_, entry)| !entry.is_empty()) {
-        match known_entry(entry) {
+        match parse_known_entry(entry) {
             Some((id, file)) => drop(known.insert(file.to_vec(), id)),
             None => {
                 let message = format!("entry {} is not a build ID and a path", number + 1);
@@ -223,7 +224,8 @@ fn read_known(known: &KnownBuildIds, warnings: &mut Warnings) -> Result<FxHashMa
     Ok(known)
 }
 
-fn known_entry(line: &[u8]) -> Option<(BuildId, &[u8])> {
+/// Parses an entry of the user's list: a build ID in hexadecimal, a space, and a path. `None` if it is malformed.
+fn parse_known_entry(line: &[u8]) -> Option<(BuildId, &[u8])> {
     let space = line.iter().position(|&byte| byte == b' ')?;
     let (pairs, odd) = line[..space].as_chunks::<2>();
     if !odd.is_empty() {
@@ -245,10 +247,10 @@ mod tests {
 
     #[test]
     fn entries_of_known_build_ids() {
-        let (id, path) = known_entry(b"0aff /bin/a b").unwrap();
+        let (id, path) = parse_known_entry(b"0aff /bin/a b").unwrap();
         assert_eq!((id.as_bytes(), path), (&[0x0a, 0xff][..], &b"/bin/a b"[..]));
         for bad in [&b"0af /bin/a"[..], b"xx /bin/a", b"0aff", b"00 /bin/a"] {
-            assert_eq!(known_entry(bad), None);
+            assert_eq!(parse_known_entry(bad), None);
         }
     }
 }

@@ -82,6 +82,8 @@ fn bad_entries_dropped(survey: &SurveyedRecording<'_>, unwinds: bool, pool: &Poo
     edits
 }
 
+/// The edit that removes the invalid entries from the call chain in a record; `None` if it has none. With `unwinds`,
+/// samples with a stack copy are skipped.
 fn bad_entries_of_record(recording: &Recording, unwinds: bool, raw: &RawRecord<'_>) -> Option<Edit> {
     match raw.kind {
         kind::SAMPLE => bad_entries_of_sample(recording, unwinds, raw),

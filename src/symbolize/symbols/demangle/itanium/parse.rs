@@ -545,8 +545,9 @@ impl<'a> Parser<'a> {
         Some(self.add(Node::Operator(text)))
     }
 
-    /// Parses a back reference (`S_`, `S0_`, …) or one of the ABI's abbreviations for standard library names (`St`,
-    /// `Ss`, …).
+    /// Parses a back reference (`S_`, `S0_`, …) or one of the ABI's abbreviations for classes of the standard library
+    /// (`Ss`, `Sa`, …), and the ABI tags that may follow an abbreviation. `None` for `St`: it is only the scope `std::`,
+    /// which callers handle before.
     fn substitution(&mut self) -> Option<NodeId> {
         self.expect("S")?;
         let text = match self.peek() {
@@ -562,11 +563,12 @@ impl<'a> Parser<'a> {
             }
         };
         self.skip(1)?;
+        // These abbreviations include the template arguments.
         let is_whole = matches!(text, "std::string" | "std::istream" | "std::ostream" | "std::iostream");
-        let followed = self.peek();
-        let mut name = if is_whole && matches!(followed, b'C' | b'D') {
-            // Constructors are named after the class template, even if the abbreviation stands for an alias such as
-            // `std::string`.
+        let is_before_constructor = matches!(self.peek(), b'C' | b'D');
+        let mut name = if is_whole && is_before_constructor {
+            // Constructors and destructors are named after the class template, even if the abbreviation stands for an
+            // alias such as `std::string`.
             let class = match text {
                 "std::string" => "std::basic_string",
                 "std::istream" => "std::basic_istream",
