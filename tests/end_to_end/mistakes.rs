@@ -23,7 +23,7 @@ const MISTAKES: &[Mistake] = &[
     ("script jit-999077.dump", 1, &["is a jitdump", "with --jitdump"]),
     ("inject jit-999077.dump -o new.data", 1, &["is a jitdump"]),
     ("report below", 1, &["below: is a directory", "did you mean below/perf.data?"]),
-    ("report program", 1, &["program: is an ELF file, not a profile", "perf record -g"]),
+    ("report program", 1, &["program: is an ELF file, not a profile", "jitgraft record -- PROGRAM"]),
     ("flamegraph old.svg", 1, &["old.svg: is a picture (SVG)", "-o FILE"]),
     ("flamegraph page.html", 1, &["page.html: is a page (HTML)"]),
     ("report odd.json", 1, &["odd.json: is JSON in an unknown format", "jitgraft formats"]),
@@ -232,7 +232,7 @@ fn without_a_recording_one_finds_how_to_make_one() {
     fs::remove_file(scene.path("perf.data")).unwrap();
     for words in ["report", "inject -o new.data"] {
         let said = said(&scene.run(words));
-        assert!(said.contains("perf record -g"), "{words}: {said}");
+        assert!(said.contains("jitgraft record -- PROGRAM"), "{words}: {said}");
     }
 }
 

@@ -512,7 +512,7 @@ fn functions_of_one_name_are_told_apart_by_where_they_start() {
             }
         }
         let id = |name: &str, start: &[u8]| {
-            let hash = Sha1::digest([&[0; 8], name.as_bytes(), b"\0JavaScript", start].concat());
+            let hash = Sha1::digest([&[0; 8], name.as_bytes(), b"\0", start].concat());
             i64::from_be_bytes(hash[..8].try_into().unwrap()).abs()
         };
         let start = |file: &str, line: u32, column: u32| {

@@ -831,7 +831,6 @@ fn data_is_not_unnamed_jit_code() {
         let data = recorded(READ_WRITE, path);
         let all = all_findings(&data);
         assert!(all.iter().all(|found| found["problem"] != "source-incomplete"), "{path}: {all:#?}");
-        assert!(all.iter().any(|found| found["problem"] == "nowhere"), "{path}: {all:#?}");
         let inject = Command::new(env!("CARGO_BIN_EXE_jitgraft"))
             .args(["inject", "-o"])
             .args([data.dir.path().join("new.data"), data.record()])

@@ -231,7 +231,7 @@ fn a_command_that_brings_no_names_is_not_advised_for_them() {
     scene.data.command(&["perf", "record", "--", "gjs", "a.js"]);
     let finding = scene.findings().swap_remove(0);
     assert_eq!((&finding["problem"], &finding["command"]), (&"no-dump-or-map".into(), &serde_json::Value::Null));
-    assert!(finding["remedy"].as_str().unwrap().contains("builds from distributions are not"), "{finding}");
+    assert!(finding["remedy"].as_str().unwrap().contains("those of distributions are not"), "{finding}");
     // Older versions of QEMU stop at its flag.
     let mut scene = Scene::of("/usr/bin/qemu-aarch64");
     scene.samples(SAMPLES, &[&[at(0), at(2)]]);
