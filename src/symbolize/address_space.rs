@@ -360,8 +360,10 @@ fn starts_module(processes: &Processes, addr: Addr) -> bool {
 /// True if two mappings of one process certainly have the same DSO. False if they may differ.
 fn is_same_dso(one: &Mapping, other: &Mapping, pid: Pid) -> bool {
     let realm = Realm::from_mapping(pid, other);
-    // Equal paths aren't enough for a vDSO: whether it is a 32-bit one also depends on its address.
+    // Equal paths aren't enough for a vDSO: whether it is a 32-bit one also depends on its address. Nor are they for
+    // memory: whether it holds code depends on its protection.
     (one.path == other.path && one.build_id == other.build_id && one.file == other.file)
+        && one.executable == other.executable
         && (realm != Realm::User || other.kind() != MappingKind::Vdso)
         && Realm::from_mapping(pid, one) == realm
 }
