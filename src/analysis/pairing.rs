@@ -285,14 +285,15 @@ impl Pairs {
         let mut ranked = Vec::new();
         for (earlier_rank, &earlier) in group.earlier.iter().enumerate() {
             for (later_rank, &later) in group.later.iter().enumerate() {
-                let (one, other) = (&old.list[earlier], &new.list[later]);
-                let is_same_place = (one.line, one.column) == (other.line, other.column);
-                let one_neighbors = old_neighbors.get(&earlier).unwrap_or(&none);
-                let other_neighbors = new_neighbors.get(&later).unwrap_or(&none);
+                let (old_function, new_function) = (&old.list[earlier], &new.list[later]);
+                let is_same_place =
+                    (old_function.line, old_function.column) == (new_function.line, new_function.column);
+                let earlier_neighbors = old_neighbors.get(&earlier).unwrap_or(&none);
+                let later_neighbors = new_neighbors.get(&later).unwrap_or(&none);
                 let key = (
-                    Reverse(common_ending(&one.path, &other.path)),
+                    Reverse(common_ending(&old_function.path, &new_function.path)),
                     Reverse(is_same_place),
-                    Reverse(similarity(one_neighbors, other_neighbors)),
+                    Reverse(similarity(earlier_neighbors, later_neighbors)),
                     earlier_rank.abs_diff(later_rank),
                     earlier_rank,
                     later_rank,
@@ -455,7 +456,8 @@ impl<'p> Functions<'p> {
 
     /// The weights of callers and callees for each of the `wanted` functions.
     fn neighbors(&self, wanted: impl Iterator<Item = usize>, step: Step) -> FxHashMap<usize, Neighbors> {
-        let mut found: FxHashMap<usize, Neighbors> = wanted.map(|function| (function, Neighbors::default())).collect();
+        let mut neighbors_of: FxHashMap<usize, Neighbors> =
+            wanted.map(|function| (function, Neighbors::default())).collect();
         let mut weights = vec![0u64; self.profile.stack_count()];
         for row in self.profile.series.iter().flat_map(|series| &series.rows) {
             if let Some(stack) = row.stack {
@@ -472,16 +474,16 @@ impl<'p> Functions<'p> {
             weights[parent.index()] = weights[parent.index()].saturating_add(weight);
             let callee = self.by_frame[frame.index()] as usize;
             let caller = self.by_frame[self.profile.stack_of(parent).1.index()] as usize;
-            if let Some(neighbors) = found.get_mut(&callee) {
+            if let Some(neighbors) = neighbors_of.get_mut(&callee) {
                 let sum = neighbors.entry((Side::Caller, hashes[caller])).or_default();
                 *sum = sum.saturating_add(weight);
             }
-            if let Some(neighbors) = found.get_mut(&caller) {
+            if let Some(neighbors) = neighbors_of.get_mut(&caller) {
                 let sum = neighbors.entry((Side::Callee, hashes[callee])).or_default();
                 *sum = sum.saturating_add(weight);
             }
         }
-        found
+        neighbors_of
     }
 }
 

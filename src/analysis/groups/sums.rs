@@ -27,7 +27,7 @@ pub struct Group {
 /// Self weight by category of code. Nearly all groups have only one category, which is stored without allocating.
 #[derive(Debug, Clone, Default)]
 pub struct CategoryShares {
-    /// The first location seen, with its weight. The weight is `None` if no sample's innermost frame was there.
+    /// The first category seen, with its weight.
     first: Option<(Category, u64)>,
     others: Vec<(Category, u64)>,
 }
@@ -78,7 +78,7 @@ impl CategoryShares {
     /// Adds self weight to a category.
     fn add(&mut self, category: Category, weight: u64) {
         let first = self.first.get_or_insert((category, 0));
-        match std::iter::once(first).chain(&mut self.others).find(|(known, _)| *known == category) {
+        match std::iter::once(first).chain(&mut self.others).find(|(other, _)| *other == category) {
             Some((_, sum)) => *sum = sum.saturating_add(weight),
             None => self.others.push((category, weight)),
         }
@@ -104,11 +104,14 @@ impl LineShares {
     /// Adds the self weight of a frame at `place`, its file and line. Most functions have a single place, which doesn't
     /// need a map.
     fn add(&mut self, place: (NameId, u32), own: Sum) {
-        let ends = Some(own.weight.unsigned_abs()).filter(|_| !own.is_zero());
-        let (first, known) = self.first.get_or_insert((place, None));
-        let Some(weight) = ends else { return };
-        if *first == place {
-            *known = Some(known.unwrap_or(0).saturating_add(weight));
+        // The first place is remembered even without self weight, for groups that have no self weight at all.
+        let (first_place, first_weight) = self.first.get_or_insert((place, None));
+        if own.is_zero() {
+            return;
+        }
+        let weight = own.weight.unsigned_abs();
+        if *first_place == place {
+            *first_weight = Some(first_weight.unwrap_or(0).saturating_add(weight));
         } else {
             let sum = self.others.get_or_insert_default().entry(place).or_default();
             *sum = sum.saturating_add(weight);
@@ -180,18 +183,18 @@ fn sum_frames(
             walk.add(stack, *sum);
         }
     }
-    let mut places: Vec<u32> = vec![u32::MAX; grouping.frame_parts()];
-    let mut found: Vec<(u32, GatheredGroup)> = Vec::new();
+    let mut indices: Vec<u32> = vec![u32::MAX; grouping.frame_parts()];
+    let mut groups: Vec<(u32, GatheredGroup)> = Vec::new();
     walk.run(|walk, step| {
         let (Step::Enter(stack) | Step::Leave(stack)) = step;
         let frame = profile.stack_of(stack).1;
         let part = grouping.of_frames()[frame.index()];
-        let place = &mut places[part as usize];
-        if *place == u32::MAX {
-            *place = found.len() as u32;
-            found.push((part, GatheredGroup::default()));
+        let index = &mut indices[part as usize];
+        if *index == u32::MAX {
+            *index = groups.len() as u32;
+            groups.push((part, GatheredGroup::default()));
         }
-        let gathered = &mut found[*place as usize].1;
+        let gathered = &mut groups[*index as usize].1;
         if step == Step::Leave(stack) {
             gathered.open -= 1;
         } else {
@@ -199,7 +202,7 @@ fn sum_frames(
             gathered.enter(profile, frame, own, total);
         }
     });
-    found
+    groups
 }
 
 impl GatheredGroup {

@@ -178,11 +178,11 @@ impl<'a> TreeReport<'a> {
 
     /// The children of a node (for `None`, the roots) that weigh at least `least`, heaviest first.
     fn children(&self, node: Option<u32>, least: f64) -> impl Iterator<Item = u32> + Clone + '_ {
-        let all = &self.children[node.map_or(self.tree.len(), |node| node as usize)];
+        let siblings = &self.children[node.map_or(self.tree.len(), |node| node as usize)];
         // The requested function is always shown, however small its weight is.
         let least = if node.is_none() && self.is_asked_for() { 0.0 } else { least };
         // The list is sorted by weight, so it ends at the first node that is too light.
-        all.iter().copied().take_while(move |node| self.weight(*node) > 0 && self.weight(*node) as f64 >= least)
+        siblings.iter().copied().take_while(move |node| self.weight(*node) > 0 && self.weight(*node) as f64 >= least)
     }
 
     fn weight(&self, node: u32) -> u64 {
@@ -343,9 +343,9 @@ impl<'a> TreeReport<'a> {
             cells.extend([Cell::Signed(total.weight), Cell::Signed(own.weight), Cell::Count(total.count)]);
             cells.extend([cell(self.module(node)), Cell::text(self.name(node))]);
             table.rows.push(cells);
-            let first = todo.len();
+            let first_child = todo.len();
             todo.extend(self.children(Some(node), least).map(|child| (depth + 1, child)));
-            todo[first..].reverse();
+            todo[first_child..].reverse();
         }
         table
     }

@@ -135,6 +135,7 @@ impl<'m, 'data> CodeNames<'m, 'data> {
     }
 }
 
+/// All pieces of code in the code map, for all processes.
 fn codes<'data>(map: &CodeMap<'data>) -> impl Iterator<Item = (CodeId, Code<'data>)> {
     (0..map.code_count()).map(|at| CodeId(at as u32)).map(|id| (id, map.code(id)))
 }
@@ -144,6 +145,7 @@ fn has_lines(code: &Code<'_>) -> bool {
     code.lines.decode.is_some() || code.lines.positions.is_some()
 }
 
+/// True if it is known when the code was loaded or replaced.
 fn is_timed(segment: &Segment) -> bool {
     segment.from.0 != 0 || segment.until.0 != u64::MAX
 }
@@ -161,8 +163,8 @@ fn source_file<'data>(code: &Code<'data>, file: &'data [u8]) -> &'data [u8] {
 
 /// The file in V8's name for a function, such as `JS:*f /path/of.js:12:7`. `None` for other names.
 fn file_in_name(name: &[u8]) -> Option<&[u8]> {
-    let at = name.iter().position(|&byte| byte == b' ')?;
-    let mut parts = name[at + 1..].rsplitn(3, |&byte| byte == b':');
+    let space = name.iter().position(|&byte| byte == b' ')?;
+    let mut parts = name[space + 1..].rsplitn(3, |&byte| byte == b':');
     let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
     let column = parts.next()?;
     let line = parts.next()?;
@@ -318,13 +320,13 @@ impl<'m, 'data> JitFunctions for CodeNames<'m, 'data> {
     /// The entry at an address (`None` if there is none), with the range of addresses for which the answer is the same.
     fn find_range(&self, addr: u64) -> Covered {
         // A fast path, because most addresses are lower than all JIT code.
-        let first = self.starts.first().copied().unwrap_or(u64::MAX);
-        if addr < first {
-            return Covered { range: 0..first, entry: None };
+        let first_start = self.starts.first().copied().unwrap_or(u64::MAX);
+        if addr < first_start {
+            return Covered { range: 0..first_start, entry: None };
         }
         let after = self.starts.partition_point(|start| *start <= addr);
         let next = self.starts.get(after).copied().unwrap_or(u64::MAX);
-        let Some(before) = after.checked_sub(1) else { return Covered { range: first..next, entry: None } };
+        let Some(before) = after.checked_sub(1) else { return Covered { range: first_start..next, entry: None } };
         let span = self.spans[before];
         if addr < span.end {
             Covered { range: self.starts[before]..span.end, entry: Some(span.entry as usize) }

@@ -217,6 +217,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         }
     }
 
+    /// Counts the invalid entries of a call chain, and the chain if it has any.
     fn count_bad_entries(&mut self, bad_entries: u64) {
         self.found.counts.bad_chains += u64::from(bad_entries > 0);
         self.found.counts.bad_entries += bad_entries;
@@ -227,9 +228,9 @@ impl<'a, 'r> UseFinder<'a, 'r> {
     fn read_chain(&mut self, user: UsingSample<'_>, sample: &Sample<'r>) -> Option<FramePlace> {
         let key = ChainKey::from_sample(sample, user.pid, None).zip(user.time);
         let ChainCounts { frames, bad, innermost } = match key.and_then(|(key, time)| self.chains.get(&key, time)) {
-            Some(known) => {
-                known.again.get_or_insert(user.as_use()).join(user.as_use());
-                known.counts
+            Some(cached) => {
+                cached.again.get_or_insert(user.as_use()).join(user.as_use());
+                cached.counts
             }
             None => {
                 let Lasting { answer: counts, holds } = self.find_chain(user, sample);
@@ -283,6 +284,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         kind
     }
 
+    /// Looks up one frame of a call chain, or returns the cached answer for its address.
     #[inline]
     fn look_up_frame(&mut self, user: UsingSample<'_>, frame: FrameAddr) -> Lasting<StackAnswer> {
         self.answer(user, StackAddr::Frame(frame), |finder| finder.find_frame(user, frame))
@@ -298,14 +300,15 @@ impl<'a, 'r> UseFinder<'a, 'r> {
     ) -> Lasting<StackAnswer> {
         let Some(time) = user.time else { return find(self) };
         let key = (user.pid, asked);
-        if let Some(known) = self.answers.get(&key, time) {
-            return known.clone();
+        if let Some(cached) = self.answers.get(&key, time) {
+            return cached.clone();
         }
         let found = find(self);
         self.answers.insert(key, found.clone());
         found
     }
 
+    /// Notes that a sample used code that was found earlier.
     #[inline]
     fn note(&mut self, user: UsingSample<'_>, uses: [Option<UseId>; 2]) {
         for id in uses.into_iter().flatten() {
@@ -361,6 +364,7 @@ impl<'a, 'r> UseFinder<'a, 'r> {
         }
     }
 
+    /// Notes the code at both ends of each branch that the CPU recorded.
     fn read_branches(&mut self, user: UsingSample<'_>, sample: &Sample<'_>) {
         for branch in sample.branches.into_iter().flat_map(|branches| branches.iter()) {
             self.look_up_address(user, branch.from);
