@@ -89,7 +89,6 @@ const KEYS: &[(&str, &str)] = &[
     ("address", "report --addrs lists unnamed functions by address"),
     ("event", "--event NAME selects an event"),
     ("count", "--sort self and --sort total sort by cost"),
-    ("samples", "--sort self and --sort total sort by cost"),
     ("time", "--sort self and --sort total sort by cost"),
     ("name", "--by sym groups by function"),
 ];
@@ -272,7 +271,7 @@ mod tests {
             ("collapse --dump jit-7.dump x", Some("--jitdump FILE")),
             ("report --by thread x", Some("--by tid")),
             ("report --by sym,File x", Some("--by dso")),
-            ("report --sort samples x", Some("--sort self")),
+            ("report --sort time x", Some("--sort self")),
             ("report --by nonsense x", None),
             ("flamegraph --by process x", Some("--by pid")),
             ("pack in out.tar.zst", Some("-o out.tar.zst")),

@@ -139,6 +139,12 @@ fn an_impossible_recording_is_reported_before_it_runs() {
     place.program("jruby", "");
     let jruby = text(&place.run(&["--dry-run", "--", "jruby", "x.rb"]).stderr);
     assert!(jruby.contains("jruby starts OpenJDK; to get the names of OpenJDK, add --runtime jruby"), "{jruby}");
+    for (typed, replaced) in [("--call-graph=fp", "--call-graph fp"), ("-g", "-g")] {
+        let (_, php) = said(CYCLES, &[typed, "--runtime", "php", "--", "app"]);
+        assert!(php.contains(&format!("so --call-graph dwarf replaces {replaced}")), "{php}");
+    }
+    let (_, copies) = said(CYCLES, &["--call-graph=dwarf,4096", "--runtime", "php", "--", "app"]);
+    assert!(!copies.contains("replaces"), "{copies}");
     let (_, php) = said(CYCLES, &["--runtime", "php", "--", "app"]);
     assert!(php.contains("PHP has no environment variable that makes it write names"), "{php}");
     let (status, nothing) = said("Error: no permission", &["--", "app"]);

@@ -99,6 +99,14 @@ impl Plan {
         if let Some(note) = compilers_inside(runtime) {
             self.note(note);
         }
+        if switch.stacks == Stacks::Copies
+            && let Some(typed) = typed_call_chains(&options.typed())
+        {
+            self.note(format!(
+                "{}'s code keeps no frame pointers, so --call-graph dwarf replaces {typed}",
+                runtime.name
+            ));
+        }
         self.command = self.command.with_stacks(switch.stacks);
         let is_fixed = |file: &&str| file.starts_with("./") && !file.contains("PID") && !file.contains('*');
         self.leaves = switch.leaves.iter().copied().filter(is_fixed).collect();
@@ -130,6 +138,19 @@ impl Plan {
         }
         self.command = self.command.with_stacks(stacks);
         Ok(self)
+    }
+}
+
+/// The option by which the user asked for call chains, unless it already is `--call-graph dwarf`. `None` if there is none.
+fn typed_call_chains(typed: &PerfCommand<'_>) -> Option<String> {
+    let how = typed.value(&["call-graph"]);
+    if how.is_some_and(|how| how.starts_with(b"dwarf")) {
+        return None;
+    }
+    match how {
+        Some(how) => Some(format!("--call-graph {}", String::from_utf8_lossy(how))),
+        None if typed.has(&["g"]) => Some("-g".to_owned()),
+        None => None,
     }
 }
 
