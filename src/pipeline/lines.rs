@@ -1,9 +1,8 @@
 //! Reads line-based formats: cuts the text into blocks of whole lines, and converts the blocks to stacks in parallel.
 
-use super::blocks::{Blocks, Cutting, TextBlock, cut_after_line};
+use super::blocks::{Blocks, Cutting, Spare, TextBlock, cut_after_line};
 use super::job::Job;
 use super::readers::{AddedParts, HasProfile, Readers};
-use super::spare::Spare;
 use crate::contract::format::{OpenLines, ReadLines, ReadOptions};
 use crate::error::{Result, Skipped, Warnings};
 use crate::io::Stream;

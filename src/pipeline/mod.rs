@@ -51,7 +51,6 @@ pub(crate) mod running;
 pub mod script_text;
 pub mod sink;
 pub(crate) mod spans;
-pub(crate) mod spare;
 pub mod table;
 pub(crate) mod terminal;
 mod texts;

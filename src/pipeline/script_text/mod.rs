@@ -17,9 +17,8 @@ mod stacks;
 
 pub(super) use stacks::read_stacks;
 
-use super::blocks::{Blocks, Cutting};
+use super::blocks::{Blocks, Cutting, Spare};
 use super::job::{Job, Outcome};
-use super::spare::Spare;
 use super::terminal::write_text;
 use crate::analysis::quantity::counted;
 use crate::error::{Error, Result, Warning, Warnings};

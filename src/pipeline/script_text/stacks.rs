@@ -11,11 +11,10 @@ use crate::io::{InPath, OutPath, Stream};
 use crate::jit::SourceOptions;
 use crate::model::stacks::{Keep, Profile};
 use crate::pipeline::authored;
-use crate::pipeline::blocks::Cutting;
+use crate::pipeline::blocks::{Cutting, Spare};
 use crate::pipeline::lines::BLOCK;
 use crate::pipeline::open::shown;
 use crate::pipeline::readers::{AddedParts, HasProfile, PartRead, Readers};
-use crate::pipeline::spare::Spare;
 use crate::pipeline::{Job, Outcome};
 use crate::symbolize::symbols::SymbolOptions;
 
