@@ -198,14 +198,14 @@ pub(crate) fn write_counted(diagnosis: &CountedDiagnosis, out: &mut dyn Write) -
     let who = diagnosis.process.describe();
     let jit = nameable + unnameable;
     write!(out, "{file}: {} {event} of {who}", grouped(*cost))?;
-    match *nameable {
-        _ if jit == 0 => writeln!(out, ", none of it in JIT code without a name")?,
-        0 => writeln!(out, ", {:.2}% of it in JIT code without a name", percent(jit as f64, *cost))?,
-        nameable => {
-            let (jit_percent, named) = (percent(jit as f64, *cost), percent(nameable as f64, jit));
-            let file = "the files below";
-            writeln!(out, ", {jit_percent:.2}% of it in JIT code; {file} name {named:.2}% of that")?;
-        }
+    let jit_percent = percent(jit as f64, *cost);
+    if jit == 0 {
+        writeln!(out, ", none of it in JIT code without a name")?;
+    } else if *nameable == 0 {
+        writeln!(out, ", {jit_percent:.2}% of it in JIT code without a name")?;
+    } else {
+        let named_percent = percent(*nameable as f64, jit);
+        writeln!(out, ", {jit_percent:.2}% of it in JIT code; the files below name {named_percent:.2}% of that")?;
     }
     write_count(&diagnosis.findings, "the share of cost affected", out)?;
     write_list(&diagnosis.findings, out)?;

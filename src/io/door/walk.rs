@@ -72,16 +72,17 @@ impl From<Errno> for Stop {
 }
 
 impl Place {
-    fn new(file: impl Into<File>, is_reachable: bool, is_start_reachable: bool) -> Result<Self, Stop> {
+    /// A place on the way of a walk. Whether everybody can reach the walk's start is found out when the walk has ended.
+    fn new(file: impl Into<File>, is_reachable: bool) -> Result<Self, Stop> {
         let file = file.into();
         let about = file.metadata()?;
-        Ok(Self { file, about, is_reachable, is_start_reachable })
+        Ok(Self { file, about, is_reachable, is_start_reachable: true })
     }
 
     /// The file at a path that the user typed, as the kernel resolves it.
     pub(super) fn resolve_typed(path: &Path) -> Result<Self, Stop> {
         let file = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())?;
-        Self::new(file, true, is_reachable(path))
+        Ok(Self { is_start_reachable: is_reachable(path), ..Self::new(file, true)? })
     }
 
     /// The file's mode, reduced to the owner's permissions if other users can't reach the file.
@@ -191,7 +192,7 @@ impl Walk {
             }
         }
         let directory = self.directories.pop().ok_or(Errno::NOENT)?;
-        Place::new(directory, self.is_reachable, true)
+        Place::new(directory, self.is_reachable)
     }
 
     /// Walks one component further. Returns the file if that was the last component.
@@ -276,10 +277,10 @@ impl Walk {
         };
         let found = match found {
             Err(Errno::NOTDIR) if !is_last => {
-                let other = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable, true)?;
+                let other = Place::new(openat(here, name, flags, Mode::empty())?, is_reachable)?;
                 if other.about.is_symlink() { Ok(other) } else { Err(Errno::NOTDIR.into()) }
             }
-            found => Place::new(found?, is_reachable, true),
+            found => Place::new(found?, is_reachable),
         };
         self.is_reachable = is_reachable;
         found
