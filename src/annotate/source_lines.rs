@@ -219,7 +219,7 @@ impl Texts {
         let text = match read_lines(name, &self.search) {
             None => None,
             Some(Ok(text)) => Some(text),
-            // For each reason, one of the files and the number of files is reported.
+            // Of the files that are hidden for the same reason, the report names one and says how many there are.
             Some(Err(Unshown::Hidden(path, why))) => {
                 self.hidden.entry(why).or_insert((path, 0)).1 += 1;
                 None

@@ -63,8 +63,8 @@ pub struct CodeMap {
     warnings: Vec<Warning>,
 }
 
-/// How names end that matter for finding the code at an address ([`Symbolizer::locate`]): Erlang names what stands before
-/// a function like this, and a return address there isn't in the function.
+/// The end of the name that Erlang gives to the header before a function. [`Symbolizer::locate`] treats return addresses
+/// behind such a header in its own way, so the index keeps this part of names.
 const SPECIAL: &[u8] = b"-CodeInfoPrologue";
 
 impl CodeMap {

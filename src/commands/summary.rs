@@ -35,7 +35,7 @@ pub fn run(options: &SummaryOptions, job: &Job) -> Result<Outcome> {
     // A line with doctor's first finding. Stays `None` if `doctor` can't examine inputs of this kind.
     let mut first_finding = None;
     let mut has_findings = false;
-    // Callgrind files have costs instead of samples. `inspect` is only called for recordings such as perf.data.
+    // `inspect` is only called for recordings. Doctor examines callgrind files in another way, further down.
     let is_callgrind = Subject::is_counted(opened.format(), &options.input);
     let mut inspect = |examined: &Examined<'_>, _: &Job, _: &mut Warnings| {
         let diagnosis = doctor::diagnose(examined);

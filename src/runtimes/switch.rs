@@ -99,8 +99,8 @@ pub enum Flag {
 pub struct Version(pub u32, pub u32);
 
 impl Version {
-    /// Finds the first version in a text: `Python 3.12.1`, `openjdk version "17.0.15"`, `v20.11.1`. Digits that are part of
-    /// a name, as in `qemu-x86_64 version 7.2`, are none.
+    /// Finds the first version in a text: `Python 3.12.1`, `openjdk version "17.0.15"`, `v20.11.1`. Digits in a
+    /// name, such as those of `qemu-x86_64 version 7.2`, don't count.
     pub fn find(text: &str) -> Option<Self> {
         let start = text.char_indices().find_map(|(at, c)| {
             let word = text[..at].rsplit(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default();

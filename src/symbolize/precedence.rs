@@ -19,8 +19,7 @@ pub(super) fn code_wins(hit: &Hit, codes: &CodeMap<'_>, place: Option<Place>, sp
         return true;
     }
     match hit.kind {
-        // The code appeared in memory that the file was mapped to before. A file mapped later would have ended the
-        // code.
+        // Code that came after the file was written over it. Mapping a file over code ends the code.
         HitKind::Live => codes.segment(hit.segment).from >= place.mapped,
         // The code may be from any time, so it wins if the file stayed mapped to the end.
         HitKind::Untimed => place.until == Nanos(u64::MAX),

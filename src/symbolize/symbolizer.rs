@@ -14,7 +14,7 @@
 //! # Time
 //!
 //! The same address is different code at different times. So an answer comes with the time range in which it holds
-//! ([`Lasting`]), and callers keep answers in a [`LastingCache`](crate::model::lasting::LastingCache), whose key is what
+//! ([`Lasting`]), and callers keep answers in [`RecentAnswers`](crate::model::lasting::RecentAnswers), whose key is what
 //! they asked for. Most stacks share most frames with earlier ones, so most questions are answered by the cache.
 //!
 //! Inputs without times ask without a time, which means: what was last at the address. Samples without a time in a

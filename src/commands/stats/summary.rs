@@ -200,7 +200,7 @@ fn difference(label: &[u8], old: &LabelTotals, new: &LabelTotals) -> Vec<Cell> {
     ]
 }
 
-/// The totals of a measureme label (the kind of an event, such as a query) in several runs.
+/// What several runs say about one label, which is measureme's name for what was measured, such as a query.
 #[derive(Default)]
 struct LabelRuns {
     /// The label's self time in each run.

@@ -85,6 +85,7 @@ pub(crate) fn main_records<'data>(recording: &Recording, bytes: &'data [u8]) -> 
 }
 
 impl<'input> PlainStream<'input> {
+    /// Finds the records of a stream. If any of them is compressed, all are copied to a temporary file.
     fn open(recording: &Recording, stream: RecordBytes<'input>, pool: &Pool, warnings: &mut Warnings) -> Result<Self> {
         if let Some(in_place) = Self::in_place(recording, stream, pool) {
             return Ok(in_place);
@@ -94,7 +95,7 @@ impl<'input> PlainStream<'input> {
         plain.finish(recording, pool)
     }
 
-    /// A stream whose records are used where they are; `None` if any of them is compressed.
+    /// A stream whose records are read from the input itself, without copying them. `None` if any of them is compressed.
     pub(crate) fn in_place(recording: &Recording, stream: RecordBytes<'input>, pool: &Pool) -> Option<Self> {
         if recording.says_compressed() {
             return None;
@@ -105,7 +106,7 @@ impl<'input> PlainStream<'input> {
         if in_place.walk.has_compressed { None } else { Some(in_place) }
     }
 
-    /// The records, and where they start.
+    /// The records, and the offsets at which chunks of them start.
     pub(crate) fn records(&self) -> WalkedRecords<'_> {
         let bytes = match &self.bytes {
             StreamBytes::AsRecorded(bytes) => *bytes,

@@ -63,7 +63,7 @@ const JOIN_GAP: u64 = 4096;
 const MAX_RUNS: usize = 0x4000;
 
 /// Groups pieces, sorted by address, into runs: pieces of code without large gaps, each of which becomes a section.
-/// Their file offsets are equal to their addresses for now.
+/// File offsets are assigned later; until then, each run has its address in their place.
 fn find_runs(pieces: &[Piece], slots: &[Slot]) -> Vec<LayoutRun> {
     let mut gap = JOIN_GAP;
     loop {

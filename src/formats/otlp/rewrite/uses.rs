@@ -83,7 +83,7 @@ impl LocationUses {
         let in_kernel = locations.iter().map(|location| is_in_kernel(location, dictionary)).collect();
         let unversioned = locations.iter().filter(|location| is_unversioned(location, dictionary)).count() as u64;
         let mut uses = Self { bare, in_kernel, unversioned, list: Vec::new() };
-        // Many samples have the same stack.
+        // Look at each stack of a process once: most samples share theirs with others.
         let mut stacks = FxHashSet::default();
         for resource in &message.resource_profiles {
             for sample in sample_stacks(resource, dictionary) {
