@@ -6,8 +6,8 @@ use super::options::CodeGrouping;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Combines listings as the user asked for. To merge versions of a function, its listings must follow each other, the
-/// hottest version first.
+/// Combines listings as the user asked for. If versions are to be merged, the listings of each function must be
+/// contiguous, with the hottest version first.
 pub(super) fn regroup(listings: Vec<Listing>, grouping: CodeGrouping) -> Vec<Listing> {
     let mut listings = if grouping.merge { merge_versions(listings) } else { listings };
     if grouping.by_line {
@@ -21,8 +21,8 @@ pub(super) fn regroup(listings: Vec<Listing>, grouping: CodeGrouping) -> Vec<Lis
     listings
 }
 
-/// Merges the listings of each function's versions. Each listing still has a single version here, and its number says
-/// where the next function begins: the versions of a function are numbered from 1, and follow each other.
+/// Merges the listings of each function's versions. Each listing has a single version here. The versions of a function
+/// are contiguous and numbered from 1, so a version with number 1 begins the next function.
 fn merge_versions(listings: Vec<Listing>) -> Vec<Listing> {
     let mut functions: Vec<Vec<Listing>> = Vec::new();
     for listing in listings {
@@ -64,7 +64,7 @@ fn merge(versions: Vec<Listing>) -> Option<Listing> {
 const NO_LINES_TO_MERGE_BY: &str =
     "its compiled versions differ and have no source lines to merge by; leave out --merge to list each one";
 
-/// True if all versions have the same machine code. False for several versions whose code is missing.
+/// True if all versions have the same machine code. Versions whose code is missing count as different.
 fn have_same_code(versions: &[Listing]) -> bool {
     let [first, others @ ..] = versions else { return true };
     others.is_empty() || (!first.bytes().is_empty() && others.iter().all(|other| other.bytes() == first.bytes()))

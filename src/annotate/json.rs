@@ -128,7 +128,8 @@ impl Serialize for ListingJson<'_> {
 }
 
 impl AnnotationJson<'_> {
-    /// An object with the samples and the weight of each event. For exact costs, only the weight.
+    /// An object with the number of samples and the weight of each event; for exact costs, only the weight. Events in
+    /// which the cost is zero are left out.
     fn costs(&self, costs: &Costs) -> Value {
         let mut object = Map::new();
         for event in &self.0.events {

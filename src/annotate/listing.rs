@@ -111,13 +111,14 @@ pub struct Version {
     pub category: Category,
     /// The process that was last sampled in this version.
     pub pid: Pid,
-    /// The start address, as in the listing, and the size in bytes; `None` if unknown.
+    /// The start address (at run time for JIT code, otherwise as linked) and the size in bytes; `None` if unknown.
     pub extent: Option<(u64, u64)>,
     /// When the runtime wrote the code. `None` if unknown, and for code in a file.
     pub loaded: Option<Nanos>,
     /// The cost of the samples in this version.
     pub costs: Costs,
-    /// The calls that were inlined into this version. Empty if their addresses in the code are known.
+    /// The calls that were inlined into this version, if their addresses in the code are unknown. Inlined calls with
+    /// known addresses aren't listed here, because the source lines of the instructions show them.
     pub expanded: Vec<ExpandedCall>,
     /// The BPF program that the code belongs to; `None` for other code.
     pub bpf: Option<BpfSource>,

@@ -1,9 +1,9 @@
 //! Annotates a callgrind file that has a cost for every instruction (`--dump-instr=yes`).
 //!
-//! Native code is read from the file that an `ob=` line names. JIT code is read from the sources that `jitgraft
-//! callgrind` uses, too. callgrind assigns the cost of JIT code to the function in which the last call instruction
-//! arrived; here, each address belongs to the code that was there. Source lines are callgrind's own or those of the
-//! jitdump. Calls and their inclusive costs are shown as callgrind states them.
+//! Native code is read from the file that an `ob=` line names. JIT code is read from the same sources that `jitgraft
+//! callgrind` uses. callgrind knows only the functions that were entered by a call instruction, and adds the costs of JIT
+//! code to the one that was entered last; here, each address belongs to the code that was there. Source lines come from
+//! the callgrind file or from the jitdump. Calls and their inclusive costs are shown as callgrind states them.
 
 mod functions;
 
@@ -80,7 +80,8 @@ pub(crate) fn annotate(
     Ok(annotation)
 }
 
-/// Checks that the request can be answered, and warns if the costs don't add up to the stated totals.
+/// Fails if the file has no costs per instruction, if it lacks a requested event, or if a filter is set. Warns if the
+/// costs don't add up to the totals that the file states.
 fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut Warnings) -> Result<()> {
     if !costs.has_addresses {
         let remedy = "run the program again with valgrind --tool=callgrind --dump-instr=yes".to_owned();
@@ -97,6 +98,7 @@ fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut War
             *sum = sum.saturating_add(*cost);
         }
     }
+    // A file without totals has an empty list of them, so nothing is compared.
     for ((sum, stated), name) in sums.iter().zip(&costs.totals).zip(&names) {
         if sum != stated {
             warnings.push(Warning::new(format!(
@@ -107,7 +109,7 @@ fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut War
     Ok(())
 }
 
-/// The events that the user wants and that have any costs.
+/// The events that have any costs, limited to `wanted` unless that is empty.
 fn events(costs: &InstructionCosts, functions: &[Function], wanted: &[String]) -> Vec<EventTotal> {
     let mut total = Costs::default();
     for function in functions {

@@ -33,9 +33,9 @@ pub(crate) fn write(annotation: &Annotation, options: &TextOptions, out: &mut dy
 
 impl Sheet<'_> {
     /// Writes the heading and the code of one listing.
-    fn listing(&mut self, at: usize, listing: &Listing) -> Result<()> {
+    fn listing(&mut self, index: usize, listing: &Listing) -> Result<()> {
         self.plain(String::new())?;
-        self.row(Row::default().with(format!("{}. {}", at + 1, printable(&listing.name)), Paint::Title))?;
+        self.row(Row::default().with(format!("{}. {}", index + 1, printable(&listing.name)), Paint::Title))?;
         if listing.versions.len() > 1 {
             let codes = listing.versions.len();
             self.plain(format!("   {codes} compiled versions merged · {}", self.shares(&listing.costs).join(" · ")))?;
@@ -45,8 +45,8 @@ impl Sheet<'_> {
             self.expansion(version)?;
         }
         for inclusive in &listing.inclusive {
-            let said = [vec![inclusive.label()], self.shares(&inclusive.costs)].concat().join(" · ");
-            self.plain(format!("   inclusive: {said}"))?;
+            let parts = [vec![inclusive.label()], self.shares(&inclusive.costs)].concat();
+            self.plain(format!("   inclusive: {}", parts.join(" · ")))?;
         }
         match &listing.code {
             Code::Missing(why) => self.plain(format!("   no listing: {why}")),
@@ -110,10 +110,10 @@ impl Sheet<'_> {
     fn summary(&mut self) -> Result<()> {
         for event in &self.annotation.events {
             let total = amount(event.total.weight, &event.unit);
-            let said = event.precision.text();
+            let precision = event.precision.text();
             self.plain(match event.precision {
-                Precision::Exact => format!("{}: {total}. {said}", event.name),
-                _ => format!("{}: {} samples, {total}. {said}", event.name, grouped(event.total.count)),
+                Precision::Exact => format!("{}: {total}. {precision}", event.name),
+                _ => format!("{}: {} samples, {total}. {precision}", event.name, grouped(event.total.count)),
             })?;
         }
         let shown = self.annotation.listings.len();

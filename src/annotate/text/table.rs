@@ -31,6 +31,7 @@ pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     for ((&index, arrows), instruction) in shown.iter().zip(&arrows).zip(&instructions) {
         if index > next {
             gap(text, index - next, digits)?;
+            // Show the source line again after the gap, even if it's the same as before.
             source_before = None;
         }
         let shown_row = &rows[index];
@@ -100,16 +101,17 @@ fn instruction_text(row: &listing::Row) -> String {
     let Some(Instruction { offset: own_offset, text, target, .. }) = &row.instruction else { return String::new() };
     let Some(target) = target else { return text.clone() };
     let is_branch = matches!(target.kind, TargetKind::Jump | TargetKind::Call);
-    // The text has the address of a branch or an immediate value already.
-    let mark = if is_branch || target.kind == TargetKind::Immediate { "" } else { &format!("  # {:x}", target.addr) };
+    // The assembly text of a branch or of an immediate value contains the address already.
+    let has_address = is_branch || target.kind == TargetKind::Immediate;
+    let address = if has_address { String::new() } else { format!("  # {:x}", target.addr) };
     match &target.owner {
         TargetOwner::Inside(offset) if is_branch => {
-            let way = if offset > own_offset { '↓' } else { '↑' };
-            format!("{text} {way}")
+            let direction = if offset > own_offset { '↓' } else { '↑' };
+            format!("{text} {direction}")
         }
-        TargetOwner::Function(name, 0) => format!("{text}{mark} <{}>", printable(name)),
-        TargetOwner::Function(name, offset) => format!("{text}{mark} <{}+{offset:#x}>", printable(name)),
-        TargetOwner::Inside(_) | TargetOwner::Unknown => format!("{text}{mark}"),
+        TargetOwner::Function(name, 0) => format!("{text}{address} <{}>", printable(name)),
+        TargetOwner::Function(name, offset) => format!("{text}{address} <{}+{offset:#x}>", printable(name)),
+        TargetOwner::Inside(_) | TargetOwner::Unknown => format!("{text}{address}"),
     }
 }
 

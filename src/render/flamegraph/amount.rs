@@ -9,7 +9,7 @@ use crate::model::stacks::{Series, Unit, Weight};
 pub(super) struct Amounts {
     /// The kind of number, which decides how amounts are formatted.
     pub(super) scale: Scale,
-    /// The unit's name. Empty for times and sizes, whose unit [`Scale`] provides.
+    /// The unit's name. Empty for times and sizes, which choose a unit that suits the amount (see [`Scale`]).
     pub(super) name: String,
     /// The factor by which weights are multiplied before they are shown.
     pub(super) factor: f64,
@@ -74,7 +74,7 @@ impl Amounts {
 /// Formats an amount in the largest unit that is not larger than the amount, rounded to about three digits. `units` has
 /// each unit's size and name, the largest first. `None` for an amount of 0.
 fn format_in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
-    // A value that would be rounded to 1000 is shown in the next larger unit.
+    // An amount that would be rounded up to 1000 of a unit is shown in the next larger unit.
     let (size, unit) =
         units.iter().find(|(size, _)| amount / size >= 0.9995).or(units.last().filter(|_| amount > 0.0))?;
     let number = amount / size;

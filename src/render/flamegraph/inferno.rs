@@ -28,7 +28,7 @@ pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dy
         lines.reverse();
     } else {
         let tree = CallTree::new(profile, series, options.weight, spelling);
-        spell(&tree, narrowest(&tree, look), &mut lines);
+        append_lines(&tree, narrowest(&tree, look), &mut lines);
     }
     draw_lines(lines.iter().map(String::as_str), look, out)
 }
@@ -49,10 +49,10 @@ pub fn draw_difference(
     draw_lines(lines.lines(), look, out)
 }
 
-/// The minimum weight of boxes that inferno draws, so that lighter boxes can be left out before.
+/// The minimum weight of boxes that inferno draws. Lighter boxes needn't be passed to it.
 fn narrowest(tree: &CallTree, look: &Look) -> u64 {
-    // With base functions, inferno computes the total itself from the stacks with these functions, so the weight isn't
-    // known here.
+    // With base functions, inferno's total only has the stacks with these functions, so it isn't known here, and nothing
+    // can be left out.
     if !look.base.is_empty() {
         return 0;
     }
@@ -61,11 +61,12 @@ fn narrowest(tree: &CallTree, look: &Look) -> u64 {
 }
 
 /// Appends the stacks of a tree as lines of folded stacks. Boxes lighter than `narrow` are left out.
-fn spell(tree: &CallTree, narrow: u64, lines: &mut Vec<String>) {
+fn append_lines(tree: &CallTree, narrow: u64, lines: &mut Vec<String>) {
     let pushed: Result<(), std::convert::Infallible> = tree.stacks(narrow, |stack, weight| {
         lines.push(line(stack, weight));
         Ok(())
     });
+    // The error type has no values, so there is no other case.
     match pushed {
         Ok(()) => {}
     }
@@ -96,10 +97,10 @@ fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &Look, out: &mut d
     if lines.is_empty() {
         return Err(no_samples());
     }
-    // inferno adds weights without checking for overflow.
+    // inferno adds weights without checking for overflow, so sums that are too large must not get there.
     let weights = lines.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     if weights.sum::<f64>() >= u64::MAX as f64 {
-        return Err(Error::new(format!("weights add up to more than {}", u64::MAX))
+        return Err(Error::new(format!("the weights of the stacks add up to more than {}", u64::MAX))
             .with_remedy(Some("draw the graph without --style inferno".to_owned())));
     }
     flamegraph::from_lines(&mut options(look), lines.iter().map(Cow::as_ref), out)

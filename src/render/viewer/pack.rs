@@ -50,7 +50,8 @@ impl Section {
         self
     }
 
-    /// Sets the section's JSON to an object. One field of the object is a list, which may be very long.
+    /// Sets the section's JSON to an object that consists of `json` and of the list `field`, which may be very long: its
+    /// values are serialized one by one.
     pub fn json_and_list(
         mut self,
         json: Map<String, Value>,
@@ -84,6 +85,7 @@ impl Section {
         let (mut bytes, mut len, mut before) = (Vec::new(), 0, 0u64);
         for number in numbers {
             let difference = number.wrapping_sub(before) as i64;
+            // Zigzag encoding: 0, -1, 1, -2 … become 0, 1, 2, 3 …
             encode_varint(((difference << 1) ^ (difference >> 63)) as u64, &mut bytes);
             before = number;
             len += 1;
