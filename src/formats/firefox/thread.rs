@@ -33,7 +33,7 @@ struct SampleColumns {
 }
 
 impl<'p> Thread<'p> {
-    /// Makes the thread of the output: its samples, and markers for its other events.
+    /// Makes the thread of the output: its samples, and markers for its other events. `known` is cleared first.
     pub(super) fn new(
         thread: &'p ThreadRows<'p>,
         moments: &[&Moment],
@@ -52,6 +52,7 @@ impl<'p> Thread<'p> {
             process_name: process_name(writing, thread),
             process_startup_time: started,
             process_shutdown_time: ended,
+            // The thread's own start isn't known: it was there at its first sample, and at the latest then.
             register_time: millis(first_sample).min(started.max(0.0)),
             rows: thread,
             samples,

@@ -5,12 +5,12 @@ use crate::model::stacks::{NameId, Profile, Row, Series, Unit, Weight};
 use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 
-/// What the weights of the event measure, as far as the format distinguishes it.
+/// What the weights of the event count, as far as the format distinguishes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
     /// CPU time. Weights are in milliseconds and also tell how long the thread ran.
     Time,
-    /// CPU cycles, which also tell how much the thread ran.
+    /// CPU cycles. Weights also tell how much the thread ran.
     Cycles,
     /// Anything else, such as numbers of samples or cache misses.
     Other,

@@ -77,6 +77,7 @@ impl StackWriter {
         if let Some(&number) = self.locations.get(&runtimes).and_then(|known| known.get(frames)) {
             return number;
         }
+        // `pieces` numbers the mappings from 1 in the order of their first use, which is the order of `mappings`.
         let mut new_pieces = Vec::new();
         let place = self.pieces.place(profile, frame, &mut |piece| new_pieces.push(piece));
         self.mappings.extend(new_pieces.iter().map(|piece| mapping(piece, tables)));
@@ -97,8 +98,8 @@ fn is_inlined_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
     inner.kind == FrameKind::Inlined && (inner.module, inner.addr) == (outer.module, outer.addr)
 }
 
-/// The lines of a location. A function with an unknown name gets no line, unless it is part of an inlined chain or the
-/// location has neither module nor address, and would be empty without it.
+/// The lines of a location. A function with an unknown name gets a line only if calls are inlined in the location, or if
+/// the location has neither module nor address and would be empty without the line.
 fn lines(
     frames: &[FrameId],
     profile: &Profile,
@@ -121,9 +122,9 @@ fn lines(
     lines
 }
 
-/// The message for the function of a frame. Readers show the name. The system name holds what else identifies the
-/// function: the start column, for which there is no field, or else the runtime's own name, if a different one is
-/// shown.
+/// The message for the function of a frame. Its name is the one that readers show. Its system name is either the name with
+/// the column where the function starts, for which there is no field, or the runtime's own name if that differs from the
+/// name; otherwise it is empty.
 fn function(
     frame: &Frame,
     profile: &Profile,
@@ -139,7 +140,8 @@ fn function(
     let with_column = system_name(&text, frame.start.line, frame.start.column);
     let is_runtime_name = *name == *runtime_name;
     let system_name_strindex = match with_column {
-        // Only the column tells anonymous functions on the same line apart, so it is more important than their name.
+        // The column is the only difference between anonymous functions on the same line, so for these it is preferred to
+        // the runtime's own name.
         Some(with_column) if is_runtime_name || is_anonymous(&text) => tables.text(with_column.as_bytes()),
         _ if is_runtime_name => 0,
         _ => tables.text(runtime_name),
@@ -156,7 +158,7 @@ fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &m
         FrameKind::User | FrameKind::NativeUnnamed => Some("native"),
         FrameKind::Jit => Some(frame_type(profile.name_of(frame.name), runtimes)),
         FrameKind::JitUnnamed => Some(frame_type(b"", runtimes)),
-        // An inlined call whose caller is missing.
+        // The location of an inlined call takes its kind from the caller, so the caller is missing here.
         FrameKind::Inlined => Some("inlined"),
         FrameKind::Anonymous | FrameKind::Unknown => None,
     };

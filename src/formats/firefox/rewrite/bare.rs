@@ -94,6 +94,7 @@ fn rows_by_process(
         Some(thread) => [thread.pid()].into(),
         None => file.threads.iter().map(|thread| thread.pid()).collect(),
     };
+    // With a single process, the samples needn't be looked at.
     if pids.len() == 1
         && let Some(pid) = pids.first()
     {
@@ -120,7 +121,7 @@ fn stacks_of_process(pid: Option<Pid>, stacks: &RawStacks, file: &RawFile<'_>) -
     for thread in file.threads.iter().filter(|thread| thread.pid() == pid) {
         for sample in 0..thread.samples.stack.len() {
             let mut next = index_in(&thread.samples.stack, sample);
-            // If a stack was seen, so were all its callers.
+            // A caller that was seen before ends the walk, because all callers beyond it were seen, too.
             while let Some(stack) = next
                 && seen.get(stack) == Some(&false)
             {
@@ -132,8 +133,8 @@ fn stacks_of_process(pid: Option<Pid>, stacks: &RawStacks, file: &RawFile<'_>) -
     seen.into_iter().enumerate().filter(|(_, seen)| *seen).map(|(stack, _)| stack)
 }
 
-/// The row of a stack's caller; `None` if it has none. Depending on the version, the file states the row or its
-/// distance.
+/// The row of a stack's caller; `None` if there is no caller. Depending on its version, the file states the caller's row,
+/// or how many rows before the stack's own row that is.
 fn caller(stacks: &RawStacks, stack: usize) -> Option<usize> {
     match &stacks.prefix_offset {
         None => index_in(stacks.prefix.as_ref()?, stack),
