@@ -52,8 +52,8 @@ pub struct HotCode {
     pub instructions: Vec<SampledInstructions>,
 }
 
-/// Selects functions by the options, lists their code, and finds the instruction that each sample hit. `symbols` must be
-/// the options with which the recording was symbolized.
+/// Selects functions by the options, lists their code, and finds the instruction that each sample hit. `symbols` must
+/// be the options with which the recording was symbolized.
 pub(crate) fn hot_code(
     examined: &Examined<'_>,
     options: &CodeOptions,
@@ -203,8 +203,8 @@ mod tests {
     use crate::pipeline::any::{LoadOptions, load_and_inspect};
     use crate::symbolize::disasm::Syntax;
 
-    /// Summing samples by [`InstructionIndex`] gives the same costs per instruction as the annotation has, whether samples are kept
-    /// one by one or summed.
+    /// Summing samples by [`InstructionIndex`] gives the same costs per instruction as the annotation has, whether
+    /// samples are kept one by one or summed.
     #[test]
     fn the_instructions_of_samples_add_up_to_the_costs_of_instructions() {
         let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));

@@ -101,8 +101,8 @@ impl Sampled<'_> {
     /// where its code is.
     fn new_function(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
-        // The frames at a code location are the inlined calls, and then the function itself. Each one overwrites the one
-        // before, so that the function remains.
+        // The frames at a code location are the inlined calls, and then the function itself. Each one overwrites the
+        // one before, so that the function remains.
         self.examined.named.each(place, |frame| {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
             let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
@@ -130,8 +130,9 @@ impl Sampled<'_> {
         match (place.location, linked) {
             (Location::Code(code, offset), _) => {
                 let piece = self.examined.resolution.sources.map.code(code);
-                // A log states source positions but no machine code. Its functions count as JIT code all the same, because
-                // their inlined calls can be listed; `CodeFiles::machine_code` says why there are no instructions.
+                // A log states source positions but no machine code. Its functions count as JIT code all the same,
+                // because their inlined calls can be listed; `CodeFiles::machine_code` says why there are no
+                // instructions.
                 let code = if piece.bytes.is_some() || piece.lines.positions.is_some() {
                     FunctionCode::Jit(code)
                 } else {
@@ -174,8 +175,8 @@ impl Sampled<'_> {
         }
     }
 
-    /// For each code location in a file that exists on this machine: its address as linked, and the address range of the
-    /// function there. The keys of the result are indexes of locations, like those in a [`PlaceId`].
+    /// For each code location in a file that exists on this machine: its address as linked, and the address range of
+    /// the function there. The keys of the result are indexes of locations, like those in a [`PlaceId`].
     fn link_places(&self, job: &Job, warnings: &mut Warnings) -> FxHashMap<usize, LinkedPlace> {
         let mut by_file: BTreeMap<DsoId, Vec<(u64, usize)>> = BTreeMap::new();
         for (index, place) in self.examined.samples.chains.places().iter().enumerate() {
@@ -263,8 +264,8 @@ impl TargetNames for Sampled<'_> {
         let mut wanted: Vec<PlaceId> = Vec::with_capacity(targets.len());
         for target in &targets {
             let last = target.function.last;
-            // The code may be listed at its addresses as linked. Its targets then have to be moved to where the code ran.
-            // An immediate value needn't be an address, so it isn't moved.
+            // The code may be listed at its addresses as linked. Its targets then have to be moved to where the code
+            // ran. An immediate value needn't be an address, so it isn't moved.
             let shift = if target.kind == TargetKind::Immediate { 0 } else { last.base.wrapping_sub(target.code_addr) };
             let addr = Addr(target.addr.wrapping_add(shift));
             wanted.push(resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));

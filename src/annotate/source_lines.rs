@@ -1,6 +1,6 @@
 //! Adds source lines to instructions. They are what the input states (callgrind), otherwise they come from jitdumps for
-//! JIT code, from DWARF for native code, and from BTF for BPF programs. Their text is read from the source file if it is
-//! on this machine; for BPF programs, BTF has it.
+//! JIT code, from DWARF for native code, and from BTF for BPF programs. Their text is read from the source file if it
+//! is on this machine; for BPF programs, BTF has it.
 
 use super::functions::{Function, FunctionCode};
 use super::listing::{Code, Listing, Row, SourceFile, SourceLine, SourceText};
@@ -47,8 +47,8 @@ pub(super) const UNKNOWN_FILE: &[u8] = b"???";
 const LONGEST: u64 = 64 << 20;
 
 impl<'a> SourceLines<'a> {
-    /// Looks up the source lines of all native code in the listings, except where the input states them: callgrind files
-    /// do, recordings don't.
+    /// Looks up the source lines of all native code in the listings, except where the input states them: callgrind
+    /// files do, recordings don't.
     pub(super) fn new(
         code: &'a CodeFiles<'a>,
         listed: &[&Function],
@@ -80,8 +80,8 @@ impl<'a> SourceLines<'a> {
     pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
         let Code::Instructions { addr, .. } = listing.code else { return };
         let jit_origins;
-        // The origins of the code, and the function's start as they count it. Those of JIT code count from the function's
-        // start; those of native code are at addresses as linked.
+        // The origins of the code, and the function's start as they count it. Those of JIT code count from the
+        // function's start; those of native code are at addresses as linked.
         let (origins, start): (&[CodeOrigin], u64) = match function.code {
             FunctionCode::Jit(code) => {
                 jit_origins = self.jit_origins(code);
@@ -256,9 +256,9 @@ impl Texts {
 }
 
 /// Reads a source file; `None` if it doesn't exist. The name comes from the recording, which can't be trusted, so only
-/// regular files of limited size are opened. Without the user's permission, two kinds of files are hidden: for root, who
-/// could read everything, those that aren't world-readable; and files of this machine if the recording is in an archive,
-/// because it names files of another machine.
+/// regular files of limited size are opened. Without the user's permission, two kinds of files are hidden: for root,
+/// who could read everything, those that aren't world-readable; and files of this machine if the recording is in an
+/// archive, because it names files of another machine.
 fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
     let path_here = Path::new(OsStr::from_bytes(name)).to_owned();

@@ -205,8 +205,8 @@ impl<'a> ProfileMembers<'a> {
             let (samples, times) = (self.samples.len(), self.deltas.len());
             let message = format!("has {samples} samples but {times} times, so weights are hits instead of times");
             warnings.push(Warning::new(message));
-            // `samples` may be truncated, so the hit counts of the nodes are preferred if there are at least as many hits as
-            // samples. If there are fewer, hit counts are missing, and the samples are used without times.
+            // `samples` may be truncated, so the hit counts of the nodes are preferred if there are at least as many
+            // hits as samples. If there are fewer, hit counts are missing, and the samples are used without times.
             let hits = self.nodes.iter().fold(0u64, |sum, node| sum.saturating_add(node.hit_count));
             if hits >= samples as u64 {
                 self.samples.clear();
@@ -360,8 +360,8 @@ fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Op
     let by_id: FxHashMap<u64, &ProfileNode<'_>> = nodes.iter().map(|node| (node.id, node)).collect();
     let mut stacks: FxHashMap<u64, Option<StackId>> = FxHashMap::default();
     for node in nodes {
-        // Walk up to a node whose stack is known, then add the stacks of the nodes below it, the outermost first. Recursion
-        // instead could overflow the stack in deep trees.
+        // Walk up to a node whose stack is known, then add the stacks of the nodes below it, the outermost first.
+        // Recursion instead could overflow the stack in deep trees.
         let mut path = vec![node.id];
         while let Some(parent) = path.last().and_then(|id| parents.get(id))
             && !stacks.contains_key(parent)
@@ -423,8 +423,8 @@ impl<'de> Visitor<'de> for &mut ProfileMembers<'de> {
         f.write_str("a .cpuprofile")
     }
 
-    /// Reads the members of a profile that matter, in any order. An old profile has a tree (`head`) instead of nodes, which
-    /// is converted at the end, because its times depend on other members.
+    /// Reads the members of a profile that matter, in any order. An old profile has a tree (`head`) instead of nodes,
+    /// which is converted at the end, because its times depend on other members.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut head = None;
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {

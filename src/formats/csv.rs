@@ -61,7 +61,8 @@ struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
     namesakes: Namesakes,
-    /// The label of each frame, which also depends on whether the rules for Java names apply to the frame's thread (true).
+    /// The label of each frame, which also depends on whether the rules for Java names apply to the frame's thread
+    /// (true).
     labels: FxHashMap<(FrameId, bool), String>,
     threads: FxHashMap<TrackId, ThreadColumns>,
 }

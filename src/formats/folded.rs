@@ -1,8 +1,8 @@
 //! Folded stacks: one line `frame;frame;frame WEIGHT` per stack, outermost frame first, sorted.
 //!
 //! Written as inferno-collapse-perf does; [`crate::analysis::label`] spells the frames. Names can't contain the
-//! separator, so `;` in a name becomes `:`. When stacks are read, the label of a frame is its name, and a suffix `_[k]`,
-//! `_[j]` or `_[i]` tells the kind of code.
+//! separator, so `;` in a name becomes `:`. When stacks are read, the label of a frame is its name, and a suffix
+//! `_[k]`, `_[j]` or `_[i]` tells the kind of code.
 //!
 //! See <https://github.com/brendangregg/FlameGraph#2-fold-stacks>.
 
@@ -21,8 +21,8 @@ use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
-/// If the start of an input has no line break but at least this many separators, it is taken for the start of a deep stack
-/// whose weight comes later in the input.
+/// If the start of an input has no line break but at least this many separators, it is taken for the start of a deep
+/// stack whose weight comes later in the input.
 const MANY_FRAMES: usize = 1000;
 
 /// True if the input starts with folded stacks: most of its complete lines, not counting comments and blank lines, are
@@ -36,7 +36,8 @@ pub fn sniff(head: &[u8]) -> bool {
     for line in whole_lines(head) {
         let stack = parse(line).map(|(stack, _)| stack).or_else(|| parse_negative(line));
         match stack {
-            // An indented line with a single frame is more likely part of a table or a tree, so it counts as another line.
+            // An indented line with a single frame is more likely part of a table or a tree, so it counts as another
+            // line.
             Some(stack) if !line[0].is_ascii_whitespace() || stack.contains(&b';') => {
                 stacks += 1;
                 has_callers |= stack.contains(&b';');
@@ -178,8 +179,8 @@ fn is_weight(word: &[u8]) -> bool {
     dots <= 1 && digits > 0 && dots + digits == mantissa.len() && exponent.is_some()
 }
 
-/// Splits a number into what comes before its exponent, and the exponent. The exponent is 0 if there is none, and `None` if
-/// it is invalid or has more than two digits.
+/// Splits a number into what comes before its exponent, and the exponent. The exponent is 0 if there is none, and
+/// `None` if it is invalid or has more than two digits.
 fn split_exponent(word: &[u8]) -> (&[u8], Option<i32>) {
     let Some(letter) = memchr::memchr2(b'e', b'E', word) else { return (word, Some(0)) };
     let exponent = &word[letter + 1..];
@@ -198,8 +199,8 @@ fn without_exponent(weight: &[u8]) -> Option<Vec<u8>> {
     let exponent = exponent?;
     let dot = memchr::memchr(b'.', mantissa).unwrap_or(mantissa.len());
     let mut digits: Vec<u8> = mantissa.iter().copied().filter(u8::is_ascii_digit).collect();
-    // The index in the digits at which the decimal point belongs. Zeros are added if that is before the first digit or after
-    // the last one.
+    // The index in the digits at which the decimal point belongs. Zeros are added if that is before the first digit or
+    // after the last one.
     let mut point = dot as i32 + exponent;
     while point < 0 {
         digits.insert(0, b'0');
@@ -331,12 +332,12 @@ struct OpenFrame {
 }
 
 impl<'t> StackReader<'_, 't> {
-    /// The stack for the frames of a line. `names` has their labels, joined by `;`. Reuses the stacks of the outer frames that
-    /// the line has in common with the previous one.
+    /// The stack for the frames of a line. `names` has their labels, joined by `;`. Reuses the stacks of the outer
+    /// frames that the line has in common with the previous one.
     fn stack(&mut self, names: &'t [u8]) -> Option<StackId> {
         let shared = shared_len(self.previous, names);
-        // A frame of the previous line is the same in this line if both lines are equal up to its end, and it ends there in
-        // this line, too.
+        // A frame of the previous line is the same in this line if both lines are equal up to its end, and it ends
+        // there in this line, too.
         let is_shared =
             |frame: &OpenFrame| frame.end <= shared && names.get(frame.end).is_none_or(|&byte| byte == b';');
         while self.open.last().is_some_and(|frame| !is_shared(frame)) {
@@ -365,8 +366,8 @@ fn shared_len(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// Splits off the outermost frame if it is a thread, as async-profiler writes it. Returns the thread and the other frames;
-/// otherwise `None` and all frames.
+/// Splits off the outermost frame if it is a thread, as async-profiler writes it. Returns the thread and the other
+/// frames; otherwise `None` and all frames.
 fn split_thread(names: &[u8]) -> (Option<Track>, &[u8]) {
     if !names.starts_with(b"[") {
         return (None, names);
@@ -380,15 +381,15 @@ fn split_thread(names: &[u8]) -> (Option<Track>, &[u8]) {
 /// The frame that a label spells, with its kind and tier.
 fn parse_frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
     let label = or_unknown(label);
-    // A suffix such as `_[j]` states the kind, and `bare` is the label without it. Without a suffix, the kind follows from
-    // the label itself.
+    // A suffix such as `_[j]` states the kind, and `bare` is the label without it. Without a suffix, the kind follows
+    // from the label itself.
     let (bare, kind) = marked(label).unwrap_or_else(|| (label, unmarked(label)));
     if kind != FrameKind::Jit {
         let name = profile.name(label);
         return profile.frame(Frame::new(name, kind));
     }
-    // async-profiler states the tier instead of the kind. Interpreted and compiled code of a method is the same function, so
-    // both get the suffix for JIT code in its place.
+    // async-profiler states the tier instead of the kind. Interpreted and compiled code of a method is the same
+    // function, so both get the suffix for JIT code in its place.
     let stated_tier = match label.last_chunk() {
         Some(b"_[0]") => Some(Tier::Interpreted),
         Some(b"_[1]") => Some(Tier::Baseline),

@@ -133,8 +133,8 @@ impl Totals {
     }
 }
 
-/// The number in the word before the first occurrence of `unit`, such as 520 in `(520 ticks`. Thousands separators and an
-/// opening parenthesis are removed.
+/// The number in the word before the first occurrence of `unit`, such as 520 in `(520 ticks`. Thousands separators and
+/// an opening parenthesis are removed.
 fn number_before(unit: &str, words: &[&str]) -> Option<f64> {
     let pair = words.windows(2).find(|pair| pair[1] == unit)?;
     pair[0].trim_start_matches('(').replace(',', "").parse().ok()
@@ -157,17 +157,17 @@ struct CenterLine<'d> {
 }
 
 impl<'d> CenterLine<'d> {
-    /// Parses a line; `None` if it isn't a cost center. The source location can contain spaces, so what a number means is
-    /// told by its position from the end of the line.
+    /// Parses a line; `None` if it isn't a cost center. The source location can contain spaces, so what a number means
+    /// is told by its position from the end of the line.
     fn parse(line: &'d [u8]) -> Option<Self> {
         let depth = line.iter().position(|&byte| byte != b' ')?;
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
         let [name, module, source, .., last] = words[..] else { return None };
         let (file, start) = parse_source(source).unwrap_or_default();
         let numbers: Vec<f64> = words.iter().rev().map_while(|word| parse_number(word)).collect();
-        // From the end of the line: bytes and ticks (not in all files), the shares of alloc and time with callees, those
-        // without callees, the number of entries, and the cost center's number. A line without ticks and bytes ends with a
-        // share, which has a decimal point, as no other number does.
+        // From the end of the line: bytes and ticks (not in all files), the shares of alloc and time with callees,
+        // those without callees, the number of entries, and the cost center's number. A line without ticks and bytes
+        // ends with a share, which has a decimal point, as no other number does.
         let ends_with_share = last.contains(&b'.');
         match numbers[..] {
             [bytes, ticks, _, _, alloc, time, ..] if !ends_with_share => {
@@ -181,8 +181,8 @@ impl<'d> CenterLine<'d> {
     }
 }
 
-/// Parses a range in the source, such as `a.hs:9:1-20` or `a.hs:(4,1)-(6,40)`. Returns the file, and the line and column of
-/// the range's start. `None` for other texts, such as `<built-in>`.
+/// Parses a range in the source, such as `a.hs:9:1-20` or `a.hs:(4,1)-(6,40)`. Returns the file, and the line and
+/// column of the range's start. `None` for other texts, such as `<built-in>`.
 fn parse_source(text: &[u8]) -> Option<(&[u8], (u32, u32))> {
     let (file, place) = match memchr::memmem::find(text, b":(") {
         Some(colon) => (&text[..colon], &text[colon + 2..]),

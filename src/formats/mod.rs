@@ -47,8 +47,8 @@ use crate::runtimes::jit_names::JitNames;
 const PLAIN: Format =
     Format { name: "", about: "", files: &[], sniff: None, read: Read::No, write: None, rewriter: None };
 
-/// The writer of a format that holds every sample of all events with all addresses, and that is written by `run` once the
-/// profile is complete. Entries of [`FORMATS`] change what differs.
+/// The writer of a format that holds every sample of all events with all addresses, and that is written by `run` once
+/// the profile is complete. Entries of [`FORMATS`] change what differs.
 const fn writer(run: WriteFn) -> Writer {
     let (rows, events, detail, jit_names) = (Keep::EachRow, Events::All, Detail::Addresses, JitNames::Raw);
     Writer {
@@ -66,8 +66,8 @@ const fn writer(run: WriteFn) -> Writer {
     }
 }
 
-/// Like [`writer`], for a format of which each row can be written as soon as it was read: `start` begins the output, and
-/// `run` writes a profile that is complete.
+/// Like [`writer`], for a format of which each row can be written as soon as it was read: `start` begins the output,
+/// and `run` writes a profile that is complete.
 const fn row_writer(run: WriteFn, start: StartRowsFn) -> Writer {
     Writer { jit_names: JitNames::Merged, by_cpu: true, signed: true, stream: Some(start), ..writer(run) }
 }
@@ -284,8 +284,8 @@ pub const LEFT_OUT: &[LeftOut] =
 
 const PARQUET: &str = "one row per sample or time bucket (Parquet), for SQL";
 
-/// The format that this build doesn't include for an output with this file name; `None` if the file's extension isn't that
-/// of such a format.
+/// The format that this build doesn't include for an output with this file name; `None` if the file's extension isn't
+/// that of such a format.
 pub fn find_left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
     LEFT_OUT.iter().find(|format| name.to_ascii_lowercase().ends_with(format.extension.as_bytes()))
 }
@@ -341,8 +341,8 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 /// Detects the format of an input from its first bytes: at least 4 KiB, or the whole input if it is shorter. `None` if
 /// jitgraft has no reader for it.
 pub fn detect(head: &[u8]) -> Option<&'static Format> {
-    // A JSON object that no format recognizes for certain is taken for a trace. So JSON of formats that jitgraft doesn't
-    // read has to be ruled out before.
+    // A JSON object that no format recognizes for certain is taken for a trace. So JSON of formats that jitgraft
+    // doesn't read has to be ruled out before.
     let is_other_json = head.trim_ascii_start().starts_with(b"{") && unread::recognize(head).is_some();
     if is_other_json || unread::looks_like_another(head) {
         return None;

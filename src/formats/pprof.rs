@@ -2,8 +2,8 @@
 //! types of one profile; threads are labels.
 //!
 //! Samples with the same thread and stack are merged, since the format has no field for times. Some producers write
-//! times as labels; times that were read from such labels are written as labels again. Viewers take the first mapping for
-//! the profiled program, so the program's own file comes first.
+//! times as labels; times that were read from such labels are written as labels again. Viewers take the first mapping
+//! for the profiled program, so the program's own file comes first.
 //!
 //! The messages: <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
@@ -74,8 +74,8 @@ const MOST_VALUES: usize = 1 << 28;
 /// dozen.
 const MANY_TYPES: usize = 256;
 
-/// A profile whose samples are not encoded yet. Together, they can be far larger than everything else, because each encoded
-/// sample lists all its frames. So they are encoded one by one while they are written.
+/// A profile whose samples are not encoded yet. Together, they can be far larger than everything else, because each
+/// encoded sample lists all its frames. So they are encoded one by one while they are written.
 struct PprofDraft {
     file: PprofProfile,
     sums: Vec<SampleSum>,
@@ -99,14 +99,14 @@ struct SampleSum {
     owner: (usize, TrackId),
     stack: Option<StackId>,
     time: Option<Nanos>,
-    /// The values that are not 0, each with the index of its type; a type may occur several times. The values of the event
-    /// that is being added come last.
+    /// The values that are not 0, each with the index of its type; a type may occur several times. The values of the
+    /// event that is being added come last.
     values: Vec<(usize, i64)>,
 }
 
 impl SampleSum {
-    /// Encodes the sample as a [`PprofSample`] with `value_count` values. With thousands of events, nearly all values are
-    /// 0, so runs of zeros are copied instead of being encoded one by one.
+    /// Encodes the sample as a [`PprofSample`] with `value_count` values. With thousands of events, nearly all values
+    /// are 0, so runs of zeros are copied instead of being encoded one by one.
     fn encode(&self, profile: &Profile, labels: Vec<LabelMessage>, value_count: usize) -> Vec<u8> {
         let mut values: BTreeMap<usize, i64> = BTreeMap::new();
         for &(index, number) in &self.values {
@@ -143,8 +143,8 @@ impl SampleSum {
 fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
     let names = profile.series.iter().map(|series| &*series.name);
-    // The value types of the pprof profile that was read. If an event of another file was merged with it, these types don't
-    // cover all events, and new ones are made.
+    // The value types of the pprof profile that was read. If an event of another file was merged with it, these types
+    // don't cover all events, and new ones are made.
     let original = profile.about.values.as_ref().filter(|values| values.cover(names));
     let (value_indices, sharing) = match original {
         Some(original) => (add_original_types(profile, original, &mut strings, &mut file), Sharing::AllEvents),
@@ -168,7 +168,8 @@ fn build(profile: &Profile) -> PprofDraft {
 fn add_new_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValueIndices> {
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
-    // The type of the sample counts is called "samples", unless there are several such types, or an event has this name.
+    // The type of the sample counts is called "samples", unless there are several such types, or an event has this
+    // name.
     let is_taken = profile.series.iter().any(|series| series.name == "samples");
     let mut value_indices = Vec::new();
     for series in &profile.series {
@@ -319,8 +320,8 @@ impl PprofDraft {
     }
 }
 
-/// The labels of a thread's samples: process, thread, CPU, the name of the event if it is given, and the labels that were
-/// read from the input.
+/// The labels of a thread's samples: process, thread, CPU, the name of the event if it is given, and the labels that
+/// were read from the input.
 fn labels(profile: &Profile, track: &Track, event: Option<&str>, strings: &mut StringTable) -> Vec<LabelMessage> {
     let mut labels = Vec::new();
     let ids = [
@@ -339,8 +340,8 @@ fn labels(profile: &Profile, track: &Track, event: Option<&str>, strings: &mut S
     if let Some(event) = event {
         labels.push(text_label("event", event, strings));
     }
-    // Labels that were numbers in the pprof profile that was read become numbers again, unless the value isn't a number: a
-    // sample may have used the same key with a text.
+    // Labels that were numbers in the pprof profile that was read become numbers again, unless the value isn't a
+    // number: a sample may have used the same key with a text.
     let units = profile.about.values.as_ref().map(|values| &values.number_labels);
     for (key, value) in track.labels.iter().flat_map(|labels| &**labels) {
         let unit = units.and_then(|units| units.get(key));

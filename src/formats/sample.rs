@@ -70,8 +70,8 @@ struct SampleTreeReader {
 }
 
 impl SampleTreeReader {
-    /// Adds a line of the tree. Returns false if it can't be parsed, or if it is more than one level deeper than the line
-    /// before.
+    /// Adds a line of the tree. Returns false if it can't be parsed, or if it is more than one level deeper than the
+    /// line before.
     fn add_line(&mut self, line: &[u8]) -> bool {
         let Some(line) = SampleLine::parse(line) else { return false };
         let mut stack = None;

@@ -53,9 +53,9 @@ impl About {
     }
 }
 
-/// How many bytes the source roots of a map may add to the paths of its sources, given the map's length in bytes. Without a
-/// limit, a small map could take a lot of memory, by prepending a long root to very many sources. No tool writes maps whose
-/// paths are much longer than the map.
+/// How many bytes the source roots of a map may add to the paths of its sources, given the map's length in bytes.
+/// Without a limit, a small map could take a lot of memory, by prepending a long root to very many sources. No tool
+/// writes maps whose paths are much longer than the map.
 pub fn room_for_paths(len: usize) -> usize {
     (1 << 20) + 16 * len
 }
@@ -165,8 +165,8 @@ struct MapReader<'f> {
 }
 
 impl MapReader<'_> {
-    /// Adds the names and sources of all sections, and returns their segments. Fails if the sections are not in the order of
-    /// their starts.
+    /// Adds the names and sources of all sections, and returns their segments. Fails if the sections are not in the
+    /// order of their starts.
     fn add_sections(&mut self, sections: &[Section<'_>]) -> Result<Vec<Segment>> {
         if !sections.iter().map(Section::start).is_sorted() {
             return Err(Error::new("is not a source map: its sections are not in order"));
@@ -234,8 +234,8 @@ impl MapReader<'_> {
         Ok(())
     }
 
-    /// Returns a reference to a JSON string in the map's file, which isn't decoded before it is needed. Fails if `json` is
-    /// something else than a string.
+    /// Returns a reference to a JSON string in the map's file, which isn't decoded before it is needed. Fails if `json`
+    /// is something else than a string.
     fn string(&self, json: &RawValue) -> Result<JsonString> {
         let json = json.get();
         if json.starts_with('"')
@@ -281,9 +281,9 @@ pub struct Mention<'a> {
 }
 
 impl<'a> Mention<'a> {
-    /// Finds the comments in a script's text, such as `//# sourceMappingURL=…` (or with `@`). They are on lines of their own
-    /// after all code, so the lines are searched backwards. The last line of code ends the search; it may have a comment
-    /// with a URL itself.
+    /// Finds the comments in a script's text, such as `//# sourceMappingURL=…` (or with `@`). They are on lines of
+    /// their own after all code, so the lines are searched backwards. The last line of code ends the search; it may
+    /// have a comment with a URL itself.
     pub fn find(text: &'a str) -> Self {
         let mut mention = Self::default();
         for line in text.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {

@@ -1,6 +1,6 @@
-//! Writes speedscope's JSON: one profile per thread and event, with frames shared by all. A profile is sampled, which means
-//! that it lists the frames of each stack. If that would take far more space than the changes between stacks, it is evented
-//! instead, which means that it lists when frames open and close.
+//! Writes speedscope's JSON: one profile per thread and event, with frames shared by all. A profile is sampled, which
+//! means that it lists the frames of each stack. If that would take far more space than the changes between stacks, it
+//! is evented instead, which means that it lists when frames open and close.
 //!
 //! Samples with times are sorted by time, so that speedscope's "Time Order" view is meaningful. See
 //! <https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts>.
@@ -46,12 +46,12 @@ struct FrameEntry<'a> {
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     col: Option<u32>,
-    /// If `line` is where the function starts: the executed line, 0 if unknown. speedscope ignores this field; our reader
-    /// uses it.
+    /// If `line` is where the function starts: the executed line, 0 if unknown. speedscope ignores this field; our
+    /// reader uses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     executed_line: Option<u32>,
-    /// True if `file` is that of the executed line, and the function's own file is unknown. speedscope ignores this field;
-    /// our reader uses it.
+    /// True if `file` is that of the executed line, and the function's own file is unknown. speedscope ignores this
+    /// field; our reader uses it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     start_unknown: bool,
 }
@@ -104,8 +104,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 }
 
 /// Converts a frame. speedscope's frames have a single position, and the viewer takes frames with different positions
-/// for different functions. So the position is the function's start with its column if that is known, otherwise the sampled
-/// line without a column. Without either, the field for the file has the module.
+/// for different functions. So the position is the function's start with its column if that is known, otherwise the
+/// sampled line without a column. Without either, the field for the file has the module.
 fn frame_entry<'a>(profile: &'a Profile, frame: &Frame) -> FrameEntry<'a> {
     let name = label::function(profile, frame);
     let has_start = frame.start.file.is_some() && frame.start.line > 0;
@@ -131,8 +131,8 @@ fn unless_zero(number: u32) -> Option<u32> {
     if number > 0 { Some(number) } else { None }
 }
 
-/// The profile of one thread and event: sampled, or evented if lists of frames would be far longer than the changes between
-/// stacks.
+/// The profile of one thread and event: sampled, or evented if lists of frames would be far longer than the changes
+/// between stacks.
 fn thread_profile<'a>(
     profile: &'a Profile,
     series: &'a Series,

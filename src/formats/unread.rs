@@ -429,8 +429,8 @@ pub fn recognize(head: &[u8]) -> Option<&'static UnreadFormat> {
     UNREAD.iter().find(|format| format.signature.fits(head))
 }
 
-/// Recognizes the output directory of a profiler by the names of the files in it. `None` if the directory isn't that of a
-/// profiler we know.
+/// Recognizes the output directory of a profiler by the names of the files in it. `None` if the directory isn't that of
+/// a profiler we know.
 pub fn recognize_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
     const VTUNE: &UnreadFormat = &UnreadFormat {
         name: "a VTune result",
@@ -536,8 +536,8 @@ fn has_two_counts(head: &[u8]) -> bool {
         if !is_decimal(after) || !is_decimal(before) {
             return false;
         }
-        // Lines without a `;` prove nothing: the text may be a table, or folded stacks of single functions whose names end in
-        // a number. At least one line must have several frames.
+        // Lines without a `;` prove nothing: the text may be a table, or folded stacks of single functions whose names
+        // end in a number. At least one line must have several frames.
         has_callers |= stack.contains(&b';');
         lines += 1;
     }
@@ -617,10 +617,10 @@ fn is_gecko(head: &[u8]) -> bool {
     Words(&["{\"meta\"", "\"stackwalk\""]).fits(head) && !has(head, "\"preprocessedProfileVersion\"")
 }
 
-/// OpenTelemetry's traces, metrics and logs, in JSON or protobuf. JSON has the signal's name as its first key. A protobuf
-/// begins with four nested fields with the number 1: the signal's data, a resource, an attribute of the resource, and the
-/// attribute's key, which is a word. A Perfetto trace also begins with a field 1, but doesn't lead to a word. Profiles of
-/// OpenTelemetry are recognized before this is called.
+/// OpenTelemetry's traces, metrics and logs, in JSON or protobuf. JSON has the signal's name as its first key. A
+/// protobuf begins with four nested fields with the number 1: the signal's data, a resource, an attribute of the
+/// resource, and the attribute's key, which is a word. A Perfetto trace also begins with a field 1, but doesn't lead to
+/// a word. Profiles of OpenTelemetry are recognized before this is called.
 fn is_other_otlp(head: &[u8]) -> bool {
     const IN_JSON: [Signature; 3] =
         [Words(&["{\"resourceSpans\""]), Words(&["{\"resourceMetrics\""]), Words(&["{\"resourceLogs\""])];
@@ -737,8 +737,8 @@ fn is_annotated_by_valgrind(head: &[u8]) -> bool {
     words.iter().any(|word| line.starts_with(word.as_bytes()))
 }
 
-/// A binary profile of gperftools. Its header is five words of 4 or 8 bytes: 0, the number of the other header words (3),
-/// the version (0; 1 from Java), the sampling period, 0.
+/// A binary profile of gperftools. Its header is five words of 4 or 8 bytes: 0, the number of the other header words
+/// (3), the version (0; 1 from Java), the sampling period, 0.
 fn is_gperftools(head: &[u8]) -> bool {
     let (words, _) = head.as_chunks::<8>();
     let is_64_bit = words.first_chunk().is_some_and(|header| is_gperftools_header(&header.map(u64::from_le_bytes)));

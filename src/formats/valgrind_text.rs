@@ -136,9 +136,9 @@ impl<'a> Grafter<'a, '_> {
         Ok(input.read_until(b'\n', &mut self.line)? > 0)
     }
 
-    /// Looks up the function of a frame, and counts the frame. For a caller, looks up the byte before its address, which is
-    /// inside the call; if nothing is there, the address itself, in case it is the first of some code. For an innermost frame,
-    /// looks up the address itself.
+    /// Looks up the function of a frame, and counts the frame. For a caller, looks up the byte before its address,
+    /// which is inside the call; if nothing is there, the address itself, in case it is the first of some code. For an
+    /// innermost frame, looks up the address itself.
     fn find_function(&mut self, addr: u64, is_innermost: bool) -> Option<ReportFunction<'a>> {
         self.frames.unknown += 1;
         let mut function = None;

@@ -42,8 +42,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     profile.about.os = Some(b"Windows".to_vec());
     let mut total_millis = columns.total_millis(rest);
     let series = if total_millis.is_none() && columns.shares.is_some() {
-        // If the total time can't be derived, weights are shares in parts per million. They are computed as nanoseconds of a
-        // total of 1 ms, which has a million of them.
+        // If the total time can't be derived, weights are shares in parts per million. They are computed as nanoseconds
+        // of a total of 1 ms, which has a million of them.
         total_millis = Some(1.0);
         profile.series_named("share", Unit::Named("ppm".to_owned()))
     } else {
@@ -147,9 +147,9 @@ impl VsprofColumns {
         })
     }
 
-    /// The total time in milliseconds, which the file doesn't state. It is computed from one line: calls × average is the
-    /// line's time, and the file states its share of the total. Of all lines, the one with the smallest rounding error is
-    /// used. `None` if there are no shares, or if all of them are zero or damaged.
+    /// The total time in milliseconds, which the file doesn't state. It is computed from one line: calls × average is
+    /// the line's time, and the file states its share of the total. Of all lines, the one with the smallest rounding
+    /// error is used. `None` if there are no shares, or if all of them are zero or damaged.
     fn total_millis(&self, text: &[u8]) -> Option<f64> {
         let (inclusive, exclusive) = self.shares?;
         let (mut total, mut least_error) = (None, f64::INFINITY);

@@ -78,8 +78,8 @@ impl VtuneColumns {
         Some(Self { time: index_of(TIME)?, module: index_of(MODULE) })
     }
 
-    /// Parses a line; `None` if it has no valid time. Functions are indented by a space per level, either before or inside
-    /// the quotes of the first field.
+    /// Parses a line; `None` if it has no valid time. Functions are indented by a space per level, either before or
+    /// inside the quotes of the first field.
     fn parse(&self, line: &[u8]) -> Option<VtuneLine> {
         let (outer, line) = split_indent(line);
         let fields = fields(line);

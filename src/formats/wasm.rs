@@ -24,15 +24,15 @@ const CUSTOM: u8 = 0;
 const IMPORT: u8 = 2;
 const CODE: u8 = 10;
 
-/// The maximum number of functions that a module may import, and of those that it may define. Engines reject modules with
-/// more (<https://webassembly.github.io/spec/js-api/#limits>).
+/// The maximum number of functions that a module may import, and of those that it may define. Engines reject modules
+/// with more (<https://webassembly.github.io/spec/js-api/#limits>).
 const MOST_FUNCTIONS: u32 = 1_000_000;
 
 /// Limit for the sections of a module. Compilers write a few dozen.
 const MOST_SECTIONS: usize = 10_000;
 
-/// The maximum length in bytes of data that V8 hashes (`String::kMaxHashCalcLength`). Of longer data, it uses the length
-/// instead of a hash.
+/// The maximum length in bytes of data that V8 hashes (`String::kMaxHashCalcLength`). Of longer data, it uses the
+/// length instead of a hash.
 const LONGEST_HASHED: usize = 16_383;
 
 /// A part of a module, from which LEB128 numbers can be read.
@@ -105,7 +105,8 @@ fn custom(bytes: &[u8], contents: Range<usize>) -> Option<(String, Range<usize>)
     Some((name, contents.end - rest.len()..contents.end))
 }
 
-/// The number of functions that a module imports. `contents` are those of its import section; `None` if they are damaged.
+/// The number of functions that a module imports. `contents` are those of its import section; `None` if they are
+/// damaged.
 fn imported_functions(contents: &[u8]) -> Option<u32> {
     /// Numbers of the kinds of imports.
     const FUNCTION: u8 = 0;

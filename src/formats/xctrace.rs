@@ -321,8 +321,8 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
-    /// Reads the start or the end of a `frame`. It is a reference to an earlier frame, or a new one, which stays open until
-    /// its binary has been read. Completes the frame that is still open.
+    /// Reads the start or the end of a `frame`. It is a reference to an earlier frame, or a new one, which stays open
+    /// until its binary has been read. Completes the frame that is still open.
     fn read_frame(&mut self, tag: Tag<'d>, row: &mut RowParts<'d>, offset: usize) {
         self.end_frame(row);
         if tag.is_end {
@@ -342,8 +342,8 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
-    /// Adds the frame that is still open, without a module: it has no binary, as [`Self::read_binary`] would have completed
-    /// it.
+    /// Adds the frame that is still open, without a module: it has no binary, as [`Self::read_binary`] would have
+    /// completed it.
     fn end_frame(&mut self, row: &mut RowParts<'_>) {
         if let Some(frame) = row.open_frame.take() {
             self.push_frame(row, &frame, b"");
@@ -369,8 +369,8 @@ impl<'d> XctraceReader<'d> {
     }
 }
 
-/// The number in an element's text; for a reference, the number in the element that has this ID. `defined` has the numbers
-/// read so far by ID, and gets the new one.
+/// The number in an element's text; for a reference, the number in the element that has this ID. `defined` has the
+/// numbers read so far by ID, and gets the new one.
 fn read_number(defined: &mut FxHashMap<u64, u64>, tag: &Tag<'_>) -> Option<u64> {
     if let Some(id) = tag.number("ref") {
         return defined.get(&id).copied();

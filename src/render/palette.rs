@@ -134,8 +134,8 @@ fn apply_shade(color: Rgb, shade: u32) -> Rgb {
     }
 }
 
-/// The color of the lines with which a box of this color is hatched. Its contrast with the box's text is even greater than
-/// that of the box's color, so the text stays readable.
+/// The color of the lines with which a box of this color is hatched. Its contrast with the box's text is even greater
+/// than that of the box's color, so the text stays readable.
 fn line_on(color: Rgb) -> Rgb {
     mix(color, if is_light(color) { [255; 3] } else { [0; 3] }, 0.40)
 }
@@ -175,8 +175,8 @@ const LIGHT: usize = 0;
 /// Index of the colors for dark pages in [`Swatch::colors`].
 const DARK: usize = 1;
 
-/// The CSS rules of swatches for one theme, [`LIGHT`] or [`DARK`]. A `path` is a box, which is drawn as a thick stroke. A
-/// `rect` is the background of a hatching pattern, and the class with the prefix [`HATCH`] is the pattern's line.
+/// The CSS rules of swatches for one theme, [`LIGHT`] or [`DARK`]. A `path` is a box, which is drawn as a thick stroke.
+/// A `rect` is the background of a hatching pattern, and the class with the prefix [`HATCH`] is the pattern's line.
 fn theme_rules(swatches: &[Swatch], theme: usize) -> String {
     let mut rules = String::new();
     for swatch in swatches {
@@ -220,11 +220,11 @@ pub(super) fn patterns(swatches: &[Swatch]) -> String {
     patterns
 }
 
-/// CSS variables for light and dark pages. `--code-x` is the color of the swatch with the letter `x`, and `--text-x` the
-/// color of text on it: letters stand for kinds of code, digits from 0 to 8 for changes, and capital letters for names if
-/// no kinds are known. A hatched swatch also has the color of its lines (`--line-x`) and a background for elements with
-/// both colors (`--fill-x`). The reader's system decides between light and dark, unless the root element has an attribute
-/// `data-theme`.
+/// CSS variables for light and dark pages. `--code-x` is the color of the swatch with the letter `x`, and `--text-x`
+/// the color of text on it: letters stand for kinds of code, digits from 0 to 8 for changes, and capital letters for
+/// names if no kinds are known. A hatched swatch also has the color of its lines (`--line-x`) and a background for
+/// elements with both colors (`--fill-x`). The reader's system decides between light and dark, unless the root element
+/// has an attribute `data-theme`.
 pub(super) fn variables() -> String {
     let mut swatches: Vec<Swatch> = Category::ALL.into_iter().map(Swatch::Code).collect();
     swatches.extend((-STEPS..=STEPS).map(Swatch::Change));

@@ -91,8 +91,8 @@ impl CallgrindCosts<'_> {
         Some(file).filter(|file| *file != UNKNOWN_FILE).cloned()
     }
 
-    /// Converts the calls from one instruction to one callee. callgrind can't name JIT code; such a callee gets the name
-    /// of the code at its address.
+    /// Converts the calls from one instruction to one callee. callgrind can't name JIT code; such a callee gets the
+    /// name of the code at its address.
     fn convert_calls(&self, calls: &CostedCalls) -> Calls {
         let stated = &self.costs.stated[calls.callee];
         let object = &self.costs.functions[stated.function].object;
@@ -110,8 +110,8 @@ impl CallgrindCosts<'_> {
         Calls { callee, count: calls.count, costs: exact_costs(&calls.costs) }
     }
 
-    /// Looks up the address range of the function at each address with costs or calls. Addresses that aren't in a file on
-    /// this machine, or for which no symbol states a range, are left out.
+    /// Looks up the address range of the function at each address with costs or calls. Addresses that aren't in a file
+    /// on this machine, or for which no symbol states a range, are left out.
     fn extents(&self, job: &Job, warnings: &mut Warnings) -> Extents {
         let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
         for function in &self.costs.functions {
@@ -135,8 +135,8 @@ impl CallgrindCosts<'_> {
     }
 
     /// Finds the function at an address for which callgrind recorded costs in the function `in_file`. Looks in the
-    /// object file that was mapped there, otherwise in JIT code. If the code isn't found, the returned function's `code`
-    /// says why, and the address takes the place of the offset.
+    /// object file that was mapped there, otherwise in JIT code. If the code isn't found, the returned function's
+    /// `code` says why, and the address takes the place of the offset.
     fn find_function(&self, in_file: &CostedFunction, addr: u64, extents: &Extents) -> FoundFunction {
         let CostedFunction { name, object, .. } = in_file;
         let Some(dso) = self.objects.id(object) else {
@@ -192,8 +192,8 @@ impl CallgrindCosts<'_> {
         }
     }
 
-    /// Names the functions at these addresses, as linked, in a file. Addresses at which no symbol states a name are left
-    /// out.
+    /// Names the functions at these addresses, as linked, in a file. Addresses at which no symbol states a name are
+    /// left out.
     fn file_functions(
         &self,
         dso: DsoId,
@@ -204,8 +204,8 @@ impl CallgrindCosts<'_> {
         let options = SymbolOptions { lines: false, inlines: false, ..self.code.symbols.clone() };
         let request = [Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) }];
         let parts = symbols::resolve(&request, self.code.images, &options, &job.pool, warnings);
-        // Each part has the frames of the next addresses of the request, in the same order. The part's range comes first
-        // in `zip`, so that the end of a part doesn't use up an address of the next one.
+        // Each part has the frames of the next addresses of the request, in the same order. The part's range comes
+        // first in `zip`, so that the end of a part doesn't use up an address of the next one.
         let mut addresses = request[0].offsets.iter();
         let mut owners = BTreeMap::new();
         for part in &parts {
@@ -222,8 +222,8 @@ impl CallgrindCosts<'_> {
 }
 
 impl TargetNames for CallgrindCosts<'_> {
-    /// Names what is at the addresses to which code refers. Code in a file refers to addresses as linked, which can only
-    /// be looked up in that file. Other code refers to run-time addresses, which are looked up in JIT code.
+    /// Names what is at the addresses to which code refers. Code in a file refers to addresses as linked, which can
+    /// only be looked up in that file. Other code refers to run-time addresses, which are looked up in JIT code.
     fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings) {
         let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
         for target in &targets {

@@ -1,9 +1,9 @@
 //! Annotates a callgrind file that has a cost for every instruction (`--dump-instr=yes`).
 //!
 //! Native code is read from the file that an `ob=` line names. JIT code is read from the same sources that `jitgraft
-//! callgrind` uses. callgrind knows only the functions that were entered by a call instruction, and adds the costs of JIT
-//! code to the one that was entered last; here, each address belongs to the code that was there. Source lines come from
-//! the callgrind file or from the jitdump. Calls and their inclusive costs are shown as callgrind states them.
+//! callgrind` uses. callgrind knows only the functions that were entered by a call instruction, and adds the costs of
+//! JIT code to the one that was entered last; here, each address belongs to the code that was there. Source lines come
+//! from the callgrind file or from the jitdump. Calls and their inclusive costs are shown as callgrind states them.
 
 mod functions;
 

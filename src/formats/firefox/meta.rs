@@ -97,8 +97,8 @@ fn extra_entry(label: &str, value: &str) -> Value {
     json!({"label": label, "format": "string", "value": value})
 }
 
-/// The milliseconds between samples: as requested when recording, or else the median of the times between two samples of
-/// the same thread.
+/// The milliseconds between samples: as requested when recording, or else the median of the times between two samples
+/// of the same thread.
 fn interval(series: &Series, threads: &[ThreadRows<'_>]) -> f64 {
     match (series.sampling, &series.unit) {
         (Some(Sampling::Frequency(hertz)), _) => return 1000.0 / hertz as f64,

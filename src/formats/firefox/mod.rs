@@ -43,8 +43,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 }
 
 /// Writes the event that the options select; fails if there is no such event. All threads are built before anything is
-/// written, because the libraries and categories of all threads come first in the file. Up to `most_kept` threads stay in
-/// memory until they are written. If the profile has more, none is kept, and each is built again when it is written.
+/// written, because the libraries and categories of all threads come first in the file. Up to `most_kept` threads stay
+/// in memory until they are written. If the profile has more, none is kept, and each is built again when it is written.
 fn write_threads(most_kept: usize, profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else {
         return Err(Error::new("no samples to write"));

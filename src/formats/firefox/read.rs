@@ -193,8 +193,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     let shared_libs = file.shared_libs();
     let (mut named, mut skipped) = (NamedFrames::default(), Skipped::new("sample"));
-    // The stacks in the tables that all threads share. They are read when the first thread without tables of its own needs
-    // them.
+    // The stacks in the tables that all threads share. They are read when the first thread without tables of its own
+    // needs them.
     let mut shared_stacks: Option<Vec<Option<StackId>>> = None;
     for thread in &file.threads {
         let tables = ThreadTables::new(&file, thread, shared_libs, options);
@@ -280,8 +280,8 @@ impl<'f> ThreadTables<'f> {
         }
     }
 
-    /// The stack for each row of the stack table; `None` if the row has no valid frame, or if its caller's row doesn't come
-    /// before it.
+    /// The stack for each row of the stack table; `None` if the row has no valid frame, or if its caller's row doesn't
+    /// come before it.
     fn stacks(&self, named: &mut NamedFrames, profile: &mut Profile) -> Vec<Option<StackId>> {
         let frames = self.frames(named, profile);
         let Some(table) = self.stacks else { return Vec::new() };
@@ -363,8 +363,8 @@ struct FunctionRow {
     start: (u32, u32),
 }
 
-/// The stack for a row of the stack table. `stacks` has the stacks of the rows before it, among which its caller has to be.
-/// `None` if the row, or its caller's row, refers to something that isn't there.
+/// The stack for a row of the stack table. `stacks` has the stacks of the rows before it, among which its caller has to
+/// be. `None` if the row, or its caller's row, refers to something that isn't there.
 fn stack(
     table: &ReadStacks,
     row: usize,
@@ -405,8 +405,8 @@ impl Lib {
 
 impl ReadSamples {
     /// Adds the samples of a thread to the event called `name`; without a name, to an event named after what the
-    /// weights measure. `stacks` has the stack for each row of the stack table; `None` for damaged rows. Samples that refer
-    /// to these are skipped and counted in `skipped`. Samples with `null` as their stack get the unknown stack.
+    /// weights measure. `stacks` has the stack for each row of the stack table; `None` for damaged rows. Samples that
+    /// refer to these are skipped and counted in `skipped`. Samples with `null` as their stack get the unknown stack.
     fn push(
         &self,
         name: Option<&str>,
@@ -462,8 +462,8 @@ impl ReadSamples {
         self.time.is_some() || self.time_deltas.is_some()
     }
 
-    /// The time in milliseconds of the sample in this row. `before` is the previous sample's time, which is returned if the
-    /// sample has none.
+    /// The time in milliseconds of the sample in this row. `before` is the previous sample's time, which is returned if
+    /// the sample has none.
     fn time(&self, row: usize, before: f64) -> f64 {
         if let Some(time) = self.time.as_ref().and_then(|times| number_in(times, row)) {
             return time;

@@ -113,8 +113,8 @@ pub(super) struct Tables<'k> {
     known: &'k mut ThreadNumbers,
 }
 
-/// What the callers of a frame mean for its row in the frame table: how many inlined calls surround it, itself included,
-/// and whether it is part of garbage collection.
+/// What the callers of a frame mean for its row in the frame table: how many inlined calls surround it, itself
+/// included, and whether it is part of garbage collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 struct FrameContext {
     inline_depth: u32,

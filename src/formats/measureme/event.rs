@@ -76,8 +76,8 @@ impl VersionLayout {
         let word = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
         let wide = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
         let (kind, id) = if EVENT == WIDE { (wide(0), wide(8)) } else { (word(0).into(), word(4).into()) };
-        // Thread and payload are the last four words. Start and end have 48 bits each: the lower 32 in a word of their own,
-        // the upper 16 in one common word.
+        // Thread and payload are the last four words. Start and end have 48 bits each: the lower 32 in a word of their
+        // own, the upper 16 in one common word.
         let thread_offset = EVENT - 16;
         let upper = u64::from(word(thread_offset + 12));
         let start = u64::from(word(thread_offset + 4)) | (upper & 0xFFFF_0000) << 16;

@@ -37,8 +37,8 @@ pub(super) struct Page {
 }
 
 impl<'data> Pages<'data> {
-    /// Finds all pages. If the last one is cut off, what is left of it is used. A page with an unknown tag is skipped. If the
-    /// size in a page header is damaged, the pages after it aren't found.
+    /// Finds all pages. If the last one is cut off, what is left of it is used. A page with an unknown tag is skipped.
+    /// If the size in a page header is damaged, the pages after it aren't found.
     pub(super) fn scan(bytes: &'data [u8], skipped: &mut Skipped) -> Self {
         let empty = PageStream { bytes, pages: Vec::new() };
         let mut pages = Self { events: empty.clone(), data: empty.clone(), index: empty };
@@ -115,7 +115,8 @@ impl<'data> PageStream<'data> {
         }
     }
 
-    /// Fills `out` with the bytes of the stream from a position on, across pages. Returns false if the stream is too short.
+    /// Fills `out` with the bytes of the stream from a position on, across pages. Returns false if the stream is too
+    /// short.
     pub(super) fn copy(&self, mut position: u64, mut out: &mut [u8]) -> bool {
         while !out.is_empty() {
             let bytes = self.rest_of_page(position);
@@ -131,8 +132,8 @@ impl<'data> PageStream<'data> {
         true
     }
 
-    /// The records of `SIZE` bytes that start in a page: those that lie completely in it, and, as the second result, the
-    /// one that continues on the next page, if there is one.
+    /// The records of `SIZE` bytes that start in a page: those that lie completely in it, and, as the second result,
+    /// the one that continues on the next page, if there is one.
     pub(super) fn records<const SIZE: usize>(&self, page: usize) -> (&'data [[u8; SIZE]], Option<[u8; SIZE]>) {
         let bytes = self.payload(page);
         let start = self.pages[page].start;

@@ -47,8 +47,8 @@ impl<'data> MeasuremeFile<'data> {
         self.events.len().saturating_sub(pages::STREAM_HEADER) / self.layout.event_size as u64
     }
 
-    /// The time at which the last interval ended, in the counter's unit; 0 if there are no intervals. Only looks at the last
-    /// page that has intervals, because events are written when they end.
+    /// The time at which the last interval ended, in the counter's unit; 0 if there are no intervals. Only looks at the
+    /// last page that has intervals, because events are written when they end.
     pub(super) fn last_time(&self) -> u64 {
         for page in self.pages().rev() {
             let mut last = 0;
@@ -103,9 +103,9 @@ impl<'data> MeasuremeFile<'data> {
             for record in records.iter().chain(&straddling).rev() {
                 each(self.layout.decode(record));
             }
-            // Memory isn't released after every page of the stream, since each release interrupts the other threads. The
-            // range includes what the previous release covered: when the kernel maps memory that is read, it maps the
-            // neighbors as well, and so brings back some of what was released.
+            // Memory isn't released after every page of the stream, since each release interrupts the other threads.
+            // The range includes what the previous release covered: when the kernel maps memory that is read, it maps
+            // the neighbors as well, and so brings back some of what was released.
             if page % PAGES_PER_RELEASE == 0 {
                 let Range { start, end } = self.events.file_range(page);
                 done.release(start..end + 2 * PAGES_PER_RELEASE * (end - start));

@@ -15,8 +15,8 @@ use crate::error::{Result, Warning, Warnings};
 use crate::model::stacks::{Profile as Stacks, Track, Unit};
 use crate::model::{Pid, Tid};
 
-/// Sums the times of the intervals of each (virtual) thread by call path. Instants and integers take no time and are left
-/// out.
+/// Sums the times of the intervals of each (virtual) thread by call path. Instants and integers take no time and are
+/// left out.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
     let (bytes, done) = input.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
@@ -72,8 +72,8 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     let mut labels = Labels::new(&profile.strings);
     let mut threads = ThreadNumbers::default();
     let mut count = 0;
-    // Backwards, because a caller is written after its callees. If both have the same times, only this order tells which
-    // is the caller.
+    // Backwards, because a caller is written after its callees. If both have the same times, only this order tells
+    // which is the caller.
     profile.for_each_event_reversed(&done, |event| {
         let (start, duration, kind) = match event.payload {
             Payload::Interval { start, end } => (clamp(start), clamp(end - start), SliceKind::Span),

@@ -54,8 +54,8 @@ impl<'data> Strings<'data> {
         Self { data, index, id_size: layout.id_size }
     }
 
-    /// The text to show for an ID that can't be resolved: `fn#` and the ID. But if there is an index that just lacks this
-    /// virtual ID, the program never named it; then the text is `<unknown>`.
+    /// The text to show for an ID that can't be resolved: `fn#` and the ID. But if there is an index that just lacks
+    /// this virtual ID, the program never named it; then the text is `<unknown>`.
     pub(super) fn unknown(&self, id: u64) -> Vec<u8> {
         if id <= METADATA && !self.index.is_empty() { b"<unknown>".to_vec() } else { format!("fn#{id}").into_bytes() }
     }
@@ -81,9 +81,9 @@ impl<'data> Strings<'data> {
         Some((label, parts.map(<[u8]>::to_vec).collect()))
     }
 
-    /// An ID for the label of the event with the string `id`, to look up the label by. If the label is just a reference to
-    /// another string, it is the ID of that string; otherwise `id` itself. rustc writes a new text for each of millions of
-    /// events, but the labels of all events of a query refer to the same string with the query's name.
+    /// An ID for the label of the event with the string `id`, to look up the label by. If the label is just a reference
+    /// to another string, it is the ID of that string; otherwise `id` itself. rustc writes a new text for each of
+    /// millions of events, but the labels of all events of a query refer to the same string with the query's name.
     #[inline]
     pub(super) fn label_id(&self, id: u64) -> u64 {
         let Some(address) = self.address(id) else { return id };
@@ -140,8 +140,8 @@ impl<'data> Strings<'data> {
                     let is_allowed = depth > 0 && *references > 0;
                     *references = references.saturating_sub(1);
                     if !is_allowed || !self.expand(reference, depth - 1, references, text) {
-                        // The reference can't be resolved or is cyclic. Replace what it has added, and keep the text around
-                        // it.
+                        // The reference can't be resolved or is cyclic. Replace what it has added, and keep the text
+                        // around it.
                         text.truncate(len_before);
                         text.extend_from_slice(&self.unknown(reference));
                     }
@@ -156,8 +156,8 @@ impl<'data> Strings<'data> {
 }
 
 impl StringIndex {
-    /// Reads the string index: pairs of a string's ID and its address in the string data, of `id_size` bytes each. Low IDs
-    /// go into a table (`dense`), because rustc assigns them in sequence; others go into a map (`sparse`).
+    /// Reads the string index: pairs of a string's ID and its address in the string data, of `id_size` bytes each. Low
+    /// IDs go into a table (`dense`), because rustc assigns them in sequence; others go into a map (`sparse`).
     fn read(stream: &PageStream<'_>, id_size: usize, skipped: &mut Skipped) -> Self {
         let size = 2 * id_size;
         let len = stream.len().saturating_sub(STREAM_HEADER);
@@ -243,8 +243,8 @@ impl<'s, 'data> Labels<'s, 'data> {
     /// ID.
     #[inline]
     pub(super) fn number(&mut self, id: u64) -> u32 {
-        // IDs are addresses of texts, which often have the same length, so their low bits would often collide. The upper
-        // 13 bits of a product, as many as `RECENT` needs, collide less.
+        // IDs are addresses of texts, which often have the same length, so their low bits would often collide. The
+        // upper 13 bits of a product, as many as `RECENT` needs, collide less.
         let slot = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
         let (recent_id, label) = self.recent[slot];
         if recent_id == id && label != NONE {

@@ -81,8 +81,8 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
 #[derive(Debug, Default)]
 struct Sums {
     items: Vec<LabelTotals>,
-    /// For each label, whether the file ends with the total number of its cache hits. Then the events for single cache hits
-    /// are ignored, so that they don't count twice. The file is read backwards, so the total comes first.
+    /// For each label, whether the file ends with the total number of its cache hits. Then the events for single cache
+    /// hits are ignored, so that they don't count twice. The file is read backwards, so the total comes first.
     has_hit_count: Vec<bool>,
     /// Sizes of files that the compiler wrote, in bytes, by label.
     artifacts: BTreeMap<u32, u64>,

@@ -184,7 +184,8 @@ impl Draft {
     }
 
     /// Encodes the whole message, a `ProfilesData`: field 1 is a `ResourceProfiles`, field 2 the dictionary. A
-    /// `ResourceProfiles` has the resource (1) and a `ScopeProfiles` (2), and that has the scope (1) and the profiles (2).
+    /// `ResourceProfiles` has the resource (1) and a `ScopeProfiles` (2), and that has the scope (1) and the profiles
+    /// (2).
     pub(super) fn encode(mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len());
         // The resources are taken out, because encoding their profiles adds names to the tables.
@@ -248,8 +249,8 @@ impl ProfileDraft {
             period: period.max(0),
             ..ProfileMessage::default()
         };
-        // The samples are appended after the other fields, because a profile's value type has to come first: readers, ours
-        // too, recognize a profile by it.
+        // The samples are appended after the other fields, because a profile's value type has to come first: readers,
+        // ours too, recognize a profile by it.
         let mut bytes = message.encode_to_vec();
         for sample in &self.samples {
             let message = SampleMessage {

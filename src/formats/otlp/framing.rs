@@ -120,10 +120,10 @@ fn examine_data_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// What a field of a message shows: whether the message may be a `ProfilesDictionary` of OTLP. Each element of the table
-/// with number n, from 1 to 7, is a field with that number. Mappings have number 1, and strings 5. An empty mapping is
-/// proof, because the table of mappings starts with one, and other inputs hardly have an empty field 1. Other mappings
-/// prove nothing, because their fields changed from version to version.
+/// What a field of a message shows: whether the message may be a `ProfilesDictionary` of OTLP. Each element of the
+/// table with number n, from 1 to 7, is a field with that number. Mappings have number 1, and strings 5. An empty
+/// mapping is proof, because the table of mappings starts with one, and other inputs hardly have an empty field 1.
+/// Other mappings prove nothing, because their fields changed from version to version.
 fn examine_dictionary_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(mapping)) => Evidence::proof_if(mapping.is_empty()),

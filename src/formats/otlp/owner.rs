@@ -32,8 +32,8 @@ impl Owner {
         self.track.recording.as_ref()?.host.as_deref()
     }
 
-    /// Adds an attribute of the resource. Facts about the whole recording go into `about`, unless an earlier resource has
-    /// stated them.
+    /// Adds an attribute of the resource. Facts about the whole recording go into `about`, unless an earlier resource
+    /// has stated them.
     pub(super) fn add(&mut self, attribute: &Attribute, dictionary: &Dictionary, about: &mut About) {
         let text = attribute.text().map(|text| &text[..]).filter(|text| !text.is_empty());
         match &attribute.key[..] {

@@ -241,8 +241,8 @@ impl MessageReader<'_> {
             && let Ok(period) = u64::try_from(message.period)
             && period > 0
         {
-            // If the period has the name and unit of the event, it is the weight of a sample. Otherwise, if it is a time,
-            // it is the interval between samples of an event that counts something else.
+            // If the period has the name and unit of the event, it is the weight of a sample. Otherwise, if it is a
+            // time, it is the interval between samples of an event that counts something else.
             let (period_name, period_word) = self.value_type(message.period_type);
             if period_name == name && period_word == unit_word {
                 sampling = Some(Sampling::Period(period.saturating_mul(scale)));
@@ -279,8 +279,9 @@ impl MessageReader<'_> {
         self.add_rows(event, track, stack, values)
     }
 
-    /// Adds the rows of a sample, one for each value or time. A sample with times has either as many values as times, or
-    /// no values, which means that each time counts as 1. Without times, the values are sums. Other samples are refused.
+    /// Adds the rows of a sample, one for each value or time. A sample with times has either as many values as times,
+    /// or no values, which means that each time counts as 1. Without times, the values are sums. Other samples are
+    /// refused.
     fn add_rows(&mut self, event: ProfileType, track: TrackId, stack: StackId, sample: SampleValues<'_>) -> Result<()> {
         let SampleValues { values, counts, times } = sample;
         if values.is_empty() && times.is_empty() {

@@ -48,8 +48,8 @@ impl RecordingFacts {
     }
 }
 
-/// The resource for a thread's process. `executable` is the path of its program. `labels` are further attributes by key.
-/// Keys must be unique, so an attribute isn't derived from the recording if `labels` has its key.
+/// The resource for a thread's process. `executable` is the path of its program. `labels` are further attributes by
+/// key. Keys must be unique, so an attribute isn't derived from the recording if `labels` has its key.
 pub(super) fn resource(
     facts: &RecordingFacts,
     track: &Track,

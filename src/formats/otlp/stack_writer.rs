@@ -98,8 +98,8 @@ fn is_inlined_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
     inner.kind == FrameKind::Inlined && (inner.module, inner.addr) == (outer.module, outer.addr)
 }
 
-/// The lines of a location. A function with an unknown name gets a line only if calls are inlined in the location, or if
-/// the location has neither module nor address and would be empty without the line.
+/// The lines of a location. A function with an unknown name gets a line only if calls are inlined in the location, or
+/// if the location has neither module nor address and would be empty without the line.
 fn lines(
     frames: &[FrameId],
     profile: &Profile,
@@ -122,9 +122,9 @@ fn lines(
     lines
 }
 
-/// The message for the function of a frame. Its name is the one that readers show. Its system name is either the name with
-/// the column where the function starts, for which there is no field, or the runtime's own name if that differs from the
-/// name; otherwise it is empty.
+/// The message for the function of a frame. Its name is the one that readers show. Its system name is either the name
+/// with the column where the function starts, for which there is no field, or the runtime's own name if that differs
+/// from the name; otherwise it is empty.
 fn function(
     frame: &Frame,
     profile: &Profile,
@@ -140,8 +140,8 @@ fn function(
     let with_column = system_name(&text, frame.start.line, frame.start.column);
     let is_runtime_name = *name == *runtime_name;
     let system_name_strindex = match with_column {
-        // The column is the only difference between anonymous functions on the same line, so for these it is preferred to
-        // the runtime's own name.
+        // The column is the only difference between anonymous functions on the same line, so for these it is preferred
+        // to the runtime's own name.
         Some(with_column) if is_runtime_name || is_anonymous(&text) => tables.text(with_column.as_bytes()),
         _ if is_runtime_name => 0,
         _ => tables.text(runtime_name),

@@ -275,8 +275,8 @@ struct OutgoingMessages<'o> {
 }
 
 impl OutgoingMessages<'_> {
-    /// Writes a message. The first protocol buffer is kept until another one follows or the output ends, because lengths
-    /// are only written if there are several messages.
+    /// Writes a message. The first protocol buffer is kept until another one follows or the output ends, because
+    /// lengths are only written if there are several messages.
     fn write(&mut self, message: Vec<u8>) -> Result<()> {
         self.count += 1;
         match self.form {

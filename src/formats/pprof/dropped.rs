@@ -62,8 +62,8 @@ impl DroppedFunctions {
         lines
     }
 
-    /// The number of lines to leave out when the location's frames are made. A location that is dropped as a whole keeps
-    /// all its frames, because stacks in which none of its callers stay still show it ([`kept_locations`]).
+    /// The number of lines to leave out when the location's frames are made. A location that is dropped as a whole
+    /// keeps all its frames, because stacks in which none of its callers stay still show it ([`kept_locations`]).
     pub(super) fn dropped_lines(&self, location: &PprofLocation, tables: &Tables<'_>) -> usize {
         let dropped = self.matching_lines(location, tables);
         if dropped == location.line.len() { 0 } else { dropped }
@@ -108,8 +108,8 @@ fn without_quotes(text: &str) -> String {
             plain += &regex::escape(quoted);
             rest = after;
         } else {
-            // Copy the backslash together with the character after it. That may be a backslash, too, which must not be taken
-            // for the start of the next escape.
+            // Copy the backslash together with the character after it. That may be a backslash, too, which must not be
+            // taken for the start of the next escape.
             let end = escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end);
             plain += &escape[..end];
             rest = &escape[end..];

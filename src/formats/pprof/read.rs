@@ -31,14 +31,14 @@ use std::sync::Arc;
 /// The name of events whose value type has no name.
 const UNNAMED: &str = "values";
 
-/// True if an input looks like an unpacked pprof profile: all fields have types that fit the format, at least one of them is
-/// a value type, and another one exists. Also, a message among them must not be empty.
+/// True if an input looks like an unpacked pprof profile: all fields have types that fit the format, at least one of
+/// them is a value type, and another one exists. Also, a message among them must not be empty.
 pub fn sniff(head: &[u8]) -> bool {
     let mut fields = Fields::new(head);
     let (mut value_types, mut fitting_fields, mut has_message) = (0, 0, false);
     loop {
-        // The last field of `head` may be cut off. If it is large, such as a location with thousands of inlined calls, its
-        // start counts. The call of `next` below fails then, which ends the loop.
+        // The last field of `head` may be cut off. If it is large, such as a location with thousands of inlined calls,
+        // its start counts. The call of `next` below fails then, which ends the loop.
         if let Some((2..=5, message)) = fields.cut()
             && is_start_of_message(message)
         {
@@ -129,7 +129,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reading.profile)
 }
 
-/// The warning that `samples` samples don't have exactly one value for each of `types` value types. `None` for 0 samples.
+/// The warning that `samples` samples don't have exactly one value for each of `types` value types. `None` for 0
+/// samples.
 fn unfit_values(samples: u64, types: usize) -> Option<Warning> {
     if samples == 0 {
         return None;
@@ -146,8 +147,8 @@ struct EventValues {
     series: usize,
     /// The index of the weight among a sample's values.
     value: usize,
-    /// The index of the sample count among a sample's values, which may be the same as `value`. `None` if the file doesn't
-    /// state sample counts for this event.
+    /// The index of the sample count among a sample's values, which may be the same as `value`. `None` if the file
+    /// doesn't state sample counts for this event.
     count: Option<usize>,
     /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
@@ -167,8 +168,8 @@ fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
     indices.into_iter().map(|index| EventValues::new(tables, index, profile)).collect()
 }
 
-/// If the values of this type are sample counts, returns the name of the event whose samples they count; `None` for other
-/// types. The name is empty if the type is just called `samples`, which may count the samples of any event.
+/// If the values of this type are sample counts, returns the name of the event whose samples they count; `None` for
+/// other types. The name is empty if the type is just called `samples`, which may count the samples of any event.
 fn counted_event(tables: &Tables<'_>, value_type: ValueType) -> Option<String> {
     if tables.string(value_type.unit) != b"count" {
         return None;
@@ -225,8 +226,9 @@ impl EventValues {
     }
 }
 
-/// True if the sampling period of the profile is that of this value type: both have the same name, or the type's name ends
-/// in `_` and the period's name. In Go's heap profiles, the period `space` is that of `inuse_space` and `alloc_space`.
+/// True if the sampling period of the profile is that of this value type: both have the same name, or the type's name
+/// ends in `_` and the period's name. In Go's heap profiles, the period `space` is that of `inuse_space` and
+/// `alloc_space`.
 fn is_sampled_by(tables: &Tables<'_>, value_type: ValueType) -> bool {
     let period_type = tables.profile.period_type.unwrap_or_default();
     let (name, period) = (tables.string(value_type.r#type), tables.string(period_type.r#type));
@@ -355,8 +357,8 @@ impl PprofReading<'_, '_> {
                         self.time_label = Some(TimeLabel { key: self.tables.text(label.key), unit, scale });
                     }
                 }
-                // In files that jitgraft wrote, this label names the event to which the sample belongs. It isn't needed,
-                // because the values of the other events are 0.
+                // In files that jitgraft wrote, this label names the event to which the sample belongs. It isn't
+                // needed, because the values of the other events are 0.
                 b"event" if self.profile.find_series(&String::from_utf8_lossy(text)).is_some() => {}
                 _ if self.keeps_labels => self.add_label(label, &mut others),
                 _ => has_unkept_label = true,
@@ -438,9 +440,9 @@ fn value_types(
     }
 }
 
-/// What the file says about the whole recording: its time, its duration, and the mapped files. `sampled` has the times of
-/// the first and last sample on the recording's own clock. If it is `None`, no sample has a time, and 0 on that clock is
-/// the start of the profile.
+/// What the file says about the whole recording: its time, its duration, and the mapped files. `sampled` has the times
+/// of the first and last sample on the recording's own clock. If it is `None`, no sample has a time, and 0 on that
+/// clock is the start of the profile.
 fn recording_facts(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
     let mut about = About { sampled, ..About::default() };
     let start = tables.profile.time_nanos;

@@ -9,8 +9,8 @@ use super::vlq;
 use crate::error::{Error, Result};
 use crate::model::script_map::{NONE, Place, Segment};
 
-/// Two numbers about the sources and the names of a section: either how many there are, or the indices of the first ones in
-/// the whole map.
+/// Two numbers about the sources and the names of a section: either how many there are, or the indices of the first
+/// ones in the whole map.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) sources: usize,
@@ -43,8 +43,8 @@ pub(super) fn decode(mappings: &[u8], start: Place, first: Numbers, counts: Numb
     Ok(segments)
 }
 
-/// The values of the previous segment, to which the numbers of the next one are relative. `line` and `column` are in the
-/// authored file.
+/// The values of the previous segment, to which the numbers of the next one are relative. `line` and `column` are in
+/// the authored file.
 #[derive(Default)]
 struct State {
     generated: Place,

@@ -32,8 +32,8 @@ struct OpenOrClose {
 /// For each stack of the profile, the number of its frames.
 pub(super) struct Depths(Vec<u32>);
 
-/// If the stacks of a profile have fewer frames than this in total, each stack is written as the list of its frames, even
-/// if the changes between stacks would be shorter.
+/// If the stacks of a profile have fewer frames than this in total, each stack is written as the list of its frames,
+/// even if the changes between stacks would be shorter.
 const LONG: u64 = 1 << 22;
 
 /// A frame that opens or closes takes about as much JSON text as this many frames in a list.

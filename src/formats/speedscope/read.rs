@@ -3,8 +3,8 @@
 //! A file holds several profiles, usually one per thread. A sampled profile is a list of stacks with weights. An
 //! evented profile is a list of frames being opened and closed; the time between two events counts for the stack that
 //! is open then. Weights are decimal numbers in the profile's unit. They are rounded in such a way that their sum stays
-//! exact. Weights without a unit are numbers of samples; if they have fractions, they are counted in millionths, like those
-//! of folded stacks.
+//! exact. Weights without a unit are numbers of samples; if they have fractions, they are counted in millionths, like
+//! those of folded stacks.
 
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::analysis::namesakes::is_anonymous;
@@ -126,9 +126,9 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 /// Converts a frame of the file.
 ///
 /// In most files, `line` and `col` tell which line was sampled. If speedscope or jitgraft wrote the file
-/// (`columns_are_starts`), a position with a column is where the function starts. The same is assumed for a function without
-/// a name, because nothing else distinguishes it from others. The column of a sampled line is only kept with `keep_columns`
-/// ([`ReadOptions::columns`]).
+/// (`columns_are_starts`), a position with a column is where the function starts. The same is assumed for a function
+/// without a name, because nothing else distinguishes it from others. The column of a sampled line is only kept with
+/// `keep_columns` ([`ReadOptions::columns`]).
 fn stated_frame(frame: &SharedFrame, columns_are_starts: bool, keep_columns: bool) -> StatedFrame<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;
@@ -195,8 +195,8 @@ struct SpeedscopeReading {
 }
 
 impl SpeedscopeReading {
-    /// Adds the samples of one profile of the file to the thread `track`. `is_ours` is true if jitgraft wrote the file; then
-    /// the profile states its event.
+    /// Adds the samples of one profile of the file to the thread `track`. `is_ours` is true if jitgraft wrote the file;
+    /// then the profile states its event.
     fn add(&mut self, one_profile: &OneProfile, is_ours: bool, track: Track) {
         let track = self.profile.track(track);
         let (name, unit, scale) = match one_profile.unit.as_str() {
@@ -295,8 +295,8 @@ impl SpeedscopeReading {
         }
     }
 
-    /// Opens or closes the event's frame in `stack`. Returns false and leaves `stack` as it is if the file has no such frame,
-    /// or if the event closes a frame that isn't the innermost open one.
+    /// Opens or closes the event's frame in `stack`. Returns false and leaves `stack` as it is if the file has no such
+    /// frame, or if the event closes a frame that isn't the innermost open one.
     fn apply_event(&mut self, event: &FrameEvent, stack: &mut Option<StackId>) -> bool {
         let Some(&frame) = self.frames.get(event.frame as usize) else { return false };
         if event.r#type == 'O' {
@@ -328,8 +328,8 @@ struct RoundedRows {
 }
 
 impl RoundedRows {
-    /// Adds a row with this weight, in the unit of the file. The row's time is the start of the profile plus the weights of
-    /// all rows before.
+    /// Adds a row with this weight, in the unit of the file. The row's time is the start of the profile plus the
+    /// weights of all rows before.
     fn push(&mut self, profile: &mut Profile, stack: Option<StackId>, weight: f64) {
         let time = self.start.map(|start| Nanos((start + self.sum) as u64));
         let exact = weight * self.scale + self.rounding_error;

@@ -11,7 +11,8 @@ use std::sync::Arc;
 pub(super) const VERSION_KEY: &str = "jitgraft.schema";
 
 /// The schema version. It increases when a column's name, type or meaning changes, but not when a column is added.
-/// Version 1 had no separate kinds for unnamed code; up to version 2, `stack_id` didn't depend on where functions start.
+/// Version 1 had no separate kinds for unnamed code; up to version 2, `stack_id` didn't depend on where functions
+/// start.
 pub(super) const VERSION: &str = "3";
 
 /// Columns that a partitioned data set encodes in its directory names.
@@ -152,8 +153,8 @@ impl Column {
         self.nested(LogicalType::List, "list", vec![element])
     }
 
-    /// A list or map column whose elements consist of `parts`. Parquet represents it as two nested groups; `repeated` is the
-    /// name that it prescribes for the inner one, which is repeated for each element.
+    /// A list or map column whose elements consist of `parts`. Parquet represents it as two nested groups; `repeated`
+    /// is the name that it prescribes for the inner one, which is repeated for each element.
     fn nested(&self, logical: LogicalType, repeated: &str, parts: Vec<TypePtr>) -> Result<TypePtr, ParquetError> {
         let repeated =
             Type::group_type_builder(repeated).with_repetition(Repetition::REPEATED).with_fields(parts).build()?;

@@ -36,7 +36,8 @@ pub(super) struct FrameCells {
     pub(super) address: Option<i64>,
     /// True if the function is unknown.
     pub(super) is_unnamed: bool,
-    /// True if this isn't a frame but the marker for frames that were cut off. It doesn't count as a frame of the stack.
+    /// True if this isn't a frame but the marker for frames that were cut off. It doesn't count as a frame of the
+    /// stack.
     pub(super) is_truncation: bool,
 }
 
@@ -145,8 +146,8 @@ impl TableInput {
 
     /// Adds a stack, its callers and their frames.
     fn add_stack(&mut self, profile: &Profile, stack: StackId) {
-        // Walk up to the nearest caller that was added before (all others have ID 0). Then add the new stacks, the outermost
-        // first, because the cells of a stack depend on those of its caller.
+        // Walk up to the nearest caller that was added before (all others have ID 0). Then add the new stacks, the
+        // outermost first, because the cells of a stack depend on those of its caller.
         let mut new_stacks = Vec::new();
         let mut next = Some(stack);
         while let Some(stack) = next
@@ -174,10 +175,10 @@ impl TableInput {
         }
     }
 
-    /// Computes the ID of a stack from its caller's ID (0 if there is no caller) and the cells of its innermost frame. Equal
-    /// functions give the same ID in all files: the first eight bytes of a SHA-1, made positive. Hashed are the caller's ID,
-    /// the function, a zero byte and the module; if anything is known about where the function starts, also a zero byte, the
-    /// file, and the line and the column as four bytes each.
+    /// Computes the ID of a stack from its caller's ID (0 if there is no caller) and the cells of its innermost frame.
+    /// Equal functions give the same ID in all files: the first eight bytes of a SHA-1, made positive. Hashed are the
+    /// caller's ID, the function, a zero byte and the module; if anything is known about where the function starts,
+    /// also a zero byte, the file, and the line and the column as four bytes each.
     fn hash_stack(&self, caller: i64, frame: &FrameCells) -> i64 {
         let text = |number: TextNo| &*self.texts.items()[number as usize];
         let mut hash = Sha1::new();
@@ -263,8 +264,8 @@ fn known(number: u32) -> Option<i32> {
     i32::try_from(number).ok().filter(|number| *number != 0)
 }
 
-/// The module name to write. The module of JIT code is its jitdump. Its directory depends on the run and the machine, so it
-/// is left out; otherwise, rows of different recordings couldn't be compared.
+/// The module name to write. The module of JIT code is its jitdump. Its directory depends on the run and the machine,
+/// so it is left out; otherwise, rows of different recordings couldn't be compared.
 fn written_module(kind: FrameKind, module: &[u8]) -> &[u8] {
     match kind {
         FrameKind::Jit => base_name(module),

@@ -86,8 +86,8 @@ const PENDING_STACKS: usize = 1 << 20;
 const PENDING_INPUTS: usize = 1 << 10;
 
 impl TableWriter<'_> {
-    /// Adds rows that will share a group with those of other inputs. If the group would get too large, the rows that are
-    /// pending so far are written first.
+    /// Adds rows that will share a group with those of other inputs. If the group would get too large, the rows that
+    /// are pending so far are written first.
     fn add_pending(&mut self, rows: PendingRows) -> Result<()> {
         let count: usize = self.pending.iter().map(|pending| pending.rows.len()).sum();
         if count + rows.rows.len() > GROUP {
@@ -127,8 +127,8 @@ impl RowWriter for TableWriter<'_> {
         Ok(())
     }
 
-    /// Adds the rows of the profile, which is a part of the current input. Whenever an event has enough rows, writes them as
-    /// a group.
+    /// Adds the rows of the profile, which is a part of the current input. Whenever an event has enough rows, writes
+    /// them as a group.
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         let Some(mut shared) = self.input.take() else { return Ok(()) };
         // This is the only reference to the input before its end, so `get_mut` succeeds.
@@ -178,8 +178,8 @@ impl RowWriter for TableWriter<'_> {
     }
 }
 
-/// Writes the cells of a column for all rows of a group. `rows` starts an iteration over these rows; a map needs two, as it
-/// is stored as two columns. Lists are written outermost frame first.
+/// Writes the cells of a column for all rows of a group. `rows` starts an iteration over these rows; a map needs two,
+/// as it is stored as two columns. Lists are written outermost frame first.
 fn write_cells<'r, R>(
     column: &Column,
     rows: impl Fn() -> R,
@@ -225,8 +225,8 @@ fn labels(labels: &Labels) -> impl Iterator<Item = (&str, &str)> {
     labels.iter().flat_map(|labels| labels.iter()).map(|(key, value)| (&**key, &**value))
 }
 
-/// Writes the next leaf column of a group, in the order of the schema. `cells_of` adds the cells of a row to an empty list:
-/// one, or any number if the column is a list.
+/// Writes the next leaf column of a group, in the order of the schema. `cells_of` adds the cells of a row to an empty
+/// list: one, or any number if the column is a list.
 fn write_leaf<'r, T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
     rows: impl Iterator<Item = RowCells<'r>>,
@@ -250,9 +250,9 @@ fn write_leaf<'r, T: DataType>(
 /// The minimum number of cells that are passed to the encoder at once.
 const BATCH_CELLS: usize = 1 << 14;
 
-/// Cells of a column, with their Parquet levels. A cell's definition level is the column's maximum if it is a value, one
-/// less if it is null, and 0 if it stands for an empty list. Its repetition level is 0 if it starts a new row, otherwise 1.
-/// Only values are in `values`.
+/// Cells of a column, with their Parquet levels. A cell's definition level is the column's maximum if it is a value,
+/// one less if it is null, and 0 if it stands for an empty list. Its repetition level is 0 if it starts a new row,
+/// otherwise 1. Only values are in `values`.
 struct CellBatch<T: DataType> {
     values: Vec<T::T>,
     definitions: Vec<i16>,
@@ -320,8 +320,8 @@ fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, 
     Ok(properties.build())
 }
 
-/// The index of the column `leaf` (the innermost function) among the columns that Parquet stores, of which a map has two.
-/// `None` if the table has no column `leaf`.
+/// The index of the column `leaf` (the innermost function) among the columns that Parquet stores, of which a map has
+/// two. `None` if the table has no column `leaf`.
 fn index_of_leaf(columns: &[&Column]) -> Option<i32> {
     let leaf = columns.iter().position(|column| column.name == "leaf")?;
     let maps = columns[..leaf].iter().filter(|column| matches!(column.cells, Cells::Labels));

@@ -9,8 +9,8 @@
 //!
 //! `start` is the difference to the start of the previous box in the group. `name` is a line number in `names`, from 0.
 //! `color` is a letter and the number of a shade. `own` is the self weight; empty if unknown. `shares` are the letters
-//! of tiers, each followed by the tier's amount. `before` is the amount in the earlier profile of a difference; it
-//! ends in `~` if the change may be chance. All amounts are divided by their greatest common divisor, which is the field
+//! of tiers, each followed by the tier's amount. `before` is the amount in the earlier profile of a difference; it ends
+//! in `~` if the change may be chance. All amounts are divided by their greatest common divisor, which is the field
 //! `unit` of `facts`.
 
 use super::amount::Scale;

@@ -26,8 +26,8 @@ fn scale(number: f64, digits: usize) -> Option<u64> {
     const BIAS: u32 = 1023;
     let bits = number.to_bits();
     let exponent = (bits >> MANTISSA) as u32;
-    // The fast algorithm takes numbers from 2^-20 up to 2^30. For negative numbers, the sign bit above the exponent puts
-    // the compared value out of the range.
+    // The fast algorithm takes numbers from 2^-20 up to 2^30. For negative numbers, the sign bit above the exponent
+    // puts the compared value out of the range.
     if !(BIAS - 20..BIAS + 30).contains(&exponent) {
         return if bits == 0 { Some(0) } else { None };
     }

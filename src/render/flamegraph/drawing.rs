@@ -91,9 +91,9 @@ impl NameTable {
         self.0.number(&*readable(without_suffix(name).as_bytes()))
     }
 
-    /// The number of the name of a box. `label` is the function's label in the tree; `None` for the box of the whole graph.
-    /// `starts` has, for labels whose name belongs to several functions, the location where the function starts, which
-    /// is appended to the name.
+    /// The number of the name of a box. `label` is the function's label in the tree; `None` for the box of the whole
+    /// graph. `starts` has, for labels whose name belongs to several functions, the location where the function starts,
+    /// which is appended to the name.
     pub(super) fn number_of(&mut self, tree: &CallTree, label: Option<u32>, starts: &[Option<String>]) -> u32 {
         let Some(label) = label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
@@ -166,9 +166,9 @@ fn self_weight_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Categor
     by_category
 }
 
-/// The self weight of a box; `None` if unknown. `weight_of_ends` is the weight of the stacks that end at the box. This is
-/// the self weight, unless the stacks are reversed. In reversed stacks, the boxes next to the root are the functions that
-/// ran, so their whole weight is self weight. Boxes further away are callers, whose self weight is unknown.
+/// The self weight of a box; `None` if unknown. `weight_of_ends` is the weight of the stacks that end at the box. This
+/// is the self weight, unless the stacks are reversed. In reversed stacks, the boxes next to the root are the functions
+/// that ran, so their whole weight is self weight. Boxes further away are callers, whose self weight is unknown.
 pub(super) fn own_of_box(placed: &PlacedBox, weight_of_ends: u64, look: &Look) -> Option<u64> {
     if !look.reversed {
         return Some(weight_of_ends);
@@ -266,8 +266,8 @@ impl Drawing {
             drawing.amounts = Amounts::new(&time, Weight::Period, None, None);
         }
         let (mut names, starts) = (NameTable::default(), chart.tree.namesake_locations());
-        // The first thread is to be at the top. Rows are counted from the bottom, so the last thread gets the first rows;
-        // in an inverted picture, rows are counted from the top.
+        // The first thread is to be at the top. Rows are counted from the bottom, so the last thread gets the first
+        // rows; in an inverted picture, rows are counted from the top.
         let mut lanes: Vec<&Lane> = chart.lanes.iter().collect();
         if !look.inverted {
             lanes.reverse();
@@ -355,8 +355,8 @@ impl Drawing {
         &self.names[one.name as usize]
     }
 
-    /// The greatest common divisor of all amounts, by which the page's amounts are divided; 1 if all are 0. If all samples
-    /// have the same period, the page's amounts thus are numbers of samples, which take less space.
+    /// The greatest common divisor of all amounts, by which the page's amounts are divided; 1 if all are 0. If all
+    /// samples have the same period, the page's amounts thus are numbers of samples, which take less space.
     pub(super) fn common_unit(&self) -> u64 {
         let mut unit = greatest_common_divisor(self.total, self.total_before.unwrap_or(0));
         for one in &self.boxes {

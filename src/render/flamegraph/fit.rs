@@ -20,7 +20,8 @@ pub enum Cut {
 const FEWEST: usize = 3;
 
 /// Shortens a name to at most `room` letters. `None` if there is too little room for any name. With [`Cut::End`],
-/// qualifiers at the start are left out one by one until the name fits; `dots_qualify` says whether dots end qualifiers.
+/// qualifiers at the start are left out one by one until the name fits; `dots_qualify` says whether dots end
+/// qualifiers.
 pub(super) fn shorten(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> Option<Cow<'_, str>> {
     let letters = name.chars().count();
     if room < FEWEST {
@@ -44,8 +45,9 @@ pub(super) fn shorten(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> 
     Some(Cow::Owned(format!("{kept}…")))
 }
 
-/// The offset of each part of a qualified name: after each `::` and, if `dots_qualify`, after each `.`. Text in brackets
-/// is skipped. The search ends at a blank outside of brackets, because what follows is not the function's name.
+/// The offset of each part of a qualified name: after each `::` and, if `dots_qualify`, after each `.`. Text in
+/// brackets is skipped. The search ends at a blank outside of brackets, because what follows is not the function's
+/// name.
 fn offsets_of_parts(name: &str, dots_qualify: bool) -> Vec<usize> {
     let bytes = name.as_bytes();
     let mut depth = 0usize;
@@ -63,8 +65,8 @@ fn offsets_of_parts(name: &str, dots_qualify: bool) -> Vec<usize> {
     found
 }
 
-/// True if the dot at index `dot` of a qualified name separates two names. A dot at either end doesn't, and neither do two
-/// dots in a row: V8's `Module._extensions..js` is the function `_extensions..js` of `Module`.
+/// True if the dot at index `dot` of a qualified name separates two names. A dot at either end doesn't, and neither do
+/// two dots in a row: V8's `Module._extensions..js` is the function `_extensions..js` of `Module`.
 fn separates_names(name: &[u8], dot: usize) -> bool {
     let before = dot.checked_sub(1).and_then(|index| name.get(index));
     let after = name.get(dot + 1);

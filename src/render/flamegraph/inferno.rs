@@ -51,8 +51,8 @@ pub fn draw_difference(
 
 /// The minimum weight of boxes that inferno draws. Lighter boxes needn't be passed to it.
 fn narrowest(tree: &CallTree, look: &Look) -> u64 {
-    // With base functions, inferno's total only has the stacks with these functions, so it isn't known here, and nothing
-    // can be left out.
+    // With base functions, inferno's total only has the stacks with these functions, so it isn't known here, and
+    // nothing can be left out.
     if !look.base.is_empty() {
         return 0;
     }

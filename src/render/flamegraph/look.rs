@@ -18,8 +18,8 @@ pub enum Style {
     Inferno,
 }
 
-/// Options for how a flame graph looks. In all fields, `None` means the default. Fields whose types are from the inferno
-/// crate only exist with the feature `cli`, because only that feature uses the crate.
+/// Options for how a flame graph looks. In all fields, `None` means the default. Fields whose types are from the
+/// inferno crate only exist with the feature `cli`, because only that feature uses the crate.
 #[derive(Debug, Clone, Default)]
 pub struct Look {
     /// Which page to draw. Fields marked "(inferno)" only work on inferno's page.

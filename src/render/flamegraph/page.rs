@@ -246,8 +246,8 @@ impl Picture {
         add_stroke(path, left, self.layout.top_of(one) + (self.layout.row - 1.0) / 2.0, width);
     }
 
-    /// Adds stripes along the lower edge of a function's box that show the share of each tier. `stripes` has the path of
-    /// each swatch letter. Nothing is added if the box has no shares or is too narrow.
+    /// Adds stripes along the lower edge of a function's box that show the share of each tier. `stripes` has the path
+    /// of each swatch letter. Nothing is added if the box has no shares or is too narrow.
     fn add_stripes(&self, one: &PageBox, stripes: &mut BTreeMap<char, Vec<u8>>) {
         let Extent { mut left, width } = self.layout.extent(one);
         if one.shares.is_empty() || width < WIDE_ENOUGH_FOR_TIERS {

@@ -39,8 +39,8 @@ pub struct Page {
 
 /// Writes a page as HTML.
 pub fn write(page: &Page, out: &mut dyn Write) -> Result<()> {
-    // Each piece but the first begins with the name of a placeholder (`{{name}}`). The template is split before anything
-    // is inserted, so `{{` in an inserted text isn't taken for a placeholder.
+    // Each piece but the first begins with the name of a placeholder (`{{name}}`). The template is split before
+    // anything is inserted, so `{{` in an inserted text isn't taken for a placeholder.
     let mut pieces = PAGE.split("{{");
     out.write_all(pieces.next().unwrap_or_default().as_bytes())?;
     for piece in pieces {

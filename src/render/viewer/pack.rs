@@ -50,8 +50,8 @@ impl Section {
         self
     }
 
-    /// Sets the section's JSON to an object that consists of `json` and of the list `field`, which may be very long: its
-    /// values are serialized one by one.
+    /// Sets the section's JSON to an object that consists of `json` and of the list `field`, which may be very long:
+    /// its values are serialized one by one.
     pub fn json_and_list(
         mut self,
         json: Map<String, Value>,

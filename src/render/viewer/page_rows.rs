@@ -143,8 +143,8 @@ impl<'p> Samples<'p> {
         }
     }
 
-    /// Sorts the rows by thread, stack and instruction, so that rows which may be summed are neighbors. Rows that are equal
-    /// in these stay in order of time.
+    /// Sorts the rows by thread, stack and instruction, so that rows which may be summed are neighbors. Rows that are
+    /// equal in these stay in order of time.
     fn sort_by_stack(&mut self) {
         let mut order = std::mem::take(&mut self.order);
         order.sort_by_cached_key(|index| self.owner(*index));
@@ -169,8 +169,8 @@ impl<'p> Samples<'p> {
         (self.owner(index), clock.since_start(&self.rows[index]))
     }
 
-    /// Sums rows that have equal keys with this clock, and sorts the sums by time. Before, [`Samples::sort_by_stack`] must
-    /// have made rows with equal keys neighbors.
+    /// Sums rows that have equal keys with this clock, and sorts the sums by time. Before, [`Samples::sort_by_stack`]
+    /// must have made rows with equal keys neighbors.
     fn sum(&self, clock: PageClock) -> Vec<PageRow> {
         let mut sums: Vec<PageRow> = Vec::new();
         for row in self.order.iter().map(|at| self.row(*at, Some(clock))) {

@@ -175,8 +175,8 @@ fn find_frame_places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
 }
 
 impl<'p> PageTables<'p> {
-    /// Adds the functions, stacks and threads of a profile, unless the tables have them already. Returns for each of the
-    /// profile's frames, stacks and tracks the number that it has in these tables.
+    /// Adds the functions, stacks and threads of a profile, unless the tables have them already. Returns for each of
+    /// the profile's frames, stacks and tracks the number that it has in these tables.
     fn add(&mut self, profile: &'p Profile) -> PageNumbers {
         let first_new = self.functions.len();
         let functions: Vec<u32> = profile.frames().map(|(_, frame)| self.function(profile, frame)).collect();
@@ -208,8 +208,8 @@ impl<'p> PageTables<'p> {
         })
     }
 
-    /// For each function, the number of the first function with the same name, module and start. All tiers of a function
-    /// thus get the same number.
+    /// For each function, the number of the first function with the same name, module and start. All tiers of a
+    /// function thus get the same number.
     fn identities(&self) -> Vec<u64> {
         let mut firsts = FxHashMap::default();
         let numbered = (0_u64..).zip(&self.functions);

@@ -52,8 +52,8 @@ impl<'d> Edits<'_, 'd> {
                 TableEdits { bytes, tables, strings }.rename(&named, sources.as_mut(), &mut splices);
             } else {
                 let strings = &mut Strings::read(raw_strings)?;
-                // These strings belong to the thread. The table of sources uses the shared strings, so it can't be extended
-                // here.
+                // These strings belong to the thread. The table of sources uses the shared strings, so it can't be
+                // extended here.
                 TableEdits { bytes, tables, strings }.rename(&named, None, &mut splices);
                 strings.splice(bytes, &mut splices);
             }
@@ -72,8 +72,8 @@ impl<'d> Edits<'_, 'd> {
         self.file.shared.string_array.is_some_and(|shared| range(shared, self.bytes) == range(strings, self.bytes))
     }
 
-    /// The rows that get a name, each with its name. A row gets one if the lookup finds the same name in all processes that
-    /// use the row. `functions` must be sorted by row.
+    /// The rows that get a name, each with its name. A row gets one if the lookup finds the same name in all processes
+    /// that use the row. `functions` must be sorted by row.
     fn named_rows<'a>(&self, functions: &[BareFunction], find_calls: &FindCalls<'a>) -> Vec<(usize, NamedRow<'a>)> {
         let mut rows = Vec::new();
         let mut first_rows = FxHashMap::default();
@@ -128,8 +128,8 @@ impl TableEdits<'_, '_, '_> {
         }
     }
 
-    /// Plans to change the name and source file of the function in a row. Depending on the format's version, the function
-    /// table has a column with the name of the file, or one that refers to the table of sources.
+    /// Plans to change the name and source file of the function in a row. Depending on the format's version, the
+    /// function table has a column with the name of the file, or one that refers to the table of sources.
     fn rename_function(
         &mut self,
         row: usize,
@@ -155,8 +155,8 @@ impl TableEdits<'_, '_, '_> {
         }
     }
 
-    /// Sets the line of a frame, unless `line` is 0, which means that it is unknown. If `function` is given, moves the frame
-    /// to this row of the function table.
+    /// Sets the line of a frame, unless `line` is 0, which means that it is unknown. If `function` is given, moves the
+    /// frame to this row of the function table.
     fn update_frame(&self, row: usize, function: Option<usize>, line: u32, splices: &mut Splices) {
         let frames = self.tables.frames;
         if let Some(function) = function {

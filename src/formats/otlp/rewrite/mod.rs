@@ -112,8 +112,8 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
 
     /// Writes the messages with the names that `find_calls` returns for the addresses, given by their index.
     fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
-        // To find the addresses of a message again, its files are interned again. As `open` has interned all of them, they
-        // get the same numbers, and nothing is added to this copy.
+        // To find the addresses of a message again, its files are interned again. As `open` has interned all of them,
+        // they get the same numbers, and nothing is added to this copy.
         let mut files = self.files.clone();
         let look_up = |address: &BareAddress| match self.addresses.binary_search(address) {
             Ok(index) => find_calls(index),

@@ -15,8 +15,8 @@ use rustc_hash::FxHashMap;
 /// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
 pub(super) type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
-/// Adds all names that are found. Of a location that has several names, as a caller or in different processes, copies are
-/// made, and samples get copies of their stacks with the right copy. Returns whether the message changed.
+/// Adds all names that are found. Of a location that has several names, as a caller or in different processes, copies
+/// are made, and samples get copies of their stacks with the right copy. Returns whether the message changed.
 pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up: &LookUp<'_>) -> Result<bool> {
     let Some(dictionary) = &mut message.dictionary else { return Ok(false) };
     let names = LocationNames::new(&uses.list, |location_use| match uses.address(location_use) {

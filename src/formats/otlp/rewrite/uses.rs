@@ -147,8 +147,8 @@ impl LocationUses {
 }
 
 impl Bare {
-    /// What the address of a location refers to. `None` if the location already has a function, has no address, is in the
-    /// kernel, or is in a file whose version is unknown.
+    /// What the address of a location refers to. `None` if the location already has a function, has no address, is in
+    /// the kernel, or is in a file whose version is unknown.
     fn find(location: &LocationMessage, dictionary: &Dictionary, files: &mut Interner<CodeFile, u32>) -> Option<Self> {
         if !needs_name(location, dictionary) {
             return None;
@@ -163,8 +163,8 @@ impl Bare {
             };
             return Some(Self::File(files.intern(file), addr));
         }
-        // For interpreted code without a mapping, profilers may store anything in the address field. The frame types that
-        // are accepted here aren't those of an interpreter.
+        // For interpreted code without a mapping, profilers may store anything in the address field. The frame types
+        // that are accepted here aren't those of an interpreter.
         let kind = frame_type(location, dictionary).unwrap_or_default();
         let is_address = mapping.is_some() || matches!(&kind[..], b"" | b"native" | b"unknown");
         if is_address && may_hold_jit_code(name) { Some(Self::Memory(location.address)) } else { None }
