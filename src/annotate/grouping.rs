@@ -38,6 +38,7 @@ fn merge_versions(listings: Vec<Listing>) -> Vec<Listing> {
 /// Merges the versions of a function into one listing: by instruction if all have the same machine code, otherwise by
 /// source line. If no line is known, the listing says so instead of showing code. `None` if there are no versions.
 fn merge(versions: Vec<Listing>) -> Option<Listing> {
+    // Only versions with the same machine code have the same rows, so that rows can be joined one by one.
     let line_sums = if have_same_code(&versions) { None } else { Some(sum_by_line(&versions)) };
     let mut versions = versions.into_iter();
     let mut merged = versions.next()?;
@@ -89,7 +90,8 @@ struct LineSums {
 /// Sums costs by source line over several listings. The costs of listings without instructions go to an unknown line.
 fn sum_by_line(listings: &[Listing]) -> LineSums {
     let mut files: Vec<SourceFile> = Vec::new();
-    let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
+    // Each listing numbers its files on its own, so files are found by name and numbered anew.
+    let mut file_numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
     // By line, or `None` for costs whose line isn't known.
     let mut sums: BTreeMap<Option<SourceLine>, (Costs, Vec<Calls>)> = BTreeMap::new();
     for listing in listings {
@@ -100,7 +102,7 @@ fn sum_by_line(listings: &[Listing]) -> LineSums {
         for row in listing.rows.iter().filter(|row| row.has_data()) {
             let source = row.source.map(|source| {
                 let file = &listing.files[source.file];
-                let number = *numbers.entry(&file.name).or_insert(files.len());
+                let number = *file_numbers.entry(&file.name).or_insert(files.len());
                 if number == files.len() {
                     files.push(file.clone());
                 }

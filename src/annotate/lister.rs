@@ -58,6 +58,7 @@ impl Lister<'_> {
             let (number, all_versions) = self.names.version(index);
             listings.push(self.listing(function, number, all_versions));
         }
+        // Targets and source lines are looked up for all listings at once, so that there is one lookup per file.
         self.targets.name_targets(unknown_targets(&listed, &mut listings), job, warnings);
         let mut sources = SourceLines::new(self.code, &listed, &listings, job, warnings);
         for (function, listing) in listed.iter().zip(&mut listings) {

@@ -262,7 +262,7 @@ impl Row {
 impl Version {
     /// The inlined calls as an indented tree in the style of HotSpot's `PrintInlining`. Each line has the bytecode
     /// offset of the call in its caller and the callee's name.
-    pub fn expansion(&self) -> impl Iterator<Item = String> {
+    pub fn inlined_call_lines(&self) -> impl Iterator<Item = String> {
         self.expanded.iter().map(|call| {
             let indent = "  ".repeat(call.depth as usize);
             format!("{indent}@ {} {}", call.bytecode, readable(&call.function))

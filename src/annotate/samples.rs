@@ -129,14 +129,14 @@ impl Sampled<'_> {
     fn locate(&self, place: &FrameLocation, linked: Option<&LinkedPlace>) -> LocatedCode {
         match (place.location, linked) {
             (Location::Code(code, offset), _) => {
-                let piece = self.examined.resolution.sources.map.code(code);
+                let code_range = self.examined.resolution.sources.map.code(code);
                 // A log states source positions but no machine code. Its functions count as JIT code all the same,
                 // because their inlined calls can be listed; `CodeFiles::machine_code` says why there are no
                 // instructions.
-                let code = if piece.bytes.is_some() || piece.lines.positions.is_some() {
+                let code = if code_range.bytes.is_some() || code_range.lines.positions.is_some() {
                     FunctionCode::Jit(code)
                 } else {
-                    FunctionCode::Unknown(without_code(self.examined.accounts(), piece.origin))
+                    FunctionCode::Unknown(without_code(self.examined.accounts(), code_range.origin))
                 };
                 LocatedCode { code, offset }
             }

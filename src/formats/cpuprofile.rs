@@ -63,6 +63,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         warnings.push(Warning::new(format!("cannot be read completely ({})", strip_values(&error))));
     }
     let mut profile = Profile::empty(options.keep);
+    // The file has the samples of a single thread, and doesn't state its name.
     let track = Track { comm: b"JavaScript".to_vec(), ..Track::default() };
     parts.push_to(&mut profile, track, warnings);
     Ok(profile)
@@ -391,6 +392,7 @@ fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile)
     // Names of V8's own states, such as (garbage collector), are in parentheses.
     let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();
     let name = if function_name.is_empty() { "(anonymous)" } else { function_name };
+    // During such a state, the engine's native code runs.
     let kind = if is_state { FrameKind::User } else { FrameKind::Jit };
     let mut frame = Frame::new(profile.name(name.as_bytes()), kind);
     if !url.is_empty() {

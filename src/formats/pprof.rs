@@ -248,10 +248,10 @@ fn add_facts(profile: &Profile, original: Option<&ValueTypes>, strings: &mut Str
         file.comment.extend(original.comments.iter().map(|comment| strings.id(comment)));
         file.doc_url = strings.id(&original.doc_url);
     } else if let Some(series) = profile.series.first() {
-        let counted = value_type(series, strings);
-        (file.period_type, file.period) = (Some(counted), clamp(series.period()));
+        let first_type = value_type(series, strings);
+        (file.period_type, file.period) = (Some(first_type), clamp(series.period()));
         // Without a default, viewers start with the last type, which is the least important event.
-        file.default_sample_type = counted.r#type;
+        file.default_sample_type = first_type.r#type;
     }
     if let Some(command) = command_line(&about.command) {
         file.comment.push(strings.id(&command));

@@ -200,6 +200,7 @@ impl MapReader<'_> {
             self.map.push_name(name);
         }
         self.add_sources(json)?;
+        // If several sections state an ID or a script, the last one wins.
         let About { debug_id, script } = json.about();
         self.map.debug_id = debug_id.or(self.map.debug_id.take());
         self.map.script = script.or(self.map.script.take());

@@ -786,7 +786,7 @@ fn has_counts_in_front(head: &[u8]) -> bool {
 }
 
 /// Lines such as `main;work 5ms` or `main;work 1,000`: most have a `;`, and their last word starts with a digit but
-/// isn't a number.
+/// isn't a number. Lines of JSON don't count as such.
 fn has_odd_weights(head: &[u8]) -> bool {
     let (mut odd, mut others) = (0, 0);
     for line in whole_lines(head) {

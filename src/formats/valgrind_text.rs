@@ -51,6 +51,7 @@ pub fn sniff(head: &[u8]) -> Option<Report> {
     } else if text_pid(head).is_some() {
         Some(Report::Text)
     } else if (head.starts_with(b"desc:") || head.starts_with(b"cmd:")) && has(b"\nevents:") && !has(b"\npositions:") {
+        // A file of callgrind has the line `positions:`; a file of cachegrind doesn't.
         Some(Report::Cachegrind)
     } else {
         None

@@ -73,8 +73,8 @@ fn parse_module(file: &FileBytes) -> Option<WasmModule> {
         }
     }
     let name_section = module.section("name").to_vec();
-    // Engines ignore a damaged name section, so it is no reason to reject the module.
     let functions = module.imports + u32::try_from(module.bodies.len()).ok()?;
+    // Engines ignore a damaged name section, so it is no reason to reject the module.
     if let Some((name, names)) = read_names(&name_section, functions) {
         (module.name, module.names) = (name, names);
     }
@@ -88,17 +88,19 @@ fn sections(bytes: &[u8]) -> Option<Vec<Section>> {
     while !rest.is_empty() {
         let start = bytes.len() - rest.len();
         let (number, len) = (rest.read_u8().ok()?, number(&mut rest)? as usize);
-        let begin = bytes.len() - rest.len();
+        let contents_start = bytes.len() - rest.len();
         rest.split(len).ok()?;
         if sections.len() == MOST_SECTIONS {
             return None;
         }
-        sections.push(Section { number, whole: start..begin + len, contents: begin..begin + len });
+        let end = contents_start + len;
+        sections.push(Section { number, whole: start..end, contents: contents_start..end });
     }
     Some(sections)
 }
 
-/// Name of a custom section, and the range in the file of its contents after the name. `None` if the name is damaged.
+/// The name of a custom section, and the range in the file of its contents after the name. `None` if the name is
+/// damaged.
 fn custom(bytes: &[u8], contents: Range<usize>) -> Option<(String, Range<usize>)> {
     let mut rest = Bytes::new(&bytes[contents.clone()], LittleEndian);
     let name = text(&mut rest)?.to_owned();

@@ -225,21 +225,22 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
-    /// Ends a row of the table, and adds it to the profile as a sample.
+    /// Ends a row of the table, and adds it to the profile as a sample. If the row has no thread or no known stack, an
+    /// unnamed thread or the unknown stack takes its place. A row without a weight counts as one sample.
     fn end_row(&mut self, offset: usize) {
-        let Some(row) = self.row.take() else { return };
-        if row.is_skipped {
+        let Some(parts) = self.row.take() else { return };
+        if parts.is_skipped {
             return;
         }
-        if row.stack.is_none() && row.weight.is_none() {
+        if parts.stack.is_none() && parts.weight.is_none() {
             return self
                 .skip("has neither a backtrace nor a weight, so it is not from a time profile".to_owned(), offset);
         }
-        let stack = row.stack.flatten().or_else(|| Some(self.profile.unknown_stack()));
-        let track = row.thread.unwrap_or_else(|| self.profile.track(Track::default()));
-        let (name, unit) = if row.weight.is_some() { ("time", Unit::Nanos) } else { ("samples", Unit::Samples) };
+        let stack = parts.stack.flatten().or_else(|| Some(self.profile.unknown_stack()));
+        let track = parts.thread.unwrap_or_else(|| self.profile.track(Track::default()));
+        let (name, unit) = if parts.weight.is_some() { ("time", Unit::Nanos) } else { ("samples", Unit::Samples) };
         let series = self.profile.series_named(name, unit);
-        let row = Row { track, stack, weight: row.weight.unwrap_or(1), count: 1, time: row.time.map(Nanos) };
+        let row = Row { track, stack, weight: parts.weight.unwrap_or(1), count: 1, time: parts.time.map(Nanos) };
         self.profile.push(series, row);
     }
 

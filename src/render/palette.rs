@@ -73,6 +73,7 @@ impl Swatch {
             Self::Owner => 'q',
             Self::Code(category) => paint(category).0,
             Self::Name(number) => ['A', 'B', 'C', 'D'][usize::from(number.min(NAMES - 1))],
+            // Digits 1 to 4 stand for boxes that shrank, 5 to 8 for boxes that grew, 0 for no change.
             Self::Change(step) => {
                 ['4', '3', '2', '1', '0', '5', '6', '7', '8'][(step.clamp(-STEPS, STEPS) + STEPS) as usize]
             }
@@ -100,6 +101,7 @@ impl Swatch {
             Self::Name(1) => split_rgb(0xee_8a_5a, 0x92_45_20),
             Self::Name(2) => split_rgb(0xf5_c2_5b, 0x7c_5a_10),
             Self::Name(_) => split_rgb(0xf0_7e_6e, 0x8c_38_30),
+            // Gray mixed with blue if the box shrank, or with red if it grew; the greater the change, the less gray.
             Self::Change(step) => {
                 let [light, dark] =
                     if step < 0 { split_rgb(0x5b_9f_e0, 0x2f_78_c4) } else { split_rgb(0xe8_81_5f, 0xc4_53_2a) };

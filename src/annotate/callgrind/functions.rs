@@ -166,13 +166,14 @@ impl CallgrindCosts<'_> {
 
     /// The JIT code at an address; `None` if no source of JIT code has any there.
     fn find_jit(&self, addr: u64) -> Option<FoundFunction> {
+        // callgrind records no times, so the last code at the address is taken.
         let hit = self.code.sources.map.lookup(self.pid, Addr(addr), None)?;
-        let piece = self.code.sources.map.code(hit.code);
+        let code_range = self.code.sources.map.code(hit.code);
         let code = match self.code.jit_bytes(hit.code) {
             Some(_) => FunctionCode::Jit(hit.code),
-            None => FunctionCode::Unknown(without_code(&self.code.sources.accounts, piece.origin)),
+            None => FunctionCode::Unknown(without_code(&self.code.sources.accounts, code_range.origin)),
         };
-        let mut function = self.new_function(piece.name, None, FrameKind::Jit, code);
+        let mut function = self.new_function(code_range.name, None, FrameKind::Jit, code);
         function.last.base = addr.wrapping_sub(hit.offset);
         Some(FoundFunction { function, offset: hit.offset })
     }

@@ -43,8 +43,8 @@ pub(crate) fn annotate(
     let code_sources = CodeSources::find(Some(pid), path, &options.recording.sources, warnings);
     let sources = code_sources.load(&job.pool, warnings);
     // MoarVM writes a perf map without machine code; the code is in separate files in the directory `moar-jit.PID`.
-    let raw = RawCode::find_usual(path, pid, options.recording.sources.force, warnings);
-    let raw = raw.as_ref().map(|raw| raw.match_first_map(&sources, warnings)).unwrap_or_default();
+    let raw_code = RawCode::find_usual(path, pid, options.recording.sources.force, warnings);
+    let raw_bytes = raw_code.as_ref().map(|raw| raw.match_first_map(&sources, warnings)).unwrap_or_default();
     let objects = Objects::new(&costs, path.and_then(directory));
     let symbols = &options.recording.symbols;
     let images = Images::new(objects.dsos.iter(), symbols.search.clone());
@@ -53,7 +53,7 @@ pub(crate) fn annotate(
         images: &images,
         dsos: &objects.dsos,
         processes: &code_sources.processes,
-        raw: &raw,
+        raw: &raw_bytes,
         machine: sources.machine.unwrap_or(HOST_MACHINE),
         load_times: &FxHashMap::default(),
         source_names: &costs.files,

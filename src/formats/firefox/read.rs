@@ -305,6 +305,7 @@ impl<'f> ThreadTables<'f> {
             (Some(functions), Some(row)) => self.function(functions, row),
             _ => FunctionRow::default(),
         };
+        // The library is stated by the function's resource, otherwise by the frame's native symbol.
         let lib = function.lib.or_else(|| index_in(&self.symbols?.lib_index, index_in(&table.native_symbol, row)?));
         StatedFrame {
             function: self.string(function.name),

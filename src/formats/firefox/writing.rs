@@ -38,6 +38,7 @@ impl<'a> Writing<'a> {
         let last = times.max().map_or(0, |time| time.0);
         let mut main_threads = FxHashMap::default();
         for track in profile.tracks() {
+            // A process's main thread has the ID of the process.
             if track.tid.map(|tid| tid.0) == track.pid.map(|pid| pid.0) {
                 main_threads.insert(track.pid, &*track.comm);
             }

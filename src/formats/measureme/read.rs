@@ -118,6 +118,7 @@ pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
         labels: Labels::new(&profile.strings),
         kinds: Labels::new(&profile.strings),
     };
+    // Reading events can't be stopped, so the events after an error are ignored.
     let mut result = Ok(());
     profile.for_each_event_reversed(&done, |event| {
         if result.is_ok() {
@@ -157,6 +158,7 @@ impl SpanPasser<'_, '_> {
             return Ok(());
         }
         let arguments = self.profile.strings.event(event.id).map(|(_, arguments)| arguments).unwrap_or_default();
+        // The file has no names of arguments, so they are numbered.
         let keys: Vec<String> = (0..arguments.len()).map(|number| format!("arg{number}")).collect();
         let args: Vec<_> = keys.iter().map(String::as_bytes).zip(arguments.iter().map(Vec::as_slice)).collect();
         let cat = Some(self.kinds.text(kind));

@@ -166,16 +166,17 @@ impl Sums {
         }
     }
 
-    /// Converts the sums to a summary with the texts of labels.
+    /// Converts the sums to a summary with the texts of labels. Labels without any totals are left out. The summary's
+    /// `total` is the sum over all threads of the time from the thread's start to its end.
     fn finish(self, texts: &TextList) -> LabelSummary {
         let text = |label: usize| texts.get(label).map_or_else(Vec::new, <[u8]>::to_vec);
-        let seen = self.items.iter().enumerate().filter(|(_, item)| **item != LabelTotals::default());
+        let used = self.items.iter().enumerate().filter(|(_, item)| **item != LabelTotals::default());
         let mut total = 0u64;
         for thread in &self.threads {
             total = total.saturating_add(thread.end.saturating_sub(thread.start));
         }
         LabelSummary {
-            labels: seen.map(|(label, item)| (text(label), *item)).collect(),
+            labels: used.map(|(label, item)| (text(label), *item)).collect(),
             artifacts: self.artifacts.iter().map(|(&label, &size)| (text(label as usize), size)).collect(),
             total,
         }

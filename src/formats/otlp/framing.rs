@@ -227,6 +227,7 @@ pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: 
     let mut head = Vec::new();
     (&mut *input).take(HEAD).read_to_end(&mut head)?;
     let is_json = is_json(&head);
+    // The first bytes of a message may also look like a length, so a valid message is never taken for a length prefix.
     let is_length_prefixed = !is_message(&head) && has_lengths(&head);
     let mut input = BufReader::new(Cursor::new(head).chain(input));
     let mut messages = Messages { take, taken: 0, skipped: Skipped::new("message"), first_error: None };
@@ -305,7 +306,7 @@ impl<'t> Messages<'_, 't> {
                     self.read_pretty_json(Cursor::new(line).chain(input));
                     return Ok(());
                 }
-                message => self.add_json(message),
+                result => self.add_json(result),
             }
         }
     }
@@ -328,10 +329,10 @@ impl<'t> Messages<'_, 't> {
     /// Reads messages that each follow their length (four bytes, big endian).
     fn read_length_prefixed(&mut self, input: &mut impl Read, warnings: &mut Warnings) -> Result<()> {
         loop {
-            let mut len = Vec::new();
-            input.take(4).read_to_end(&mut len)?;
-            let Some(len) = len.first_chunk().map(|len| u64::from(u32::from_be_bytes(*len))) else {
-                if !len.is_empty() {
+            let mut prefix = Vec::new();
+            input.take(4).read_to_end(&mut prefix)?;
+            let Some(len) = prefix.first_chunk().map(|len| u64::from(u32::from_be_bytes(*len))) else {
+                if !prefix.is_empty() {
                     warnings.push(Warning::new("is truncated in the length of a message"));
                 }
                 return Ok(());

@@ -181,6 +181,7 @@ impl MessageReader<'_> {
             }
             let mut profiles = scope.profiles.iter().peekable();
             while let Some(profile) = profiles.next() {
+                // A profile with the sample counts of another one comes directly after it.
                 let counts = profiles.next_if(|next| self.are_counts(next, profile));
                 self.read_profile(profile, counts, &owner);
             }

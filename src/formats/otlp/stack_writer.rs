@@ -48,6 +48,7 @@ impl StackWriter {
         }
         let frames: Vec<FrameId> = profile.frames_up(stack).collect();
         let mut message = StackMessage::default();
+        // Inlined calls share a location with the function that contains their code.
         for location in frames.chunk_by(|inner, outer| is_inlined_in(profile, *inner, *outer)) {
             message.location_indices.push(self.location(location, runtimes, profile, names, tables));
         }

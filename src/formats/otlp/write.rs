@@ -213,6 +213,7 @@ fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
             attributes.push(tables.attribute(key, value));
         }
     }
+    // The IDs of a trace and a span are written as a link, so they need no attributes.
     let is_linked = labels::link(&track.labels).is_some();
     for (key, label) in track.labels.iter().flat_map(|labels| &**labels) {
         let is_in_link = is_linked && labels::is_link_id(key);

@@ -114,6 +114,7 @@ impl TableWriter<'_> {
             write_cells(column, rows, &mut group).map_err(write_error)?;
         }
         group.close().map_err(write_error)?;
+        // Empty the buffer to which the file is written, so that memory doesn't grow with the file.
         self.file.flush()?;
         Ok(self.out.write_all(&std::mem::take(self.file.inner_mut()))?)
     }
@@ -312,6 +313,7 @@ fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, 
             .set_column_bloom_filter_enabled(ColumnPath::from(name), true)
             .set_column_bloom_filter_max_ndv(ColumnPath::from(name), FUNCTIONS);
     }
+    // Nearly all times are different, so a dictionary would not pay; but their differences take fewer bits.
     for name in ["time", "time_ns"] {
         properties = properties
             .set_column_dictionary_enabled(ColumnPath::from(name), false)

@@ -261,6 +261,7 @@ impl Drawing {
         if chart.left_out > 0 {
             drawing.facts.push(format!("left out {} without a time", counted(chart.left_out, "sample")));
         }
+        // On a time axis, the widths of boxes are times, whatever the event counts.
         if chart.begin.is_some() {
             let time = Series { unit: Unit::Nanos, ..Series::default() };
             drawing.amounts = Amounts::new(&time, Weight::Period, None, None);
@@ -280,20 +281,20 @@ impl Drawing {
                 drawing.boxes.push(PageBox::plain(row, chart.length, names.number(&lane.name), Swatch::Lane));
                 row += 1;
             }
-            for placed in lane.boxes.iter().filter(|placed| placed.end - placed.start >= narrow) {
-                let number = match placed.label {
-                    Some(_) => names.number_of(&chart.tree, placed.label, &starts),
+            for chart_box in lane.boxes.iter().filter(|chart_box| chart_box.end - chart_box.start >= narrow) {
+                let number = match chart_box.label {
+                    Some(_) => names.number_of(&chart.tree, chart_box.label, &starts),
                     None => names.number("idle"),
                 };
-                let swatch = match placed.label.map(|label| (label, chart.tree.category(label))) {
+                let swatch = match chart_box.label.map(|label| (label, chart.tree.category(label))) {
                     Some((_, Some(category))) => Swatch::Code(category),
                     Some((label, None)) => warm(chart.tree.name(label)),
                     None => Swatch::Idle,
                 };
-                let plain = PageBox::plain(row + placed.depth, placed.end, number, swatch);
-                drawing.boxes.push(PageBox { start: placed.start, ..plain });
+                let plain = PageBox::plain(row + chart_box.depth, chart_box.end, number, swatch);
+                drawing.boxes.push(PageBox { start: chart_box.start, ..plain });
             }
-            row += lane.boxes.iter().map(|placed| placed.depth + 1).max().unwrap_or(0);
+            row += lane.boxes.iter().map(|chart_box| chart_box.depth + 1).max().unwrap_or(0);
         }
         drawing.legend = drawing.plain_legend();
         drawing.finish(names)

@@ -130,6 +130,7 @@ fn options<'a>(look: &Look) -> flamegraph::Options<'a> {
     options.colors = look.colors.unwrap_or_default();
     options.bgcolors = look.bgcolors;
     options.hash = look.hash;
+    // Without this, inferno picks random colors, and the picture is a different one each time.
     options.deterministic = !look.hash;
     options.color_diffusion = look.color_diffusion;
     options.flame_chart = look.flame_chart;
@@ -144,23 +145,24 @@ fn options<'a>(look: &Look) -> flamegraph::Options<'a> {
     if look.truncate_right {
         options.text_truncate_direction = TextTruncateDirection::Right;
     }
-    given(&mut options.notes, &look.notes);
-    given(&mut options.search_color, &look.search_color);
-    given(&mut options.stroke_color, &look.stroke_color);
-    given(&mut options.uicolor, &look.ui_color);
-    given(&mut options.frame_height, &look.height);
-    given(&mut options.min_width, &look.min_width);
-    given(&mut options.font_type, &look.font_type);
-    given(&mut options.font_size, &look.font_size);
-    given(&mut options.font_width, &look.font_width);
-    given(&mut options.count_name, &look.count_name);
-    given(&mut options.name_type, &look.name_type);
-    given(&mut options.factor, &look.factor);
+    set_if_given(&mut options.notes, &look.notes);
+    set_if_given(&mut options.search_color, &look.search_color);
+    set_if_given(&mut options.stroke_color, &look.stroke_color);
+    set_if_given(&mut options.uicolor, &look.ui_color);
+    set_if_given(&mut options.frame_height, &look.height);
+    set_if_given(&mut options.min_width, &look.min_width);
+    set_if_given(&mut options.font_type, &look.font_type);
+    set_if_given(&mut options.font_size, &look.font_size);
+    set_if_given(&mut options.font_width, &look.font_width);
+    set_if_given(&mut options.count_name, &look.count_name);
+    set_if_given(&mut options.name_type, &look.name_type);
+    set_if_given(&mut options.factor, &look.factor);
     options
 }
 
-fn given<T: Clone>(place: &mut T, value: &Option<T>) {
+/// Sets one of inferno's options if the user gave a value for it; otherwise, inferno's default stays.
+fn set_if_given<T: Clone>(option: &mut T, value: &Option<T>) {
     if let Some(value) = value {
-        place.clone_from(value);
+        option.clone_from(value);
     }
 }

@@ -119,8 +119,8 @@ fn text_of(mut json: Value) -> String {
 /// Serializes an object whose values are already serialized.
 fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = "{".to_owned();
-    for (at, (name, value)) in fields.enumerate() {
-        text.push_str(if at > 0 { "," } else { "" });
+    for (index, (name, value)) in fields.enumerate() {
+        text.push_str(if index > 0 { "," } else { "" });
         text.push_str(&Value::from(name).to_string());
         text.push(':');
         text.push_str(value);
@@ -146,7 +146,7 @@ fn make_readable(value: &mut Value) {
 pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
     let json: BTreeMap<&str, &str> = sections.iter().map(|section| (section.name, &*section.json)).collect();
     let columns = || sections.iter().flat_map(|section| section.columns.iter().map(move |column| (section, column)));
-    let described = columns().map(|(section, column)| {
+    let descriptions = columns().map(|(section, column)| {
         json!({
             "name": format!("{}/{}", section.name, column.name),
             "kind": column.kind,
@@ -154,8 +154,9 @@ pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
             "bytes": column.bytes.len(),
         })
     });
-    let (described, json) = (described.collect::<Value>().to_string(), object(json.into_iter()));
-    let head = object([("columns", &*described), ("sections", &*json)].into_iter());
+    let descriptions = descriptions.collect::<Value>().to_string();
+    let json = object(json.into_iter());
+    let head = object([("columns", &*descriptions), ("sections", &*json)].into_iter());
     let mut block = DeflateEncoder::new(EncoderWriter::new(out, &STANDARD), Compression::best());
     block.write_all(&(head.len() as u32).to_le_bytes())?;
     block.write_all(head.as_bytes())?;

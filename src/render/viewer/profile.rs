@@ -165,6 +165,7 @@ struct PageFunction {
 fn find_frame_places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
     let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
+    // Frames with the same module and function have the same frame part, which is a number.
     let mut places = vec![None; grouping.frame_parts()];
     for group in groups.into_iter().flatten() {
         if let Some(part) = group.frame {
