@@ -34,7 +34,8 @@ pub fn sniff(head: &[u8]) -> bool {
         } else if decimal(line).is_some() {
             return frames > 0;
         } else if frames == 0 && keys < 4 {
-            // Other keys of the aggregation may precede the frames. Text with more lines than that is another format.
+            // Up to four other keys of the aggregation may precede the frames. With more lines before the first frame,
+            // the text is in another format.
             keys += 1;
         } else {
             return false;

@@ -2,8 +2,8 @@
 //! no threads and uses no other format.
 //!
 //! [`FORMATS`] is the only table of the profiles that jitgraft reads and writes; help, detection and tests are based on
-//! it. A new one needs its own file or folder, one `mod` line and one entry here. The other formats here are parts of
-//! profiles, or what is written beside them: `tracepoint`, `valgrind_text`, `source_map`, `wasm`, `elf_image`.
+//! it. A new format needs its own file or folder, one `mod` line and one entry here. The other formats here are parts
+//! of profiles, or what is written beside them: `tracepoint`, `valgrind_text`, `source_map`, `wasm`, `elf_image`.
 
 pub mod callgrind;
 #[cfg(test)]

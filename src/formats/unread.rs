@@ -670,15 +670,15 @@ fn is_perfetto(head: &[u8]) -> bool {
     head.len() >= 16
 }
 
-/// Whether all of a packet's bytes are known.
+/// Whether a packet ends within the examined start of the input, or is cut off there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PacketEnd {
     Complete,
     CutOff,
 }
 
-/// True if the bytes look like the fields of a Perfetto packet: there is at least one, and all are valid. If the packet
-/// is cut off, the last one needn't be.
+/// True if the bytes look like the fields of a Perfetto packet: there is at least one field, and each has a number that
+/// packets use. If the packet is cut off, what follows its valid fields is ignored.
 fn is_packet(bytes: &[u8], end: PacketEnd) -> bool {
     // Packets had field numbers up to a few hundred by 2025.
     const LARGEST_FIELD: u32 = 999;
@@ -753,7 +753,7 @@ fn is_gperftools_header(&[zero, words, version, period, padding]: &[u64; 5]) -> 
     zero == 0 && words == 3 && version <= 1 && period > 0 && padding == 0
 }
 
-/// A Python profile (`cProfile`, `pstats`): a marshalled dictionary whose keys are tuples of three.
+/// A Python profile (`cProfile`, `pstats`): a marshalled dictionary whose keys are tuples of three elements.
 fn is_pstats(head: &[u8]) -> bool {
     let [dictionary, key, len, ..] = *head else { return false };
     // The highest bit of a type only says that something refers to the object later.

@@ -159,7 +159,7 @@ impl<'a> Grafter<'a, '_> {
             let mut written = 0;
             for addr_end in memmem::find_iter(&line, UNKNOWN) {
                 let end = addr_end + UNKNOWN.len();
-                // An object or a source file after `???` means that the frame isn't in memory without a file.
+                // If `???` is followed by an object or a source file, the frame isn't JIT code.
                 if !line[end..].trim_ascii_end().is_empty() && line.get(end) != Some(&b'"') {
                     continue;
                 }

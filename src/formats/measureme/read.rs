@@ -92,7 +92,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
         timeline.slices.push(Slice { start, duration, name, sub, track, lane: 0, depth: 0, kind, origin: 0 });
     });
     timeline.tracks = threads.tracks(&profile);
-    // Events don't state their callers, on no thread. So the times say which interval contains which.
+    // On no thread do events state their callers, so the times have to tell which interval contains which.
     timeline.nest(&vec![true; count]);
     drop(labels);
     warnings.extend(profile.skipped.into_warning());

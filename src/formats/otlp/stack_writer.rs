@@ -159,7 +159,8 @@ fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &m
         FrameKind::User | FrameKind::NativeUnnamed => Some("native"),
         FrameKind::Jit => Some(frame_type(profile.name_of(frame.name), runtimes)),
         FrameKind::JitUnnamed => Some(frame_type(b"", runtimes)),
-        // The location of an inlined call takes its kind from the caller, so the caller is missing here.
+        // `frame` is the outermost one of its location. It is only an inlined call if the stack lacks the function that
+        // contains the code.
         FrameKind::Inlined => Some("inlined"),
         FrameKind::Anonymous | FrameKind::Unknown => None,
     };

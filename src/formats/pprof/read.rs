@@ -31,8 +31,8 @@ use std::sync::Arc;
 /// The name of events whose value type has no name.
 const UNNAMED: &str = "values";
 
-/// True if an input looks like an unpacked pprof profile: all fields have types that fit the format, at least one of
-/// them is a value type, and another one exists. Also, a message among them must not be empty.
+/// True if an input looks like an unpacked pprof profile: the types of all fields fit the format, there are at least
+/// two fields, one of them is a value type, and one holds a message that isn't empty.
 pub fn sniff(head: &[u8]) -> bool {
     let mut fields = Fields::new(head);
     let (mut value_types, mut fitting_fields, mut has_message) = (0, 0, false);

@@ -176,9 +176,9 @@ impl TableInput {
     }
 
     /// Computes the ID of a stack from its caller's ID (0 if there is no caller) and the cells of its innermost frame.
-    /// Equal functions give the same ID in all files: the first eight bytes of a SHA-1, made positive. Hashed are the
-    /// caller's ID, the function, a zero byte and the module; if anything is known about where the function starts,
-    /// also a zero byte, the file, and the line and the column as four bytes each.
+    /// Equal functions give the same ID in all files: the first eight bytes of a SHA-1, made positive. The hashed bytes
+    /// are the caller's ID, the function, a zero byte and the module. If anything is known about where the function
+    /// starts, a zero byte and the file follow, and the line and the column as four bytes each.
     fn hash_stack(&self, caller: i64, frame: &FrameCells) -> i64 {
         let text = |number: TextNo| &*self.texts.items()[number as usize];
         let mut hash = Sha1::new();
