@@ -192,9 +192,9 @@ fn rows(
             sum.get_or_insert_default().join(costs);
         }
         let target = target.map(|disasm::Target { addr, kind }| {
-            let offset = addr.wrapping_sub(code_addr);
-            let is_inside = offset < code_len as u64;
-            let owner = if is_inside { TargetOwner::Inside(offset) } else { TargetOwner::Unknown };
+            let target_offset = addr.wrapping_sub(code_addr);
+            let is_inside = target_offset < code_len as u64;
+            let owner = if is_inside { TargetOwner::Inside(target_offset) } else { TargetOwner::Unknown };
             Target { addr, kind, owner }
         });
         let instruction = Some(Instruction { offset, len, text, target });

@@ -244,9 +244,9 @@ impl Listing {
             parts.push(format!("{addr:#x}, {}", counted(size, "byte")));
         }
         if let (Some(loaded), Some(first)) = (loaded, first) {
-            let after = loaded.0 as f64 - first.0 as f64;
-            let side = if after < 0.0 { "before" } else { "after" };
-            parts.push(format!("written {:.3} s {side} the first sample", after.abs() / 1e9));
+            let nanos = loaded.0 as f64 - first.0 as f64;
+            let side = if nanos < 0.0 { "before" } else { "after" };
+            parts.push(format!("written {:.3} s {side} the first sample", nanos.abs() / 1e9));
         }
         parts
     }

@@ -250,6 +250,7 @@ impl SampledFunctions {
         for offset in self.offsets.iter_mut().flatten() {
             offset.function = ranks[offset.function];
         }
+        // Functions are moved to their new positions, because copying their costs would be slow.
         let mut list: Vec<Option<Function>> = self.list.into_iter().map(Some).collect();
         self.list = order.into_iter().filter_map(|index| list[index].take()).collect();
         self

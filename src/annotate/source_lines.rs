@@ -128,16 +128,18 @@ impl<'a> SourceLines<'a> {
         (name != UNKNOWN_FILE).then_some((name, source.line))
     }
 
-    /// Takes lines and their texts from the recording's BTF, because the source file may have changed.
+    /// Takes lines and their texts from the recording's BTF, because the source file may have changed. `files` must be
+    /// empty.
     fn add_bpf_lines(&self, id: BpfFunctionId, rows: &mut [Row], files: &mut Vec<SourceFile>) {
         let Some(function) = self.code.bpf_function(id) else { return };
-        let mut numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
+        let mut file_numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
+        // The texts of the lines of each of `files`, by line number.
         let mut texts: Vec<BTreeMap<u32, String>> = Vec::new();
         for row in rows {
             let Some(instruction) = &row.instruction else { continue };
             let Some(line) = function.line_at(instruction.offset).filter(|line| line.line > 0) else { continue };
             let file = function.text(line.file);
-            let number = *numbers.entry(file).or_insert(texts.len());
+            let number = *file_numbers.entry(file).or_insert(texts.len());
             if number == texts.len() {
                 texts.push(BTreeMap::new());
                 files.push(SourceFile::new(file, None));

@@ -86,6 +86,7 @@ impl ProfileChunks {
     /// Adds all samples to `profile`, as samples of the thread `track`. Events whose arguments can't be parsed are
     /// skipped with a warning.
     pub(super) fn push_to(mut self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
+        // The deltas of a chunk continue those of the chunk before, so their order matters.
         self.0.sort_by_key(|(time, _)| *time);
         let (mut parts, mut skipped) = (ProfileMembers::default(), Skipped::new("ProfileChunk"));
         for (_, args) in &self.0 {
@@ -185,6 +186,7 @@ impl<'a> ProfileMembers<'a> {
     /// microseconds and deltas.
     fn take_head(&mut self, head: &RawValue) -> serde_json::Result<()> {
         self.nodes = head::nodes(head.get().as_bytes())?;
+        // Old profiles state the start and the end in seconds, but the times of samples in microseconds.
         (self.start, self.end) = ((self.start * 1e6).round(), (self.end * 1e6).round());
         // Samples without times get times at equal distances, as in DevTools.
         if self.timestamps.is_empty() && self.deltas.is_empty() && self.end > self.start {

@@ -414,13 +414,14 @@ impl<'o> FoldedLines<'o> {
         Self { lines: Vec::with_capacity(2 * Self::WRITTEN), out }
     }
 
+    /// Appends the line of a stack with a whole weight. If enough lines are buffered, writes them out.
     fn push(&mut self, stack: &[u8], weight: u64) -> Result<()> {
         self.lines.extend_from_slice(stack);
         writeln!(self.lines, " {weight}")?;
         if self.lines.len() >= Self::WRITTEN { self.flush() } else { Ok(()) }
     }
 
-    /// Appends the line of a stack whose weight is in millionths, as a decimal fraction without trailing zeros.
+    /// Like [`Self::push`], for a weight in millionths, which is written as a decimal fraction without trailing zeros.
     fn push_fraction(&mut self, stack: &[u8], weight: u64) -> Result<()> {
         let (whole, millionths) = (weight / MILLION, format!("{:06}", weight % MILLION));
         self.lines.extend_from_slice(stack);

@@ -85,6 +85,7 @@ impl TreeReader {
         let Some(stack) = self.tree.at_frame(center.depth, stated, &mut self.profile) else {
             return false;
         };
+        // Without ticks and bytes in the file, they are computed from the shares, which are percentages.
         let totals = &self.totals;
         let ticks = center.ticks.unwrap_or_else(|| center.time / 100.0 * totals.ticks);
         let bytes = center.bytes.unwrap_or_else(|| center.alloc / 100.0 * totals.bytes);
@@ -93,6 +94,7 @@ impl TreeReader {
         if nanos > 0 {
             self.profile.push(self.time, Row { weight: nanos, count: ticks.round() as u64, ..row });
         }
+        // The file doesn't state how often a cost center allocated, so all its bytes count as one sample.
         if bytes > 0 {
             self.profile.push(self.alloc, Row { weight: bytes, count: 1, ..row });
         }

@@ -133,11 +133,13 @@ impl<'d> SampleLine<'d> {
         let samples = number(samples)?;
         let rest = rest.trim_ascii();
         let (mut name, mut module) = (rest, &b""[..]);
+        // The last occurrence counts, because a function's name may contain this text, too.
         if let Some(name_end) = memchr::memmem::rfind(rest, MODULE) {
             name = &rest[..name_end];
             module = &rest[name_end + MODULE.len()..];
             module = &module[..memchr::memchr(b')', module).unwrap_or(module.len())];
         }
+        // `???` stands for an unknown function, which has an empty name here.
         let name = if name == b"???" { b"" } else { name.trim_ascii() };
         Some(Self { depth: indent / 2, samples, name, module })
     }

@@ -189,7 +189,8 @@ fn first_sample(profile: &Profile, thread: &ThreadRows<'_>) -> u64 {
     }
 }
 
-/// The name to show for a thread: its name, followed by the process and thread ID if they are known.
+/// The name to show for a thread: its name, followed by the IDs that are known, as `PID/TID`. If both are the same,
+/// only one is written. `/TID` is a thread of an unknown process.
 fn thread_name(thread: &ThreadRows<'_>) -> String {
     let mut name = String::from_utf8_lossy(thread.comm).into_owned();
     match (thread.pid, thread.tid) {

@@ -780,6 +780,7 @@ fn has_counts_in_front(head: &[u8]) -> bool {
         let line = line.trim_ascii();
         let count = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
         let is_counted = is_number(count) && line.len() > count.len() && has(&line[count.len()..], ";");
+        // With a number at its end, the line is an ordinary folded stack whose first function begins with a number.
         if is_counted && !ends_with_number(line) { counted += 1 } else { others += 1 }
     }
     counted > others
@@ -808,7 +809,8 @@ fn ends_with_number(line: &[u8]) -> bool {
     line.rsplit(u8::is_ascii_whitespace).next().is_some_and(is_number)
 }
 
-/// phpspy's stacks: lines with the frame's depth, its function and `FILE:LINE`, and an empty line after each stack.
+/// phpspy's stacks: lines with the frame's depth, its function and `FILE:LINE`, and an empty line after each stack. The
+/// first line has depth 0, and a later one depth 1. An unknown line number is -1.
 fn is_phpspy(head: &[u8]) -> bool {
     let mut words = first_line(head).split(u8::is_ascii_whitespace);
     let (depth, function, place) = (words.next(), words.next(), words.next());

@@ -25,6 +25,7 @@ fn is_header(line: &[u8]) -> bool {
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::empty(options.keep);
     let series = profile.series_named("time", Unit::Nanos);
+    // The report states times, but not from how many samples.
     profile.series[series].counting = Counting::Unknown;
     let track = profile.track(Track::default());
     let (mut tree, mut columns, mut skipped) = (IndentedTree::default(), None, Skipped::new("line"));

@@ -151,6 +151,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
 fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
     let mut rest = Bytes::new(&bytes[contents.clone()], LittleEndian);
     let count = number(&mut rest).filter(|count| *count <= MOST_FUNCTIONS)?;
+    // Each body takes at least one byte. A damaged count must not make us allocate memory for more.
     let mut bodies = Vec::with_capacity((count as usize).min(rest.len()));
     for _ in 0..count {
         let len = number(&mut rest)? as usize;

@@ -205,6 +205,7 @@ impl<'d> XctraceReader<'d> {
             (b"row", false) => self.row = Some(RowParts::default()),
             (b"row", true) => self.end_row(offset),
             _ => {
+                // `read_part` changes both the row and the reader, so the row is taken out of the reader meanwhile.
                 let Some(mut row) = self.row.take() else { return };
                 self.read_part(tag, &mut row, offset);
                 self.row = Some(row);

@@ -38,7 +38,7 @@ const LARGE: &[(f64, &str)] = &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")]
 
 impl Amounts {
     /// The format for the weights of one event. `name` is the unit's name and `factor` the factor that the user chose;
-    /// `None` means the event's own unit and 1.
+    /// `None` means the event's own unit and 1. Amounts in a unit that the user named are shown with all digits.
     pub(super) fn new(series: &Series, weight: Weight, name: Option<&str>, factor: Option<f64>) -> Self {
         let factor = factor.unwrap_or(1.0);
         if let Some(name) = name {

@@ -30,6 +30,7 @@ pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, 
     for (swatch, text) in &drawing.legend {
         legend.push(json!([swatch.letter(), text]));
     }
+    // The name of each kind of code by its letter, and the letters of JIT code.
     let (mut kinds, mut jit) = (Map::new(), String::new());
     for category in Category::ALL {
         let letter = Swatch::Code(category).letter();

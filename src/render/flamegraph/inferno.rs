@@ -41,6 +41,7 @@ pub fn draw_difference(
     look: &Look,
     out: &mut dyn Write,
 ) -> Result<()> {
+    // inferno shows all changes, whether they may be chance or not, so it doesn't need `compare`.
     let Difference { normalize, strip_hex, compare: _ } = difference;
     let options = ::inferno::differential::Options { normalize, strip_hex };
     let mut lines = Vec::new();

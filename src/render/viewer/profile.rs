@@ -204,6 +204,7 @@ impl<'p> PageTables<'p> {
             category: Category::from_frame(frame),
         };
         *self.function_numbers.entry(key).or_insert_with(|| {
+            // `find_places` sets the file and the line later.
             self.functions.push(PageFunction { key, file: None, line: 0 });
             self.functions.len() as u32 - 1
         })

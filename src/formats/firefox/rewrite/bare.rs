@@ -58,6 +58,7 @@ fn addresses_by_row(tables: &Tables<'_, '_>) -> Result<FxHashMap<usize, Addr>> {
 /// Parses an address that a function has instead of a name, such as `0x7f0000001010`; `None` for other names and for 0.
 pub(super) fn parse_address(name: &str) -> Option<Addr> {
     let digits = name.strip_prefix("0x")?;
+    // `from_str_radix` would accept a sign.
     if digits.starts_with('+') || digits.len() > 16 {
         return None;
     }

@@ -41,6 +41,7 @@ impl<'d> Framed<'d> {
         if self.form == Form::Damaged {
             return Err(Error::new("is not a complete message"));
         }
+        // Only messages that follow their length may be compressed: see `framing`.
         let is_packed = self.form == Form::LengthPrefixed && bytes.starts_with(ZSTD);
         let mut bytes = Cow::Borrowed(bytes);
         if is_packed {
@@ -65,6 +66,7 @@ impl<'d> Framed<'d> {
             }
             return write_with_length(message, out);
         }
+        // In the other forms, what surrounds the message doesn't depend on the message and is copied.
         out.write_all(self.whole.get(..self.message.start).unwrap_or_default())?;
         out.write_all(message)?;
         Ok(out.write_all(self.whole.get(self.message.end..).unwrap_or_default())?)
