@@ -99,8 +99,8 @@ impl<'a> SourceLines<'a> {
                 Some(stated) => stated,
                 None => {
                     // The last origin at or before the instruction.
-                    let after = origins.partition_point(|origin| origin.begin <= start + instruction.offset);
-                    let Some(origin) = origins[..after].last() else { continue };
+                    let count = origins.partition_point(|origin| origin.begin <= start + instruction.offset);
+                    let Some(origin) = origins[..count].last() else { continue };
                     (&origin.file, origin.line)
                 }
             };

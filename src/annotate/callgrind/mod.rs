@@ -39,6 +39,7 @@ pub(crate) fn annotate(
     let costs = instruction_costs(bytes, warnings);
     check(&costs, options, warnings)?;
     let path = options.input.path();
+    // 0 stands for an unknown process.
     let pid = find_pid(costs.pid, path).unwrap_or(Pid(0));
     let code_sources = CodeSources::find(Some(pid), path, &options.recording.sources, warnings);
     let sources = code_sources.load(&job.pool, warnings);
