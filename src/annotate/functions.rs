@@ -65,7 +65,7 @@ pub(super) struct InputFacts {
     pub(super) lines: BTreeMap<u64, SourceLine>,
     /// The calls that each instruction makes, by the instruction's offset in the function.
     pub(super) calls: BTreeMap<u64, Vec<Calls>>,
-    /// The inclusive costs of the function.
+    /// The inclusive costs of the function, one entry for each name under which the file lists it.
     pub(super) inclusive: Vec<Inclusive>,
 }
 
@@ -78,7 +78,7 @@ pub(super) struct FunctionOffset {
     pub(super) offset: u64,
 }
 
-/// A list in which each function occurs once. Its code, name and module identify a function.
+/// A list in which each function occurs once. Two functions are the same if they have the same code, name and module.
 #[derive(Debug, Default)]
 pub(super) struct FunctionList {
     pub(super) list: Vec<Function>,

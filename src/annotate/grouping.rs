@@ -6,8 +6,8 @@ use super::options::CodeGrouping;
 use rustc_hash::FxHashMap;
 use std::collections::BTreeMap;
 
-/// Combines listings as the user asked for. To merge versions of a function, its listings must follow each other, the
-/// hottest version first.
+/// Combines listings as the user asked for. If versions are to be merged, the listings of each function must be
+/// contiguous, with the hottest version first.
 pub(super) fn regroup(listings: Vec<Listing>, grouping: CodeGrouping) -> Vec<Listing> {
     let mut listings = if grouping.merge { merge_versions(listings) } else { listings };
     if grouping.by_line {
@@ -21,8 +21,8 @@ pub(super) fn regroup(listings: Vec<Listing>, grouping: CodeGrouping) -> Vec<Lis
     listings
 }
 
-/// Merges the listings of each function's versions. Each listing still has a single version here, and its number says
-/// where the next function begins: the versions of a function are numbered from 1, and follow each other.
+/// Merges the listings of each function's versions. Each listing has a single version here. The versions of a function
+/// are contiguous and numbered from 1, so a version with number 1 begins the next function.
 fn merge_versions(listings: Vec<Listing>) -> Vec<Listing> {
     let mut functions: Vec<Vec<Listing>> = Vec::new();
     for listing in listings {
@@ -38,6 +38,7 @@ fn merge_versions(listings: Vec<Listing>) -> Vec<Listing> {
 /// Merges the versions of a function into one listing: by instruction if all have the same machine code, otherwise by
 /// source line. If no line is known, the listing says so instead of showing code. `None` if there are no versions.
 fn merge(versions: Vec<Listing>) -> Option<Listing> {
+    // Only versions with the same machine code have the same rows, so that rows can be joined one by one.
     let line_sums = if have_same_code(&versions) { None } else { Some(sum_by_line(&versions)) };
     let mut versions = versions.into_iter();
     let mut merged = versions.next()?;
@@ -64,7 +65,7 @@ fn merge(versions: Vec<Listing>) -> Option<Listing> {
 const NO_LINES_TO_MERGE_BY: &str =
     "its compiled versions differ and have no source lines to merge by; leave out --merge to list each one";
 
-/// True if all versions have the same machine code. False for several versions whose code is missing.
+/// True if all versions have the same machine code. Versions whose code is missing count as different.
 fn have_same_code(versions: &[Listing]) -> bool {
     let [first, others @ ..] = versions else { return true };
     others.is_empty() || (!first.bytes().is_empty() && others.iter().all(|other| other.bytes() == first.bytes()))
@@ -89,7 +90,8 @@ struct LineSums {
 /// Sums costs by source line over several listings. The costs of listings without instructions go to an unknown line.
 fn sum_by_line(listings: &[Listing]) -> LineSums {
     let mut files: Vec<SourceFile> = Vec::new();
-    let mut numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
+    // Each listing numbers its files on its own, so files are found by name and numbered anew.
+    let mut file_numbers: FxHashMap<&[u8], usize> = FxHashMap::default();
     // By line, or `None` for costs whose line isn't known.
     let mut sums: BTreeMap<Option<SourceLine>, (Costs, Vec<Calls>)> = BTreeMap::new();
     for listing in listings {
@@ -100,7 +102,7 @@ fn sum_by_line(listings: &[Listing]) -> LineSums {
         for row in listing.rows.iter().filter(|row| row.has_data()) {
             let source = row.source.map(|source| {
                 let file = &listing.files[source.file];
-                let number = *numbers.entry(&file.name).or_insert(files.len());
+                let number = *file_numbers.entry(&file.name).or_insert(files.len());
                 if number == files.len() {
                     files.push(file.clone());
                 }

@@ -29,24 +29,23 @@ struct AnnotationJson<'a>(&'a Annotation);
 
 impl Serialize for AnnotationJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let annotation = self.0;
-        let whole = *self;
+        let annotation = *self;
+        let Annotation { all_codes, all_names, events, names, listings, .. } = self.0;
         let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("all_codes", &annotation.all_codes)?;
-        object.serialize_entry("all_functions", &annotation.all_names)?;
-        object.serialize_entry("events", &LazyList(|| annotation.events.iter().map(event)))?;
-        object
-            .serialize_entry("functions", &LazyList(|| annotation.names.iter().map(|name| NameJson { whole, name })))?;
+        object.serialize_entry("all_codes", all_codes)?;
+        object.serialize_entry("all_functions", all_names)?;
+        object.serialize_entry("events", &LazyList(|| events.iter().map(event)))?;
+        object.serialize_entry("functions", &LazyList(|| names.iter().map(|name| NameJson { annotation, name })))?;
         object.serialize_entry(
             "listings",
-            &LazyList(|| annotation.listings.iter().map(|listing| ListingJson { whole, listing })),
+            &LazyList(|| listings.iter().map(|listing| ListingJson { annotation, listing })),
         )?;
         object.serialize_entry("version", &VERSION)?;
         object.end()
     }
 }
 
-/// The object for an event: its name, unit and total.
+/// The object for an event: its name, unit, total weight and precision, and for sampled events the number of samples.
 fn event(event: &EventTotal) -> Value {
     let mut object = json!({
         "name": event.name,
@@ -70,16 +69,16 @@ fn hex(number: u64) -> String {
 }
 
 struct NameJson<'a> {
-    whole: AnnotationJson<'a>,
+    annotation: AnnotationJson<'a>,
     name: &'a NameSummary,
 }
 
 impl Serialize for NameJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { whole, name } = *self;
+        let Self { annotation, name } = *self;
         let mut object = serializer.serialize_map(None)?;
-        object.serialize_entry("codes", &LazyList(|| name.codes.iter().map(|code| whole.costs(code))))?;
-        object.serialize_entry("costs", &whole.costs(&name.costs))?;
+        object.serialize_entry("codes", &LazyList(|| name.codes.iter().map(|code| annotation.costs(code))))?;
+        object.serialize_entry("costs", &annotation.costs(&name.costs))?;
         object.serialize_entry("module", &name.module.as_deref().map(text))?;
         object.serialize_entry("name", &text(&name.name))?;
         object.end()
@@ -87,28 +86,28 @@ impl Serialize for NameJson<'_> {
 }
 
 struct ListingJson<'a> {
-    whole: AnnotationJson<'a>,
+    annotation: AnnotationJson<'a>,
     listing: &'a Listing,
 }
 
 /// Fields are written in alphabetical order, as in the other objects.
 impl Serialize for ListingJson<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { whole, listing } = *self;
+        let Self { annotation, listing } = *self;
         let mut object = serializer.serialize_map(None)?;
         if let Code::Instructions { addr, .. } = listing.code {
             object.serialize_entry("address", &hex(addr))?;
         }
         object.serialize_entry("all_versions", &listing.all_versions)?;
-        object.serialize_entry("costs", &whole.costs(&listing.costs))?;
+        object.serialize_entry("costs", &annotation.costs(&listing.costs))?;
         if !matches!(listing.code, Code::Missing(_)) {
             object.serialize_entry("files", &listing.files.iter().map(|file| text(&file.name)).collect::<Vec<_>>())?;
         }
         if !listing.inclusive.is_empty() {
-            let inclusive = || listing.inclusive.iter().map(|inclusive| whole.inclusive(inclusive));
+            let inclusive = || listing.inclusive.iter().map(|inclusive| annotation.inclusive(inclusive));
             object.serialize_entry("inclusive", &LazyList(inclusive))?;
         }
-        let rows = LazyList(|| listing.rows.iter().map(|row| whole.row(row, listing)));
+        let rows = LazyList(|| listing.rows.iter().map(|row| annotation.row(row, listing)));
         match &listing.code {
             Code::Instructions { .. } => object.serialize_entry("instructions", &rows)?,
             Code::SourceLines => {}
@@ -121,14 +120,17 @@ impl Serialize for ListingJson<'_> {
             Code::SourceLines => object.serialize_entry("source_lines", &rows)?,
             Code::Missing(_) => {}
         }
-        object
-            .serialize_entry("versions", &LazyList(|| listing.versions.iter().map(|version| whole.version(version))))?;
+        object.serialize_entry(
+            "versions",
+            &LazyList(|| listing.versions.iter().map(|version| annotation.version(version))),
+        )?;
         object.end()
     }
 }
 
 impl AnnotationJson<'_> {
-    /// An object with the samples and the weight of each event. For exact costs, only the weight.
+    /// An object with the number of samples and the weight of each event; for exact costs, only the weight. Events in
+    /// which the cost is zero are left out.
     fn costs(&self, costs: &Costs) -> Value {
         let mut object = Map::new();
         for event in &self.0.events {

@@ -14,21 +14,23 @@ use crate::symbolize::disasm::{self, Disassembler, Syntax, TargetKind};
 use crate::symbolize::dso::DsoKind;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Names the addresses outside of a function to which its instructions refer. Recordings and callgrind files do this
-/// differently: a recording states what was at an address at which time, a callgrind file only which files were mapped.
+/// Names the addresses outside of a function to which its instructions refer. This differs between inputs: a recording
+/// states what was at an address at which time, a callgrind file only which files were mapped.
 pub(super) trait TargetNames {
     /// Sets the owner of each target, if it can be found out.
     fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings);
 }
 
-/// An address outside of the function that refers to it.
+/// An address to which an instruction refers, and which is outside of the instruction's own function.
 pub(super) struct UnknownTarget<'a> {
+    /// The function with the instruction.
     pub(super) function: &'a Function,
-    /// The listed address of the function's code.
+    /// The address of that function's first byte in the listing: as linked for code in a file, otherwise at run time.
     pub(super) code_addr: u64,
     pub(super) kind: TargetKind,
-    /// The address, at run time or as linked like `code_addr`.
+    /// The address to name. It is as linked if `code_addr` is, and otherwise a run-time address.
     pub(super) addr: u64,
+    /// Where to store what is at the address.
     pub(super) owner: &'a mut TargetOwner,
 }
 
@@ -56,6 +58,7 @@ impl Lister<'_> {
             let (number, all_versions) = self.names.version(index);
             listings.push(self.listing(function, number, all_versions));
         }
+        // Targets and source lines are looked up for all listings at once, so that there is one lookup per file.
         self.targets.name_targets(unknown_targets(&listed, &mut listings), job, warnings);
         let mut sources = SourceLines::new(self.code, &listed, &listings, job, warnings);
         for (function, listing) in listed.iter().zip(&mut listings) {
@@ -65,7 +68,7 @@ impl Lister<'_> {
         listings
     }
 
-    /// Warns about code that can't be disassembled, or that isn't what ran.
+    /// Warns about code for which there is no disassembler, and about kernel code, which patches itself while it runs.
     fn warn_about_code(&self, listed: &[&Function], warnings: &mut Warnings) {
         let mut machines: BTreeSet<u16> = BTreeSet::new();
         for function in listed {
@@ -93,7 +96,7 @@ impl Lister<'_> {
 
     /// The listing of one version of a function, without names of call targets and without source lines, which are
     /// added later. `number` is the version's rank by cost among the `all_versions` versions of the function. The
-    /// extent is that of the disassembled code or, if the code is missing, the one that the source of JIT code states.
+    /// version's extent is that of the disassembled code. If JIT code is missing, its source still states the extent.
     fn listing(&self, function: &Function, number: usize, all_versions: usize) -> Listing {
         let (code, rows) = match self.disassemble(function) {
             Ok((code, rows)) => (code, rows),
@@ -150,7 +153,7 @@ impl Lister<'_> {
             Decoder::File(image) => Disassembler::decode_file(image, self.syntax, bytes, addr),
         };
         let mut rows = rows(instructions, bytes.len(), addr, &function.costs_at);
-        // Only counted costs are at the start of an instruction; a sample may be off.
+        // Exact costs belong to the start of an instruction. The address of a sample needn't, so it proves nothing.
         if function.facts.is_exact {
             check_starts(&rows, &function.costs_at)?;
         }
@@ -189,9 +192,9 @@ fn rows(
             sum.get_or_insert_default().join(costs);
         }
         let target = target.map(|disasm::Target { addr, kind }| {
-            let offset = addr.wrapping_sub(code_addr);
-            let is_inside = offset < code_len as u64;
-            let owner = if is_inside { TargetOwner::Inside(offset) } else { TargetOwner::Unknown };
+            let target_offset = addr.wrapping_sub(code_addr);
+            let is_inside = target_offset < code_len as u64;
+            let owner = if is_inside { TargetOwner::Inside(target_offset) } else { TargetOwner::Unknown };
             Target { addr, kind, owner }
         });
         let instruction = Some(Instruction { offset, len, text, target });
@@ -210,7 +213,8 @@ fn add_calls(rows: &mut [Row], calls_at: &BTreeMap<u64, Vec<Calls>>) {
     }
 }
 
-/// All targets outside of their own functions.
+/// All addresses to which instructions of the listings refer, except those in the instruction's own function. `listed`
+/// has the function of each listing.
 fn unknown_targets<'a>(listed: &[&'a Function], listings: &'a mut [Listing]) -> Vec<UnknownTarget<'a>> {
     let mut unknown = Vec::new();
     for (&function, listing) in listed.iter().zip(listings) {

@@ -111,13 +111,14 @@ pub struct Version {
     pub category: Category,
     /// The process that was last sampled in this version.
     pub pid: Pid,
-    /// The start address, as in the listing, and the size in bytes; `None` if unknown.
+    /// The start address (at run time for JIT code, otherwise as linked) and the size in bytes; `None` if unknown.
     pub extent: Option<(u64, u64)>,
     /// When the runtime wrote the code. `None` if unknown, and for code in a file.
     pub loaded: Option<Nanos>,
     /// The cost of the samples in this version.
     pub costs: Costs,
-    /// The calls that were inlined into this version. Empty if their addresses in the code are known.
+    /// The calls that were inlined into this version, if their addresses in the code are unknown. Inlined calls with
+    /// known addresses aren't listed here, because the source lines of the instructions show them.
     pub expanded: Vec<ExpandedCall>,
     /// The BPF program that the code belongs to; `None` for other code.
     pub bpf: Option<BpfSource>,
@@ -243,9 +244,9 @@ impl Listing {
             parts.push(format!("{addr:#x}, {}", counted(size, "byte")));
         }
         if let (Some(loaded), Some(first)) = (loaded, first) {
-            let after = loaded.0 as f64 - first.0 as f64;
-            let side = if after < 0.0 { "before" } else { "after" };
-            parts.push(format!("written {:.3} s {side} the first sample", after.abs() / 1e9));
+            let nanos = loaded.0 as f64 - first.0 as f64;
+            let side = if nanos < 0.0 { "before" } else { "after" };
+            parts.push(format!("written {:.3} s {side} the first sample", nanos.abs() / 1e9));
         }
         parts
     }
@@ -261,7 +262,7 @@ impl Row {
 impl Version {
     /// The inlined calls as an indented tree in the style of HotSpot's `PrintInlining`. Each line has the bytecode
     /// offset of the call in its caller and the callee's name.
-    pub fn expansion(&self) -> impl Iterator<Item = String> {
+    pub fn inlined_call_lines(&self) -> impl Iterator<Item = String> {
         self.expanded.iter().map(|call| {
             let indent = "  ".repeat(call.depth as usize);
             format!("{indent}@ {} {}", call.bytecode, readable(&call.function))

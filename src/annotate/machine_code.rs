@@ -25,7 +25,7 @@ pub(super) struct CodeFiles<'a> {
     pub(super) raw: &'a FxHashMap<CodeId, &'a [u8]>,
     /// The machine (`e_machine`) of JIT code if its source states none.
     pub(super) machine: u16,
-    /// When pieces of JIT code were first loaded, on the clock of the samples.
+    /// When each code range was first loaded, on the clock of the samples. Code ranges without a time are left out.
     pub(super) load_times: &'a FxHashMap<CodeId, Nanos>,
     /// The source files that [`InputFacts::lines`](super::functions::InputFacts::lines) refer to. Empty for samples.
     pub(super) source_names: &'a [Vec<u8>],
@@ -61,8 +61,8 @@ impl<'a> CodeFiles<'a> {
         self.sources.machines.get(origin.0 as usize).copied().flatten().unwrap_or(self.machine)
     }
 
-    /// Finds the machine code of a function, which isn't empty. Code of files gets its addresses as linked, other code
-    /// those of the last sample. The error says why there is no code.
+    /// Finds the machine code of a function. The code isn't empty; if there is none, the error says why. Its address is
+    /// as linked for code in a file. Other code may have moved, and gets the address at the time of the last sample.
     pub(super) fn machine_code(&self, function: &Function) -> Result<MachineCode<'a>, &'static str> {
         const NO_BYTES: &str = "the function has no bytes";
         let base = function.last.base;
@@ -87,14 +87,15 @@ impl<'a> CodeFiles<'a> {
     }
 }
 
-/// The machine code at an address range as linked. Objects that `jitgraft callgrind` wrote have only sections and no
-/// segments, so both are tried.
+/// The machine code at an address range as linked. Looks in the segments of the file, then in its sections, because the
+/// objects that `jitgraft callgrind` writes have no segments. `None` if the file doesn't contain the whole range.
 pub(super) fn linked_bytes(image: &Image, extent: Range<u64>) -> Option<&[u8]> {
     if let Some(bytes) = image.loaded(extent.clone()) {
         return Some(bytes);
     }
     let len = extent.end.checked_sub(extent.start)?;
     let object = image.object().ok()?;
+    // Sections that aren't loaded into memory have address 0.
     for section in object.sections().filter(|section| section.address() > 0) {
         if let Ok(Some(bytes)) = section.data_range(extent.start, len) {
             return Some(bytes);

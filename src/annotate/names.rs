@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-/// A function name: the indexes of its code ranges in the list of functions, hottest first, and their total cost.
+/// A function name, with the total cost of all its code ranges.
 #[derive(Debug, Default)]
 struct Name {
     /// The indexes of the name's code ranges in the list of functions, hottest first.
@@ -33,14 +33,14 @@ impl Names {
     pub(super) fn new(functions: &[Function], weight: Weight) -> Self {
         let mut list = Vec::<Name>::new();
         let mut numbers = FxHashMap::default();
-        for (at, function) in functions.iter().enumerate() {
+        for (index, function) in functions.iter().enumerate() {
             let module = function.module.as_deref().filter(|_| !matches!(function.code, FunctionCode::Jit(_)));
             let number = *numbers.entry((&function.name[..], module)).or_insert(list.len());
             if number == list.len() {
                 list.push(Name::default());
             }
-            list[number].codes.push(at);
-            list[number].costs.join(&functions[at].costs);
+            list[number].codes.push(index);
+            list[number].costs.join(&function.costs);
         }
         list.sort_by_cached_key(|name| Reverse(name.costs.heat(weight)));
         let mut positions = vec![(0, 0); functions.len()];
@@ -71,7 +71,8 @@ impl Names {
             if !wanted.contains(&functions[first]) {
                 continue;
             }
-            // Groups without available code are shown as well, but not without end.
+            // Groups whose code isn't available are picked, too, because users should see the reason. Twice the limit
+            // bounds how many there are.
             if available_groups == limit || picked_groups == limit.saturating_mul(2) {
                 break;
             }

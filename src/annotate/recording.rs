@@ -52,8 +52,8 @@ pub struct HotCode {
     pub instructions: Vec<SampledInstructions>,
 }
 
-/// Selects functions by the options, and lists their code. `symbols` must be the options with which the recording was
-/// symbolized.
+/// Selects functions by the options, lists their code, and finds the instruction that each sample hit. `symbols` must
+/// be the options with which the recording was symbolized.
 pub(crate) fn hot_code(
     examined: &Examined<'_>,
     options: &CodeOptions,
@@ -93,10 +93,11 @@ pub(crate) fn hot_code(
     HotCode { annotation, instructions }
 }
 
-/// For each piece of JIT code, when it was first loaded.
+/// When each code range was first loaded. Code ranges without a time are left out.
 fn load_times(resolution: &Resolution<'_>) -> FxHashMap<CodeId, Nanos> {
     let mut times = FxHashMap::default();
     for segment in resolution.sources.map.segments() {
+        // 0 means that the source of the code states no time.
         if segment.from.0 > 0 {
             let first = times.entry(segment.code).or_insert(segment.from);
             *first = segment.from.min(*first);
@@ -126,6 +127,7 @@ fn totals(examined: &Examined<'_>) -> Vec<EventTotal> {
 /// Derives the unit and the precision of an event from its name and attributes.
 fn event_total(number: usize, total: Cost, event: &Event) -> EventTotal {
     let name = event.name.clone();
+    // The name up to the modifiers, such as `:u`.
     let base = name.split([':', '/']).next().unwrap_or(&name);
     let is_timer = matches!(base, "cpu-clock" | "task-clock");
     let unit = if is_timer { Unit::Nanos } else { Unit::Named(base.to_owned()) };
@@ -156,9 +158,9 @@ pub struct SampledInstructions {
     pub samples: Vec<Option<InstructionIndex>>,
 }
 
-/// The instruction that each sample hit (its innermost frame), by event, in the order of the recording's events, which
-/// is also the order of a profile's series. `None` for samples outside of the listings. `picked` has the index of each
-/// listing's function.
+/// For each event, the instruction that each of its samples hit (in its innermost frame); `None` for samples outside of
+/// the listings. Events have the order of the recording, which is also that of a profile's series. `picked` has, for
+/// each listing, the index of its function.
 fn sampled_instructions(
     examined: &Examined<'_>,
     functions: &SampledFunctions,
@@ -201,8 +203,8 @@ mod tests {
     use crate::pipeline::any::{LoadOptions, load_and_inspect};
     use crate::symbolize::disasm::Syntax;
 
-    /// Summing samples by [`InstructionIndex`] gives the same costs per instruction as the annotation has, whether samples are kept
-    /// one by one or summed.
+    /// Summing samples by [`InstructionIndex`] gives the same costs per instruction as the annotation has, whether
+    /// samples are kept one by one or summed.
     #[test]
     fn the_instructions_of_samples_add_up_to_the_costs_of_instructions() {
         let input = InPath::from(std::path::PathBuf::from("fixtures/php-recording/perf.data.zst"));

@@ -69,7 +69,7 @@ impl Sampled<'_> {
                 continue;
             }
             let place = &self.examined.samples.chains.places()[index];
-            let mut function = self.name(PlaceId(index as u32), &mut tiers, &mut names);
+            let mut function = self.new_function(PlaceId(index as u32), &mut tiers, &mut names);
             let LocatedCode { code, offset } = self.locate(place, linked_places.get(&index));
             function.code = code;
             let function_index = functions.insert(function);
@@ -88,7 +88,7 @@ impl Sampled<'_> {
             let sum = &mut sums[place.0 as usize];
             let time = row.time.unwrap_or(UNTIMED);
             sum.costs.add(row.event as usize, Cost { weight: clamp(row.period), count: row.count });
-            // The process and the address of the last sample are kept.
+            // The function keeps the time, process and address of its last sample. -1 stands for an unknown process.
             if time >= sum.time {
                 let pid = tracks.items().get(row.track as usize).and_then(|track| track.pid);
                 (sum.time, sum.pid, sum.ip) = (time, pid.unwrap_or(Pid(-1)), row.ip);
@@ -99,14 +99,15 @@ impl Sampled<'_> {
 
     /// Creates a function with the name, module and category of a code location, without costs. The caller has to set
     /// where its code is.
-    fn name(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
+    fn new_function(&self, place: PlaceId, tiers: &mut Tiers, names: &mut Interner<Vec<u8>, NameId>) -> Function {
         let mut named = None;
-        // The frames at a code location are the inlined calls and, as the last one, the function itself, whose name is
-        // needed.
+        // The frames at a code location are the inlined calls, and then the function itself. Each one overwrites the
+        // one before, so that the function remains.
         self.examined.named.each(place, |frame| {
             let name = frame.name.unwrap_or(UNKNOWN).to_vec();
             let jit = frame.name.filter(|_| frame.kind == FrameKind::Jit);
             let tier = jit.and_then(|text| tiers.find(names.intern(text.to_vec()), text, frame.runtimes));
+            // The category doesn't depend on the frame's name, so any name will do.
             let category = Category::from_frame(&Frame { tier, ..Frame::new(NameId(0), frame.kind) });
             named = Some((name, frame.module.map(<[u8]>::to_vec), category));
         });
@@ -128,11 +129,14 @@ impl Sampled<'_> {
     fn locate(&self, place: &FrameLocation, linked: Option<&LinkedPlace>) -> LocatedCode {
         match (place.location, linked) {
             (Location::Code(code, offset), _) => {
-                let piece = self.examined.resolution.sources.map.code(code);
-                let code = if piece.bytes.is_some() || piece.lines.positions.is_some() {
+                let code_range = self.examined.resolution.sources.map.code(code);
+                // A log states source positions but no machine code. Its functions count as JIT code all the same,
+                // because their inlined calls can be listed; `CodeFiles::machine_code` says why there are no
+                // instructions.
+                let code = if code_range.bytes.is_some() || code_range.lines.positions.is_some() {
                     FunctionCode::Jit(code)
                 } else {
-                    FunctionCode::Unknown(without_code(self.examined.accounts(), piece.origin))
+                    FunctionCode::Unknown(without_code(self.examined.accounts(), code_range.origin))
                 };
                 LocatedCode { code, offset }
             }
@@ -171,14 +175,14 @@ impl Sampled<'_> {
         }
     }
 
-    /// Converts each code location in a file that exists on this machine to its address as linked, and finds the
-    /// function there. The result is by the index of the location.
+    /// For each code location in a file that exists on this machine: its address as linked, and the address range of
+    /// the function there. The keys of the result are indexes of locations, like those in a [`PlaceId`].
     fn link_places(&self, job: &Job, warnings: &mut Warnings) -> FxHashMap<usize, LinkedPlace> {
         let mut by_file: BTreeMap<DsoId, Vec<(u64, usize)>> = BTreeMap::new();
-        for (at, place) in self.examined.samples.chains.places().iter().enumerate() {
+        for (index, place) in self.examined.samples.chains.places().iter().enumerate() {
             let Location::File(dso, offset) = place.location else { continue };
             if matches!(self.kind(dso), DsoKind::File | DsoKind::Vdso | DsoKind::Vdso32 | DsoKind::Kernel) {
-                by_file.entry(dso).or_default().push((offset, at));
+                by_file.entry(dso).or_default().push((offset, index));
             }
         }
         let mut linked_places = FxHashMap::default();
@@ -190,11 +194,12 @@ impl Sampled<'_> {
             offsets.dedup();
             let request = Request { dso, offsets, base: self.base(dso) };
             let extents = extents(&request, &self.examined.resolution.images, self.symbols, &job.pool, warnings);
-            for (offset, at) in places {
+            for (offset, index) in places {
+                // `extents` has one entry for each of the request's offsets, which are sorted and have no duplicates.
                 let position = request.offsets.partition_point(|&other| other < offset);
                 let extent = extents.get(position).cloned().flatten();
                 if let Some(addr) = request.vaddr(image, offset) {
-                    linked_places.insert(at, LinkedPlace { addr, extent });
+                    linked_places.insert(index, LinkedPlace { addr, extent });
                 }
             }
         }
@@ -245,6 +250,7 @@ impl SampledFunctions {
         for offset in self.offsets.iter_mut().flatten() {
             offset.function = ranks[offset.function];
         }
+        // Functions are moved to their new positions, because copying their costs would be slow.
         let mut list: Vec<Option<Function>> = self.list.into_iter().map(Some).collect();
         self.list = order.into_iter().filter_map(|index| list[index].take()).collect();
         self
@@ -259,14 +265,15 @@ impl TargetNames for Sampled<'_> {
         let mut wanted: Vec<PlaceId> = Vec::with_capacity(targets.len());
         for target in &targets {
             let last = target.function.last;
-            // The code may be listed at its addresses as linked, but ran elsewhere. An immediate value may not be an
-            // address, so it is taken as it is.
+            // The code may be listed at its addresses as linked. Its targets then have to be moved to where the code
+            // ran. An immediate value needn't be an address, so it isn't moved.
             let shift = if target.kind == TargetKind::Immediate { 0 } else { last.base.wrapping_sub(target.code_addr) };
             let addr = Addr(target.addr.wrapping_add(shift));
             wanted.push(resolution.place_at(&mut places, last.pid, last.mode, addr, last.time));
         }
         let named = resolution.name(&places, job, warnings);
         for (target, place) in targets.into_iter().zip(wanted) {
+            // The last frame is the function itself; those before it are inlined calls.
             named.each(place, |frame| {
                 if let Some(name) = frame.name {
                     *target.owner = TargetOwner::Function(name.to_vec(), frame.offset);

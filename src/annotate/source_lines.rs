@@ -1,6 +1,6 @@
 //! Adds source lines to instructions. They are what the input states (callgrind), otherwise they come from jitdumps for
-//! JIT code, from DWARF for native code, and from BTF for BPF programs. Their text is read from the source file if it is
-//! on this machine; for BPF programs, BTF has it.
+//! JIT code, from DWARF for native code, and from BTF for BPF programs. Their text is read from the source file if it
+//! is on this machine; for BPF programs, BTF has it.
 
 use super::functions::{Function, FunctionCode};
 use super::listing::{Code, Listing, Row, SourceFile, SourceLine, SourceText};
@@ -32,10 +32,10 @@ pub(super) struct SourceLines<'a> {
     texts: Texts,
 }
 
-/// The source line of the code that starts at `at`: an offset in a JIT function, or an address as linked for native
-/// code. Line 0 is unknown.
+/// The source line of the code from `begin` up to the next origin. `begin` is an offset in a JIT function; for native
+/// code, it is an address as linked. Line 0 is unknown.
 struct CodeOrigin {
-    at: u64,
+    begin: u64,
     file: Vec<u8>,
     line: u32,
 }
@@ -47,7 +47,8 @@ pub(super) const UNKNOWN_FILE: &[u8] = b"???";
 const LONGEST: u64 = 64 << 20;
 
 impl<'a> SourceLines<'a> {
-    /// Looks up the source lines of all native code in the listings for which the input states none.
+    /// Looks up the source lines of all native code in the listings, except where the input states them: callgrind
+    /// files do, recordings don't.
     pub(super) fn new(
         code: &'a CodeFiles<'a>,
         listed: &[&Function],
@@ -79,8 +80,8 @@ impl<'a> SourceLines<'a> {
     pub(super) fn add_to(&mut self, function: &Function, listing: &mut Listing) {
         let Code::Instructions { addr, .. } = listing.code else { return };
         let jit_origins;
-        // Where the code at each address comes from, and what these addresses count from: the start of JIT code, or as
-        // linked.
+        // The origins of the code, and the function's start as they count it. Those of JIT code count from the
+        // function's start; those of native code are at addresses as linked.
         let (origins, start): (&[CodeOrigin], u64) = match function.code {
             FunctionCode::Jit(code) => {
                 jit_origins = self.jit_origins(code);
@@ -98,11 +99,12 @@ impl<'a> SourceLines<'a> {
                 Some(stated) => stated,
                 None => {
                     // The last origin at or before the instruction.
-                    let after = origins.partition_point(|origin| origin.at <= start + instruction.offset);
-                    let Some(origin) = origins[..after].last() else { continue };
+                    let count = origins.partition_point(|origin| origin.begin <= start + instruction.offset);
+                    let Some(origin) = origins[..count].last() else { continue };
                     (&origin.file, origin.line)
                 }
             };
+            // Line 0 is unknown.
             if line == 0 {
                 continue;
             }
@@ -126,16 +128,18 @@ impl<'a> SourceLines<'a> {
         (name != UNKNOWN_FILE).then_some((name, source.line))
     }
 
-    /// Takes lines and their texts from the recording's BTF, because the source file may have changed.
+    /// Takes lines and their texts from the recording's BTF, because the source file may have changed. `files` must be
+    /// empty.
     fn add_bpf_lines(&self, id: BpfFunctionId, rows: &mut [Row], files: &mut Vec<SourceFile>) {
         let Some(function) = self.code.bpf_function(id) else { return };
-        let mut numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
+        let mut file_numbers: BTreeMap<&[u8], usize> = BTreeMap::new();
+        // The texts of the lines of each of `files`, by line number.
         let mut texts: Vec<BTreeMap<u32, String>> = Vec::new();
         for row in rows {
             let Some(instruction) = &row.instruction else { continue };
             let Some(line) = function.line_at(instruction.offset).filter(|line| line.line > 0) else { continue };
             let file = function.text(line.file);
-            let number = *numbers.entry(file).or_insert(texts.len());
+            let number = *file_numbers.entry(file).or_insert(texts.len());
             if number == texts.len() {
                 texts.push(BTreeMap::new());
                 files.push(SourceFile::new(file, None));
@@ -159,13 +163,14 @@ impl<'a> SourceLines<'a> {
     fn jit_origins(&self, code: CodeId) -> Vec<CodeOrigin> {
         let mut origins = Vec::new();
         for line in self.code.sources.map.code(code).lines.entries() {
-            origins.push(CodeOrigin { at: line.offset, file: line.file.to_vec(), line: line.line });
+            origins.push(CodeOrigin { begin: line.offset, file: line.file.to_vec(), line: line.line });
         }
         origins
     }
 }
 
-/// Finds the source line at each address. If calls are inlined there, it is that of the innermost one.
+/// Finds the source line at each address of the request, in the same order. Where calls are inlined, it is the line in
+/// the innermost inlined function.
 fn find_lines(
     request: &Request,
     images: &Images<'_>,
@@ -174,14 +179,17 @@ fn find_lines(
     warnings: &mut Warnings,
 ) -> Vec<CodeOrigin> {
     let parts = symbols::resolve(std::slice::from_ref(request), images, options, &job.pool, warnings);
-    // The parts have the frames of all addresses, in order.
+    // Each part has the frames of the next addresses of the request, in the same order. The part's range comes first in
+    // `zip`, so that the end of a part doesn't use up an address of the next one.
     let mut addresses = request.offsets.iter();
     let mut origins = Vec::with_capacity(request.offsets.len());
     for part in &parts {
-        for (index, &at) in (0..part.len()).zip(&mut addresses) {
+        for (index, &begin) in (0..part.len()).zip(&mut addresses) {
             origins.push(match part.get(index).next() {
-                Some(Frame { file: Some(file), line, .. }) => CodeOrigin { at, file: part.text(file).to_vec(), line },
-                _ => CodeOrigin { at, file: Vec::new(), line: 0 },
+                Some(Frame { file: Some(file), line, .. }) => {
+                    CodeOrigin { begin, file: part.text(file).to_vec(), line }
+                }
+                _ => CodeOrigin { begin, file: Vec::new(), line: 0 },
             });
         }
     }
@@ -232,8 +240,8 @@ impl Texts {
         self.known.entry(name.to_vec()).or_insert(text).clone()
     }
 
-    /// Adds the lines of a file that a source map names, as far as the source map contains the file's text. `None` if
-    /// it doesn't.
+    /// The lines of a file that a source map names. `text` is what the source map contains of the file; if it contains
+    /// nothing, the result is `None`. Later calls for the same file return the same lines.
     fn add_authored(&mut self, name: &[u8], text: Option<&str>) -> Option<Arc<[String]>> {
         let known = self.known.entry(name.to_vec());
         known.or_insert_with(|| text.map(|text| text.lines().map(str::to_owned).collect())).clone()
@@ -249,10 +257,10 @@ impl Texts {
     }
 }
 
-/// Reads a source file; `None` if it doesn't exist. The name comes from the recording, which can't be trusted.
-/// Therefore, only regular files of limited size are opened. Root could read everything, so root only gets files that
-/// everybody can read. If the recording is in an archive, it is from another machine, and this machine's files aren't
-/// the ones that it names.
+/// Reads a source file; `None` if it doesn't exist. The name comes from the recording, which can't be trusted, so only
+/// regular files of limited size are opened. Without the user's permission, two kinds of files are hidden: for root,
+/// who could read everything, those that aren't world-readable; and files of this machine if the recording is in an
+/// archive, because it names files of another machine.
 fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]>, Unshown>> {
     let name = name.strip_prefix(b"file://").unwrap_or(name);
     let path_here = Path::new(OsStr::from_bytes(name)).to_owned();
@@ -260,6 +268,7 @@ fn read_lines(name: &[u8], search: &SearchOptions) -> Option<Result<Arc<[String]
     let mut paths = recorded.iter().chain([&path_here]).filter_map(|path| absolute(path).ok());
     let door = Named::Recording.door(search.force);
     let path = paths.find(|path| door.look(path).is_some_and(|about| about.is_file() && about.len() <= LONGEST))?;
+    // True if the file wasn't found below a directory that the user gave for the recorded machine's files.
     let is_only_here = absolute(&path_here).is_ok_and(|here| here == path) && !recorded.contains(&path);
     if !search.trust_sources && search.is_packed && is_only_here {
         return Some(Err(Unshown::Hidden(

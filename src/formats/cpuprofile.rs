@@ -34,18 +34,18 @@ use std::fmt;
 pub fn sniff(head: &[u8]) -> bool {
     let Some(members) = head.trim_ascii_start().strip_prefix(b"{") else { return false };
     const FIRST_KEYS: [&str; 5] = ["\"nodes\"", "\"startTime\"", "\"endTime\"", "\"samples\"", "\"timeDeltas\""];
-    // In files with several saved profiles, DevTools wrote `title` before `head`.
+    // The first keys of profiles from before Chrome 57, which have a tree of nodes in `head`. Where it saved several
+    // profiles in one file, DevTools wrote `title` before `head`.
     const OLD_FIRST_KEYS: [&str; 4] = ["\"head\"", "\"title\"", "\"typeId\"", "\"uid\""];
     let members = members.trim_ascii_start();
     let has = |text: &str| memchr::memmem::find(head, text.as_bytes()).is_some();
     if has("\"traceEvents\"") {
         return false;
     }
-    // Old profiles have a tree of nodes in `head`.
     if has("\"head\"") {
         return has("\"functionName\"") && has("\"hitCount\"");
     }
-    // Without the tree, the first keys of old profiles could be those of any JSON.
+    // Without `head`, the first keys of old profiles prove nothing, because any JSON could have them.
     if OLD_FIRST_KEYS.iter().any(|key| members.starts_with(key.as_bytes())) {
         return false;
     }
@@ -63,6 +63,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
         warnings.push(Warning::new(format!("cannot be read completely ({})", strip_values(&error))));
     }
     let mut profile = Profile::empty(options.keep);
+    // The file has the samples of a single thread, and doesn't state its name.
     let track = Track { comm: b"JavaScript".to_vec(), ..Track::default() };
     parts.push_to(&mut profile, track, warnings);
     Ok(profile)
@@ -77,7 +78,7 @@ impl ProfileChunks {
     /// The names of the events with parts of a profile.
     pub(super) const EVENTS: &[&[u8]] = &[b"Profile", b"ProfileChunk", b"CpuProfile"];
 
-    /// Adds the time and the arguments of one of the [`EVENTS`](Self::EVENTS). They may come in any order.
+    /// Adds the time and the arguments of one of the [`EVENTS`](Self::EVENTS). Events may be added in any order.
     pub(super) fn add(&mut self, time: Option<i64>, args: &[u8]) {
         self.0.push((time, args.to_vec()));
     }
@@ -85,6 +86,7 @@ impl ProfileChunks {
     /// Adds all samples to `profile`, as samples of the thread `track`. Events whose arguments can't be parsed are
     /// skipped with a warning.
     pub(super) fn push_to(mut self, profile: &mut Profile, track: Track, warnings: &mut Warnings) {
+        // The deltas of a chunk continue those of the chunk before, so their order matters.
         self.0.sort_by_key(|(time, _)| *time);
         let (mut parts, mut skipped) = (ProfileMembers::default(), Skipped::new("ProfileChunk"));
         for (_, args) in &self.0 {
@@ -134,7 +136,7 @@ struct ChunkProfile<'a> {
     timestamps: Vec<f64>,
 }
 
-/// A sample, or the hits of a node. It refers to a node; the node's stack is looked up when this becomes a row.
+/// A sample, or all hits of a node at one line.
 struct WeighedNode {
     node: u64,
     /// The sampled line; 0 if unknown.
@@ -151,9 +153,11 @@ struct ProfileMembers<'a> {
     samples: Vec<u64>,
     /// The sampled line of each sample, if the profile states it; 0 if unknown. May be shorter than `samples`.
     lines: Vec<u32>,
+    /// The microseconds between each sample and the previous one; the first one counts from `start`.
     deltas: Vec<i64>,
     /// Start time in microseconds.
     start: f64,
+    /// End time in microseconds.
     end: f64,
     /// The time of each sample in microseconds, in profiles from before Chrome 57.
     timestamps: Vec<f64>,
@@ -165,7 +169,7 @@ impl<'a> ProfileMembers<'a> {
         self.start = start_time.or(cpu_profile.start_time).unwrap_or(self.start);
         self.end = end_time.or(cpu_profile.end_time).unwrap_or(self.end);
         self.nodes.extend(cpu_profile.nodes);
-        // Earlier events may lack lines.
+        // Earlier events may have stated no lines for their samples.
         self.lines.resize(self.samples.len(), 0);
         self.lines.extend(lines.into_iter().map(|line| u32::try_from(line).unwrap_or(0)));
         self.samples.extend(cpu_profile.samples);
@@ -182,6 +186,7 @@ impl<'a> ProfileMembers<'a> {
     /// microseconds and deltas.
     fn take_head(&mut self, head: &RawValue) -> serde_json::Result<()> {
         self.nodes = head::nodes(head.get().as_bytes())?;
+        // Old profiles state the start and the end in seconds, but the times of samples in microseconds.
         (self.start, self.end) = ((self.start * 1e6).round(), (self.end * 1e6).round());
         // Samples without times get times at equal distances, as in DevTools.
         if self.timestamps.is_empty() && self.deltas.is_empty() && self.end > self.start {
@@ -203,8 +208,8 @@ impl<'a> ProfileMembers<'a> {
             let (samples, times) = (self.samples.len(), self.deltas.len());
             let message = format!("has {samples} samples but {times} times, so weights are hits instead of times");
             warnings.push(Warning::new(message));
-            // Prefer the hit counts if they account for all samples, since `samples` may be truncated. But they may be
-            // missing.
+            // `samples` may be truncated, so the hit counts of the nodes are preferred if there are at least as many
+            // hits as samples. If there are fewer, hit counts are missing, and the samples are used without times.
             let hits = self.nodes.iter().fold(0u64, |sum, node| sum.saturating_add(node.hit_count));
             if hits >= samples as u64 {
                 self.samples.clear();
@@ -243,7 +248,7 @@ impl<'a> ProfileMembers<'a> {
     /// The samples sorted by time, each with the time until the next one.
     fn timed_samples(&self) -> Vec<WeighedNode> {
         let mut time = self.start as i64;
-        // Times in microseconds, with the indices of samples.
+        // The time in microseconds of each sample, with the sample's index.
         let mut order: Vec<(i64, usize)> = Vec::with_capacity(self.samples.len());
         for number in 0..self.samples.len() {
             time = time.saturating_add(self.deltas.get(number).copied().unwrap_or(0));
@@ -277,7 +282,7 @@ impl<'a> ProfileMembers<'a> {
         samples
     }
 
-    /// The hit counts of the nodes, split by line. Hits that no line accounts for have line 0.
+    /// The hits of the nodes, split by line. Hits for which a node states no line have line 0.
     fn hits(&self) -> Vec<WeighedNode> {
         let mut rows = Vec::new();
         for node in &self.nodes {
@@ -307,7 +312,8 @@ struct LinesOfNodes<'n>(FxHashMap<u64, RemainingLines<'n>>);
 struct RemainingLines<'n> {
     /// The line to assign next, with its remaining ticks.
     current: LineTicks,
-    rest: std::slice::Iter<'n, LineTicks>,
+    /// The lines after it.
+    next_lines: std::slice::Iter<'n, LineTicks>,
 }
 
 impl<'n> LinesOfNodes<'n> {
@@ -315,16 +321,16 @@ impl<'n> LinesOfNodes<'n> {
         let mut by_node = FxHashMap::default();
         for node in nodes.iter().filter(|node| !node.position_ticks.is_empty()) {
             let current = LineTicks { line: 0, ticks: 0 };
-            by_node.insert(node.id, RemainingLines { current, rest: node.position_ticks.iter() });
+            by_node.insert(node.id, RemainingLines { current, next_lines: node.position_ticks.iter() });
         }
         Self(by_node)
     }
 
-    /// The line of the next sample of a node; 0 if unknown.
+    /// Takes a line for the next sample of a node; 0 if the node has none left.
     fn next(&mut self, node: u64) -> u32 {
-        let Some(RemainingLines { current, rest }) = self.0.get_mut(&node) else { return 0 };
+        let Some(RemainingLines { current, next_lines }) = self.0.get_mut(&node) else { return 0 };
         while current.ticks == 0 {
-            let Some(next) = rest.next() else { return 0 };
+            let Some(next) = next_lines.next() else { return 0 };
             *current = *next;
         }
         current.ticks -= 1;
@@ -357,7 +363,8 @@ fn stacks(nodes: &[ProfileNode<'_>], profile: &mut Profile) -> FxHashMap<u64, Op
     let by_id: FxHashMap<u64, &ProfileNode<'_>> = nodes.iter().map(|node| (node.id, node)).collect();
     let mut stacks: FxHashMap<u64, Option<StackId>> = FxHashMap::default();
     for node in nodes {
-        // Walks up to a node whose stack is known, then back down. Recursion could overflow the stack in deep trees.
+        // Walk up to a node whose stack is known, then add the stacks of the nodes below it, the outermost first.
+        // Recursion instead could overflow the stack in deep trees.
         let mut path = vec![node.id];
         while let Some(parent) = path.last().and_then(|id| parents.get(id))
             && !stacks.contains_key(parent)
@@ -387,6 +394,7 @@ fn stack(node: &ProfileNode<'_>, caller: Option<StackId>, profile: &mut Profile)
     // Names of V8's own states, such as (garbage collector), are in parentheses.
     let is_state = function_name.starts_with('(') && function_name.ends_with(')') && url.is_empty();
     let name = if function_name.is_empty() { "(anonymous)" } else { function_name };
+    // During such a state, the engine's native code runs.
     let kind = if is_state { FrameKind::User } else { FrameKind::Jit };
     let mut frame = Frame::new(profile.name(name.as_bytes()), kind);
     if !url.is_empty() {
@@ -403,7 +411,7 @@ fn from_one(number: i64) -> u32 {
     u32::try_from(number.saturating_add(1)).unwrap_or(0)
 }
 
-/// Fills the fields one after the other, so that everything before damage is kept.
+/// Fills the fields while the text is parsed, so that what was read before an error is kept.
 impl<'de> DeserializeSeed<'de> for &mut ProfileMembers<'de> {
     type Value = ();
 
@@ -419,8 +427,8 @@ impl<'de> Visitor<'de> for &mut ProfileMembers<'de> {
         f.write_str("a .cpuprofile")
     }
 
-    /// Reads the members of a profile that matter, in any order. An old profile has a tree (`head`) instead of nodes;
-    /// it is converted at the end, because that needs the other members.
+    /// Reads the members of a profile that matter, in any order. An old profile has a tree (`head`) instead of nodes,
+    /// which is converted at the end, because its times depend on other members.
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut head = None;
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {

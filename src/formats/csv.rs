@@ -61,7 +61,8 @@ struct Cells<'a> {
     profile: &'a Profile,
     annotate: Annotate,
     namesakes: Namesakes,
-    /// The label of each frame. The flag says whether the rules for Java names apply to the frame's thread.
+    /// The label of each frame, which also depends on whether the rules for Java names apply to the frame's thread
+    /// (true).
     labels: FxHashMap<(FrameId, bool), String>,
     threads: FxHashMap<TrackId, ThreadColumns>,
 }
@@ -75,7 +76,7 @@ struct ThreadColumns {
 }
 
 impl Cells<'_> {
-    /// Writes the line of a row. `event` has the first two cells, which all rows of an event share.
+    /// Writes the line of a row. `event` has the text of the first two cells, which all rows of an event share.
     fn write_line(&mut self, event: &str, row: &Row, weight: i64, out: &mut dyn Write) -> Result<()> {
         let profile = self.profile;
         let thread = self.threads.entry(row.track).or_insert_with(|| ThreadColumns::new(profile, row.track)).clone();

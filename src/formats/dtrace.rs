@@ -8,8 +8,8 @@
 //!                12
 //! ```
 //!
-//! A line before a stack that isn't a frame is another key of the aggregation, such as `execname`; it becomes the
-//! thread's name. Lines before the first blank line are DTrace's own messages.
+//! Lines between a count and the next stack are further keys of the aggregation, such as `execname`; the last of them
+//! becomes the thread's name. Lines before the first blank line are DTrace's own messages.
 
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::bytes::digits::decimal;
@@ -34,13 +34,14 @@ pub fn sniff(head: &[u8]) -> bool {
         } else if decimal(line).is_some() {
             return frames > 0;
         } else if frames == 0 && keys < 4 {
-            // Other keys of the aggregation may precede the frames. Text with more lines than that is another format.
+            // Up to four other keys of the aggregation may precede the frames. With more lines before the first frame,
+            // the text is in another format.
             keys += 1;
         } else {
             return false;
         }
     }
-    // The stack may be cut off at the end of `head`.
+    // `head` ends before the stack's count. A single frame isn't proof enough then.
     frames > 1
 }
 
@@ -69,7 +70,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
                 skipped.add(Error::new("a line with a count has no stack before it").at_offset(offset));
                 continue;
             }
-            // The count ends the stack. Its frames were read innermost first.
+            // The count ends the stack. Frames were read innermost first, but a stack is built from the outermost one.
             let mut stack = None;
             for frame in frames.drain(..).rev() {
                 stack = Some(profile.stack(stack, frame));
@@ -96,7 +97,7 @@ fn stated_frame(line: &[u8]) -> StatedFrame<'_> {
         Some(tick) => (&line[..tick], &line[tick + 1..]),
         None => (&b""[..], line),
     };
-    // The offset in the function is cut off, unless nothing would be left.
+    // Cut off the offset in the function, unless the function has no name and nothing would be left.
     let end = match memchr::memmem::rfind(function, b"+0x") {
         None | Some(0) => function.len(),
         Some(offset) => offset,

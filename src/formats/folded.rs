@@ -1,8 +1,8 @@
 //! Folded stacks: one line `frame;frame;frame WEIGHT` per stack, outermost frame first, sorted.
 //!
 //! Written as inferno-collapse-perf does; [`crate::analysis::label`] spells the frames. Names can't contain the
-//! separator, so `;` in a name becomes `:`. When read, each frame is just its label, and the suffixes `_[k]`, `_[j]`
-//! and `_[i]` tell the kind of code.
+//! separator, so `;` in a name becomes `:`. When stacks are read, the label of a frame is its name, and a suffix
+//! `_[k]`, `_[j]` or `_[i]` tells the kind of code.
 //!
 //! See <https://github.com/brendangregg/FlameGraph#2-fold-stacks>.
 
@@ -21,8 +21,8 @@ use crate::runtimes::{RuntimeSet, Tiers};
 use rustc_hash::FxHashMap;
 use std::io::Write;
 
-/// If the start of an input has no line break but at least this many separators, it is taken for the start of a single
-/// deep stack. The stack's weight comes later in the input.
+/// If the start of an input has no line break but at least this many separators, it is taken for the start of a deep
+/// stack whose weight comes later in the input.
 const MANY_FRAMES: usize = 1000;
 
 /// True if the input starts with folded stacks: most of its complete lines, not counting comments and blank lines, are
@@ -36,7 +36,8 @@ pub fn sniff(head: &[u8]) -> bool {
     for line in whole_lines(head) {
         let stack = parse(line).map(|(stack, _)| stack).or_else(|| parse_negative(line));
         match stack {
-            // An indented line without callers is rather part of a table or a tree.
+            // An indented line with a single frame is more likely part of a table or a tree, so it counts as another
+            // line.
             Some(stack) if !line[0].is_ascii_whitespace() || stack.contains(&b';') => {
                 stacks += 1;
                 has_callers |= stack.contains(&b';');
@@ -66,8 +67,8 @@ fn is_comment(line: &[u8]) -> bool {
     line.starts_with(b"#") && memchr::memchr(b';', line).is_none()
 }
 
-/// True if each line can be understood without the others, so that inputs can be concatenated. False
-/// if weights are fractions, or if the text has async-profiler's suffixes for tiers or its thread frames.
+/// True if each line means the same in any input, so that inputs can be concatenated as text. False if weights are
+/// fractions, or if the text has async-profiler's suffixes for tiers or its frames for threads.
 pub fn is_plain(head: &[u8]) -> bool {
     Scale::detect(head) == Scale::Whole && !["_[0]", "_[1]", " tid=", "[tid="].iter().any(|mark| contains(head, mark))
 }
@@ -178,18 +179,18 @@ fn is_weight(word: &[u8]) -> bool {
     dots <= 1 && digits > 0 && dots + digits == mantissa.len() && exponent.is_some()
 }
 
-/// Splits a number into the digits before its exponent and the exponent, which is 0 if there is none and `None` if it
-/// isn't a number of at most two digits.
+/// Splits a number into what comes before its exponent, and the exponent. The exponent is 0 if there is none, and
+/// `None` if it is invalid or has more than two digits.
 fn split_exponent(word: &[u8]) -> (&[u8], Option<i32>) {
-    let Some(at) = memchr::memchr2(b'e', b'E', word) else { return (word, Some(0)) };
-    let exponent = &word[at + 1..];
+    let Some(letter) = memchr::memchr2(b'e', b'E', word) else { return (word, Some(0)) };
+    let exponent = &word[letter + 1..];
     let digits = exponent.strip_prefix(b"-").or_else(|| exponent.strip_prefix(b"+")).unwrap_or(exponent);
     let is_short = matches!(digits.len(), 1..=2) && digits.iter().all(u8::is_ascii_digit);
     let exponent = if is_short { number(exponent) } else { None };
-    (&word[..at], exponent)
+    (&word[..letter], exponent)
 }
 
-/// The weight without an exponent. `None` if it has none.
+/// The same weight spelled without an exponent. `None` if it has no exponent, or an invalid one.
 fn without_exponent(weight: &[u8]) -> Option<Vec<u8>> {
     let (mantissa, exponent) = split_exponent(weight);
     if mantissa.len() == weight.len() {
@@ -198,7 +199,8 @@ fn without_exponent(weight: &[u8]) -> Option<Vec<u8>> {
     let exponent = exponent?;
     let dot = memchr::memchr(b'.', mantissa).unwrap_or(mantissa.len());
     let mut digits: Vec<u8> = mantissa.iter().copied().filter(u8::is_ascii_digit).collect();
-    // Where the decimal point belongs in the digits. Zeros are added if it is before or behind them.
+    // The index in the digits at which the decimal point belongs. Zeros are added if that is before the first digit or
+    // after the last one.
     let mut point = dot as i32 + exponent;
     while point < 0 {
         digits.insert(0, b'0');
@@ -211,7 +213,7 @@ fn without_exponent(weight: &[u8]) -> Option<Vec<u8>> {
     Some(digits)
 }
 
-/// True if there is a digit other than 0 behind the decimal point.
+/// True if the weight isn't a whole number: a digit other than 0 follows the decimal point.
 fn has_fraction(weight: &[u8]) -> bool {
     if let Some(plain) = without_exponent(weight) {
         return has_fraction(&plain);
@@ -258,11 +260,11 @@ pub fn open(options: &ReadOptions, head: &[u8]) -> Box<dyn ReadLines> {
     Box::new(FoldedReader::new(options, head))
 }
 
-/// Reads blocks of lines into a profile, and keeps the labels that it has seen.
+/// Reads blocks of lines into a profile.
 struct FoldedReader {
     profile: Profile,
     tiers: Tiers,
-    /// Caches the frame of each label.
+    /// A cache of the frame of each label, which is kept from block to block.
     frames: FxHashMap<Box<[u8]>, FrameId>,
     scale: Scale,
 }
@@ -330,11 +332,12 @@ struct OpenFrame {
 }
 
 impl<'t> StackReader<'_, 't> {
-    /// The stack for a line's frames, which are joined by `;`. Reuses the stacks of the frames that it shares with the
-    /// previous line.
+    /// The stack for the frames of a line. `names` has their labels, joined by `;`. Reuses the stacks of the outer
+    /// frames that the line has in common with the previous one.
     fn stack(&mut self, names: &'t [u8]) -> Option<StackId> {
         let shared = shared_len(self.previous, names);
-        // A frame that ends inside the shared text is followed by the same separator in both lines.
+        // A frame of the previous line is the same in this line if both lines are equal up to its end, and it ends
+        // there in this line, too.
         let is_shared =
             |frame: &OpenFrame| frame.end <= shared && names.get(frame.end).is_none_or(|&byte| byte == b';');
         while self.open.last().is_some_and(|frame| !is_shared(frame)) {
@@ -363,8 +366,8 @@ fn shared_len(one: &[u8], other: &[u8]) -> usize {
     one.iter().zip(other).take_while(|(a, b)| a == b).count()
 }
 
-/// Splits off the thread that async-profiler writes as the outermost frame. Returns `None` and all frames if there is
-/// none.
+/// Splits off the outermost frame if it is a thread, as async-profiler writes it. Returns the thread and the other
+/// frames; otherwise `None` and all frames.
 fn split_thread(names: &[u8]) -> (Option<Track>, &[u8]) {
     if !names.starts_with(b"[") {
         return (None, names);
@@ -378,13 +381,15 @@ fn split_thread(names: &[u8]) -> (Option<Track>, &[u8]) {
 /// The frame that a label spells, with its kind and tier.
 fn parse_frame(profile: &mut Profile, tiers: &mut Tiers, label: &[u8]) -> FrameId {
     let label = or_unknown(label);
-    // A mark such as `_[j]` at the end of a label states the kind; `bare` is the label without it.
+    // A suffix such as `_[j]` states the kind, and `bare` is the label without it. Without a suffix, the kind follows
+    // from the label itself.
     let (bare, kind) = marked(label).unwrap_or_else(|| (label, unmarked(label)));
     if kind != FrameKind::Jit {
         let name = profile.name(label);
         return profile.frame(Frame::new(name, kind));
     }
-    // Interpreted and compiled code of a method is the same function, so the tier's suffix is removed from the name.
+    // async-profiler states the tier instead of the kind. Interpreted and compiled code of a method is the same
+    // function, so both get the suffix for JIT code in its place.
     let stated_tier = match label.last_chunk() {
         Some(b"_[0]") => Some(Tier::Interpreted),
         Some(b"_[1]") => Some(Tier::Baseline),
@@ -409,13 +414,14 @@ impl<'o> FoldedLines<'o> {
         Self { lines: Vec::with_capacity(2 * Self::WRITTEN), out }
     }
 
+    /// Appends the line of a stack with a whole weight. If enough lines are buffered, writes them out.
     fn push(&mut self, stack: &[u8], weight: u64) -> Result<()> {
         self.lines.extend_from_slice(stack);
         writeln!(self.lines, " {weight}")?;
         if self.lines.len() >= Self::WRITTEN { self.flush() } else { Ok(()) }
     }
 
-    /// Appends the line of a stack whose weight is in millionths, as a decimal fraction without trailing zeros.
+    /// Like [`Self::push`], for a weight in millionths, which is written as a decimal fraction without trailing zeros.
     fn push_fraction(&mut self, stack: &[u8], weight: u64) -> Result<()> {
         let (whole, millionths) = (weight / MILLION, format!("{:06}", weight % MILLION));
         self.lines.extend_from_slice(stack);

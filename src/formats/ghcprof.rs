@@ -21,7 +21,7 @@ use crate::contract::format::ReadOptions;
 use crate::error::{Error, Result, Skipped, Warnings};
 use crate::model::stacks::{Counting, Profile, Row, Track, TrackId, Unit};
 
-/// The column names above the tree. The table of hot cost centers that precedes it has fewer columns.
+/// The column names above the tree. The table of hot cost centers, which comes before the tree, has fewer columns.
 const COLUMNS: [&str; 10] = ["COST", "CENTRE", "MODULE", "SRC", "no.", "entries", "%time", "%alloc", "%time", "%alloc"];
 
 fn is_header(line: &[u8]) -> bool {
@@ -85,6 +85,7 @@ impl TreeReader {
         let Some(stack) = self.tree.at_frame(center.depth, stated, &mut self.profile) else {
             return false;
         };
+        // Without ticks and bytes in the file, they are computed from the shares, which are percentages.
         let totals = &self.totals;
         let ticks = center.ticks.unwrap_or_else(|| center.time / 100.0 * totals.ticks);
         let bytes = center.bytes.unwrap_or_else(|| center.alloc / 100.0 * totals.bytes);
@@ -93,6 +94,7 @@ impl TreeReader {
         if nanos > 0 {
             self.profile.push(self.time, Row { weight: nanos, count: ticks.round() as u64, ..row });
         }
+        // The file doesn't state how often a cost center allocated, so all its bytes count as one sample.
         if bytes > 0 {
             self.profile.push(self.alloc, Row { weight: bytes, count: 1, ..row });
         }
@@ -103,12 +105,15 @@ impl TreeReader {
 /// The totals of the report. The shares of cost centers are percentages of these.
 struct Totals {
     ticks: f64,
+    /// The length of a tick in nanoseconds.
     tick_nanos: f64,
+    /// The allocated bytes.
     bytes: f64,
 }
 
 impl Default for Totals {
-    /// Used if the file has no totals: the smallest share, 0.1%, becomes one tick of a millisecond and one byte.
+    /// The totals that are assumed if the file states none. With these, the smallest share, 0.1%, becomes one tick of a
+    /// millisecond, or one byte.
     fn default() -> Self {
         Self { ticks: 1000.0, tick_nanos: 1e6, bytes: 1000.0 }
     }
@@ -130,7 +135,8 @@ impl Totals {
     }
 }
 
-/// The number before the first occurrence of `unit`. It may have separators, and a parenthesis in front: `(520`.
+/// The number in the word before the first occurrence of `unit`, such as 520 in `(520 ticks`. Thousands separators and
+/// an opening parenthesis are removed.
 fn number_before(unit: &str, words: &[&str]) -> Option<f64> {
     let pair = words.windows(2).find(|pair| pair[1] == unit)?;
     pair[0].trim_start_matches('(').replace(',', "").parse().ok()
@@ -153,17 +159,17 @@ struct CenterLine<'d> {
 }
 
 impl<'d> CenterLine<'d> {
-    /// Parses a line; `None` if it isn't a cost center. The source location can contain spaces, so the numbers are
-    /// counted from the right.
+    /// Parses a line; `None` if it isn't a cost center. The source location can contain spaces, so what a number means
+    /// is told by its position from the end of the line.
     fn parse(line: &'d [u8]) -> Option<Self> {
         let depth = line.iter().position(|&byte| byte != b' ')?;
         let words: Vec<&[u8]> = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty()).collect();
         let [name, module, source, .., last] = words[..] else { return None };
         let (file, start) = parse_source(source).unwrap_or_default();
         let numbers: Vec<f64> = words.iter().rev().map_while(|word| parse_number(word)).collect();
-        // From the right: bytes and ticks (not in all files), the shares of alloc and time with callees, those without
-        // callees, the number of entries, and the cost center's number.
-        // A line without ticks and bytes ends with a share. Only shares have a decimal point.
+        // From the end of the line: bytes and ticks (not in all files), the shares of alloc and time with callees,
+        // those without callees, the number of entries, and the cost center's number. A line without ticks and bytes
+        // ends with a share, which has a decimal point, as no other number does.
         let ends_with_share = last.contains(&b'.');
         match numbers[..] {
             [bytes, ticks, _, _, alloc, time, ..] if !ends_with_share => {
@@ -177,11 +183,11 @@ impl<'d> CenterLine<'d> {
     }
 }
 
-/// Parses a place in the source: `a.hs:9:1-20` or `a.hs:(4,1)-(6,40)`. Returns the file, and line and column of the
-/// start. `None` for others, such as `<built-in>`.
+/// Parses a range in the source, such as `a.hs:9:1-20` or `a.hs:(4,1)-(6,40)`. Returns the file, and the line and
+/// column of the range's start. `None` for other texts, such as `<built-in>`.
 fn parse_source(text: &[u8]) -> Option<(&[u8], (u32, u32))> {
     let (file, place) = match memchr::memmem::find(text, b":(") {
-        Some(at) => (&text[..at], &text[at + 2..]),
+        Some(colon) => (&text[..colon], &text[colon + 2..]),
         None => {
             let column = memchr::memrchr(b':', text)?;
             let line = memchr::memrchr(b':', &text[..column])?;

@@ -12,7 +12,8 @@
 //! The `frames` of a stack are indices in the list of frames. Times are nanoseconds on the recording's clock; `epoch`
 //! is that clock's zero in nanoseconds since 1970. A frame without a known function is named after its module, such as
 //! `[libc.so.6]`, and marked with `"unnamed":true`. `start_file` is only there if the function starts in another file
-//! than `file`. An event has a `period` if it was not sampled at a `frequency`. Unknown values are left out.
+//! than `file`, or in an unknown file (`null`). An event has a `period` if it was not sampled at a `frequency`. Other
+//! unknown values are left out.
 
 use crate::analysis::label;
 use crate::contract::format::WriteOptions;

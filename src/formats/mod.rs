@@ -2,8 +2,8 @@
 //! no threads and uses no other format.
 //!
 //! [`FORMATS`] is the only table of the profiles that jitgraft reads and writes; help, detection and tests are based on
-//! it. A new one needs its own file or folder, one `mod` line and one entry here. The other formats here are parts of
-//! profiles, or what is written beside them: `tracepoint`, `valgrind_text`, `source_map`, `wasm`, `elf_image`.
+//! it. A new format needs its own file or folder, one `mod` line and one entry here. The other formats here are parts
+//! of profiles, or what is written beside them: `tracepoint`, `valgrind_text`, `source_map`, `wasm`, `elf_image`.
 
 pub mod callgrind;
 #[cfg(test)]
@@ -43,11 +43,12 @@ use crate::model::stacks::Keep;
 use crate::render::flamegraph;
 use crate::runtimes::jit_names::JitNames;
 
-/// The default values for entries of [`FORMATS`].
+/// The values that entries of [`FORMATS`] have unless they state others: a format that is neither read nor written.
 const PLAIN: Format =
     Format { name: "", about: "", files: &[], sniff: None, read: Read::No, write: None, rewriter: None };
 
-/// A writer of whole profiles that keeps everything known about each sample.
+/// The writer of a format that holds every sample of all events with all addresses, and that is written by `run` once
+/// the profile is complete. Entries of [`FORMATS`] change what differs.
 const fn writer(run: WriteFn) -> Writer {
     let (rows, events, detail, jit_names) = (Keep::EachRow, Events::All, Detail::Addresses, JitNames::Raw);
     Writer {
@@ -65,7 +66,8 @@ const fn writer(run: WriteFn) -> Writer {
     }
 }
 
-/// A writer for a format that can write each row as it is read, before all inputs have been read (`start`).
+/// Like [`writer`], for a format of which each row can be written as soon as it was read: `start` begins the output,
+/// and `run` writes a profile that is complete.
 const fn row_writer(run: WriteFn, start: StartRowsFn) -> Writer {
     Writer { jit_names: JitNames::Merged, by_cpu: true, signed: true, stream: Some(start), ..writer(run) }
 }
@@ -282,7 +284,8 @@ pub const LEFT_OUT: &[LeftOut] =
 
 const PARQUET: &str = "one row per sample or time bucket (Parquet), for SQL";
 
-/// The disabled format for an output with this file name; `None` if no disabled format has its extension.
+/// The format that this build doesn't include for an output with this file name; `None` if the file's extension isn't
+/// that of such a format.
 pub fn find_left_out_for_file(name: &[u8]) -> Option<&'static LeftOut> {
     LEFT_OUT.iter().find(|format| name.to_ascii_lowercase().ends_with(format.extension.as_bytes()))
 }
@@ -330,7 +333,7 @@ fn find_for_file(name: &[u8]) -> Option<(&'static str, &'static Format)> {
 
 /// True if a file name matches a pattern such as `*.pb.gz`.
 fn fits(pattern: &[u8], name: &[u8]) -> bool {
-    // A name that consists of an extension only is a hidden file without an extension.
+    // A name such as `.csv` is that of a hidden file, not an extension.
     let is_hidden = pattern.starts_with(b"*") && name.len() < pattern.len();
     !is_hidden && matches_glob(pattern, name)
 }
@@ -338,8 +341,8 @@ fn fits(pattern: &[u8], name: &[u8]) -> bool {
 /// Detects the format of an input from its first bytes: at least 4 KiB, or the whole input if it is shorter. `None` if
 /// jitgraft has no reader for it.
 pub fn detect(head: &[u8]) -> Option<&'static Format> {
-    // A JSON object whose start is inconclusive would be taken for a trace, so formats that jitgraft can't read are
-    // ruled out first.
+    // A JSON object that no format recognizes for certain is taken for a trace. So JSON of formats that jitgraft
+    // doesn't read has to be ruled out before.
     let is_other_json = head.trim_ascii_start().starts_with(b"{") && unread::recognize(head).is_some();
     if is_other_json || unread::looks_like_another(head) {
         return None;

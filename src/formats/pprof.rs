@@ -2,8 +2,8 @@
 //! types of one profile; threads are labels.
 //!
 //! Samples with the same thread and stack are merged, since the format has no field for times. Some producers write
-//! times as labels; if they were read, they are written again. Viewers take the first mapping for the profiled program,
-//! so the program's own file comes first.
+//! times as labels; times that were read from such labels are written as labels again. Viewers take the first mapping
+//! for the profiled program, so the program's own file comes first.
 //!
 //! The messages: <https://github.com/google/pprof/blob/main/proto/profile.proto>.
 
@@ -74,8 +74,8 @@ const MOST_VALUES: usize = 1 << 28;
 /// dozen.
 const MANY_TYPES: usize = 256;
 
-/// A profile whose samples are not encoded yet. Each encoded sample lists all its frames, so together the samples can
-/// be far larger than everything else.
+/// A profile whose samples are not encoded yet. Together, they can be far larger than everything else, because each
+/// encoded sample lists all its frames. So they are encoded one by one while they are written.
 struct PprofDraft {
     file: PprofProfile,
     sums: Vec<SampleSum>,
@@ -95,17 +95,18 @@ struct WrittenTimeLabel {
 
 /// A sample to be written: the sums for one thread and stack, at one time if times are written.
 struct SampleSum {
-    /// The event and thread, which determine the labels.
+    /// The event and thread, which determine the labels: the key in [`PprofDraft::labels`].
     owner: (usize, TrackId),
     stack: Option<StackId>,
     time: Option<Nanos>,
-    /// The values that are not 0, each with the index of its type. Those of the event that is being added come last.
+    /// The values that are not 0, each with the index of its type; a type may occur several times. The values of the
+    /// event that is being added come last.
     values: Vec<(usize, i64)>,
 }
 
 impl SampleSum {
-    /// Encodes the sample as a [`PprofSample`] with `value_count` values. With thousands of events, nearly all of them
-    /// are 0, so they are not encoded one by one.
+    /// Encodes the sample as a [`PprofSample`] with `value_count` values. With thousands of events, nearly all values
+    /// are 0, so runs of zeros are copied instead of being encoded one by one.
     fn encode(&self, profile: &Profile, labels: Vec<LabelMessage>, value_count: usize) -> Vec<u8> {
         let mut values: BTreeMap<usize, i64> = BTreeMap::new();
         for &(index, number) in &self.values {
@@ -128,9 +129,9 @@ impl SampleSum {
         sample
     }
 
-    /// Adds to the value with this index. Events are added one after the other.
+    /// Adds `number` to the value with this index. All rows of one event must be added before those of the next.
     fn add(&mut self, index: usize, number: i64) {
-        // An event has two values: the sample count and the weight.
+        // An event has at most two values, the sample count and the weight. So only the last two can be of this event.
         match self.values.iter_mut().rev().take(2).find(|(other, _)| *other == index) {
             Some((_, value)) => *value = value.saturating_add(number),
             None => self.values.push((index, number)),
@@ -142,7 +143,8 @@ impl SampleSum {
 fn build(profile: &Profile) -> PprofDraft {
     let (mut strings, mut file) = (StringTable::new(), PprofProfile::default());
     let names = profile.series.iter().map(|series| &*series.name);
-    // The value types of the pprof profile that was read, unless an event of another file was added to it.
+    // The value types of the pprof profile that was read. If an event of another file was merged with it, these types
+    // don't cover all events, and new ones are made.
     let original = profile.about.values.as_ref().filter(|values| values.cover(names));
     let (value_indices, sharing) = match original {
         Some(original) => (add_original_types(profile, original, &mut strings, &mut file), Sharing::AllEvents),
@@ -166,7 +168,8 @@ fn build(profile: &Profile) -> PprofDraft {
 fn add_new_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) -> Vec<ValueIndices> {
     let count = strings.id("count");
     let counted = profile.series.iter().filter(|series| series.is_counted()).count();
-    // An event may itself be called "samples".
+    // The type of the sample counts is called "samples", unless there are several such types, or an event has this
+    // name.
     let is_taken = profile.series.iter().any(|series| series.name == "samples");
     let mut value_indices = Vec::new();
     for series in &profile.series {
@@ -182,7 +185,7 @@ fn add_new_types(profile: &Profile, strings: &mut StringTable, file: &mut PprofP
     value_indices
 }
 
-/// Adds `original`, the value types of the pprof profile that was read, except those of events that were filtered out.
+/// Adds the value types of the pprof profile that was read (`original`), except those of events that were filtered out.
 /// Returns the indices of each event's values in a sample.
 fn add_original_types(
     profile: &Profile,
@@ -213,6 +216,7 @@ fn add_original_types(
 struct ValueIndices {
     /// The index of the sample count, if it is separate from the weight.
     counts: Option<usize>,
+    /// The index of the weight.
     weights: usize,
     /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
@@ -244,10 +248,10 @@ fn add_facts(profile: &Profile, original: Option<&ValueTypes>, strings: &mut Str
         file.comment.extend(original.comments.iter().map(|comment| strings.id(comment)));
         file.doc_url = strings.id(&original.doc_url);
     } else if let Some(series) = profile.series.first() {
-        let counted = value_type(series, strings);
-        (file.period_type, file.period) = (Some(counted), clamp(series.period()));
+        let first_type = value_type(series, strings);
+        (file.period_type, file.period) = (Some(first_type), clamp(series.period()));
         // Without a default, viewers start with the last type, which is the least important event.
-        file.default_sample_type = counted.r#type;
+        file.default_sample_type = first_type.r#type;
     }
     if let Some(command) = command_line(&about.command) {
         file.comment.push(strings.id(&command));
@@ -266,7 +270,7 @@ fn extent<'a>(rows: impl Iterator<Item = &'a Row>) -> Option<TimeExtent> {
 /// Which events have values in the same sample, if they have the same thread and stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sharing {
-    /// All, as in the pprof profile that was read.
+    /// All events share samples, as in the pprof profile that was read.
     AllEvents,
     /// Each event has its own samples, with its name as a label.
     OneEvent,
@@ -282,12 +286,13 @@ impl PprofDraft {
         sharing: Sharing,
         strings: &mut StringTable,
     ) {
-        let mut numbers: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>), usize> = FxHashMap::default();
+        // The index in `sums` of each sample of the events that share samples.
+        let mut indices: FxHashMap<(TrackId, Option<StackId>, Option<Nanos>), usize> = FxHashMap::default();
         for (index, (series, value_indices)) in profile.series.iter().zip(value_indices).enumerate() {
             // The number of the event in the key of `labels`; 0 if all events have the same labels.
             let (mut event, mut event_label) = (0, None);
             if sharing == Sharing::OneEvent {
-                numbers.clear();
+                indices.clear();
                 event = index;
                 if profile.series.len() > 1 {
                     event_label = Some(&*series.name);
@@ -296,14 +301,14 @@ impl PprofDraft {
             for (row, weight) in series.signed_rows(Weight::Period) {
                 let &Row { track, stack, .. } = row;
                 let time = row.time.filter(|_| self.time_label.is_some());
-                let number = *numbers.entry((track, stack, time)).or_insert(self.sums.len());
-                if number == self.sums.len() {
+                let sum_index = *indices.entry((track, stack, time)).or_insert(self.sums.len());
+                if sum_index == self.sums.len() {
                     self.labels
                         .entry((event, track))
                         .or_insert_with(|| labels(profile, profile.track_of(track), event_label, strings));
                     self.sums.push(SampleSum { owner: (event, track), stack, time, values: Vec::new() });
                 }
-                let sum = &mut self.sums[number];
+                let sum = &mut self.sums[sum_index];
                 if let Some(counts) = value_indices.counts {
                     sum.add(counts, if weight < 0 { -clamp(row.count) } else { clamp(row.count) });
                 }
@@ -315,7 +320,8 @@ impl PprofDraft {
     }
 }
 
-/// The labels of a thread's samples: process, thread and CPU, the event if it is given, and those that were read.
+/// The labels of a thread's samples: process, thread, CPU, the name of the event if it is given, and the labels that
+/// were read from the input.
 fn labels(profile: &Profile, track: &Track, event: Option<&str>, strings: &mut StringTable) -> Vec<LabelMessage> {
     let mut labels = Vec::new();
     let ids = [
@@ -334,7 +340,8 @@ fn labels(profile: &Profile, track: &Track, event: Option<&str>, strings: &mut S
     if let Some(event) = event {
         labels.push(text_label("event", event, strings));
     }
-    // Labels that were numbers in the pprof profile that was read become numbers again, if they are still valid ones.
+    // Labels that were numbers in the pprof profile that was read become numbers again, unless the value isn't a
+    // number: a sample may have used the same key with a text.
     let units = profile.about.values.as_ref().map(|values| &values.number_labels);
     for (key, value) in track.labels.iter().flat_map(|labels| &**labels) {
         let unit = units.and_then(|units| units.get(key));
@@ -357,8 +364,9 @@ fn location_id(frame: FrameId) -> u64 {
     u64::from(frame.0) + 1
 }
 
-/// Adds one location per frame, and one function per name, module, file and start. In pprof only functions have a file,
-/// so if a function's file is unknown, each source file that its frames mention makes a function of its own.
+/// Adds one location per frame, and one function per name, module, file and start. In pprof, lines have no file, only
+/// functions do. So if the file of a function is unknown, but its frames are in several files, there is a function for
+/// each of these files.
 fn add_locations(profile: &Profile, strings: &mut StringTable, file: &mut PprofProfile) {
     let mut found = Vec::new();
     let mut pieces = MappedPieces::new(profile, &mut |piece| found.push(piece));
@@ -395,7 +403,7 @@ fn mapping(id: u64, piece: &Piece<'_>, strings: &mut StringTable) -> PprofMappin
         file_offset: range.map_or(0, |range| range.file_offset),
         filename: strings.id_of(piece.name),
         build_id: piece.build.as_deref().map_or(0, |id| strings.id_of(id)),
-        // These flags tell readers not to look for the binaries.
+        // With these flags, readers don't look for the mapped files to symbolize the profile.
         has_functions: true,
         has_filenames: true,
         has_line_numbers: true,

@@ -70,13 +70,15 @@ struct SampleTreeReader {
 }
 
 impl SampleTreeReader {
-    /// Adds a line of the tree. Returns false if it can't be parsed or its depth is wrong.
+    /// Adds a line of the tree. Returns false if it can't be parsed, or if it is more than one level deeper than the
+    /// line before.
     fn add_line(&mut self, line: &[u8]) -> bool {
         let Some(line) = SampleLine::parse(line) else { return false };
         let mut stack = None;
         if line.depth == 0 {
-            // A thread isn't a function, so its samples outside of all functions get an empty stack.
+            // The tree of the previous thread has ended.
             self.self_weights.end(0, &mut self.profile, self.series);
+            // A thread isn't a function, so `stack` stays empty for its samples outside of all functions.
             self.track = self.profile.track(parse_thread(&self.process, line.name));
         } else {
             stack = self.tree.at(line.depth - 1, line.name, line.module, &mut self.profile);
@@ -131,11 +133,13 @@ impl<'d> SampleLine<'d> {
         let samples = number(samples)?;
         let rest = rest.trim_ascii();
         let (mut name, mut module) = (rest, &b""[..]);
+        // The last occurrence counts, because a function's name may contain this text, too.
         if let Some(name_end) = memchr::memmem::rfind(rest, MODULE) {
             name = &rest[..name_end];
             module = &rest[name_end + MODULE.len()..];
             module = &module[..memchr::memchr(b')', module).unwrap_or(module.len())];
         }
+        // `???` stands for an unknown function, which has an empty name here.
         let name = if name == b"???" { b"" } else { name.trim_ascii() };
         Some(Self { depth: indent / 2, samples, name, module })
     }

@@ -29,6 +29,7 @@ pub fn parse(file: &FileBytes) -> Result<ScriptMap> {
         None => reader.add_plain_map(&json, Place::default())?,
     };
     let mut map = reader.map;
+    // What an index of sections says about itself is preferred to what its sections say.
     let about = json.about();
     map.debug_id = about.debug_id.or(map.debug_id);
     map.script = about.script.or(map.script);
@@ -52,9 +53,9 @@ impl About {
     }
 }
 
-/// How many bytes the source roots of a map may add to the paths of its sources, given the map's length in bytes. A
-/// short map could prepend a long root to very many sources, but no tool writes maps whose paths are much longer than
-/// the map.
+/// How many bytes the source roots of a map may add to the paths of its sources, given the map's length in bytes.
+/// Without a limit, a small map could take a lot of memory, by prepending a long root to very many sources. No tool
+/// writes maps whose paths are much longer than the map.
 pub fn room_for_paths(len: usize) -> usize {
     (1 << 20) + 16 * len
 }
@@ -164,7 +165,8 @@ struct MapReader<'f> {
 }
 
 impl MapReader<'_> {
-    /// Adds the names and sources of all sections, and returns their segments.
+    /// Adds the names and sources of all sections, and returns their segments. Fails if the sections are not in the
+    /// order of their starts.
     fn add_sections(&mut self, sections: &[Section<'_>]) -> Result<Vec<Segment>> {
         if !sections.iter().map(Section::start).is_sorted() {
             return Err(Error::new("is not a source map: its sections are not in order"));
@@ -172,6 +174,7 @@ impl MapReader<'_> {
         let mut segments = Vec::new();
         for (index, section) in sections.iter().enumerate() {
             let mut section_segments = self.add_plain_map(&Json::parse(section.map.get())?, section.start())?;
+            // A section ends where the next one starts, even if its map goes on.
             if let Some(next) = sections.get(index + 1) {
                 section_segments.retain(|segment| segment.generated < next.start());
             }
@@ -197,6 +200,7 @@ impl MapReader<'_> {
             self.map.push_name(name);
         }
         self.add_sources(json)?;
+        // If several sections state an ID or a script, the last one wins.
         let About { debug_id, script } = json.about();
         self.map.debug_id = debug_id.or(self.map.debug_id.take());
         self.map.script = script.or(self.map.script.take());
@@ -206,7 +210,7 @@ impl MapReader<'_> {
     /// Adds the authored files that the map lists, with their texts if the map contains them.
     fn add_sources(&mut self, json: &Json<'_>) -> Result<()> {
         let root = json.source_root.as_ref().map_or("", |Text(root)| root);
-        // The root is repeated in each path, so a small map could take up a lot of memory.
+        // The root is repeated in each path, which `room` limits.
         let added = root.len().checked_mul(json.sources.len());
         let Some(room) = added.and_then(|added| self.room.checked_sub(added)) else {
             return Err(Error::new("is not a source map: the paths of its sources are too long"));
@@ -231,7 +235,8 @@ impl MapReader<'_> {
         Ok(())
     }
 
-    /// Returns a reference to a JSON string, which stays undecoded in the map's file.
+    /// Returns a reference to a JSON string in the map's file, which isn't decoded before it is needed. Fails if `json`
+    /// is something else than a string.
     fn string(&self, json: &RawValue) -> Result<JsonString> {
         let json = json.get();
         if json.starts_with('"')
@@ -277,8 +282,9 @@ pub struct Mention<'a> {
 }
 
 impl<'a> Mention<'a> {
-    /// Finds the comments in a script's text. They are on lines of their own after all code (`//# sourceMappingURL=…`,
-    /// or with `@`), so the text is searched backwards from its end.
+    /// Finds the comments in a script's text, such as `//# sourceMappingURL=…` (or with `@`). They are on lines of
+    /// their own after all code, so the lines are searched backwards. The last line of code ends the search; it may
+    /// have a comment with a URL itself.
     pub fn find(text: &'a str) -> Self {
         let mut mention = Self::default();
         for line in text.lines().rev().map(str::trim).filter(|line| !line.is_empty()) {
@@ -295,7 +301,7 @@ impl<'a> Mention<'a> {
         mention
     }
 
-    /// True if a line is code: comments above it don't count.
+    /// True if a line is code, so that comments above it are not those of the source map.
     pub fn is_code(line: &str) -> bool {
         let line = line.trim();
         !line.is_empty() && !line.starts_with("//") && !line.starts_with("/*")

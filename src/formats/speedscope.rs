@@ -1,5 +1,6 @@
-//! Writes speedscope's JSON: one sampled profile per thread and event, with frames shared by all. If listing the frames
-//! of each stack would take far more space than the changes between stacks, the profile is evented instead.
+//! Writes speedscope's JSON: one profile per thread and event, with frames shared by all. A profile is sampled, which
+//! means that it lists the frames of each stack. If that would take far more space than the changes between stacks, it
+//! is evented instead, which means that it lists when frames open and close.
 //!
 //! Samples with times are sorted by time, so that speedscope's "Time Order" view is meaningful. See
 //! <https://github.com/jlfwong/speedscope/blob/main/src/lib/file-format-spec.ts>.
@@ -45,11 +46,12 @@ struct FrameEntry<'a> {
     line: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     col: Option<u32>,
-    /// The executed line if `line` is where the function starts; 0 if it is unknown. speedscope ignores this field; our
+    /// If `line` is where the function starts: the executed line, 0 if unknown. speedscope ignores this field; our
     /// reader uses it.
     #[serde(skip_serializing_if = "Option::is_none")]
     executed_line: Option<u32>,
-    /// True if `file` is that of the executed line, and the function's own file is unknown. For our reader, too.
+    /// True if `file` is that of the executed line, and the function's own file is unknown. speedscope ignores this
+    /// field; our reader uses it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     start_unknown: bool,
 }
@@ -102,8 +104,8 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
 }
 
 /// Converts a frame. speedscope's frames have a single position, and the viewer takes frames with different positions
-/// for different functions. So the position is the function's start, if it is known, and else the sampled line. Only a
-/// start gets a column.
+/// for different functions. So the position is the function's start with its column if that is known, otherwise the
+/// sampled line without a column. Without either, the field for the file has the module.
 fn frame_entry<'a>(profile: &'a Profile, frame: &Frame) -> FrameEntry<'a> {
     let name = label::function(profile, frame);
     let has_start = frame.start.file.is_some() && frame.start.line > 0;
@@ -129,7 +131,7 @@ fn unless_zero(number: u32) -> Option<u32> {
     if number > 0 { Some(number) } else { None }
 }
 
-/// The profile of one thread and event. It is sampled, unless lists of frames would be far longer than the changes
+/// The profile of one thread and event: sampled, or evented if lists of frames would be far longer than the changes
 /// between stacks.
 fn thread_profile<'a>(
     profile: &'a Profile,
@@ -187,7 +189,8 @@ fn first_sample(profile: &Profile, thread: &ThreadRows<'_>) -> u64 {
     }
 }
 
-/// The name to show for a thread: its name, followed by the process and thread ID if they are known.
+/// The name to show for a thread: its name, followed by the IDs that are known, as `PID/TID`. If both are the same,
+/// only one is written. `/TID` is a thread of an unknown process.
 fn thread_name(thread: &ThreadRows<'_>) -> String {
     let mut name = String::from_utf8_lossy(thread.comm).into_owned();
     match (thread.pid, thread.tid) {

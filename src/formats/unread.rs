@@ -5,9 +5,9 @@ use crate::bytes::protobuf::{FieldValue, Fields};
 /// A format that jitgraft recognizes by the start of a file, but doesn't read.
 #[derive(Debug)]
 pub struct UnreadFormat {
-    /// The name of the format in error messages, with its article, such as `a gprof report`.
+    /// What error messages call an input in this format, with the article: `a gprof report`.
     pub name: &'static str,
-    /// The remedy: the command or flag that gives a profile that can be read.
+    /// What the user can do to get a profile that jitgraft reads. Begins with a verb: `pass …`, `record …`, `export …`.
     pub remedy: &'static str,
     signature: Signature,
 }
@@ -19,8 +19,7 @@ enum Signature {
     Bytes(&'static [u8]),
     /// The file starts with the first of these words (after white space) and contains the others anywhere after that.
     Words(&'static [&'static str]),
-    /// The function returns true for the start of the file. Used if neither `Bytes` nor `Words` can describe the
-    /// format.
+    /// This function returns true for the start of the file. For formats that neither `Bytes` nor `Words` can describe.
     Is(fn(&[u8]) -> bool),
 }
 
@@ -430,7 +429,8 @@ pub fn recognize(head: &[u8]) -> Option<&'static UnreadFormat> {
     UNREAD.iter().find(|format| format.signature.fits(head))
 }
 
-/// Recognizes the output directory of a profiler by the names of the files in it. `None` if it isn't a known one.
+/// Recognizes the output directory of a profiler by the names of the files in it. `None` if the directory isn't that of
+/// a profiler we know.
 pub fn recognize_directory<'a>(mut files: impl Iterator<Item = &'a [u8]>) -> Option<&'static UnreadFormat> {
     const VTUNE: &UnreadFormat = &UnreadFormat {
         name: "a VTune result",
@@ -536,7 +536,8 @@ fn has_two_counts(head: &[u8]) -> bool {
         if !is_decimal(after) || !is_decimal(before) {
             return false;
         }
-        // Lines without callers prove nothing: the first number may end a function's name, or the text may be a table.
+        // Lines without a `;` prove nothing: the text may be a table, or folded stacks of single functions whose names
+        // end in a number. At least one line must have several frames.
         has_callers |= stack.contains(&b';');
         lines += 1;
     }
@@ -616,9 +617,10 @@ fn is_gecko(head: &[u8]) -> bool {
     Words(&["{\"meta\"", "\"stackwalk\""]).fits(head) && !has(head, "\"preprocessedProfileVersion\"")
 }
 
-/// OpenTelemetry's traces, metrics and logs, in JSON or protobuf. JSON has the signal's name as its first key. In
-/// protobuf, field 1 is a resource, its field 1 an attribute, and so on: the fourth field 1 is the attribute's key, a
-/// word. A Perfetto packet has a number there. Profiles are recognized earlier.
+/// OpenTelemetry's traces, metrics and logs, in JSON or protobuf. JSON has the signal's name as its first key. A
+/// protobuf begins with four nested fields with the number 1: the signal's data, a resource, an attribute of the
+/// resource, and the attribute's key, which is a word. A Perfetto trace also begins with a field 1, but doesn't lead to
+/// a word. Profiles of OpenTelemetry are recognized before this is called.
 fn is_other_otlp(head: &[u8]) -> bool {
     const IN_JSON: [Signature; 3] =
         [Words(&["{\"resourceSpans\""]), Words(&["{\"resourceMetrics\""]), Words(&["{\"resourceLogs\""])];
@@ -633,8 +635,8 @@ fn is_other_otlp(head: &[u8]) -> bool {
     rest.len() > 2 && rest.iter().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(byte))
 }
 
-/// The content of a protobuf message's first field, which may be cut off. `None` unless that is field 1 and holds
-/// bytes.
+/// The content of the first field of a protobuf message, or what exists of it if the bytes end within it. `None` unless
+/// the field has the number 1 and holds bytes.
 fn first_message(bytes: &[u8]) -> Option<&[u8]> {
     match (Fields::new(bytes).cut(), Fields::new(bytes).next()) {
         (Some((1, message)), _) | (None, Some(Ok((1, FieldValue::Bytes(message))))) => Some(message),
@@ -651,6 +653,7 @@ fn is_perfetto(head: &[u8]) -> bool {
     if head.iter().all(|byte| *byte >= b' ' || byte.is_ascii_whitespace()) {
         return false;
     }
+    // Three packets are proof enough.
     let mut fields = Fields::new(head);
     for _ in 0..3 {
         let fits = match (fields.cut(), fields.next()) {
@@ -667,15 +670,15 @@ fn is_perfetto(head: &[u8]) -> bool {
     head.len() >= 16
 }
 
-/// Whether all of a packet's bytes are known.
+/// Whether a packet ends within the examined start of the input, or is cut off there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum PacketEnd {
     Complete,
     CutOff,
 }
 
-/// True if the bytes look like the fields of a Perfetto packet: there is at least one, and all are valid. If the packet
-/// is cut off, the last one needn't be.
+/// True if the bytes look like the fields of a Perfetto packet: there is at least one field, and each has a number that
+/// packets use. If the packet is cut off, what follows its valid fields is ignored.
 fn is_packet(bytes: &[u8], end: PacketEnd) -> bool {
     // Packets had field numbers up to a few hundred by 2025.
     const LARGEST_FIELD: u32 = 999;
@@ -734,8 +737,8 @@ fn is_annotated_by_valgrind(head: &[u8]) -> bool {
     words.iter().any(|word| line.starts_with(word.as_bytes()))
 }
 
-/// A binary profile of gperftools. Its header is five words: 0, 3 (the number of words that follow up to the data),
-/// the version (0; 1 from Java), the sampling period, 0.
+/// A binary profile of gperftools. Its header is five words of 4 or 8 bytes: 0, the number of the other header words
+/// (3), the version (0; 1 from Java), the sampling period, 0.
 fn is_gperftools(head: &[u8]) -> bool {
     let (words, _) = head.as_chunks::<8>();
     let is_64_bit = words.first_chunk().is_some_and(|header| is_gperftools_header(&header.map(u64::from_le_bytes)));
@@ -750,10 +753,10 @@ fn is_gperftools_header(&[zero, words, version, period, padding]: &[u64; 5]) -> 
     zero == 0 && words == 3 && version <= 1 && period > 0 && padding == 0
 }
 
-/// A Python profile (`cProfile`, `pstats`): a marshalled dictionary whose keys are tuples of three.
+/// A Python profile (`cProfile`, `pstats`): a marshalled dictionary whose keys are tuples of three elements.
 fn is_pstats(head: &[u8]) -> bool {
     let [dictionary, key, len, ..] = *head else { return false };
-    // The highest bit says that the object is referred to later; it isn't part of the type.
+    // The highest bit of a type only says that something refers to the object later.
     dictionary & 0x7f == b'{' && key & 0x7f == b')' && len == 3
 }
 
@@ -777,13 +780,14 @@ fn has_counts_in_front(head: &[u8]) -> bool {
         let line = line.trim_ascii();
         let count = line.split(u8::is_ascii_whitespace).next().unwrap_or_default();
         let is_counted = is_number(count) && line.len() > count.len() && has(&line[count.len()..], ";");
+        // With a number at its end, the line is an ordinary folded stack whose first function begins with a number.
         if is_counted && !ends_with_number(line) { counted += 1 } else { others += 1 }
     }
     counted > others
 }
 
 /// Lines such as `main;work 5ms` or `main;work 1,000`: most have a `;`, and their last word starts with a digit but
-/// isn't a number.
+/// isn't a number. Lines of JSON don't count as such.
 fn has_odd_weights(head: &[u8]) -> bool {
     let (mut odd, mut others) = (0, 0);
     for line in whole_lines(head) {
@@ -805,7 +809,8 @@ fn ends_with_number(line: &[u8]) -> bool {
     line.rsplit(u8::is_ascii_whitespace).next().is_some_and(is_number)
 }
 
-/// phpspy's stacks: lines with the frame's depth, its function and `FILE:LINE`, and an empty line after each stack.
+/// phpspy's stacks: lines with the frame's depth, its function and `FILE:LINE`, and an empty line after each stack. The
+/// first line has depth 0, and a later one depth 1. An unknown line number is -1.
 fn is_phpspy(head: &[u8]) -> bool {
     let mut words = first_line(head).split(u8::is_ascii_whitespace);
     let (depth, function, place) = (words.next(), words.next(), words.next());

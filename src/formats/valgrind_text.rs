@@ -51,6 +51,7 @@ pub fn sniff(head: &[u8]) -> Option<Report> {
     } else if text_pid(head).is_some() {
         Some(Report::Text)
     } else if (head.starts_with(b"desc:") || head.starts_with(b"cmd:")) && has(b"\nevents:") && !has(b"\npositions:") {
+        // A file of callgrind has the line `positions:`; a file of cachegrind doesn't.
         Some(Report::Cachegrind)
     } else {
         None
@@ -122,6 +123,7 @@ struct Grafter<'a, 'f> {
     report: Report,
     lookup: &'f dyn Fn(u64) -> Option<ReportFunction<'a>>,
     frames: ReportFrames,
+    /// The line that was read last. Its memory is reused for the next one.
     line: Vec<u8>,
 }
 
@@ -135,32 +137,35 @@ impl<'a> Grafter<'a, '_> {
         Ok(input.read_until(b'\n', &mut self.line)? > 0)
     }
 
-    /// Looks up the function of a frame: by the byte before the address for a caller, by the address itself for an
-    /// innermost frame. If that finds nothing for a caller, its address itself is looked up, in case it is the very
-    /// start of some code.
+    /// Looks up the function of a frame, and counts the frame. For a caller, looks up the byte before its address,
+    /// which is inside the call; if nothing is there, the address itself, in case it is the first of some code. For an
+    /// innermost frame, looks up the address itself.
     fn find_function(&mut self, addr: u64, is_innermost: bool) -> Option<ReportFunction<'a>> {
         self.frames.unknown += 1;
-        let mut found = None;
+        let mut function = None;
         if !is_innermost {
-            found = addr.checked_sub(1).and_then(self.lookup);
+            function = addr.checked_sub(1).and_then(self.lookup);
         }
-        let found = found.or_else(|| (self.lookup)(addr));
-        self.frames.named += u64::from(found.is_some());
-        found
+        let function = function.or_else(|| (self.lookup)(addr));
+        self.frames.named += u64::from(function.is_some());
+        function
     }
 
     /// Copies a report that is text or JSON, and inserts the names of JIT functions after their addresses.
     fn copy_lines(&mut self, input: &mut dyn BufRead, out: &mut dyn Write) -> Result<()> {
         while self.next_line(input)? {
             let line = std::mem::take(&mut self.line);
+            // The number of bytes of the line that are written. A line of DHAT may have many frames.
             let mut written = 0;
             for addr_end in memmem::find_iter(&line, UNKNOWN) {
                 let end = addr_end + UNKNOWN.len();
+                // If `???` is followed by an object or a source file, the frame isn't JIT code.
                 if !line[end..].trim_ascii_end().is_empty() && line.get(end) != Some(&b'"') {
                     continue;
                 }
                 let Some(addr_start) = find_trailing_address(&line[..addr_end]) else { continue };
                 let Some(addr) = hex(&line[addr_start + b"0x".len()..addr_end]) else { continue };
+                // Only text distinguishes innermost frames (`at`) from callers (`by`).
                 let is_innermost = self.report == Report::Text && line[..addr_start].ends_with(b" at ");
                 if let Some(function) = self.find_function(addr, is_innermost) {
                     out.write_all(&line[written..addr_end + b": ".len()])?;
@@ -206,7 +211,7 @@ impl<'a> Grafter<'a, '_> {
             let Some(addr) = parse_ip(&line) else { continue };
             let is_innermost = is_next_innermost;
             is_next_innermost = false;
-            // A frame that ends right after its address has no name.
+            // The next line shows whether the frame has a name: a frame without one ends right after its address.
             if !self.line.trim_ascii().starts_with(b"</frame>") {
                 continue;
             }

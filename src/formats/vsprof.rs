@@ -42,7 +42,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     profile.about.os = Some(b"Windows".to_vec());
     let mut total_millis = columns.total_millis(rest);
     let series = if total_millis.is_none() && columns.shares.is_some() {
-        // Without a total, weights are in parts per million. That is what nanoseconds of a 1 ms total are.
+        // If the total time can't be derived, weights are shares in parts per million. They are computed as nanoseconds
+        // of a total of 1 ms, which has a million of them.
         total_millis = Some(1.0);
         profile.series_named("share", Unit::Named("ppm".to_owned()))
     } else {
@@ -77,7 +78,7 @@ fn add_line(
 ) -> bool {
     let weight = line.nanos(total_millis);
     let mut stack = None;
-    // Level 0 is the process.
+    // Level 0 is the process, whose own time gets an empty stack.
     if line.level > 0 {
         stack = tree.at(line.level - 1, &line.function, &line.module, profile);
         if stack.is_none() {
@@ -90,7 +91,7 @@ fn add_line(
     true
 }
 
-/// The index of each column.
+/// The index of each column in the fields of a line.
 struct VsprofColumns {
     level: usize,
     name: usize,
@@ -110,7 +111,7 @@ struct VsprofLine {
     calls: u64,
     /// Share of the time without callees, in percent.
     share: Option<f64>,
-    /// Time without callees in milliseconds, computed from the rounded average.
+    /// Time without callees in milliseconds: the number of calls times their rounded average.
     millis: f64,
     function: Vec<u8>,
     module: Vec<u8>,
@@ -146,16 +147,16 @@ impl VsprofColumns {
         })
     }
 
-    /// The total time in milliseconds, which the file doesn't state. Each line allows computing it: calls × average is
-    /// the line's time, whose share of the total is in the file. The line with the smallest rounding error is used.
-    /// `None` if no line allows that.
+    /// The total time in milliseconds, which the file doesn't state. It is computed from one line: calls × average is
+    /// the line's time, and the file states its share of the total. Of all lines, the one with the smallest rounding
+    /// error is used. `None` if there are no shares, or if all of them are zero or damaged.
     fn total_millis(&self, text: &[u8]) -> Option<f64> {
         let (inclusive, exclusive) = self.shares?;
         let (mut total, mut least_error) = (None, f64::INFINITY);
         for (_, line) in lines(text) {
             let fields = fields(line);
             let Some(calls) = fields.get(self.calls).and_then(|field| parse_integer(field)) else { continue };
-            // The inclusive and the exclusive time each have an average and a share.
+            // A line can be used twice: the inclusive and the exclusive time each have an average and a share.
             let pairs = [self.time.map(|time| (time, inclusive)), Some((self.self_time, exclusive))];
             for (time, share) in pairs.into_iter().flatten() {
                 let (Some(time), Some(share)) = (fields.get(time), fields.get(share)) else { continue };
@@ -190,7 +191,7 @@ impl VsprofLine {
     /// The time without callees in nanoseconds. `total` is the total time in milliseconds.
     fn nanos(&self, total: Option<f64>) -> u64 {
         let millis = match (self.share, total) {
-            // The share was rounded to 0.00, so it is less than 0.005%. The average may be more precise.
+            // The share was rounded to 0.00, so it is less than 0.005%. Calls × average may be more precise.
             (Some(0.0), Some(total)) => self.millis.min(total * 0.005 / 100.0),
             (Some(share), Some(total)) => total * share / 100.0,
             _ => self.millis,

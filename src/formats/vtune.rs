@@ -25,6 +25,7 @@ fn is_header(line: &[u8]) -> bool {
 pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Result<Profile> {
     let mut profile = Profile::empty(options.keep);
     let series = profile.series_named("time", Unit::Nanos);
+    // The report states times, but not from how many samples.
     profile.series[series].counting = Counting::Unknown;
     let track = profile.track(Track::default());
     let (mut tree, mut columns, mut skipped) = (IndentedTree::default(), None, Skipped::new("line"));
@@ -56,7 +57,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(profile)
 }
 
-/// The index of each column.
+/// The index of each column in the fields of a line. The first field is the function.
 struct VtuneColumns {
     time: usize,
     module: Option<usize>,
@@ -78,7 +79,8 @@ impl VtuneColumns {
         Some(Self { time: index_of(TIME)?, module: index_of(MODULE) })
     }
 
-    /// Parses a line. Functions are indented by a space per level, either before or inside the quotes of the first field.
+    /// Parses a line; `None` if it has no valid time. Functions are indented by a space per level, either before or
+    /// inside the quotes of the first field.
     fn parse(&self, line: &[u8]) -> Option<VtuneLine> {
         let (outer, line) = split_indent(line);
         let fields = fields(line);

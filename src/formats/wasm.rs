@@ -24,20 +24,21 @@ const CUSTOM: u8 = 0;
 const IMPORT: u8 = 2;
 const CODE: u8 = 10;
 
-/// Limit for the functions that a module imports, and for those that it defines. Engines reject modules with more
-/// (<https://webassembly.github.io/spec/js-api/#limits>).
+/// The maximum number of functions that a module may import, and of those that it may define. Engines reject modules
+/// with more (<https://webassembly.github.io/spec/js-api/#limits>).
 const MOST_FUNCTIONS: u32 = 1_000_000;
 
 /// Limit for the sections of a module. Compilers write a few dozen.
 const MOST_SECTIONS: usize = 10_000;
 
-/// Limit in bytes for the data that V8 hashes. The hash of longer data is their length (`String::kMaxHashCalcLength`).
+/// The maximum length in bytes of data that V8 hashes (`String::kMaxHashCalcLength`). Of longer data, it uses the
+/// length instead of a hash.
 const LONGEST_HASHED: usize = 16_383;
 
 /// A part of a module, from which LEB128 numbers can be read.
 type Bytes<'a> = EndianSlice<'a, LittleEndian>;
 
-/// A section: its number, its range in the file with the header, and the range of its contents.
+/// A section: its number, its range in the file including the header (`whole`), and the range of its contents.
 struct Section {
     number: u8,
     whole: Range<usize>,
@@ -72,8 +73,8 @@ fn parse_module(file: &FileBytes) -> Option<WasmModule> {
         }
     }
     let name_section = module.section("name").to_vec();
-    // Engines ignore a damaged name section, so it is no reason to reject the module.
     let functions = module.imports + u32::try_from(module.bodies.len()).ok()?;
+    // Engines ignore a damaged name section, so it is no reason to reject the module.
     if let Some((name, names)) = read_names(&name_section, functions) {
         (module.name, module.names) = (name, names);
     }
@@ -87,24 +88,26 @@ fn sections(bytes: &[u8]) -> Option<Vec<Section>> {
     while !rest.is_empty() {
         let start = bytes.len() - rest.len();
         let (number, len) = (rest.read_u8().ok()?, number(&mut rest)? as usize);
-        let begin = bytes.len() - rest.len();
+        let contents_start = bytes.len() - rest.len();
         rest.split(len).ok()?;
         if sections.len() == MOST_SECTIONS {
             return None;
         }
-        sections.push(Section { number, whole: start..begin + len, contents: begin..begin + len });
+        let end = contents_start + len;
+        sections.push(Section { number, whole: start..end, contents: contents_start..end });
     }
     Some(sections)
 }
 
-/// Name of a custom section, and the range in the file of its contents after the name. `None` if the name is damaged.
+/// The name of a custom section, and the range in the file of its contents after the name. `None` if the name is
+/// damaged.
 fn custom(bytes: &[u8], contents: Range<usize>) -> Option<(String, Range<usize>)> {
     let mut rest = Bytes::new(&bytes[contents.clone()], LittleEndian);
     let name = text(&mut rest)?.to_owned();
     Some((name, contents.end - rest.len()..contents.end))
 }
 
-/// Number of functions that a module imports, from the contents of its import section. `None` if the contents are
+/// The number of functions that a module imports. `contents` are those of its import section; `None` if they are
 /// damaged.
 fn imported_functions(contents: &[u8]) -> Option<u32> {
     /// Numbers of the kinds of imports.
@@ -116,6 +119,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
     let mut rest = Bytes::new(contents, LittleEndian);
     let mut functions = 0;
     for _ in 0..number(&mut rest).filter(|imports| *imports <= MOST_FUNCTIONS)? {
+        // The names of the module and of what is imported from it.
         text(&mut rest)?;
         text(&mut rest)?;
         match rest.read_u8().ok()? {
@@ -130,6 +134,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
             MEMORY => limits(&mut rest)?,
             GLOBAL => {
                 value_type(&mut rest)?;
+                // Whether the global can be changed.
                 rest.read_u8().ok()?;
             }
             TAG => {
@@ -146,6 +151,7 @@ fn imported_functions(contents: &[u8]) -> Option<u32> {
 fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
     let mut rest = Bytes::new(&bytes[contents.clone()], LittleEndian);
     let count = number(&mut rest).filter(|count| *count <= MOST_FUNCTIONS)?;
+    // Each body takes at least one byte. A damaged count must not make us allocate memory for more.
     let mut bodies = Vec::with_capacity((count as usize).min(rest.len()));
     for _ in 0..count {
         let len = number(&mut rest)? as usize;
@@ -156,8 +162,8 @@ fn bodies(bytes: &[u8], contents: Range<usize>) -> Option<Vec<Range<usize>>> {
     Some(bodies)
 }
 
-/// The module's name, and the names of functions by index, from the contents of the name section. Indices that aren't
-/// less than `functions`, the number of functions, are ignored. `None` if the section is damaged.
+/// Reads the contents of the name section. Returns the module's name, and the names of functions by index. Names of
+/// functions that don't exist are ignored; `functions` is the number of functions. `None` if the section is damaged.
 fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMap<u32, String>)> {
     /// Numbers of subsections.
     const MODULE: u8 = 0;
@@ -183,8 +189,8 @@ fn read_names(section: &[u8], functions: u32) -> Option<(Option<String>, BTreeMa
     Some((module, names))
 }
 
-/// V8's hashes of the module, of the module without custom sections, and of the module without names and debug
-/// information. Tools strip these, so the hash of the module that was shipped may be any of the three.
+/// The hashes that V8 may have computed of the module: as it is, without custom sections, and without names and debug
+/// information. Tools strip such sections before the module is shipped, so the module that ran may be any of the three.
 fn hashes(bytes: &[u8], sections: &[Section]) -> Vec<WasmHash> {
     let all: Vec<&Section> = sections.iter().collect();
     let standard: Vec<&Section> = sections.iter().filter(|section| section.number != CUSTOM).collect();
@@ -209,13 +215,13 @@ fn hash(bytes: &[u8], kept: &[&Section]) -> Option<WasmHash> {
     let mut code = None;
     for section in kept {
         if section.number == CODE {
-            // Where the contents of the code section begin in such a module.
+            // Where the contents of the code section begin in a module that only has these sections.
             code = Some(len + section.contents.start - section.whole.start);
         }
         len += section.whole.len();
     }
     let hash = if len > LONGEST_HASHED {
-        // V8 doesn't hash long texts; their length takes the place of the hash.
+        // V8 uses the length of long data instead of a hash.
         len as u32
     } else {
         let contents = kept.iter().flat_map(|section| &bytes[section.whole.clone()]);

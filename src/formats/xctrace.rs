@@ -53,7 +53,7 @@ struct Tag<'d> {
 }
 
 impl<'d> Tag<'d> {
-    /// Finds the next tag and moves `rest` behind it. `None` if there are no more complete tags.
+    /// Finds the next tag and moves `rest` to what follows it. `None` if there are no more complete tags.
     fn next(rest: &mut &'d [u8]) -> Option<Self> {
         let begin = memchr::memchr(b'<', rest)? + 1;
         let end = begin + end_of_tag(&rest[begin..])?;
@@ -78,13 +78,14 @@ impl<'d> Tag<'d> {
         loop {
             rest = rest.trim_ascii_start();
             let equals = memchr::memchr(b'=', rest)?;
-            let (key, behind) = (rest[..equals].trim_ascii(), rest[equals + 1..].trim_ascii_start());
-            let (&quote, behind) = behind.split_first()?;
-            let end = memchr::memchr(quote, behind)?;
+            let (key, quoted) = (rest[..equals].trim_ascii(), rest[equals + 1..].trim_ascii_start());
+            // The value ends at the same quote with which it begins.
+            let (&quote, value_and_rest) = quoted.split_first()?;
+            let end = memchr::memchr(quote, value_and_rest)?;
             if key == name.as_bytes() {
-                return Some(unescape(&behind[..end]));
+                return Some(unescape(&value_and_rest[..end]));
             }
-            rest = &behind[end + 1..];
+            rest = &value_and_rest[end + 1..];
         }
     }
 
@@ -204,6 +205,7 @@ impl<'d> XctraceReader<'d> {
             (b"row", false) => self.row = Some(RowParts::default()),
             (b"row", true) => self.end_row(offset),
             _ => {
+                // `read_part` changes both the row and the reader, so the row is taken out of the reader meanwhile.
                 let Some(mut row) = self.row.take() else { return };
                 self.read_part(tag, &mut row, offset);
                 self.row = Some(row);
@@ -224,21 +226,22 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
-    /// Ends a row of the table, and adds it to the profile as a sample.
+    /// Ends a row of the table, and adds it to the profile as a sample. If the row has no thread or no known stack, an
+    /// unnamed thread or the unknown stack takes its place. A row without a weight counts as one sample.
     fn end_row(&mut self, offset: usize) {
-        let Some(row) = self.row.take() else { return };
-        if row.is_skipped {
+        let Some(parts) = self.row.take() else { return };
+        if parts.is_skipped {
             return;
         }
-        if row.stack.is_none() && row.weight.is_none() {
+        if parts.stack.is_none() && parts.weight.is_none() {
             return self
                 .skip("has neither a backtrace nor a weight, so it is not from a time profile".to_owned(), offset);
         }
-        let stack = row.stack.flatten().or_else(|| Some(self.profile.unknown_stack()));
-        let track = row.thread.unwrap_or_else(|| self.profile.track(Track::default()));
-        let (name, unit) = if row.weight.is_some() { ("time", Unit::Nanos) } else { ("samples", Unit::Samples) };
+        let stack = parts.stack.flatten().or_else(|| Some(self.profile.unknown_stack()));
+        let track = parts.thread.unwrap_or_else(|| self.profile.track(Track::default()));
+        let (name, unit) = if parts.weight.is_some() { ("time", Unit::Nanos) } else { ("samples", Unit::Samples) };
         let series = self.profile.series_named(name, unit);
-        let row = Row { track, stack, weight: row.weight.unwrap_or(1), count: 1, time: row.time.map(Nanos) };
+        let row = Row { track, stack, weight: parts.weight.unwrap_or(1), count: 1, time: parts.time.map(Nanos) };
         self.profile.push(series, row);
     }
 
@@ -247,9 +250,9 @@ impl<'d> XctraceReader<'d> {
         if let Some(id) = tag.number("ref") {
             return self.defined.threads.get(&id).copied();
         }
-        let shown = tag.attribute("fmt").unwrap_or_default();
-        let shown = String::from_utf8_lossy(&shown);
-        let (name, process) = shown.rsplit_once(" (").unwrap_or((&shown, ""));
+        let text = tag.attribute("fmt").unwrap_or_default();
+        let text = String::from_utf8_lossy(&text);
+        let (name, process) = text.rsplit_once(" (").unwrap_or((&text, ""));
         let (process, pid) = process.trim_end_matches(')').rsplit_once(", pid: ").unwrap_or((process, ""));
         let name = name.rsplit_once(" 0x").map_or(name, |(name, _)| name);
         let comm = if name.is_empty() || name == "Main Thread" { process } else { name };
@@ -275,7 +278,7 @@ impl<'d> XctraceReader<'d> {
         }
         let is_tagged = tag.name == b"tagged-backtrace";
         if is_tagged && tag.is_end {
-            // The backtrace inside is known by this ID, too.
+            // Other rows may refer to the backtrace inside by this ID, too.
             if let Some(id) = row.tagged_id.take()
                 && let Some(stack) = row.stack
             {
@@ -320,7 +323,8 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
-    /// Reads a `frame`: a reference to an earlier frame, or a new one, which stays open until its binary has been read.
+    /// Reads the start or the end of a `frame`. It is a reference to an earlier frame, or a new one, which stays open
+    /// until its binary has been read. Completes the frame that is still open.
     fn read_frame(&mut self, tag: Tag<'d>, row: &mut RowParts<'d>, offset: usize) {
         self.end_frame(row);
         if tag.is_end {
@@ -340,8 +344,8 @@ impl<'d> XctraceReader<'d> {
         }
     }
 
-    /// Adds the frame that is still open, without a module. Frames without a binary are only completed by what follows
-    /// them.
+    /// Adds the frame that is still open, without a module: it has no binary, as [`Self::read_binary`] would have
+    /// completed it.
     fn end_frame(&mut self, row: &mut RowParts<'_>) {
         if let Some(frame) = row.open_frame.take() {
             self.push_frame(row, &frame, b"");
@@ -367,7 +371,8 @@ impl<'d> XctraceReader<'d> {
     }
 }
 
-/// The number in an element's text; for a reference, the number of the element it refers to.
+/// The number in an element's text; for a reference, the number in the element that has this ID. `defined` has the
+/// numbers read so far by ID, and gets the new one.
 fn read_number(defined: &mut FxHashMap<u64, u64>, tag: &Tag<'_>) -> Option<u64> {
     if let Some(id) = tag.number("ref") {
         return defined.get(&id).copied();

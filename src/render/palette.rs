@@ -19,11 +19,11 @@ pub(super) const SHADES: u32 = 3;
 /// What the color of a box means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Swatch {
-    /// Not code, but the root, or a process or thread that owns the stacks.
+    /// The root of the graph, or the process or thread to which the stacks belong.
     Owner,
     /// A kind of code.
     Code(Category),
-    /// A name, because the profile has no kinds of code. The name selects one of several warm colors.
+    /// One of the warm colors, which is chosen by the function's name. Used if the profile states no kinds of code.
     Name(u8),
     /// A change since the earlier profile, from −[`STEPS`] to [`STEPS`].
     Change(i8),
@@ -73,6 +73,7 @@ impl Swatch {
             Self::Owner => 'q',
             Self::Code(category) => paint(category).0,
             Self::Name(number) => ['A', 'B', 'C', 'D'][usize::from(number.min(NAMES - 1))],
+            // Digits 1 to 4 stand for boxes that shrank, 5 to 8 for boxes that grew, 0 for no change.
             Self::Change(step) => {
                 ['4', '3', '2', '1', '0', '5', '6', '7', '8'][(step.clamp(-STEPS, STEPS) + STEPS) as usize]
             }
@@ -100,6 +101,7 @@ impl Swatch {
             Self::Name(1) => split_rgb(0xee_8a_5a, 0x92_45_20),
             Self::Name(2) => split_rgb(0xf5_c2_5b, 0x7c_5a_10),
             Self::Name(_) => split_rgb(0xf0_7e_6e, 0x8c_38_30),
+            // Gray mixed with blue if the box shrank, or with red if it grew; the greater the change, the less gray.
             Self::Change(step) => {
                 let [light, dark] =
                     if step < 0 { split_rgb(0x5b_9f_e0, 0x2f_78_c4) } else { split_rgb(0xe8_81_5f, 0xc4_53_2a) };
@@ -134,8 +136,8 @@ fn apply_shade(color: Rgb, shade: u32) -> Rgb {
     }
 }
 
-/// The color of the lines with which a box of this color is hatched. It contrasts with the text even more than the
-/// box's color does.
+/// The color of the lines with which a box of this color is hatched. Its contrast with the box's text is even greater
+/// than that of the box's color, so the text stays readable.
 fn line_on(color: Rgb) -> Rgb {
     mix(color, if is_light(color) { [255; 3] } else { [0; 3] }, 0.40)
 }
@@ -175,15 +177,17 @@ const LIGHT: usize = 0;
 /// Index of the colors for dark pages in [`Swatch::colors`].
 const DARK: usize = 1;
 
-/// The CSS rules of swatches for light pages or for dark pages.
+/// The CSS rules of swatches for one theme, [`LIGHT`] or [`DARK`]. A `path` is a box, which is drawn as a thick stroke.
+/// A `rect` is the background of a hatching pattern, and the class with the prefix [`HATCH`] is the pattern's line.
 fn theme_rules(swatches: &[Swatch], theme: usize) -> String {
     let mut rules = String::new();
     for swatch in swatches {
         for shade in 0..SHADES {
             let rgb = apply_shade(swatch.colors()[theme], shade);
             let (letter, color, text) = (swatch.letter(), css_color(rgb), text_on(rgb));
-            // Writing to a string cannot fail.
+            // Writing to a string cannot fail, so the results are ignored.
             if swatch.is_hatched() {
+                // The color after the pattern is for programs that can't show patterns.
                 let line = css_color(line_on(rgb));
                 let _ = write!(rules, "path.{CLASS}{letter}{shade}{{stroke:url(#{HATCH}{letter}{shade}) {color}}}");
                 let _ = write!(rules, "rect.{CLASS}{letter}{shade}{{fill:{color}}}");
@@ -218,10 +222,11 @@ pub(super) fn patterns(swatches: &[Swatch]) -> String {
     patterns
 }
 
-/// CSS variables for light and dark pages: the color of each kind of code and of the text on it (`--code-k`,
-/// `--text-k`), of changes (`--code-0` to `--code-8`), and of names if no kinds are known (`--code-A` …). A hatched
-/// color also has the color of its lines (`--line-x`) and an element background with both colors (`--fill-x`). The
-/// reader's system decides between light and dark, unless the attribute `data-theme` of the root element does.
+/// CSS variables for light and dark pages. `--code-x` is the color of the swatch with the letter `x`, and `--text-x`
+/// the color of text on it: letters stand for kinds of code, digits from 0 to 8 for changes, and capital letters for
+/// names if no kinds are known. A hatched swatch also has the color of its lines (`--line-x`) and a background for
+/// elements with both colors (`--fill-x`). The reader's system decides between light and dark, unless the root element
+/// has an attribute `data-theme`.
 pub(super) fn variables() -> String {
     let mut swatches: Vec<Swatch> = Category::ALL.into_iter().map(Swatch::Code).collect();
     swatches.extend((-STEPS..=STEPS).map(Swatch::Change));
@@ -241,7 +246,7 @@ pub(super) fn variables_of(swatches: &[Swatch]) -> String {
     format!(":root{{{light}}}@media(prefers-color-scheme:dark){{:root{{{dark}}}}}")
 }
 
-/// The CSS variables of swatches for light pages or for dark pages.
+/// The CSS variables of swatches for one theme, [`LIGHT`] or [`DARK`].
 fn theme_variables(swatches: &[Swatch], theme: usize) -> String {
     let mut variables = String::new();
     for swatch in swatches {

@@ -33,7 +33,8 @@ pub(super) struct CallgrindCosts<'a> {
     pub(super) pid: Pid,
 }
 
-/// Address ranges of functions in files, as linked, by file and an address in the function.
+/// The address range of the function at an address. The key is the object file and the address; all addresses are as
+/// linked.
 type Extents = FxHashMap<(DsoId, u64), Range<u64>>;
 
 /// A function at an address, and the offset of the address in it.
@@ -43,8 +44,8 @@ struct FoundFunction {
 }
 
 impl CallgrindCosts<'_> {
-    /// All functions that have costs, hottest first. callgrind may count JIT code for another function, so the function
-    /// is looked up again for each address with costs.
+    /// All functions that have costs, hottest first. callgrind may have added costs of JIT code to another function, so
+    /// for each address with costs, the function is looked up here.
     pub(super) fn functions(&self, job: &Job, warnings: &mut Warnings) -> Vec<Function> {
         let extents = self.extents(job, warnings);
         let mut functions = FunctionList::default();
@@ -69,7 +70,8 @@ impl CallgrindCosts<'_> {
         // each with inclusive costs of its own.
         for part in &self.costs.stated {
             let in_file = &self.costs.functions[part.function];
-            // Without calls, the part's entry isn't known. Any address of the function leads to it.
+            // The file only states the address of the part's entry if something calls it. Otherwise, any address of the
+            // function leads to the same function.
             let Some(addr) = part.entry.or_else(|| in_file.at.keys().next().copied()) else { continue };
             let FoundFunction { function, .. } = self.find_function(in_file, addr, &extents);
             if let Some(function) = functions.find(&function) {
@@ -89,29 +91,31 @@ impl CallgrindCosts<'_> {
         Some(file).filter(|file| *file != UNKNOWN_FILE).cloned()
     }
 
-    /// Converts calls, and names the callee. callgrind can't name JIT code; such a callee gets the name of the code at
-    /// its address.
+    /// Converts the calls from one instruction to one callee. callgrind can't name JIT code; such a callee gets the
+    /// name of the code at its address.
     fn convert_calls(&self, calls: &CostedCalls) -> Calls {
-        let listed = &self.costs.stated[calls.callee];
-        let object = &self.costs.functions[listed.function].object;
-        let is_jit = self.objects.number(object).is_none();
-        let mut name = listed.name.clone();
+        let stated = &self.costs.stated[calls.callee];
+        let object = &self.costs.functions[stated.function].object;
+        // Memory that no file backs can only contain JIT code.
+        let is_jit = self.objects.id(object).is_none();
+        let mut name = stated.name.clone();
         if is_jit
-            && let Some(entry) = listed.entry
+            && let Some(entry) = stated.entry
             && let Some(found) = self.find_jit(entry)
         {
             name = found.function.name;
         }
         let module = if is_jit { None } else { Some(object.clone()) };
-        let callee = Callee { name, file: self.source_file(listed), module };
+        let callee = Callee { name, file: self.source_file(stated), module };
         Calls { callee, count: calls.count, costs: exact_costs(&calls.costs) }
     }
 
-    /// Looks up the address range of each function with costs, in files that exist on this machine.
+    /// Looks up the address range of the function at each address with costs or calls. Addresses that aren't in a file
+    /// on this machine, or for which no symbol states a range, are left out.
     fn extents(&self, job: &Job, warnings: &mut Warnings) -> Extents {
         let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
         for function in &self.costs.functions {
-            if let Some(dso) = self.objects.number(&function.object)
+            if let Some(dso) = self.objects.id(&function.object)
                 && self.code.images.get(dso).is_some()
             {
                 by_file.entry(dso).or_default().extend(function.at.keys().chain(function.calls_at.keys()));
@@ -131,10 +135,11 @@ impl CallgrindCosts<'_> {
     }
 
     /// Finds the function at an address for which callgrind recorded costs in the function `in_file`. Looks in the
-    /// object file that was mapped there, otherwise in JIT code. If the code isn't found, the function says why.
+    /// object file that was mapped there, otherwise in JIT code. If the code isn't found, the returned function's
+    /// `code` says why, and the address takes the place of the offset.
     fn find_function(&self, in_file: &CostedFunction, addr: u64, extents: &Extents) -> FoundFunction {
         let CostedFunction { name, object, .. } = in_file;
-        let Some(dso) = self.objects.number(object) else {
+        let Some(dso) = self.objects.id(object) else {
             if let Some(found) = self.find_jit(addr) {
                 return found;
             }
@@ -161,13 +166,14 @@ impl CallgrindCosts<'_> {
 
     /// The JIT code at an address; `None` if no source of JIT code has any there.
     fn find_jit(&self, addr: u64) -> Option<FoundFunction> {
+        // callgrind records no times, so the last code at the address is taken.
         let hit = self.code.sources.map.lookup(self.pid, Addr(addr), None)?;
-        let piece = self.code.sources.map.code(hit.code);
+        let code_range = self.code.sources.map.code(hit.code);
         let code = match self.code.jit_bytes(hit.code) {
             Some(_) => FunctionCode::Jit(hit.code),
-            None => FunctionCode::Unknown(without_code(&self.code.sources.accounts, piece.origin)),
+            None => FunctionCode::Unknown(without_code(&self.code.sources.accounts, code_range.origin)),
         };
-        let mut function = self.new_function(piece.name, None, FrameKind::Jit, code);
+        let mut function = self.new_function(code_range.name, None, FrameKind::Jit, code);
         function.last.base = addr.wrapping_sub(hit.offset);
         Some(FoundFunction { function, offset: hit.offset })
     }
@@ -177,6 +183,7 @@ impl CallgrindCosts<'_> {
         Function {
             name: if name.is_empty() { UNKNOWN } else { name }.to_vec(),
             module: module.map(<[u8]>::to_vec),
+            // The category doesn't depend on the frame's name, so any name will do.
             category: Category::from_frame(&Frame::new(NameId(0), kind)),
             code,
             costs: Costs::default(),
@@ -186,7 +193,8 @@ impl CallgrindCosts<'_> {
         }
     }
 
-    /// Names functions at addresses in a file, as linked. The result is sorted by address.
+    /// Names the functions at these addresses, as linked, in a file. Addresses at which no symbol states a name are
+    /// left out.
     fn file_functions(
         &self,
         dso: DsoId,
@@ -197,7 +205,8 @@ impl CallgrindCosts<'_> {
         let options = SymbolOptions { lines: false, inlines: false, ..self.code.symbols.clone() };
         let request = [Request { dso, offsets: addresses.into_iter().collect(), base: Base::Linked(0) }];
         let parts = symbols::resolve(&request, self.code.images, &options, &job.pool, warnings);
-        // The parts have the frames of all addresses, in order.
+        // Each part has the frames of the next addresses of the request, in the same order. The part's range comes
+        // first in `zip`, so that the end of a part doesn't use up an address of the next one.
         let mut addresses = request[0].offsets.iter();
         let mut owners = BTreeMap::new();
         for part in &parts {
@@ -214,7 +223,8 @@ impl CallgrindCosts<'_> {
 }
 
 impl TargetNames for CallgrindCosts<'_> {
-    /// Looks up the addresses to which code refers: for code in a file, in the same file; for others, in JIT code.
+    /// Names what is at the addresses to which code refers. Code in a file refers to addresses as linked, which can
+    /// only be looked up in that file. Other code refers to run-time addresses, which are looked up in JIT code.
     fn name_targets(&self, targets: Vec<UnknownTarget<'_>>, job: &Job, warnings: &mut Warnings) {
         let mut by_file: BTreeMap<DsoId, BTreeSet<u64>> = BTreeMap::new();
         for target in &targets {
@@ -255,8 +265,8 @@ fn add_costs(function: &mut Function, offset: u64, instruction: &CostedInstructi
     }
 }
 
-/// Converts a callgrind file's costs of an instruction. Costs are exact, so each is also stored as the number of
-/// samples. Negative costs are those of a difference.
+/// Converts a callgrind file's costs of an instruction. There are no samples, so the amount of each cost is also stored
+/// as the number of samples. Costs are negative where the file is the difference of two profiles.
 fn exact_costs(costs: &[i64]) -> Costs {
     let mut sum = Costs::default();
     for (event, &cost) in costs.iter().enumerate() {
@@ -273,8 +283,8 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// Interns all object files. A name without a directory is that of a file in `directory`, which is the callgrind
-    /// file's, because `jitgraft callgrind` writes its own object there.
+    /// Interns all object files. `directory` is the one of the callgrind file. Object names without a slash are looked
+    /// up there, because that is where `jitgraft callgrind` writes the object with the JIT code.
     pub(super) fn new(costs: &InstructionCosts, directory: Option<&Path>) -> Self {
         let mut objects = Self::default();
         for function in &costs.functions {
@@ -295,7 +305,7 @@ impl Objects {
     }
 
     /// The ID of the object file with this name; `None` for memory that no file backs.
-    pub(super) fn number(&self, name: &[u8]) -> Option<DsoId> {
+    pub(super) fn id(&self, name: &[u8]) -> Option<DsoId> {
         self.ids.get(name).copied()
     }
 }

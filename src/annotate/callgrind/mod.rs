@@ -1,9 +1,9 @@
 //! Annotates a callgrind file that has a cost for every instruction (`--dump-instr=yes`).
 //!
-//! Native code is read from the file that an `ob=` line names. JIT code is read from the sources that `jitgraft
-//! callgrind` uses, too. callgrind assigns the cost of JIT code to the function in which the last call instruction
-//! arrived; here, each address belongs to the code that was there. Source lines are callgrind's own or those of the
-//! jitdump. Calls and their inclusive costs are shown as callgrind states them.
+//! Native code is read from the file that an `ob=` line names. JIT code is read from the same sources that `jitgraft
+//! callgrind` uses. callgrind knows only the functions that were entered by a call instruction, and adds the costs of
+//! JIT code to the one that was entered last; here, each address belongs to the code that was there. Source lines come
+//! from the callgrind file or from the jitdump. Calls and their inclusive costs are shown as callgrind states them.
 
 mod functions;
 
@@ -39,12 +39,13 @@ pub(crate) fn annotate(
     let costs = instruction_costs(bytes, warnings);
     check(&costs, options, warnings)?;
     let path = options.input.path();
+    // 0 stands for an unknown process.
     let pid = find_pid(costs.pid, path).unwrap_or(Pid(0));
     let code_sources = CodeSources::find(Some(pid), path, &options.recording.sources, warnings);
     let sources = code_sources.load(&job.pool, warnings);
     // MoarVM writes a perf map without machine code; the code is in separate files in the directory `moar-jit.PID`.
-    let raw = RawCode::find_usual(path, pid, options.recording.sources.force, warnings);
-    let raw = raw.as_ref().map(|raw| raw.match_first_map(&sources, warnings)).unwrap_or_default();
+    let raw_code = RawCode::find_usual(path, pid, options.recording.sources.force, warnings);
+    let raw_bytes = raw_code.as_ref().map(|raw| raw.match_first_map(&sources, warnings)).unwrap_or_default();
     let objects = Objects::new(&costs, path.and_then(directory));
     let symbols = &options.recording.symbols;
     let images = Images::new(objects.dsos.iter(), symbols.search.clone());
@@ -53,7 +54,7 @@ pub(crate) fn annotate(
         images: &images,
         dsos: &objects.dsos,
         processes: &code_sources.processes,
-        raw: &raw,
+        raw: &raw_bytes,
         machine: sources.machine.unwrap_or(HOST_MACHINE),
         load_times: &FxHashMap::default(),
         source_names: &costs.files,
@@ -80,7 +81,8 @@ pub(crate) fn annotate(
     Ok(annotation)
 }
 
-/// Checks that the request can be answered, and warns if the costs don't add up to the stated totals.
+/// Fails if the file has no costs per instruction, if it lacks a requested event, or if a filter is set. Warns if the
+/// costs don't add up to the totals that the file states.
 fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut Warnings) -> Result<()> {
     if !costs.has_addresses {
         let remedy = "run the program again with valgrind --tool=callgrind --dump-instr=yes".to_owned();
@@ -97,6 +99,7 @@ fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut War
             *sum = sum.saturating_add(*cost);
         }
     }
+    // A file without totals has an empty list of them, so nothing is compared.
     for ((sum, stated), name) in sums.iter().zip(&costs.totals).zip(&names) {
         if sum != stated {
             warnings.push(Warning::new(format!(
@@ -107,7 +110,7 @@ fn check(costs: &InstructionCosts, options: &AnnotateOptions, warnings: &mut War
     Ok(())
 }
 
-/// The events that the user wants and that have any costs.
+/// The events that have any costs, limited to `wanted` unless that is empty.
 fn events(costs: &InstructionCosts, functions: &[Function], wanted: &[String]) -> Vec<EventTotal> {
     let mut total = Costs::default();
     for function in functions {

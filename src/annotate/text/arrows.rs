@@ -52,9 +52,9 @@ pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Drawing {
     }
     let width = if lanes.is_empty() { 0 } else { lanes.len() + 1 };
     let mut grid = vec![vec![' '; width]; rows];
-    for (at, lane) in lanes.iter().enumerate() {
+    for (index, lane) in lanes.iter().enumerate() {
         // Lane 0 is drawn on the right, next to the code.
-        let column = lanes.len() - 1 - at;
+        let column = lanes.len() - 1 - index;
         for jump in lane.jumps.values() {
             put(&mut grid, *jump, column);
         }
@@ -62,7 +62,8 @@ pub(super) fn draw(rows: usize, jumps: &[Jump]) -> Drawing {
     Drawing { rows: grid.into_iter().map(String::from_iter).collect(), left_out }
 }
 
-/// The jumps in one lane, by their first row. They share no rows. A function may have a hundred thousand jumps.
+/// The jumps in one lane, none of which share a row, sorted by their first row. A function may have a hundred thousand
+/// jumps, so whether there is room for another one must be found without looking at each of them.
 #[derive(Default)]
 struct Lane {
     jumps: BTreeMap<usize, Jump>,
@@ -80,14 +81,15 @@ impl Lane {
     }
 }
 
-/// Draws a jump into the grid of characters, and joins it with lines that it crosses.
+/// Draws a jump into the grid of characters, and joins it with lines that it crosses. `column` is the jump's lane. The
+/// last column of the grid has the arrowheads, next to the code. A jump from a row to itself is drawn as `↻`.
 fn put(grid: &mut [Vec<char>], jump: Jump, column: usize) {
     let (top, bottom) = jump.span();
     for row in grid.iter_mut().take(bottom).skip(top + 1) {
         row[column] = if row[column] == '─' { '┼' } else { '│' };
     }
-    for (at, corner) in [(top, '╭'), (bottom, '╰')] {
-        let Some(row) = grid.get_mut(at) else { continue };
+    for (index, corner) in [(top, '╭'), (bottom, '╰')] {
+        let Some(row) = grid.get_mut(index) else { continue };
         row[column] = corner;
         let end = row.len() - 1;
         for cell in &mut row[column + 1..end] {
@@ -98,8 +100,9 @@ fn put(grid: &mut [Vec<char>], jump: Jump, column: usize) {
                 _ => '─',
             };
         }
+        // Another jump may have its arrowhead here.
         if row[end] != '▶' {
-            row[end] = if at == jump.to { '▶' } else { '─' };
+            row[end] = if index == jump.to { '▶' } else { '─' };
         }
     }
     if top == bottom

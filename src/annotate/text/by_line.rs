@@ -10,8 +10,8 @@ use crate::model::printable::printable;
 pub(super) fn write(sheet: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     for unknown in listing.rows.iter().filter(|row| row.source.is_none()) {
         let row = sheet.costs(listing, unknown.costs.as_ref()).with(" (no line is known)".to_owned(), Paint::Dim);
-        sheet.row(row)?;
-        sheet.calls(&unknown.calls)?;
+        sheet.write_row(row)?;
+        sheet.write_calls(&unknown.calls)?;
     }
     for (number, file) in listing.files.iter().enumerate() {
         let mut hot: Vec<(u32, &listing::Row)> = Vec::new();
@@ -23,7 +23,7 @@ pub(super) fn write(sheet: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
             }
         }
         if !hot.is_empty() {
-            sheet.row(Row::default().with(format!("   {}", printable(&file.name)), Paint::Title))?;
+            sheet.write_row(Row::default().with(format!("   {}", printable(&file.name)), Paint::Title))?;
             write_file(sheet, listing, file, &hot)?;
         }
     }
@@ -39,15 +39,15 @@ fn write_file(sheet: &mut Sheet<'_>, listing: &Listing, file: &SourceFile, hot: 
     for line in shown {
         if previous.is_some_and(|previous| line > previous + 1) {
             let blank = " ".repeat(sheet.annotation.events.len() * sheet.cost_width());
-            sheet.row(Row::default().with(format!("{blank} {:>digits$}", "⋮"), Paint::Dim))?;
+            sheet.write_row(Row::default().with(format!("{blank} {:>digits$}", "⋮"), Paint::Dim))?;
         }
         let hot_row = hot.iter().find(|(hot, _)| *hot == line).map(|(_, row)| *row);
         let costs = hot_row.and_then(|row| row.costs.as_ref());
         let row = sheet.costs(listing, costs).with(format!(" {line:>digits$}  "), Paint::Dim);
         let text = file.line(line).map(|text| printable(text.replace('\t', "    ").as_bytes()).into_owned());
         let text = text.unwrap_or_else(|| format!("{}:{line}", base_name(&printable(&file.name))));
-        sheet.row(row.with(text, Paint::Plain))?;
-        sheet.calls(hot_row.map_or(&[], |row| &row.calls))?;
+        sheet.write_row(row.with(text, Paint::Plain))?;
+        sheet.write_calls(hot_row.map_or(&[], |row| &row.calls))?;
         previous = Some(line);
     }
     Ok(())

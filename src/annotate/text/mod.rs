@@ -17,59 +17,63 @@ use row::{Paint, Row};
 use sheet::{Sheet, amount, base_name, short, signed};
 use std::io::Write;
 
-/// The maximum number of inlined calls to show per function. A compiler may inline several hundred; usually, those near
-/// the top of the tree matter.
-const EXPANDED: usize = 40;
+/// The maximum number of inlined calls to show per version of a function. A compiler may inline several hundred;
+/// usually, those near the top of the tree matter.
+const MAX_INLINED_CALLS: usize = 40;
 
 /// Writes the whole annotation.
 pub(crate) fn write(annotation: &Annotation, options: &TextOptions, out: &mut dyn Write) -> Result<()> {
     let mut sheet = Sheet { annotation, options, out };
-    sheet.summary()?;
-    for (at, listing) in annotation.listings.iter().enumerate() {
-        sheet.listing(at, listing)?;
+    sheet.write_summary()?;
+    for (index, listing) in annotation.listings.iter().enumerate() {
+        sheet.write_listing(index, listing)?;
     }
     Ok(())
 }
 
 impl Sheet<'_> {
     /// Writes the heading and the code of one listing.
-    fn listing(&mut self, at: usize, listing: &Listing) -> Result<()> {
-        self.plain(String::new())?;
-        self.row(Row::default().with(format!("{}. {}", at + 1, printable(&listing.name)), Paint::Title))?;
+    fn write_listing(&mut self, index: usize, listing: &Listing) -> Result<()> {
+        self.write_line(String::new())?;
+        self.write_row(Row::default().with(format!("{}. {}", index + 1, printable(&listing.name)), Paint::Title))?;
         if listing.versions.len() > 1 {
             let codes = listing.versions.len();
-            self.plain(format!("   {codes} compiled versions merged · {}", self.shares(&listing.costs).join(" · ")))?;
+            self.write_line(format!(
+                "   {codes} compiled versions merged · {}",
+                self.shares(&listing.costs).join(" · ")
+            ))?;
         }
         for version in &listing.versions {
-            self.plain(format!("   {}", self.describe(listing, version)))?;
-            self.expansion(version)?;
+            self.write_line(format!("   {}", self.describe(listing, version)))?;
+            self.write_inlined_calls(version)?;
         }
+        // callgrind may list a function under several names, each with an inclusive cost of its own.
         for inclusive in &listing.inclusive {
-            let said = [vec![inclusive.label()], self.shares(&inclusive.costs)].concat().join(" · ");
-            self.plain(format!("   inclusive: {said}"))?;
+            let parts = [vec![inclusive.label()], self.shares(&inclusive.costs)].concat();
+            self.write_line(format!("   inclusive: {}", parts.join(" · ")))?;
         }
         match &listing.code {
-            Code::Missing(why) => self.plain(format!("   no listing: {why}")),
+            Code::Missing(why) => self.write_line(format!("   no listing: {why}")),
             Code::Instructions { .. } => table::write(self, listing),
             Code::SourceLines => by_line::write(self, listing),
         }
     }
 
     /// Writes the calls that were inlined into a version as a tree, if their addresses in the code are unknown.
-    fn expansion(&mut self, version: &Version) -> Result<()> {
+    fn write_inlined_calls(&mut self, version: &Version) -> Result<()> {
         let count = version.expanded.len();
         if count > 0 {
             let calls = counted(count as u64, "inlined call");
-            self.plain(format!(
+            self.write_line(format!(
                 "   contains {calls} (listed by bytecode offset, because their addresses were not recorded):"
             ))?;
         }
-        for call in version.expansion().take(EXPANDED) {
-            self.row(Row::default().with(format!("     {call}"), Paint::Dim))?;
+        for call in version.inlined_call_lines().take(MAX_INLINED_CALLS) {
+            self.write_row(Row::default().with(format!("     {call}"), Paint::Dim))?;
         }
-        if count > EXPANDED {
-            let more = count - EXPANDED;
-            self.row(Row::default().with(format!("     … {more} more (--to json lists all)"), Paint::Dim))?;
+        if count > MAX_INLINED_CALLS {
+            let more = count - MAX_INLINED_CALLS;
+            self.write_row(Row::default().with(format!("     … {more} more (--to json lists all)"), Paint::Dim))?;
         }
         Ok(())
     }
@@ -82,11 +86,11 @@ impl Sheet<'_> {
     }
 
     /// Writes the calls that an instruction or line makes, with their cost as a percentage of the event's total.
-    fn calls(&mut self, calls: &[Calls]) -> Result<()> {
+    fn write_calls(&mut self, calls: &[Calls]) -> Result<()> {
         let blank = " ".repeat(self.annotation.events.len() * self.cost_width());
         for calls in calls {
-            let said = [vec![calls.label()], self.shares(&calls.costs)].concat().join(" · ");
-            self.row(Row::default().with(format!("{blank}   => {said}"), Paint::Dim))?;
+            let text = [vec![calls.label()], self.shares(&calls.costs)].concat().join(" · ");
+            self.write_row(Row::default().with(format!("{blank}   => {text}"), Paint::Dim))?;
         }
         Ok(())
     }
@@ -107,17 +111,17 @@ impl Sheet<'_> {
 
 impl Sheet<'_> {
     /// Writes the events, then the functions by name with the cost of each version.
-    fn summary(&mut self) -> Result<()> {
+    fn write_summary(&mut self) -> Result<()> {
         for event in &self.annotation.events {
             let total = amount(event.total.weight, &event.unit);
-            let said = event.precision.text();
-            self.plain(match event.precision {
-                Precision::Exact => format!("{}: {total}. {said}", event.name),
-                _ => format!("{}: {} samples, {total}. {said}", event.name, grouped(event.total.count)),
+            let precision = event.precision.text();
+            self.write_line(match event.precision {
+                Precision::Exact => format!("{}: {total}. {precision}", event.name),
+                _ => format!("{}: {} samples, {total}. {precision}", event.name, grouped(event.total.count)),
             })?;
         }
         let shown = self.annotation.listings.len();
-        self.plain(format!(
+        self.write_line(format!(
             "{} in {} {} self {}; {} listed below",
             counted(self.annotation.all_names as u64, "function"),
             counted(self.annotation.all_codes as u64, "code range"),
@@ -125,20 +129,20 @@ impl Sheet<'_> {
             self.annotation.words().any,
             grouped(shown as u64)
         ))?;
-        self.plain(String::new())?;
+        self.write_line(String::new())?;
         let width = self.cost_width() + 1;
         let heads: String =
             self.annotation.events.iter().map(|event| format!("{:>width$} ", short(&event.name, width))).collect();
-        self.row(Row::default().with(format!("{heads} parts  function"), Paint::Dim))?;
+        self.write_row(Row::default().with(format!("{heads} parts  function"), Paint::Dim))?;
         for name in &self.annotation.names {
-            self.name(name)?;
+            self.write_name(name)?;
         }
         Ok(())
     }
 
     /// Writes a function's row in the summary: its costs, the number of its versions, its name, and the samples (or
     /// exact cost) of each version.
-    fn name(&mut self, name: &NameSummary) -> Result<()> {
+    fn write_name(&mut self, name: &NameSummary) -> Result<()> {
         let (mut row, digits) = (Row::default(), self.digits() + 1);
         for event in &self.annotation.events {
             let (percent, count) = self.share(&name.costs, event);
@@ -149,12 +153,12 @@ impl Sheet<'_> {
             row = row.with(format!("  {}", base_name(&printable(module))), Paint::Dim);
         }
         if name.codes.len() > 1 {
-            const MOST: usize = 12;
-            let each: Vec<String> =
-                name.codes.iter().take(MOST).map(|code| self.annotation.number(code).to_string()).collect();
-            let more = if name.codes.len() > MOST { " …" } else { "" };
-            row = row.with(format!("  ({}{more})", each.join(" ")), Paint::Dim);
+            const MAX_VERSIONS: usize = 12;
+            let numbers: Vec<String> =
+                name.codes.iter().take(MAX_VERSIONS).map(|code| self.annotation.number(code).to_string()).collect();
+            let more = if name.codes.len() > MAX_VERSIONS { " …" } else { "" };
+            row = row.with(format!("  ({}{more})", numbers.join(" ")), Paint::Dim);
         }
-        self.row(row)
+        self.write_row(row)
     }
 }

@@ -52,7 +52,7 @@ impl Row {
         self.0.iter().map(|(text, _)| text.width()).sum()
     }
 
-    /// The finished line with color codes, cut to the width of the terminal.
+    /// The finished line with color codes, cut to the width of the terminal, and without blanks at its end.
     pub(super) fn finish(self, options: &TextOptions) -> String {
         let mut columns_left = options.width.unwrap_or(usize::MAX);
         let mut line = String::new();

@@ -19,13 +19,13 @@ pub(super) struct Sheet<'a> {
 
 impl Sheet<'_> {
     /// Writes a line.
-    pub(super) fn row(&mut self, row: Row) -> Result<()> {
+    pub(super) fn write_row(&mut self, row: Row) -> Result<()> {
         Ok(writeln!(self.out, "{}", row.finish(self.options))?)
     }
 
     /// Writes a line without colors.
-    pub(super) fn plain(&mut self, text: String) -> Result<()> {
-        self.row(Row::default().with(text, Paint::Plain))
+    pub(super) fn write_line(&mut self, text: String) -> Result<()> {
+        self.write_row(Row::default().with(text, Paint::Plain))
     }
 
     /// The width of the column for numbers of samples or exact costs, in characters. Exact costs can be much larger
@@ -47,7 +47,7 @@ impl Sheet<'_> {
     }
 
     /// The columns of costs: for each event, the percentage of the function's cost, and the number of samples or the
-    /// exact cost. Blank where there are no samples.
+    /// exact cost. The columns of an event with zero cost are blank.
     pub(super) fn costs(&self, listing: &Listing, costs: Option<&Costs>) -> Row {
         let (mut row, digits) = (Row::default(), self.digits());
         for event in &self.annotation.events {

@@ -13,14 +13,14 @@ use crate::symbolize::disasm::TargetKind;
 const SOURCE_COLUMN: usize = 64;
 
 /// Writes the shown instructions as rows, and a marker for each gap between them.
-pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
+pub(super) fn write(sheet: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     let Code::Instructions { addr, bytes } = &listing.code else { return Ok(()) };
     let rows = &listing.rows;
-    let shown = shown(rows, text.options.context);
+    let shown = shown(rows, sheet.options.context);
     let Drawing { rows: arrows, left_out } = draw(shown.len(), &jumps(listing, &shown));
     if left_out > 0 {
         let message = format!("   jumps not drawn, because they overlap too many others: {left_out}");
-        text.row(Row::default().with(message, Paint::Dim))?;
+        sheet.write_row(Row::default().with(message, Paint::Dim))?;
     }
     let instructions: Vec<String> = shown.iter().map(|&index| instruction_text(&rows[index])).collect();
     let column = instructions.iter().map(|text| text.chars().count()).max().unwrap_or(0).min(SOURCE_COLUMN);
@@ -30,12 +30,13 @@ pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
     let mut source_before = None;
     for ((&index, arrows), instruction) in shown.iter().zip(&arrows).zip(&instructions) {
         if index > next {
-            gap(text, index - next, digits)?;
+            write_gap(sheet, index - next, digits)?;
+            // Show the source line again after the gap, even if it's the same as before.
             source_before = None;
         }
         let shown_row = &rows[index];
         let offset = shown_row.instruction.as_ref().map_or(bytes.len() as u64, |instruction| instruction.offset);
-        let mut row = text.costs(listing, shown_row.costs.as_ref());
+        let mut row = sheet.costs(listing, shown_row.costs.as_ref());
         row = row.with(format!(" {:>digits$x}  ", addr.wrapping_add(offset)), Paint::Dim);
         row = row.with(format!("{arrows}{instruction:<column$}"), Paint::Plain);
         if let Some(source) = shown_row.source
@@ -44,21 +45,22 @@ pub(super) fn write(text: &mut Sheet<'_>, listing: &Listing) -> Result<()> {
             row = row.with(format!("  {}", source_text(&listing.files[source.file], source.line)), Paint::Dim);
         }
         source_before = shown_row.source;
-        text.row(row)?;
-        text.calls(&shown_row.calls)?;
+        sheet.write_row(row)?;
+        sheet.write_calls(&shown_row.calls)?;
         next = index + 1;
     }
     if next < rows.len() {
-        gap(text, rows.len() - next, digits)?;
+        write_gap(sheet, rows.len() - next, digits)?;
     }
     Ok(())
 }
 
-fn gap(text: &mut Sheet<'_>, count: usize, digits: usize) -> Result<()> {
-    let blank = " ".repeat(text.annotation.events.len() * text.cost_width() + digits + 3);
+/// Writes the marker for a gap: how many instructions are not shown.
+fn write_gap(sheet: &mut Sheet<'_>, count: usize, digits: usize) -> Result<()> {
+    let blank = " ".repeat(sheet.annotation.events.len() * sheet.cost_width() + digits + 3);
     let s = if count == 1 { "" } else { "s" };
-    let any = text.annotation.words().any;
-    text.row(Row::default().with(format!("{blank}⋮ {count} instruction{s} without {any}"), Paint::Dim))
+    let any = sheet.annotation.words().any;
+    sheet.write_row(Row::default().with(format!("{blank}⋮ {count} instruction{s} without {any}"), Paint::Dim))
 }
 
 /// The indexes of the instructions to show: those with costs, and up to `context` before and after each. All if
@@ -100,16 +102,17 @@ fn instruction_text(row: &listing::Row) -> String {
     let Some(Instruction { offset: own_offset, text, target, .. }) = &row.instruction else { return String::new() };
     let Some(target) = target else { return text.clone() };
     let is_branch = matches!(target.kind, TargetKind::Jump | TargetKind::Call);
-    // The text has the address of a branch or an immediate value already.
-    let mark = if is_branch || target.kind == TargetKind::Immediate { "" } else { &format!("  # {:x}", target.addr) };
+    // The assembly text of a branch or of an immediate value contains the address already.
+    let has_address = is_branch || target.kind == TargetKind::Immediate;
+    let address = if has_address { String::new() } else { format!("  # {:x}", target.addr) };
     match &target.owner {
         TargetOwner::Inside(offset) if is_branch => {
-            let way = if offset > own_offset { '↓' } else { '↑' };
-            format!("{text} {way}")
+            let direction = if offset > own_offset { '↓' } else { '↑' };
+            format!("{text} {direction}")
         }
-        TargetOwner::Function(name, 0) => format!("{text}{mark} <{}>", printable(name)),
-        TargetOwner::Function(name, offset) => format!("{text}{mark} <{}+{offset:#x}>", printable(name)),
-        TargetOwner::Inside(_) | TargetOwner::Unknown => format!("{text}{mark}"),
+        TargetOwner::Function(name, 0) => format!("{text}{address} <{}>", printable(name)),
+        TargetOwner::Function(name, offset) => format!("{text}{address} <{}+{offset:#x}>", printable(name)),
+        TargetOwner::Inside(_) | TargetOwner::Unknown => format!("{text}{address}"),
     }
 }
 

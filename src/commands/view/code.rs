@@ -158,7 +158,7 @@ impl<'a> Listings<'a> {
             .numbers("listing.instructions", listings().map(|listing| listing.rows.len() as u64))
             .texts("listing.missing", self.list.iter().map(NamedListing::missing))
             .numbers("listing.expanded", versions().map(|version| version.expanded.len() as u64))
-            .texts("expanded", versions().flat_map(Version::expansion));
+            .texts("expanded", versions().flat_map(Version::inlined_call_lines));
         let mut instructions = InstructionColumns::default();
         for named in &self.list {
             instructions.add(named.listing, named.names);

@@ -13,7 +13,7 @@ use serde::Deserialize;
 struct HeadNode {
     function_name: String,
     url: String,
-    /// Counted from 1; 0 if absent.
+    /// Like the column, counted from 1; 0 if absent.
     line_number: i64,
     column_number: i64,
     hit_count: u64,
@@ -68,11 +68,12 @@ fn split_nodes(tree: &[u8]) -> Vec<NodeText> {
     let (mut nodes, mut levels): (Vec<NodeText>, Vec<Level>) = (Vec::new(), Vec::new());
     // Indices of the nodes that are open, innermost last.
     let mut open: Vec<usize> = Vec::new();
-    let mut at = 0;
-    while at < tree.len() {
-        let start = at;
-        at = if tree[at] == b'"' { end_of_string(tree, at) } else { at + 1 };
-        let (top, token) = (levels.last().copied(), &tree[start..at]);
+    let mut next = 0;
+    while next < tree.len() {
+        // A token is a string or a single byte.
+        let start = next;
+        next = if tree[start] == b'"' { end_of_string(tree, start) } else { start + 1 };
+        let (top, token) = (levels.last().copied(), &tree[start..next]);
         // The root, or an element of a list of children.
         if token == b"{" && matches!(top, None | Some(Level::Children)) {
             levels.push(Level::Node(nodes.len()));
@@ -83,11 +84,11 @@ fn split_nodes(tree: &[u8]) -> Vec<NodeText> {
         }
         if token == b"\"children\""
             && let Some(Level::Node(node)) = top
-            && let Some(list) = start_of_list(tree, at)
+            && let Some(first_element) = start_of_list(tree, next)
         {
             nodes[node].json.extend_from_slice(b"\"children\":0");
             levels.push(Level::Children);
-            at = list;
+            next = first_element;
             continue;
         }
         match token {
@@ -95,7 +96,8 @@ fn split_nodes(tree: &[u8]) -> Vec<NodeText> {
             b"}" | b"]" => _ = levels.pop(),
             _ => {}
         }
-        // Leave out what stands between the elements of a list of children, and the bracket at its end.
+        // Leave out what is between the elements of a list of children, and the bracket at its end. It belongs to no
+        // node.
         if top == Some(Level::Children) {
             continue;
         }
@@ -111,12 +113,13 @@ fn split_nodes(tree: &[u8]) -> Vec<NodeText> {
 
 /// The position after a string that starts at `start`.
 fn end_of_string(text: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while at < text.len() {
-        match text[at] {
-            b'"' => return at + 1,
-            b'\\' => at += 2,
-            _ => at += 1,
+    let mut index = start + 1;
+    while index < text.len() {
+        match text[index] {
+            b'"' => return index + 1,
+            // Skip the escaped character, which may be a quote.
+            b'\\' => index += 2,
+            _ => index += 1,
         }
     }
     text.len()

@@ -31,7 +31,7 @@ pub(super) struct CategoryPair {
 #[serde(transparent)]
 pub(super) struct Categories {
     list: Vec<CategoryEntry>,
-    /// The index of each subcategory, by its category and library.
+    /// The index of each subcategory in its category's list, by the indices of the category and of the library.
     #[serde(skip)]
     subcategories: FxHashMap<(usize, usize), usize>,
 }
@@ -92,8 +92,9 @@ fn color(category: Category) -> &'static str {
     }
 }
 
-/// Whether a function, and everything that it calls, is part of garbage collection. The names are entry points of the
-/// collectors of V8, HotSpot, CPython, PHP, Erlang, Go and .NET, and the name that V8's own profiles use.
+/// Whether a function with this name begins a garbage collection, so that everything that it calls is part of it. Knows
+/// the entry points of the collectors of V8, HotSpot, CPython, PHP, Erlang, Go and .NET, and the name that V8's own
+/// profiles use.
 pub(super) fn collects_garbage(name: &[u8]) -> bool {
     const PREFIXES: &[&[u8]] = &[
         b"(garbage collector)",

@@ -55,21 +55,22 @@ impl Column {
     /// Adds nanoseconds as milliseconds, spelled like the result of [`millis`](super::writing::millis).
     #[inline]
     pub(super) fn millis(&mut self, nanos: u64) {
-        // A decimal number of up to 15 digits is also the shortest text for its nearest double. Tiny numbers need an
-        // exponent.
+        // A number of up to 15 digits is also the shortest text for its nearest double, so its digits can be written as
+        // they are. Larger numbers are left to serde, and so are tiny ones, which are spelled with an exponent.
         if !(1_000..1_000_000_000_000_000).contains(&nanos) {
             return self.json(&super::writing::millis(nanos));
         }
         self.next();
         push_decimal(nanos / 1_000_000, &mut self.0);
-        // The fraction always gets six digits; `len` is its length without trailing zeros, but with at least one digit.
+        // The fraction gets six digits, from the last to the first. `len` is its length without trailing zeros, but
+        // with the point and at least one digit.
         let mut fraction = [b'.', b'0', b'0', b'0', b'0', b'0', b'0'];
         let (mut rest, mut len) = (nanos % 1_000_000, 2);
-        for at in (1..fraction.len()).rev() {
+        for index in (1..fraction.len()).rev() {
             let digit = rest % 10;
-            (fraction[at], rest) = (b'0' + digit as u8, rest / 10);
-            if digit != 0 && at >= len {
-                len = at + 1;
+            (fraction[index], rest) = (b'0' + digit as u8, rest / 10);
+            if digit != 0 && index >= len {
+                len = index + 1;
             }
         }
         self.0.extend_from_slice(&fraction[..len]);

@@ -58,12 +58,13 @@ pub(super) fn write(
 /// Operating systems: the name that `uname -s` prints, and the name that Firefox uses.
 const PLATFORMS: &[(&str, &str)] = &[("Darwin", "Macintosh")];
 
-/// Converts the name of an operating system to Firefox's name for it. Other names are the same.
+/// Converts the name of an operating system, as `uname -s` prints it, to the name that Firefox uses for it. Names that
+/// aren't in [`PLATFORMS`] are the same.
 fn platform_name(os: &str) -> &str {
     PLATFORMS.iter().find(|(name, _)| *name == os).map_or(os, |(_, platform)| platform)
 }
 
-/// The operating system for Firefox's name.
+/// Converts the name that Firefox uses for an operating system to the one that `uname -s` prints.
 pub(super) fn os_of_platform(platform: &str) -> &str {
     PLATFORMS.iter().find(|(_, name)| *name == platform).map_or(platform, |(os, _)| os)
 }
@@ -96,7 +97,8 @@ fn extra_entry(label: &str, value: &str) -> Value {
     json!({"label": label, "format": "string", "value": value})
 }
 
-/// Milliseconds between samples: as requested when recording, or else the median distance of samples in a thread.
+/// The milliseconds between samples: as requested when recording, or else the median of the times between two samples
+/// of the same thread.
 fn interval(series: &Series, threads: &[ThreadRows<'_>]) -> f64 {
     match (series.sampling, &series.unit) {
         (Some(Sampling::Frequency(hertz)), _) => return 1000.0 / hertz as f64,

@@ -42,9 +42,9 @@ pub fn write(profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> 
     write_threads(MOST_KEPT, profile, options, out)
 }
 
-/// Writes the event that the options select; fails if there is no such event. Each thread is first built, to collect
-/// the libraries and categories of all threads, which come first in the file. At most `most_kept` threads stay in
-/// memory until they are written. If the profile has more, each is built again then.
+/// Writes the event that the options select; fails if there is no such event. All threads are built before anything is
+/// written, because the libraries and categories of all threads come first in the file. Up to `most_kept` threads stay
+/// in memory until they are written. If the profile has more, none is kept, and each is built again when it is written.
 fn write_threads(most_kept: usize, profile: &Profile, options: &WriteOptions, out: &mut dyn Write) -> Result<()> {
     let Some(series) = profile.series.get(options.series) else {
         return Err(Error::new("no samples to write"));
@@ -93,7 +93,7 @@ const MOST_KEPT: usize = 1 << 12;
 /// to the first thread of its process, or else to the first thread of all.
 fn moments<'p>(profile: &'p Profile, threads: &[ThreadRows<'_>]) -> Vec<Vec<&'p Moment>> {
     let mut moments_by_thread: Vec<Vec<&Moment>> = vec![Vec::new(); threads.len()];
-    // The same thread ID may occur several times, with different names.
+    // A thread whose name changed is listed once for each name. Its events go to the first of these.
     let (mut first_of_thread, mut first_of_process) = (FxHashMap::default(), FxHashMap::default());
     for (index, thread) in threads.iter().enumerate() {
         first_of_thread.entry((thread.pid, thread.tid)).or_insert(index);

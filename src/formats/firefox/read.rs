@@ -63,9 +63,9 @@ struct ReadThread {
     #[serde(default)]
     process_name: Option<String>,
     #[serde(default)]
-    pid: Number,
+    pid: ReadId,
     #[serde(default)]
-    tid: Number,
+    tid: ReadId,
     #[serde(default)]
     libs: Vec<Lib>,
     samples: ReadSamples,
@@ -79,17 +79,18 @@ struct ReadThread {
     tables: ReadTables,
 }
 
-/// The ID of a process or thread, as a number or text. The text can have a suffix (`77.1`) if the ID was reused.
+/// The ID of a process or thread, as a number or text. A text has a suffix (`77.1`) if the ID was reused.
 #[derive(Debug, Deserialize, Default)]
 #[serde(untagged)]
-pub(super) enum Number {
+pub(super) enum ReadId {
     #[default]
     None,
     Whole(f64),
     Text(String),
 }
 
-impl Number {
+impl ReadId {
+    /// The ID without a suffix; `None` if it is missing or isn't a number.
     pub(super) fn get(&self) -> Option<i32> {
         match self {
             Self::None => None,
@@ -192,7 +193,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     }
     let shared_libs = file.shared_libs();
     let (mut named, mut skipped) = (NamedFrames::default(), Skipped::new("sample"));
-    // The stacks of the tables that all threads share, from the first thread that needs them.
+    // The stacks in the tables that all threads share. They are read when the first thread without tables of its own
+    // needs them.
     let mut shared_stacks: Option<Vec<Option<StackId>>> = None;
     for thread in &file.threads {
         let tables = ThreadTables::new(&file, thread, shared_libs, options);
@@ -262,6 +264,7 @@ impl<'f> ThreadTables<'f> {
     /// Chooses each table for a thread: its own or, if it has none, the one that all threads of the file share.
     fn new(file: &'f ReadFile, thread: &'f ReadThread, shared_libs: &'f [Lib], options: &ReadOptions) -> Self {
         let (own, shared) = (&thread.tables, &file.shared);
+        // Only the thread's own functions refer to its own libraries.
         let has_own_libs = own.func_table.is_some() && !thread.libs.is_empty();
         Self {
             categories: &file.meta.categories,
@@ -277,8 +280,8 @@ impl<'f> ThreadTables<'f> {
         }
     }
 
-    /// The stack for each row of the stack table; `None` if the row's caller doesn't precede it, or it has no valid
-    /// frame.
+    /// The stack for each row of the stack table; `None` if the row has no valid frame, or if its caller's row doesn't
+    /// come before it.
     fn stacks(&self, named: &mut NamedFrames, profile: &mut Profile) -> Vec<Option<StackId>> {
         let frames = self.frames(named, profile);
         let Some(table) = self.stacks else { return Vec::new() };
@@ -302,6 +305,7 @@ impl<'f> ThreadTables<'f> {
             (Some(functions), Some(row)) => self.function(functions, row),
             _ => FunctionRow::default(),
         };
+        // The library is stated by the function's resource, otherwise by the frame's native symbol.
         let lib = function.lib.or_else(|| index_in(&self.symbols?.lib_index, index_in(&table.native_symbol, row)?));
         StatedFrame {
             function: self.string(function.name),
@@ -360,8 +364,8 @@ struct FunctionRow {
     start: (u32, u32),
 }
 
-/// The stack for a row of the stack table. `stacks` has the stacks of the rows before it; callers precede their
-/// callees. `None` if the row, or its caller's row, refers to something that isn't in the file.
+/// The stack for a row of the stack table. `stacks` has the stacks of the rows before it, among which its caller has to
+/// be. `None` if the row, or its caller's row, refers to something that isn't there.
 fn stack(
     table: &ReadStacks,
     row: usize,
@@ -370,6 +374,7 @@ fn stack(
     profile: &mut Profile,
 ) -> Option<StackId> {
     let frame = *frames.get(index_in(&table.frame, row)?)?;
+    // `null` instead of a caller: the frame is the outermost one.
     if number_in(&table.prefix, row).is_none() {
         return Some(profile.stack(None, frame));
     }
@@ -382,8 +387,8 @@ fn small_number_in(column: &[Option<f64>], row: usize) -> u32 {
     index_in(column, row).and_then(|number| u32::try_from(number).ok()).unwrap_or(0)
 }
 
-/// The kind of code for the name of a category; `None` unless only jitgraft uses that name. The categories of other
-/// tools describe what a thread is doing.
+/// The kind of code for the name of a category, if it is a name that only jitgraft uses; otherwise `None`, because the
+/// categories of other tools describe what a thread is doing.
 fn kind_of_category(name: &str) -> Option<FrameKind> {
     if Tier::from_name(&name.to_ascii_lowercase()).is_some() {
         return Some(FrameKind::Jit);
@@ -401,8 +406,8 @@ impl Lib {
 
 impl ReadSamples {
     /// Adds the samples of a thread to the event called `name`; without a name, to an event named after what the
-    /// weights measure. `stacks` has the stack for each row of the stack table; `None` for damaged ones. Samples with
-    /// such a stack are counted in `skipped`.
+    /// weights measure. `stacks` has the stack for each row of the stack table; `None` for damaged rows. Samples that
+    /// refer to these are skipped and counted in `skipped`. Samples with `null` as their stack get the unknown stack.
     fn push(
         &self,
         name: Option<&str>,
@@ -458,18 +463,19 @@ impl ReadSamples {
         self.time.is_some() || self.time_deltas.is_some()
     }
 
-    /// A sample's time in milliseconds; `before` is the previous sample's time.
-    fn time(&self, at: usize, before: f64) -> f64 {
-        if let Some(time) = self.time.as_ref().and_then(|times| number_in(times, at)) {
+    /// The time in milliseconds of the sample in this row. `before` is the previous sample's time, which is returned if
+    /// the sample has none.
+    fn time(&self, row: usize, before: f64) -> f64 {
+        if let Some(time) = self.time.as_ref().and_then(|times| number_in(times, row)) {
             return time;
         }
-        let delta = self.time_deltas.as_ref().and_then(|deltas| number_in(deltas, at));
+        let delta = self.time_deltas.as_ref().and_then(|deltas| number_in(deltas, row));
         before + delta.unwrap_or(0.0)
     }
 
-    /// A sample's weight: 1 if there are no weights, 0 if only this one is missing.
-    fn weight(&self, at: usize) -> f64 {
-        self.weight.as_ref().map_or(1.0, |weights| number_in(weights, at).unwrap_or(0.0))
+    /// The weight of the sample in this row: 1 if the table has no weights, 0 if only this one is missing.
+    fn weight(&self, row: usize) -> f64 {
+        self.weight.as_ref().map_or(1.0, |weights| number_in(weights, row).unwrap_or(0.0))
     }
 }
 

@@ -54,7 +54,7 @@ pub(super) struct FrameTable {
     length: u32,
     /// Address in the library; -1 for none.
     address: Column,
-    /// How many inlined calls deep the frame is at its address; 0 for the function that contains the code.
+    /// The number of inlined calls around the frame, itself included; 0 for the function that contains the code.
     inline_depth: Column,
     category: Column,
     subcategory: Column,
@@ -76,10 +76,10 @@ pub(super) struct ThreadNumbers {
     /// Only frames that are neither inlined nor called by a garbage collector. The others are in
     /// `Tables::frame_numbers`.
     frames: Numbers,
-    /// For each stack in the thread's stack table: what a stack with one more frame inherits from it.
-    inside: Vec<Inherited>,
+    /// For each stack in the thread's stack table, the context of its innermost frame.
+    contexts: Vec<FrameContext>,
     /// Scratch space of [`Tables::stack`]: a stack and its callers that are not in the table yet, innermost first.
-    down: Vec<(StackId, FrameId)>,
+    new_stacks: Vec<(StackId, FrameId)>,
 }
 
 impl ThreadNumbers {
@@ -87,7 +87,7 @@ impl ThreadNumbers {
     fn clear(&mut self) {
         self.stacks.clear();
         self.frames.clear();
-        self.inside.clear();
+        self.contexts.clear();
     }
 }
 
@@ -109,14 +109,14 @@ pub(super) struct Tables<'k> {
     function_files: Vec<Option<NameId>>,
     resource_numbers: FxHashMap<usize, u32>,
     /// Indices of the frames that [`ThreadNumbers`] doesn't hold.
-    frame_numbers: FxHashMap<(FrameId, Inherited), u32>,
+    frame_numbers: FxHashMap<(FrameId, FrameContext), u32>,
     known: &'k mut ThreadNumbers,
 }
 
-/// What a stack passes on to the stacks that extend it by one frame: how many inlined calls its innermost frames are,
-/// and whether these frames are part of garbage collection.
+/// What the callers of a frame mean for its row in the frame table: how many inlined calls surround it, itself
+/// included, and whether it is part of garbage collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-struct Inherited {
+struct FrameContext {
     inline_depth: u32,
     in_gc: bool,
 }
@@ -144,7 +144,8 @@ impl<'k> Tables<'k> {
 
     /// The index of a stack, which is added if it is new.
     pub(super) fn stack(&mut self, stack: StackId, shared: &mut Shared<'_>) -> u32 {
-        // Walk up to the nearest caller that is known, then add the rest on the way down.
+        // Walk up to the nearest caller that is in the table, then add the stacks below it, the outermost first: a row
+        // refers to the row of its caller.
         let (mut next, mut known_caller) = (Some(stack), None);
         while let Some(id) = next {
             known_caller = self.known.stacks.get(id.0);
@@ -152,19 +153,19 @@ impl<'k> Tables<'k> {
                 break;
             }
             let (parent, frame) = shared.writing.profile.stack_of(id);
-            self.known.down.push((id, frame));
+            self.known.new_stacks.push((id, frame));
             next = parent;
         }
         let mut last = known_caller;
-        while let Some((id, frame)) = self.known.down.pop() {
-            let inherited = last.map(|caller| self.known.inside[caller as usize]).unwrap_or_default();
-            let inside = inherit(shared.writing, frame, inherited);
-            let frame = self.frame(frame, inside, shared);
+        while let Some((id, frame)) = self.known.new_stacks.pop() {
+            let caller_context = last.map(|caller| self.known.contexts[caller as usize]).unwrap_or_default();
+            let context = context_of(shared.writing, frame, caller_context);
+            let frame = self.frame(frame, context, shared);
             let table = &mut self.own.stacks;
             table.prefix.number_or_null(last);
             table.frame.number(frame);
             self.known.stacks.add(id.0, table.length);
-            self.known.inside.push(inside);
+            self.known.contexts.push(context);
             last = Some(table.length);
             table.length += 1;
         }
@@ -172,11 +173,12 @@ impl<'k> Tables<'k> {
     }
 
     /// The index of a frame, which is added if it is new. The same frame has another category inside garbage
-    /// collection, and another depth if it is inlined, so `inside` is part of its identity.
-    fn frame(&mut self, id: FrameId, inside: Inherited, shared: &mut Shared<'_>) -> u32 {
+    /// collection, and another depth if it is inlined, so `context` is part of its identity.
+    fn frame(&mut self, id: FrameId, context: FrameContext, shared: &mut Shared<'_>) -> u32 {
         // Most frames are neither inlined nor called by a garbage collector. Their indices are in a faster table.
-        let is_plain = inside == Inherited::default();
-        let known = if is_plain { self.known.frames.get(id.0) } else { self.frame_numbers.get(&(id, inside)).copied() };
+        let is_plain = context == FrameContext::default();
+        let known =
+            if is_plain { self.known.frames.get(id.0) } else { self.frame_numbers.get(&(id, context)).copied() };
         if let Some(known) = known {
             return known;
         }
@@ -184,17 +186,18 @@ impl<'k> Tables<'k> {
         let frame = profile.frame_of(id);
         let library = frame.module.map(|module| shared.libraries.number(profile, module));
         let func = self.function(frame, library, shared);
-        // Only functions have a file, so leave out a line in another file.
-        let is_in_file = frame.file == self.function_files[func as usize];
-        let line = if is_in_file { unless_zero(frame.line) } else { None };
+        // The table states files of functions, not of frames. A line in another file than the function's would be shown
+        // in the wrong file, so it is left out.
+        let is_line_in_function_file = frame.file == self.function_files[func as usize];
+        let line = if is_line_in_function_file { unless_zero(frame.line) } else { None };
         let named_library = library.map(|library| (library, shared.libraries.name(library)));
         let CategoryPair { category, subcategory } =
-            shared.categories.find(Category::from_frame(frame), inside.in_gc, named_library);
-        // Addresses of JIT code aren't in any file.
-        let in_file = frame.module.is_some() && frame.kind != FrameKind::Jit;
+            shared.categories.find(Category::from_frame(frame), context.in_gc, named_library);
+        // The table has addresses in libraries. Addresses of JIT code aren't in any.
+        let is_in_library = frame.module.is_some() && frame.kind != FrameKind::Jit;
         let table = &mut self.own.frames;
-        table.address.number_or_minus_one(frame.addr.filter(|addr| in_file && i64::try_from(*addr).is_ok()));
-        table.inline_depth.number(inside.inline_depth);
+        table.address.number_or_minus_one(frame.addr.filter(|addr| is_in_library && i64::try_from(*addr).is_ok()));
+        table.inline_depth.number(context.inline_depth);
         table.category.number(category as u64);
         table.subcategory.number(subcategory as u64);
         table.func.number(func);
@@ -202,7 +205,7 @@ impl<'k> Tables<'k> {
         if is_plain {
             self.known.frames.add(id.0, table.length);
         } else {
-            self.frame_numbers.insert((id, inside), table.length);
+            self.frame_numbers.insert((id, context), table.length);
         }
         table.length += 1;
         table.length - 1
@@ -302,16 +305,17 @@ impl StackTable {
     }
 }
 
-/// What the frame's callees inherit. `inherited` is what the frame itself inherited from its caller.
-fn inherit(writing: &Writing<'_>, id: FrameId, inherited: Inherited) -> Inherited {
+/// The context of a frame. `caller` is the context of the frame that called it.
+fn context_of(writing: &Writing<'_>, id: FrameId, caller: FrameContext) -> FrameContext {
     let frame = writing.profile.frame_of(id);
-    let inline_depth = if frame.kind == FrameKind::Inlined { inherited.inline_depth + 1 } else { 0 };
-    let in_gc = !frame.kind.is_jit() && (inherited.in_gc || writing.collects_garbage(frame.name));
-    Inherited { inline_depth, in_gc }
+    let inline_depth = if frame.kind == FrameKind::Inlined { caller.inline_depth + 1 } else { 0 };
+    // A collector may call back into JIT code, such as finalizers, which isn't part of the collection.
+    let in_gc = !frame.kind.is_jit() && (caller.in_gc || writing.collects_garbage(frame.name));
+    FrameContext { inline_depth, in_gc }
 }
 
-/// A map from the profile's numbers to a thread's numbers, stored as a vector. Clearing it takes time in proportion to
-/// its entries, not to the length of the vector, because many threads use only few of the profile's numbers.
+/// A map from the profile's numbers to a thread's numbers, stored as a vector. It is cleared for each thread, and most
+/// threads use few of the profile's numbers. So clearing it only visits its entries, not the whole vector.
 #[derive(Debug, Default)]
 struct Numbers {
     /// For each key, its value plus 1; 0 if it has none.

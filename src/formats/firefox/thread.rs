@@ -33,7 +33,7 @@ struct SampleColumns {
 }
 
 impl<'p> Thread<'p> {
-    /// Makes the thread of the output: its samples, and markers for its other events.
+    /// Makes the thread of the output: its samples, and markers for its other events. `known` is cleared first.
     pub(super) fn new(
         thread: &'p ThreadRows<'p>,
         moments: &[&Moment],
@@ -52,6 +52,8 @@ impl<'p> Thread<'p> {
             process_name: process_name(writing, thread),
             process_startup_time: started,
             process_shutdown_time: ended,
+            // When the thread started isn't known. The start of its process is used instead (or 0 if that was before
+            // the first sample of all), unless the thread has samples before that.
             register_time: millis(first_sample).min(started.max(0.0)),
             rows: thread,
             samples,

@@ -5,12 +5,12 @@ use crate::model::stacks::{NameId, Profile, Row, Series, Unit, Weight};
 use crate::model::{Nanos, Pid};
 use rustc_hash::FxHashMap;
 
-/// What the weights of the event measure, as far as the format distinguishes it.
+/// What the weights of the event count, as far as the format distinguishes it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Counted {
     /// CPU time. Weights are in milliseconds and also tell how long the thread ran.
     Time,
-    /// CPU cycles, which also tell how much the thread ran.
+    /// CPU cycles. Weights also tell how much the thread ran.
     Cycles,
     /// Anything else, such as numbers of samples or cache misses.
     Other,
@@ -38,6 +38,7 @@ impl<'a> Writing<'a> {
         let last = times.max().map_or(0, |time| time.0);
         let mut main_threads = FxHashMap::default();
         for track in profile.tracks() {
+            // A process's main thread has the ID of the process.
             if track.tid.map(|tid| tid.0) == track.pid.map(|pid| pid.0) {
                 main_threads.insert(track.pid, &*track.comm);
             }

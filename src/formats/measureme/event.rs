@@ -8,15 +8,15 @@ pub(super) const NARROW: usize = 24;
 /// Size of an event with 8-byte IDs.
 pub(super) const WIDE: usize = 32;
 
-/// The differences between the versions of the format.
+/// The layout of events in one version of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct VersionLayout {
     /// Size of an event in bytes: [`NARROW`] or [`WIDE`].
-    pub(super) event: usize,
+    pub(super) event_size: usize,
     /// Size of a string ID in bytes: 4 or 8.
-    pub(super) id: usize,
-    /// Whether the second highest end value marks an integer event. Before version 8 it was an ordinary time.
-    pub(super) integers: bool,
+    pub(super) id_size: usize,
+    /// True if events can be integers, which have the end [`INTEGER`]. Before version 8, that was an ordinary time.
+    pub(super) has_integers: bool,
 }
 
 impl VersionLayout {
@@ -26,8 +26,8 @@ impl VersionLayout {
             0..7 => Err(Error::new(format!(
                 "measureme file version {version} is too old (7 to 9 are supported); record again with a newer compiler"
             ))),
-            7 | 8 => Ok(Self { event: NARROW, id: 4, integers: version == 8 }),
-            9 => Ok(Self { event: WIDE, id: 8, integers: true }),
+            7 | 8 => Ok(Self { event_size: NARROW, id_size: 4, has_integers: version == 8 }),
+            9 => Ok(Self { event_size: WIDE, id_size: 8, has_integers: true }),
             _ => Err(Error::new(format!("measureme file version {version} is too new (7 to 9 are supported)"))),
         }
         .map_err(|error| error.at_offset(4))
@@ -69,23 +69,24 @@ pub(super) enum Payload {
 }
 
 impl VersionLayout {
-    /// Decodes a record of [`VersionLayout::event`] bytes: IDs of kind and label, thread, and 96 bits of payload.
+    /// Decodes a record of [`VersionLayout::event_size`] bytes: IDs of kind and label, thread, and 96 bits of payload.
     #[inline]
     pub(super) fn decode<const EVENT: usize>(self, record: &[u8; EVENT]) -> RawEvent {
         // The record's length is a constant here, so no bounds checks are needed.
         let word = |at: usize| u32::from_le_bytes([record[at], record[at + 1], record[at + 2], record[at + 3]]);
         let wide = |at: usize| u64::from(word(at)) | u64::from(word(at + 4)) << 32;
         let (kind, id) = if EVENT == WIDE { (wide(0), wide(8)) } else { (word(0).into(), word(4).into()) };
-        // Start and end have 48 bits each: the lower 32 in a word of their own, the upper 16 in one common word.
-        let rest = EVENT - 16;
-        let upper = u64::from(word(rest + 12));
-        let start = u64::from(word(rest + 4)) | (upper & 0xFFFF_0000) << 16;
-        let end = u64::from(word(rest + 8)) | (upper & 0xFFFF) << 32;
+        // Thread and payload are the last four words. Start and end have 48 bits each: the lower 32 in a word of their
+        // own, the upper 16 in one common word.
+        let thread_offset = EVENT - 16;
+        let upper = u64::from(word(thread_offset + 12));
+        let start = u64::from(word(thread_offset + 4)) | (upper & 0xFFFF_0000) << 16;
+        let end = u64::from(word(thread_offset + 8)) | (upper & 0xFFFF) << 32;
         let payload = match end {
             INSTANT => Payload::Instant(start),
-            INTEGER if self.integers => Payload::Integer(start),
+            INTEGER if self.has_integers => Payload::Integer(start),
             _ => Payload::Interval { start, end: end.max(start) },
         };
-        RawEvent { kind, id, thread: word(rest), payload }
+        RawEvent { kind, id, thread: word(thread_offset), payload }
     }
 }

@@ -26,6 +26,7 @@ impl Metadata {
     /// Parses the JSON text with facts about the recording. Facts that are missing or damaged stay empty.
     fn parse(text: &str) -> Self {
         let json: Value = serde_json::from_str(&rust_escapes_to_json(text)).unwrap_or_default();
+        // The counter is an object with a name, or just the name.
         let counter = json["counter"]["name"].as_str().or(json["counter"].as_str());
         Self {
             cmd: json["cmd"].as_str().unwrap_or_default().to_owned(),
@@ -64,19 +65,19 @@ impl Metadata {
 fn rust_escapes_to_json(text: &str) -> String {
     let mut json = String::with_capacity(text.len());
     let mut rest = text;
-    while let Some(at) = rest.find('\\') {
-        json.push_str(&rest[..at]);
-        let escape = &rest[at..];
-        if let Some(after) = escape.strip_prefix(r"\'") {
+    while let Some(backslash) = rest.find('\\') {
+        json.push_str(&rest[..backslash]);
+        let escape = &rest[backslash..];
+        if let Some(after_escape) = escape.strip_prefix(r"\'") {
             json.push('\'');
-            rest = after;
-        } else if let Some((c, after)) = escape.strip_prefix(r"\u{").and_then(unicode_escape) {
-            json.push(c);
-            rest = after;
+            rest = after_escape;
+        } else if let Some((character, after_escape)) = escape.strip_prefix(r"\u{").and_then(unicode_escape) {
+            json.push(character);
+            rest = after_escape;
         } else {
             // Rust and JSON write all other escapes the same. Copy the backslash together with the character after it:
             // that may be a backslash too, and must not be taken for the start of the next escape.
-            let len = escape.char_indices().nth(2).map_or(escape.len(), |(at, _)| at);
+            let len = escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end);
             json.push_str(&escape[..len]);
             rest = &escape[len..];
         }
@@ -84,9 +85,11 @@ fn rust_escapes_to_json(text: &str) -> String {
     json + rest
 }
 
+/// Parses what follows `\u{` in an escape. Returns the character and the text after the escape; `None` if it is
+/// invalid.
 fn unicode_escape(text: &str) -> Option<(char, &str)> {
-    let (digits, after) = text.split_once('}')?;
-    Some((char::from_u32(u32::from_str_radix(digits, 16).ok()?)?, after))
+    let (digits, after_escape) = text.split_once('}')?;
+    Some((char::from_u32(u32::from_str_radix(digits, 16).ok()?)?, after_escape))
 }
 
 #[cfg(test)]

@@ -37,8 +37,8 @@ pub(super) struct Page {
 }
 
 impl<'data> Pages<'data> {
-    /// Finds all pages. If the last one is cut off, what is left of it is used. Nothing after a damaged page header can
-    /// be found.
+    /// Finds all pages. If the last one is cut off, what is left of it is used. A page with an unknown tag is skipped.
+    /// If the size in a page header is damaged, the pages after it aren't found.
     pub(super) fn scan(bytes: &'data [u8], skipped: &mut Skipped) -> Self {
         let empty = PageStream { bytes, pages: Vec::new() };
         let mut pages = Self { events: empty.clone(), data: empty.clone(), index: empty };
@@ -61,6 +61,7 @@ impl<'data> Pages<'data> {
                 2 => pages.index.push(offset, len),
                 _ => {
                     skipped.add(Error::new(format!("page tag {tag} is not 0, 1 or 2")).at_offset(at as u64));
+                    // Don't report the page a second time.
                     if len < size {
                         break;
                     }
@@ -114,7 +115,8 @@ impl<'data> PageStream<'data> {
         }
     }
 
-    /// Fills `out` from a position on, across pages. Returns false if the stream is too short.
+    /// Fills `out` with the bytes of the stream from a position on, across pages. Returns false if the stream is too
+    /// short.
     pub(super) fn copy(&self, mut position: u64, mut out: &mut [u8]) -> bool {
         while !out.is_empty() {
             let bytes = self.rest_of_page(position);
@@ -130,8 +132,8 @@ impl<'data> PageStream<'data> {
         true
     }
 
-    /// The records that start in a page: those that lie completely in it, and the last one if it continues on the next
-    /// page.
+    /// The records of `SIZE` bytes that start in a page: those that lie completely in it, and, as the second result,
+    /// the one that continues on the next page, if there is one.
     pub(super) fn records<const SIZE: usize>(&self, page: usize) -> (&'data [[u8; SIZE]], Option<[u8; SIZE]>) {
         let bytes = self.payload(page);
         let start = self.pages[page].start;
@@ -150,7 +152,7 @@ impl<'data> PageStream<'data> {
     /// The index of the page that contains a position; `None` beyond the end of the stream.
     #[inline]
     fn page_at(&self, position: u64) -> Option<usize> {
-        // All pages but the last usually have the same length.
+        // All pages but the last usually have the same length, so dividing by it is tried before searching.
         let guess = (position / self.pages.first()?.len as u64) as usize;
         if let Some(page) = self.pages.get(guess)
             && (page.start..page.start + page.len as u64).contains(&position)

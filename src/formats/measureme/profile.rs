@@ -27,10 +27,12 @@ impl<'data> MeasuremeFile<'data> {
         let Pages { events, data, index } = Pages::scan(bytes, &mut skipped);
         let strings = Strings::open(data, &index, layout, &mut skipped);
         let metadata = Metadata::read(&strings);
-        let tail = events.len().saturating_sub(pages::STREAM_HEADER) % layout.event as u64;
+        // What is left of an event that was cut off.
+        let tail = events.len().saturating_sub(pages::STREAM_HEADER) % layout.event_size as u64;
         if tail != 0 {
             let at = events.file_offset(events.len() - tail);
-            skipped.add(Error::new(format!("an event has only {tail} of its {} bytes", layout.event)).at_offset(at));
+            skipped
+                .add(Error::new(format!("an event has only {tail} of its {} bytes", layout.event_size)).at_offset(at));
         }
         Ok(Self { layout, events, strings, metadata, skipped })
     }
@@ -42,11 +44,11 @@ impl<'data> MeasuremeFile<'data> {
 
     /// The number of complete events.
     pub(super) fn event_count(&self) -> u64 {
-        self.events.len().saturating_sub(pages::STREAM_HEADER) / self.layout.event as u64
+        self.events.len().saturating_sub(pages::STREAM_HEADER) / self.layout.event_size as u64
     }
 
-    /// The latest end of an interval on the last page that has intervals, in the counter's unit; 0 if there are no
-    /// intervals.
+    /// The time at which the last interval ended, in the counter's unit; 0 if there are no intervals. Only looks at the
+    /// last page that has intervals, because events are written when they end.
     pub(super) fn last_time(&self) -> u64 {
         for page in self.pages().rev() {
             let mut last = 0;
@@ -69,7 +71,7 @@ impl<'data> MeasuremeFile<'data> {
 
     /// Calls `each` with the events that start in these pages, in file order.
     pub(super) fn for_each_event(&self, pages: Range<usize>, each: impl FnMut(RawEvent)) {
-        match self.layout.event {
+        match self.layout.event_size {
             NARROW => self.for_each_sized::<NARROW>(pages, each),
             _ => self.for_each_sized::<WIDE>(pages, each),
         }
@@ -87,7 +89,7 @@ impl<'data> MeasuremeFile<'data> {
     /// Calls `each` with all events in reverse file order, so that callers come before their callees. Tells `done`
     /// which ranges of the file are no longer needed, so that their memory can be released.
     pub(super) fn for_each_event_reversed(&self, done: &Done, each: impl FnMut(RawEvent)) {
-        match self.layout.event {
+        match self.layout.event_size {
             NARROW => self.for_each_sized_reversed::<NARROW>(done, each),
             _ => self.for_each_sized_reversed::<WIDE>(done, each),
         }
@@ -101,9 +103,9 @@ impl<'data> MeasuremeFile<'data> {
             for record in records.iter().chain(&straddling).rev() {
                 each(self.layout.decode(record));
             }
-            // Memory isn't released after every page, since each release interrupts the other threads. The range
-            // includes pages that were released before, because the kernel maps neighbors of a touched page, and so
-            // brings some of them back.
+            // Memory isn't released after every page of the stream, since each release interrupts the other threads.
+            // The range includes what the previous release covered: when the kernel maps memory that is read, it maps
+            // the neighbors as well, and so brings back some of what was released.
             if page % PAGES_PER_RELEASE == 0 {
                 let Range { start, end } = self.events.file_range(page);
                 done.release(start..end + 2 * PAGES_PER_RELEASE * (end - start));
@@ -115,7 +117,7 @@ impl<'data> MeasuremeFile<'data> {
 /// Memory is released each time this many pages have been read.
 const PAGES_PER_RELEASE: usize = 16;
 
-/// The version in the file's header. Fails if the file has another magic number than a measureme profile.
+/// The version in the file's header. Fails if the magic number isn't that of a measureme profile.
 fn parse_version(bytes: &[u8]) -> Result<u32> {
     let Some([magic @ .., a, b, c, d]) = bytes.first_chunk::<8>() else {
         return Err(Error::new(format!("the file has {} bytes, fewer than the 8 of a measureme header", bytes.len()))

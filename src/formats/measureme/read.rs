@@ -15,7 +15,8 @@ use crate::error::{Result, Warning, Warnings};
 use crate::model::stacks::{Profile as Stacks, Track, Unit};
 use crate::model::{Pid, Tid};
 
-/// Sums the intervals of each (virtual) thread by call path. Instants and numbers take no time and are left out.
+/// Sums the times of the intervals of each (virtual) thread by call path. Instants and integers take no time and are
+/// left out.
 pub(super) fn stacks(input: SpanInput<'_>, options: &ReadOptions, warnings: &mut Warnings) -> Result<Stacks> {
     let (bytes, done) = input.into_whole()?;
     let profile = MeasuremeFile::open(&bytes)?;
@@ -71,7 +72,8 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
     let mut labels = Labels::new(&profile.strings);
     let mut threads = ThreadNumbers::default();
     let mut count = 0;
-    // Read backwards, the caller comes first if two intervals are equal.
+    // Backwards, because a caller is written after its callees. If both have the same times, only this order tells
+    // which is the caller.
     profile.for_each_event_reversed(&done, |event| {
         let (start, duration, kind) = match event.payload {
             Payload::Interval { start, end } => (clamp(start), clamp(end - start), SliceKind::Span),
@@ -90,7 +92,7 @@ pub(super) fn timeline(input: SpanInput<'_>, _options: &ReadOptions, warnings: &
         timeline.slices.push(Slice { start, duration, name, sub, track, lane: 0, depth: 0, kind, origin: 0 });
     });
     timeline.tracks = threads.tracks(&profile);
-    // Only the times say which interval contains which, on all threads.
+    // On no thread do events state their callers, so the times have to tell which interval contains which.
     timeline.nest(&vec![true; count]);
     drop(labels);
     warnings.extend(profile.skipped.into_warning());
@@ -116,6 +118,7 @@ pub(super) fn emit(input: SpanInput<'_>, sink: &mut dyn SpanSink, warnings: &mut
         labels: Labels::new(&profile.strings),
         kinds: Labels::new(&profile.strings),
     };
+    // Reading events can't be stopped, so the events after an error are ignored.
     let mut result = Ok(());
     profile.for_each_event_reversed(&done, |event| {
         if result.is_ok() {
@@ -155,6 +158,7 @@ impl SpanPasser<'_, '_> {
             return Ok(());
         }
         let arguments = self.profile.strings.event(event.id).map(|(_, arguments)| arguments).unwrap_or_default();
+        // The file has no names of arguments, so they are numbered.
         let keys: Vec<String> = (0..arguments.len()).map(|number| format!("arg{number}")).collect();
         let args: Vec<_> = keys.iter().map(String::as_bytes).zip(arguments.iter().map(Vec::as_slice)).collect();
         let cat = Some(self.kinds.text(kind));

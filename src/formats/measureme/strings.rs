@@ -33,7 +33,7 @@ pub(super) struct Strings<'data> {
     id_size: usize,
 }
 
-/// Maps virtual IDs to addresses. Addresses are stored plus 1.
+/// Maps virtual IDs to addresses in the string data. Addresses are stored plus 1, because 0 is a valid address.
 #[derive(Debug)]
 struct StringIndex {
     /// The address plus 1, by ID; 0 for IDs that aren't in the index. rustc numbers strings from 0, so this takes half
@@ -50,12 +50,12 @@ impl<'data> Strings<'data> {
         layout: VersionLayout,
         skipped: &mut Skipped,
     ) -> Self {
-        let index = StringIndex::read(index, layout.id, skipped);
-        Self { data, index, id_size: layout.id }
+        let index = StringIndex::read(index, layout.id_size, skipped);
+        Self { data, index, id_size: layout.id_size }
     }
 
-    /// The text to show for an ID that can't be resolved: `fn#` and the ID. But if the file has an index, and it just
-    /// lacks this virtual ID, the program never named it; the text is then `<unknown>`.
+    /// The text to show for an ID that can't be resolved: `fn#` and the ID. But if there is an index that just lacks
+    /// this virtual ID, the program never named it; then the text is `<unknown>`.
     pub(super) fn unknown(&self, id: u64) -> Vec<u8> {
         if id <= METADATA && !self.index.is_empty() { b"<unknown>".to_vec() } else { format!("fn#{id}").into_bytes() }
     }
@@ -81,9 +81,9 @@ impl<'data> Strings<'data> {
         Some((label, parts.map(<[u8]>::to_vec).collect()))
     }
 
-    /// If the label of an event is just a reference to another string, such as a query's name, the ID of that string.
-    /// Otherwise `id` itself. rustc writes a new text for each of millions of events, but all events of a query refer
-    /// to the same name.
+    /// An ID for the label of the event with the string `id`, to look up the label by. If the label is just a reference
+    /// to another string, it is the ID of that string; otherwise `id` itself. rustc writes a new text for each of
+    /// millions of events, but the labels of all events of a query refer to the same string with the query's name.
     #[inline]
     pub(super) fn label_id(&self, id: u64) -> u64 {
         let Some(address) = self.address(id) else { return id };
@@ -136,17 +136,19 @@ impl<'data> Strings<'data> {
                         return false;
                     }
                     let reference = little_endian(reference);
-                    let len = text.len();
+                    let len_before = text.len();
                     let is_allowed = depth > 0 && *references > 0;
                     *references = references.saturating_sub(1);
                     if !is_allowed || !self.expand(reference, depth - 1, references, text) {
-                        // If the reference can't be resolved or is cyclic, keep the text around it.
-                        text.truncate(len);
+                        // The reference can't be resolved or is cyclic. Replace what it has added, and keep the text
+                        // around it.
+                        text.truncate(len_before);
                         text.extend_from_slice(&self.unknown(reference));
                     }
                     address += 1 + self.id_size as u64;
                 }
                 None if bytes.is_empty() || text.len() > MAX_LEN => return false,
+                // The text continues on the next page.
                 None => {}
             }
         }
@@ -154,8 +156,8 @@ impl<'data> Strings<'data> {
 }
 
 impl StringIndex {
-    /// Reads the string index: pairs of a string's ID and its address in the string data. IDs have `id_size` bytes. Low
-    /// IDs, which are given in sequence, go into a table (`dense`), others into a map (`sparse`).
+    /// Reads the string index: pairs of a string's ID and its address in the string data, of `id_size` bytes each. Low
+    /// IDs go into a table (`dense`), because rustc assigns them in sequence; others go into a map (`sparse`).
     fn read(stream: &PageStream<'_>, id_size: usize, skipped: &mut Skipped) -> Self {
         let size = 2 * id_size;
         let len = stream.len().saturating_sub(STREAM_HEADER);
@@ -223,7 +225,9 @@ const NONE: u32 = u32::MAX;
 #[derive(Debug)]
 pub(super) struct Labels<'s, 'data> {
     strings: &'s Strings<'data>,
+    /// A cache of events' string IDs and the numbers of their labels. A hash of the ID is the index.
     recent: Vec<(u64, u32)>,
+    /// The number of each label, by [`Strings::label_id`].
     by_id: FxHashMap<u64, u32>,
     pub(super) texts: Texts<u32>,
 }
@@ -240,18 +244,18 @@ impl<'s, 'data> Labels<'s, 'data> {
     #[inline]
     pub(super) fn number(&mut self, id: u64) -> u32 {
         // IDs are addresses of texts, which often have the same length, so their low bits would often collide. The
-        // high bits of a product collide less.
-        let place = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
-        let (recent, label) = self.recent[place];
-        if recent == id && label != NONE {
+        // upper 13 bits of a product, as many as `RECENT` needs, collide less.
+        let slot = (id.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 51) as usize % RECENT;
+        let (recent_id, label) = self.recent[slot];
+        if recent_id == id && label != NONE {
             return label;
         }
         let label = self.look_up(id);
-        self.recent[place] = (id, label);
+        self.recent[slot] = (id, label);
         label
     }
 
-    /// The number of the label of a string ID. Adds the label if it is new.
+    /// Like [`Self::number`], but without the cache. Adds the label if it is new.
     fn look_up(&mut self, id: u64) -> u32 {
         let id = self.strings.label_id(id);
         if let Some(&label) = self.by_id.get(&id) {

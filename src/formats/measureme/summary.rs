@@ -81,10 +81,10 @@ pub(super) fn summarize(input: SpanInput<'_>, warnings: &mut Warnings) -> Result
 #[derive(Debug, Default)]
 struct Sums {
     items: Vec<LabelTotals>,
-    /// For each label, whether a number at the end of the file has the sum of its cache hits. Single cache hits are
-    /// then ignored, so that they don't count twice.
-    counted: Vec<bool>,
-    /// Sizes in bytes, by label.
+    /// For each label, whether the file ends with the total number of its cache hits. Then the events for single cache
+    /// hits are ignored, so that they don't count twice. The file is read backwards, so the total comes first.
+    has_hit_count: Vec<bool>,
+    /// Sizes of files that the compiler wrote, in bytes, by label.
     artifacts: BTreeMap<u32, u64>,
     threads: Vec<ThreadSummary>,
 }
@@ -106,12 +106,12 @@ impl Sums {
     /// The totals of a label.
     #[inline]
     fn item(&mut self, label: u32) -> &mut LabelTotals {
-        let at = label as usize;
-        if at >= self.items.len() {
-            self.items.resize(at + 1, LabelTotals::default());
-            self.counted.resize(at + 1, false);
+        let index = label as usize;
+        if index >= self.items.len() {
+            self.items.resize(index + 1, LabelTotals::default());
+            self.has_hit_count.resize(index + 1, false);
         }
-        &mut self.items[at]
+        &mut self.items[index]
     }
 
     /// Adds an interval to the totals of its label, and subtracts it from the self time of its caller.
@@ -123,10 +123,11 @@ impl Sums {
         let lane = lanes.place(span, |_| {});
         let caller = lanes.top(lane).map(|(_, caller)| *caller);
         lanes.open(lane, span, (label, kind));
-        if let Some((caller, kind)) = caller {
+        if let Some((caller, caller_kind)) = caller {
             let caller = self.item(caller);
             caller.self_time -= duration;
-            match kind {
+            // Like the self time, times of hashing and loading don't include callees.
+            match caller_kind {
                 SummaryKind::Hash => caller.hash -= duration,
                 SummaryKind::Load => caller.load -= duration,
                 _ => {}
@@ -134,7 +135,7 @@ impl Sums {
         }
         let item = self.item(label);
         item.self_time += duration;
-        // Hashing is part of a query whose time already includes it.
+        // Hashing is part of a query with the same label, whose time already includes it.
         if kind != SummaryKind::Hash {
             item.time += duration;
         }
@@ -144,13 +145,13 @@ impl Sums {
             SummaryKind::Hash => item.hash += duration,
             _ => item.count += 1,
         }
-        // A query that ran wasn't in the cache.
+        // If a query ran, its result wasn't in the cache.
         item.cache_misses += u64::from(kind == SummaryKind::Activity);
     }
 
     fn add_cache_hit(&mut self, label: u32) {
-        let counted = self.counted.get(label as usize) == Some(&true);
-        self.item(label).cache_hits += u64::from(!counted);
+        let is_counted = self.has_hit_count.get(label as usize) == Some(&true);
+        self.item(label).cache_hits += u64::from(!is_counted);
     }
 
     /// Adds an event that is a number instead of a span of time.
@@ -158,23 +159,24 @@ impl Sums {
         match kind {
             SummaryKind::CacheHitCount => {
                 self.item(label).cache_hits += value;
-                self.counted[label as usize] = true;
+                self.has_hit_count[label as usize] = true;
             }
             SummaryKind::ArtifactSize => *self.artifacts.entry(label).or_default() += value,
             _ => {}
         }
     }
 
-    /// Converts the sums to a summary with the texts of labels.
+    /// Converts the sums to a summary with the texts of labels. Labels without any totals are left out. The summary's
+    /// `total` is the sum over all threads of the time from the thread's start to its end.
     fn finish(self, texts: &TextList) -> LabelSummary {
         let text = |label: usize| texts.get(label).map_or_else(Vec::new, <[u8]>::to_vec);
-        let seen = self.items.iter().enumerate().filter(|(_, item)| **item != LabelTotals::default());
+        let used = self.items.iter().enumerate().filter(|(_, item)| **item != LabelTotals::default());
         let mut total = 0u64;
         for thread in &self.threads {
             total = total.saturating_add(thread.end.saturating_sub(thread.start));
         }
         LabelSummary {
-            labels: seen.map(|(label, item)| (text(label), *item)).collect(),
+            labels: used.map(|(label, item)| (text(label), *item)).collect(),
             artifacts: self.artifacts.iter().map(|(&label, &size)| (text(label as usize), size)).collect(),
             total,
         }

@@ -15,7 +15,7 @@ pub(super) struct ThreadNumbers {
 }
 
 impl ThreadNumbers {
-    /// The number of a thread. For a new thread, `new` is called to get it.
+    /// The number of the thread with this ID. For a thread that is new, `new` is called, and its result is the number.
     #[inline]
     pub(super) fn number(&mut self, id: u32, new: impl FnOnce() -> usize) -> usize {
         match self.last {

@@ -107,7 +107,7 @@ impl Attribute {
 }
 
 impl MappingMessage {
-    /// Converts an address in memory to the address in the file. Addresses outside the mapping stay as they are.
+    /// Converts an address in memory to an offset in the mapped file. Addresses outside the mapping stay as they are.
     pub(super) fn address_in_file(&self, address: u64) -> u64 {
         place_in_file(address, self.memory_start..self.memory_limit, self.file_offset)
     }

@@ -22,7 +22,8 @@ pub(super) struct Identity {
     pub(super) link: i32,
 }
 
-/// One measurement of a stack: its weight, the number of samples, and its time in nanoseconds since 1970.
+/// One measurement of a stack: its weight, the number of samples, and the time in nanoseconds since 1970 (`None` if
+/// unknown).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observation {
     pub(super) weight: i64,
@@ -37,6 +38,7 @@ pub(super) struct Draft {
     resources: Vec<ResourceDraft>,
     /// Upper bound for the encoded size without the tables, in bytes.
     len: usize,
+    /// True if no observation was added.
     pub(super) is_empty: bool,
 }
 
@@ -45,6 +47,7 @@ pub(super) struct Draft {
 struct ResourceDraft {
     /// The encoded `Resource` message.
     resource: Vec<u8>,
+    /// The encoded `InstrumentationScope` message.
     scope: Vec<u8>,
     profiles: Vec<ProfileDraft>,
 }
@@ -54,14 +57,17 @@ struct ResourceDraft {
 struct ProfileDraft {
     name: String,
     unit: String,
+    /// The sampling period in the unit of the values; 0 if unknown.
     period: i64,
-    /// Whether the event's sample counts are known. One value may stand for several samples, or for none.
-    counted: bool,
-    timed: bool,
+    /// True if it is known how many samples a value stands for, which may be several or none.
+    is_counted: bool,
+    /// True if the samples have timestamps.
+    is_timed: bool,
     samples: Vec<SampleDraft>,
     /// The index in `samples` of the sample with each identity.
-    numbers: FxHashMap<Identity, usize>,
-    /// For values that are summed over time buckets: the index in a sample's values, by sample and time.
+    sample_indices: FxHashMap<Identity, usize>,
+    /// For values that are summed over time buckets: the index of the value among its sample's values, by the index of
+    /// the sample and the start of the bucket.
     sums: FxHashMap<(usize, u64), usize>,
 }
 
@@ -69,14 +75,17 @@ struct ProfileDraft {
 struct SampleDraft {
     identity: Identity,
     values: Vec<i64>,
+    /// For each value, the number of samples that it stands for.
     counts: Vec<i64>,
+    /// For each value, its time in nanoseconds since 1970. Empty if the profile isn't timed.
     times: Vec<u64>,
 }
 
 /// The longest varint, in bytes: an upper bound for a tag, a length or a number.
 const LONGEST_VARINT: usize = 10;
 
-/// What happens to observations of the same sample at the same time. Those without a time are always added up.
+/// What happens to several observations of the same sample at the same time. Observations without a time are always
+/// added up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum SameTime {
     /// Each has its own value and timestamp.
@@ -110,8 +119,8 @@ impl Draft {
         self.resources.len() - 1
     }
 
-    /// Adds a profile for an event to a resource. `timed` says whether the profile's samples have timestamps.
-    pub(super) fn add_profile(&mut self, resource: usize, series: &Series, timed: bool) -> ProfileIndex {
+    /// Adds a profile for an event to a resource. `is_timed` says whether the profile's samples have timestamps.
+    pub(super) fn add_profile(&mut self, resource: usize, series: &Series, is_timed: bool) -> ProfileIndex {
         let unit = series.unit.word();
         // Enough for two profiles, because one with the sample counts may follow, and for their names, which go into
         // the string table at the end.
@@ -121,10 +130,10 @@ impl Draft {
             name: series.name.clone(),
             unit: unit.to_owned(),
             period: clamp(series.period()),
-            counted: series.is_counted(),
-            timed,
+            is_counted: series.is_counted(),
+            is_timed,
             samples: Vec::new(),
-            numbers: FxHashMap::default(),
+            sample_indices: FxHashMap::default(),
             sums: FxHashMap::default(),
         });
         ProfileIndex { resource, profile: profiles.len() - 1 }
@@ -140,24 +149,25 @@ impl Draft {
     ) {
         self.is_empty = false;
         let profile = &mut self.resources[index.resource].profiles[index.profile];
-        let number = match profile.numbers.get(identity) {
-            Some(&number) => number,
+        let sample_index = match profile.sample_indices.get(identity) {
+            Some(&index) => index,
             None => {
-                let new_number = profile.samples.len();
+                let new_index = profile.samples.len();
                 // Counted twice, for the profile of weights and the profile of sample counts.
                 self.len += 2 * (7 + identity.attributes.len()) * LONGEST_VARINT;
                 profile.samples.push(SampleDraft { identity: identity.clone(), ..SampleDraft::default() });
-                profile.numbers.insert(identity.clone(), new_number);
-                new_number
+                profile.sample_indices.insert(identity.clone(), new_index);
+                new_index
             }
         };
-        let sample = &mut profile.samples[number];
-        let new_value = sample.values.len();
-        // The index of the value to which the observation is added.
+        let sample = &mut profile.samples[sample_index];
+        let next_index = sample.values.len();
+        // The index of the value to which the observation is added. If there is no such value yet, it is a new one.
         let value_index = match (observation.time, same_time) {
+            // Without times, a sample has only one value.
             (None, _) => 0,
-            (Some(time), SameTime::AddUp) => *profile.sums.entry((number, time)).or_insert(new_value),
-            (Some(_), SameTime::Keep) => new_value,
+            (Some(time), SameTime::AddUp) => *profile.sums.entry((sample_index, time)).or_insert(next_index),
+            (Some(_), SameTime::Keep) => next_index,
         };
         if let Some(value) = sample.values.get_mut(value_index)
             && let Some(count) = sample.counts.get_mut(value_index)
@@ -168,15 +178,17 @@ impl Draft {
             sample.values.push(observation.weight);
             sample.counts.push(observation.count);
             sample.times.extend(observation.time);
-            // Both profiles get a number and a timestamp of eight bytes.
+            // The profile of weights and the profile of sample counts each get a number and a timestamp of eight bytes.
             self.len += 2 * (8 + LONGEST_VARINT);
         }
     }
 
-    /// Encodes the whole message: `ProfilesData` with resources (field 1: resource and scope; a scope has a description
-    /// and profiles), and the dictionary (field 2).
+    /// Encodes the whole message, a `ProfilesData`: field 1 is a `ResourceProfiles`, field 2 the dictionary. A
+    /// `ResourceProfiles` has the resource (1) and a `ScopeProfiles` (2), and that has the scope (1) and the profiles
+    /// (2).
     pub(super) fn encode(mut self) -> Vec<u8> {
         let mut out = Vec::with_capacity(self.len());
+        // The resources are taken out, because encoding their profiles adds names to the tables.
         for resource in std::mem::take(&mut self.resources) {
             let mut scope = Vec::new();
             put_field(1, &[&resource.scope], &mut scope);
@@ -202,7 +214,7 @@ impl ProfileDraft {
             unit_strindex: tables.text(self.unit.as_bytes()),
         };
         self.encode_one(weights, self.period, |sample| &sample.values, out);
-        if self.counted && self.counts_say_more() {
+        if self.is_counted && self.counts_say_more() {
             let name = format!("{}{COUNTS}", self.name);
             let counts =
                 ValueType { type_strindex: tables.text(name.as_bytes()), unit_strindex: tables.text(b"count") };
@@ -210,11 +222,11 @@ impl ProfileDraft {
         }
     }
 
-    /// True if sample counts say anything that the weights don't. They don't if each timestamp stands for one sample,
-    /// because readers assume that anyway.
+    /// True if sample counts say anything that the weights don't. They say nothing if each value has a timestamp and
+    /// stands for one sample, because readers assume that anyway.
     fn counts_say_more(&self) -> bool {
         let mut samples = self.samples.iter();
-        samples.any(|sample| !self.timed || sample.counts.iter().any(|count| *count != 1))
+        samples.any(|sample| !self.is_timed || sample.counts.iter().any(|count| *count != 1))
     }
 
     /// Appends a profile to a scope (as its field 2) with the values that `values` returns for each sample. `period` is
@@ -237,7 +249,8 @@ impl ProfileDraft {
             period: period.max(0),
             ..ProfileMessage::default()
         };
-        // The value type comes first: readers, ours too, recognize a profile by it.
+        // The samples are appended after the other fields, because a profile's value type has to come first: readers,
+        // ours too, recognize a profile by it.
         let mut bytes = message.encode_to_vec();
         for sample in &self.samples {
             let message = SampleMessage {
@@ -274,23 +287,25 @@ fn scope_attribute(key: &[u8], value: AnyValue) -> KeyValue {
     attribute(&String::from_utf8_lossy(key), &value)
 }
 
-/// A dictionary table. Its entries are already encoded, as fields of the `ProfilesDictionary` message.
+/// A dictionary table whose elements are encoded already.
 #[derive(Debug, Default)]
 struct EncodedTable {
-    numbers: FxHashMap<Box<[u8]>, i32>,
+    /// The index of each element, by its encoded bytes.
+    indices: FxHashMap<Box<[u8]>, i32>,
+    /// All elements as fields of the `ProfilesDictionary` message.
     bytes: Vec<u8>,
 }
 
 impl EncodedTable {
-    /// The index of an element, which is added as field `tag` if it is new.
+    /// The index of an encoded element. If it is new, it is added as a field with the number `tag`.
     fn put(&mut self, tag: u32, element: &[u8]) -> i32 {
-        if let Some(&number) = self.numbers.get(element) {
-            return number;
+        if let Some(&index) = self.indices.get(element) {
+            return index;
         }
-        let number = self.numbers.len() as i32;
+        let index = self.indices.len() as i32;
         put_field(tag, &[element], &mut self.bytes);
-        self.numbers.insert(element.into(), number);
-        number
+        self.indices.insert(element.into(), index);
+        index
     }
 }
 
@@ -298,6 +313,7 @@ impl EncodedTable {
 #[derive(Debug)]
 pub(super) struct Tables {
     tables: [EncodedTable; 7],
+    /// Holds the element that is being added, so that no memory has to be allocated for each.
     buffer: Vec<u8>,
 }
 
@@ -314,11 +330,11 @@ pub(super) enum TableKind {
 }
 
 impl Tables {
-    /// Starts each table with its empty first element, which means "none".
+    /// Creates tables that only have their first element, which is empty and means "none".
     pub(super) fn new() -> Self {
         let mut tables = Self { tables: Default::default(), buffer: Vec::new() };
         for (tag, table) in (1..).zip(&mut tables.tables) {
-            // The field of a table is its position plus one.
+            // The field number of a table is its position plus one. The first link is added below.
             if tag != TableKind::Links as u32 + 1 {
                 table.put(tag, &[]);
             }

@@ -58,12 +58,12 @@ fn is_table(name: &[u8]) -> bool {
 /// Whether these bytes start a `ProfilesData` message: they don't contradict the messages' fields, and at least one
 /// field identifies it.
 pub(super) fn is_message(head: &[u8]) -> bool {
-    // The first field must be a known one; otherwise lines of text would pass as a message.
-    let is_known = matches!(first_tag(head), Some(1 | 2));
-    is_known && examine(head, examine_data_field) == Evidence::Proof
+    // The first field must be the resources or the dictionary; otherwise lines of text would pass as a message.
+    let is_first_field_known = matches!(first_tag(head), Some(1 | 2));
+    is_first_field_known && examine(head, examine_data_field) == Evidence::Proof
 }
 
-/// The number of a message's first field, which may be cut off; `None` if the message is empty or damaged.
+/// The number of a message's first field, even if the field is cut off; `None` if the message is empty or damaged.
 fn first_tag(message: &[u8]) -> Option<u32> {
     if let Some((tag, _)) = Fields::new(message).cut() {
         return Some(tag);
@@ -72,14 +72,15 @@ fn first_tag(message: &[u8]) -> Option<u32> {
     Some(tag)
 }
 
-/// What a field or a message says about being part of a `ProfilesData` message.
+/// What a field or a message says about whether the input is a `ProfilesData` message. The order matters: of several
+/// values, the greatest one counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Evidence {
-    /// It could be anything.
+    /// Other inputs may have this, too.
     Nothing,
     /// Other inputs hardly have this.
     Proof,
-    /// It can't be one.
+    /// A `ProfilesData` message can't have this.
     Contradiction,
 }
 
@@ -89,7 +90,8 @@ impl Evidence {
     }
 }
 
-/// The evidence of all fields of a message, which may be cut off. A contradiction counts more than proof.
+/// The evidence of all fields of a message. The message may be cut off; what exists of its last field counts as well. A
+/// contradiction counts more than proof.
 fn examine(message: &[u8], examine_field: fn(u32, FieldValue<'_>) -> Evidence) -> Evidence {
     let (mut fields, mut evidence) = (Fields::new(message), Evidence::Nothing);
     loop {
@@ -97,7 +99,7 @@ fn examine(message: &[u8], examine_field: fn(u32, FieldValue<'_>) -> Evidence) -
         let (tag, value) = match (cut, fields.next()) {
             (Some((tag, rest)), _) => (tag, FieldValue::Bytes(rest)),
             (None, Some(Ok(field))) => field,
-            // The bytes may also end within a field's tag.
+            // A field that can't be read proves nothing, because the message may end within its tag or number.
             (None, Some(Err(_)) | None) => return evidence,
         };
         evidence = evidence.max(examine_field(tag, value));
@@ -118,10 +120,10 @@ fn examine_data_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// What a field of a message shows: whether the message may be a `ProfilesDictionary` of OTLP. Its fields 1 to 7 are
-/// tables, of which each element is a field; 1 are the mappings, 5 the strings. An empty mapping is proof, because this
-/// table starts with one, and other inputs hardly have such a field. Other mappings are no proof, because their fields
-/// changed from version to version.
+/// What a field of a message shows: whether the message may be a `ProfilesDictionary` of OTLP. Each element of the
+/// table with number n, from 1 to 7, is a field with that number. Mappings have number 1, and strings 5. An empty
+/// mapping is proof, because the table of mappings starts with one, and other inputs hardly have an empty field 1.
+/// Other mappings prove nothing, because their fields changed from version to version.
 fn examine_dictionary_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     match (tag, value) {
         (1, FieldValue::Bytes(mapping)) => Evidence::proof_if(mapping.is_empty()),
@@ -161,7 +163,7 @@ fn examine_scope_profiles_field(tag: u32, value: FieldValue<'_>) -> Evidence {
     }
 }
 
-/// What a field shows that should be an attribute of a resource or scope: a key (field 1) and an `AnyValue` (field 2).
+/// Examines a field that should be an attribute of a resource or scope: a key (field 1) and an `AnyValue` (field 2).
 fn examine_attribute(value: FieldValue<'_>) -> Evidence {
     match value {
         FieldValue::Number(_) => Evidence::Contradiction,
@@ -195,8 +197,8 @@ fn is_text(bytes: &[u8]) -> bool {
     }
 }
 
-/// Examines the start of a `Profile` message. If its first field is a value type, that must hold nothing but string
-/// indices. Later fields are no evidence.
+/// Examines the first field of a `Profile` message. If it has the number of the value type, it must be a message that
+/// holds nothing but string indices. All other fields are no evidence.
 fn examine_profile(profile: &[u8]) -> Evidence {
     match Fields::new(profile).next() {
         Some(Ok((1, FieldValue::Bytes(value_type)))) => {
@@ -209,7 +211,7 @@ fn examine_profile(profile: &[u8]) -> Evidence {
     }
 }
 
-/// Whether the input starts with a length followed by a message.
+/// Whether the input starts with a length that is followed by a message, compressed or not.
 pub(super) fn has_lengths(head: &[u8]) -> bool {
     let Some((len, rest)) = head.split_first_chunk() else { return false };
     let len = usize::try_from(u32::from_be_bytes(*len)).unwrap_or(usize::MAX);
@@ -225,6 +227,7 @@ pub(super) fn each_message(input: &mut dyn Read, warnings: &mut Warnings, take: 
     let mut head = Vec::new();
     (&mut *input).take(HEAD).read_to_end(&mut head)?;
     let is_json = is_json(&head);
+    // The first bytes of a message may also look like a length, so a valid message is never taken for a length prefix.
     let is_length_prefixed = !is_message(&head) && has_lengths(&head);
     let mut input = BufReader::new(Cursor::new(head).chain(input));
     let mut messages = Messages { take, taken: 0, skipped: Skipped::new("message"), first_error: None };
@@ -272,7 +275,8 @@ impl<'t> Messages<'_, 't> {
     fn finish(mut self, warnings: &mut Warnings) -> Result<()> {
         match self.first_error {
             Some(error) if self.taken == 0 => return Err(error),
-            // The report names the first error, so add it before the others.
+            // The warning quotes the error that was added first, so the one of the first message has to come before the
+            // others.
             Some(error) => {
                 let mut skipped = Skipped::new("message");
                 skipped.add(error);
@@ -302,7 +306,7 @@ impl<'t> Messages<'_, 't> {
                     self.read_pretty_json(Cursor::new(line).chain(input));
                     return Ok(());
                 }
-                message => self.add_json(message),
+                result => self.add_json(result),
             }
         }
     }
@@ -325,10 +329,10 @@ impl<'t> Messages<'_, 't> {
     /// Reads messages that each follow their length (four bytes, big endian).
     fn read_length_prefixed(&mut self, input: &mut impl Read, warnings: &mut Warnings) -> Result<()> {
         loop {
-            let mut len = Vec::new();
-            input.take(4).read_to_end(&mut len)?;
-            let Some(len) = len.first_chunk().map(|len| u64::from(u32::from_be_bytes(*len))) else {
-                if !len.is_empty() {
+            let mut prefix = Vec::new();
+            input.take(4).read_to_end(&mut prefix)?;
+            let Some(len) = prefix.first_chunk().map(|len| u64::from(u32::from_be_bytes(*len))) else {
+                if !prefix.is_empty() {
                     warnings.push(Warning::new("is truncated in the length of a message"));
                 }
                 return Ok(());

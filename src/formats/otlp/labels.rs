@@ -15,7 +15,8 @@ const RESOURCE_PREFIXES: &[&str] =
     &["service.", "process.", "container.", "k8s.", "deployment.", "cloud.", "host.", "os.", "faas."];
 
 /// Prefixes of attributes that don't become labels, because they describe processes, threads, machines or the profiler.
-const KNOWN: &[&str] = &["process.", "thread.", "cpu.", "host.", "os.", "telemetry."];
+/// The attributes in [`NAMES`] become labels nevertheless.
+const NO_LABEL_PREFIXES: &[&str] = &["process.", "thread.", "cpu.", "host.", "os.", "telemetry."];
 
 /// Attributes whose value is a number in the semantic conventions.
 const NUMBERS: &[&str] = &["process.pid", "thread.id", "cpu.logical_number"];
@@ -51,7 +52,7 @@ pub(super) fn is_link_id(label: &str) -> bool {
 pub(super) fn add(attribute: &Attribute, labels: &mut Labels) {
     let key = String::from_utf8_lossy(&attribute.key);
     let name = NAMES.iter().find(|(_, attribute_key)| *attribute_key == key).map(|(label, _)| *label);
-    if name.is_none() && KNOWN.iter().any(|start| key.starts_with(start)) {
+    if name.is_none() && NO_LABEL_PREFIXES.iter().any(|start| key.starts_with(start)) {
         return;
     }
     let value = match &attribute.value {

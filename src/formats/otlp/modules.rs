@@ -32,12 +32,13 @@ impl Modules {
     }
 }
 
+/// Adds what a mapping says about a module: the build ID, the hash and the address range, as far as they are stated.
 fn add_mapping(module: &mut Module, name: &[u8], mapping: &MappingMessage, dictionary: &Dictionary) {
     let build_id = dictionary.attribute_text(&mapping.attribute_indices, GNU_BUILD_ID);
     let hash = dictionary.attribute_text(&mapping.attribute_indices, HTL_HASH);
     module.build_id.add(build_id.and_then(|digits| BuildId::from_digits(&digits)));
     module.htl_hash.add(hash.and_then(|digits| htl_hash(&digits)));
-    // The mapping table doesn't say which process a mapping belongs to.
+    // The mapping table doesn't say which process a mapping belongs to, so the ranges of all processes are collected.
     module.map(name, mapping.memory_start..mapping.memory_limit, mapping.file_offset);
 }
 

@@ -20,8 +20,8 @@ pub(super) struct Owner {
 }
 
 impl Owner {
-    /// An owner without any facts. With `keeps_labels`, attributes that have no field of their own become labels, and
-    /// samples of different machines stay separate.
+    /// An owner about which nothing is known. With `keeps_labels`, attributes that have no field of their own become
+    /// labels, and samples of different machines stay separate.
     pub(super) fn new(keeps_labels: bool) -> Self {
         let recording = if keeps_labels { Some(Arc::default()) } else { None };
         Self { track: Track { recording, ..Track::default() }, keeps_labels }
@@ -32,8 +32,8 @@ impl Owner {
         self.track.recording.as_ref()?.host.as_deref()
     }
 
-    /// Adds an attribute of the resource. Facts about the whole recording go into `about`; the first resource that
-    /// states one wins.
+    /// Adds an attribute of the resource. Facts about the whole recording go into `about`, unless an earlier resource
+    /// has stated them.
     pub(super) fn add(&mut self, attribute: &Attribute, dictionary: &Dictionary, about: &mut About) {
         let text = attribute.text().map(|text| &text[..]).filter(|text| !text.is_empty());
         match &attribute.key[..] {
@@ -121,7 +121,7 @@ pub(super) struct Tracks {
     /// The thread of samples without attributes of their own.
     default: Track,
     keeps_labels: bool,
-    /// The threads found so far, by the sample's attribute indices and link index.
+    /// The threads found so far, by the attribute indices and the link index of their samples.
     known: FxHashMap<(Vec<i32>, i32), TrackId>,
 }
 
@@ -142,6 +142,7 @@ impl Tracks {
         dictionary: &Dictionary,
         profile: &mut Profile,
     ) -> TrackId {
+        // Links only distinguish threads if they become labels.
         let link = if self.keeps_labels { sample.link_index } else { 0 };
         let key = (sample.attribute_indices.clone(), link);
         if let Some(&known) = self.known.get(&key) {

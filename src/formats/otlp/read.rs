@@ -100,20 +100,22 @@ fn add_location(
     let build = mapping.and_then(|mapping| dictionary.attribute_text(&mapping.attribute_indices, GNU_BUILD_ID));
     let build = build.unwrap_or_default();
     let addr = if has_address { Some(address_in_file) } else { None };
-    // What all frames of the location have in common; it is the only frame of a location without lines.
+    // What all frames of the location have in common. A location without lines gets this as its only frame.
     let common = StatedFrame { module, build: &build, addr, kind, tier, ..StatedFrame::default() };
     let lines = location.lines.iter().map(|line| {
         let function = entry_at(&dictionary.function_table, line.function_index).copied().unwrap_or_default();
         let name = dictionary.string(function.name_strindex);
         let system_name = dictionary.string(function.system_name_strindex);
         let unless_invalid = |number: i64| u32::try_from(number).unwrap_or(0);
-        let written = LineAndColumn { line: unless_invalid(line.line), column: unless_invalid(line.column) };
-        let at = read_position(written, unless_invalid(function.start_line), name, system_name);
+        let stated = LineAndColumn { line: unless_invalid(line.line), column: unless_invalid(line.column) };
+        // The names matter because the system name may end in the column where the function starts, and because the
+        // position of an anonymous function may be where it starts.
+        let position = read_position(stated, unless_invalid(function.start_line), name, system_name);
         StatedFrame {
             function: if name.is_empty() { system_name } else { name },
             file: dictionary.string(function.filename_strindex),
-            line: at.executed.line,
-            start: (at.start.line, at.start.column),
+            line: position.executed.line,
+            start: (position.start.line, position.start.column),
             ..common
         }
     });
@@ -121,8 +123,8 @@ fn add_location(
 }
 
 /// Converts a `profile.frame.type` to a kind of frame. Languages that aren't compiled ahead of time count as JIT code.
-/// `None` means that the mapping has to decide, because profilers also use `native` for anonymous memory if they don't
-/// know which runtime it belongs to.
+/// `None` means that the kind follows from the mapping. `native` gives `None`, too, because profilers also use it for
+/// anonymous memory of which they don't know the runtime.
 fn frame_kind(frame_type: &[u8]) -> Option<FrameKind> {
     match frame_type {
         b"" | b"unknown" | b"abort-marker" | b"native" => None,
@@ -161,8 +163,8 @@ struct ProfileType {
     series: usize,
     /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
-    /// Whether the values are numbers of samples.
-    counts: bool,
+    /// True if the values are numbers of samples.
+    counts_samples: bool,
 }
 
 impl MessageReader<'_> {
@@ -179,6 +181,7 @@ impl MessageReader<'_> {
             }
             let mut profiles = scope.profiles.iter().peekable();
             while let Some(profile) = profiles.next() {
+                // A profile with the sample counts of another one comes directly after it.
                 let counts = profiles.next_if(|next| self.are_counts(next, profile));
                 self.read_profile(profile, counts, &owner);
             }
@@ -198,8 +201,8 @@ impl MessageReader<'_> {
         }
     }
 
-    /// Whether `counts` holds the sample counts for the values of `profile`, one for one, as our own writer writes
-    /// them.
+    /// Whether each value of the profile `counts` is the sample count of the corresponding value of `profile`. Our own
+    /// writer writes such profiles, each directly after the profile to which it belongs.
     fn are_counts(&self, counts: &ProfileMessage, profile: &ProfileMessage) -> bool {
         let (counts_name, unit) = self.value_type(counts.sample_type);
         let (name, _) = self.value_type(profile.sample_type);
@@ -209,7 +212,8 @@ impl MessageReader<'_> {
             && counts.samples.iter().zip(&profile.samples).all(|(counts, sample)| differ_only_in_values(counts, sample))
     }
 
-    /// Reads a profile. `counts` is the profile that holds its sample counts, if there is one.
+    /// Reads a profile. If another profile holds its sample counts, that is `counts`, with the same samples in the same
+    /// order.
     fn read_profile(&mut self, message: &ProfileMessage, counts: Option<&ProfileMessage>, owner: &Owner) {
         let event = self.event(message);
         let mut tracks = Tracks::new(owner, self.dictionary.attributes(&message.attribute_indices));
@@ -238,8 +242,8 @@ impl MessageReader<'_> {
             && let Ok(period) = u64::try_from(message.period)
             && period > 0
         {
-            // A period in the event's own unit is the weight of a sample. A period in time, for an event that counts
-            // something else, is the interval between samples.
+            // If the period has the name and unit of the event, it is the weight of a sample. Otherwise, if it is a
+            // time, it is the interval between samples of an event that counts something else.
             let (period_name, period_word) = self.value_type(message.period_type);
             if period_name == name && period_word == unit_word {
                 sampling = Some(Sampling::Period(period.saturating_mul(scale)));
@@ -253,8 +257,8 @@ impl MessageReader<'_> {
         let index = self.reader.profile.series_with_unit(&name, &unit);
         let series = &mut self.reader.profile.series[index];
         series.sampling = series.sampling.or(sampling);
-        let counts = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
-        ProfileType { series: index, scale, counts }
+        let counts_samples = unit == Unit::Samples && (name == "samples" || name.ends_with(COUNTS));
+        ProfileType { series: index, scale, counts_samples }
     }
 
     /// Reads a sample and adds its rows to the event's series. `counts` has the sample's counts if another profile in
@@ -276,8 +280,9 @@ impl MessageReader<'_> {
         self.add_rows(event, track, stack, values)
     }
 
-    /// Adds the rows of a sample. With times, there is either one value per time, or no value and each time counts as
-    /// 1. Without times, the values are sums.
+    /// Adds the rows of a sample, one for each value or time. A sample with times has either as many values as times,
+    /// or no values, which means that each time counts as 1. Without times, the values are sums. Other samples are
+    /// refused.
     fn add_rows(&mut self, event: ProfileType, track: TrackId, stack: StackId, sample: SampleValues<'_>) -> Result<()> {
         let SampleValues { values, counts, times } = sample;
         if values.is_empty() && times.is_empty() {
@@ -286,7 +291,8 @@ impl MessageReader<'_> {
         if !values.is_empty() && !times.is_empty() && values.len() != times.len() {
             return Err(Error::new(format!("has {} values, but {} timestamps", values.len(), times.len())));
         }
-        if times.is_empty() && !event.counts && counts.is_none() {
+        // Nothing says how many samples such a sum stands for.
+        if times.is_empty() && !event.counts_samples && counts.is_none() {
             let series = &mut self.reader.profile.series[event.series];
             series.uncounted = true;
             series.counting = Counting::Unknown;
@@ -299,7 +305,8 @@ impl MessageReader<'_> {
             self.reader.sampled = join_extents(self.reader.sampled, time.map(TimeExtent::from_moment));
             let count = match counts.and_then(|counts| counts.get(index)) {
                 Some(count) => count.unsigned_abs(),
-                None if event.counts => weight,
+                None if event.counts_samples => weight,
+                // A value with a time is one sample, even if its weight is 0. A sum counts as one, too.
                 None => u64::from(weight > 0 || time.is_some()),
             };
             let row = Row { track, stack: Some(stack), weight, count, time };
@@ -320,7 +327,7 @@ impl MessageReader<'_> {
             return Ok(*known);
         }
         let Some(message) = self.dictionary.stack_table.get(index) else {
-            // Number 0 stands for an empty stack, even if the table is empty.
+            // Number 0 stands for the empty stack, even if the table lacks it.
             if number == 0 {
                 return Ok(None);
             }

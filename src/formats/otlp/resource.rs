@@ -22,8 +22,8 @@ pub(super) struct RecordingFacts {
 }
 
 impl RecordingFacts {
-    /// Describes a recording. `about` may be of a profile that also has rows of other recordings: then the words of the
-    /// recording's command are not known, only the whole line, which is split at blanks.
+    /// Describes a recording. If `about` is from a profile with several recordings, its command may be that of another
+    /// one. Of the recording itself, only the whole command line is known then, which is split at blanks.
     pub(super) fn new(recording: Recording, labels: Labels, about: &About) -> Self {
         let command = if recording.command == command_line(&about.command) {
             about.command.clone()
@@ -48,19 +48,20 @@ impl RecordingFacts {
     }
 }
 
-/// The resource for a thread's process. `executable` is the path of its program. An attribute given by `labels`
-/// replaces the one that would be derived here, since keys must be unique.
+/// The resource for a thread's process. `executable` is the path of its program. `labels` are further attributes by
+/// key. Keys must be unique, so an attribute isn't derived from the recording if `labels` has its key.
 pub(super) fn resource(
-    described: &RecordingFacts,
+    facts: &RecordingFacts,
     track: &Track,
     executable: Option<&[u8]>,
     labels: &BTreeMap<Box<str>, Box<str>>,
 ) -> Resource {
-    let (recording, comm) = (&described.recording, &*track.comm);
+    let (recording, comm) = (&facts.recording, &*track.comm);
     let executable = executable.map(lossy);
-    let program = described.about.program();
+    let program = facts.about.program();
     let command = program.first().map(|path| base_name(path));
     let executable_name = executable.as_deref().map(|path| lossy(base_name(path.as_bytes())).into_owned());
+    // Every resource needs a service name. The recorded command is the best one, then the process's own program.
     let service = match (command, &executable_name) {
         (Some(command), _) => lossy(command).into_owned(),
         (None, Some(name)) => name.clone(),
@@ -74,7 +75,7 @@ pub(super) fn resource(
         ("service.name", Some(text(service))),
         ("host.name", recording.host.as_deref().map(text)),
         ("host.arch", recording.arch.as_deref().map(|machine| text(arch(machine)))),
-        ("os.type", described.about.os.as_deref().map(|os| text(os_type(&lossy(os))))),
+        ("os.type", facts.about.os.as_deref().map(|os| text(os_type(&lossy(os))))),
         ("os.version", recording.kernel.as_deref().map(text)),
         ("process.pid", track.pid.map(|pid| number(pid.0.into()))),
         ("process.executable.name", executable_name.map(text)),

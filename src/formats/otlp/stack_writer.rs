@@ -48,6 +48,7 @@ impl StackWriter {
         }
         let frames: Vec<FrameId> = profile.frames_up(stack).collect();
         let mut message = StackMessage::default();
+        // Inlined calls share a location with the function that contains their code.
         for location in frames.chunk_by(|inner, outer| is_inlined_in(profile, *inner, *outer)) {
             message.location_indices.push(self.location(location, runtimes, profile, names, tables));
         }
@@ -77,6 +78,7 @@ impl StackWriter {
         if let Some(&number) = self.locations.get(&runtimes).and_then(|known| known.get(frames)) {
             return number;
         }
+        // `pieces` numbers the mappings from 1 in the order of their first use, which is the order of `mappings`.
         let mut new_pieces = Vec::new();
         let place = self.pieces.place(profile, frame, &mut |piece| new_pieces.push(piece));
         self.mappings.extend(new_pieces.iter().map(|piece| mapping(piece, tables)));
@@ -97,8 +99,8 @@ fn is_inlined_in(profile: &Profile, inner: FrameId, outer: FrameId) -> bool {
     inner.kind == FrameKind::Inlined && (inner.module, inner.addr) == (outer.module, outer.addr)
 }
 
-/// The lines of a location. A function with an unknown name gets no line, unless it is part of an inlined chain or the
-/// location has neither module nor address, and would be empty without it.
+/// The lines of a location. A function with an unknown name gets a line only if calls are inlined in the location, or
+/// if the location has neither module nor address and would be empty without the line.
 fn lines(
     frames: &[FrameId],
     profile: &Profile,
@@ -121,9 +123,9 @@ fn lines(
     lines
 }
 
-/// The message for the function of a frame. Readers show the name. The system name holds what else identifies the
-/// function: the start column, for which there is no field, or else the runtime's own name, if a different one is
-/// shown.
+/// The message for the function of a frame. Its name is the one that readers show. Its system name is either the name
+/// with the column where the function starts, for which there is no field, or the runtime's own name if that differs
+/// from the name; otherwise it is empty.
 fn function(
     frame: &Frame,
     profile: &Profile,
@@ -139,7 +141,8 @@ fn function(
     let with_column = system_name(&text, frame.start.line, frame.start.column);
     let is_runtime_name = *name == *runtime_name;
     let system_name_strindex = match with_column {
-        // Only the column tells anonymous functions on the same line apart, so it is more important than their name.
+        // The column is the only difference between anonymous functions on the same line, so for these it is preferred
+        // to the runtime's own name.
         Some(with_column) if is_runtime_name || is_anonymous(&text) => tables.text(with_column.as_bytes()),
         _ if is_runtime_name => 0,
         _ => tables.text(runtime_name),
@@ -156,7 +159,8 @@ fn attributes(profile: &Profile, frame: &Frame, runtimes: RuntimeSet, tables: &m
         FrameKind::User | FrameKind::NativeUnnamed => Some("native"),
         FrameKind::Jit => Some(frame_type(profile.name_of(frame.name), runtimes)),
         FrameKind::JitUnnamed => Some(frame_type(b"", runtimes)),
-        // An inlined call whose caller is missing.
+        // `frame` is the outermost one of its location. It is only an inlined call if the stack lacks the function that
+        // contains the code.
         FrameKind::Inlined => Some("inlined"),
         FrameKind::Anonymous | FrameKind::Unknown => None,
     };

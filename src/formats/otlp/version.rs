@@ -35,8 +35,8 @@ impl ProfilesData {
         if strings == 0 && !resources.is_empty() {
             return Err(no_dictionary());
         }
-        // Old versions have fields of other types under the same numbers, which can't be decoded. Profiles are in field
-        // 2 of scopes, and these in field 2 of resources.
+        // Old versions have to be recognized before the message is decoded, because they have fields of other types
+        // with the same numbers. Profiles are in field 2 of scopes, and scopes in field 2 of resources.
         let scopes = resources.into_iter().flat_map(|resource| submessages(resource, 2));
         let profiles = scopes.flat_map(|scope| submessages(scope, 2));
         refuse_old(profiles, attributes)?;
@@ -64,7 +64,8 @@ fn submessages(message: &[u8], tag: u32) -> impl Iterator<Item = &[u8]> {
     inner(message).filter(move |(number, _)| *number == tag).map(|(_, value)| value.bytes())
 }
 
-/// Signs of protocol versions that were found in the profiles of a message.
+/// The protocol versions for which the profiles of a message show signs. `v1_9` stands for 1.8 as well, and `current`
+/// for 1.10 and later.
 #[derive(Debug, Default)]
 struct Signs {
     v1_7: bool,
@@ -131,8 +132,9 @@ impl Signs {
             let count = numbers.len();
             numbers.sort_unstable();
             numbers.dedup();
-            // A sample without timestamps must have values, so without field 4 these are values.
             let are_distinct = numbers.len() == count;
+            // A sample without timestamps must have values. If field 4 isn't there to hold them, field 2 does. If field
+            // 4 is there, `current` is true, and this doesn't matter.
             let are_attributes = times > 0 && are_indices && are_distinct;
             self.v1_9 |= !are_attributes && !self.current;
         }

@@ -46,12 +46,12 @@ pub(super) struct OtlpWriter<'o> {
 /// The state for the input whose rows are being written.
 #[derive(Debug, Default)]
 struct WrittenInput {
-    described: RecordingFacts,
+    facts: RecordingFacts,
     names: WrittenNames,
     /// The runtimes of each process, recognized by the files that it mapped. `None` until they are needed.
     mapped: Option<FxHashMap<Pid, RuntimeSet>>,
-    /// Whether the number of lost samples was already written, into an earlier or the current message.
-    tells_lost: bool,
+    /// True if an earlier or the current message has the number of lost samples, which must occur only once.
+    has_written_lost: bool,
     known: InMessage,
 }
 
@@ -96,7 +96,7 @@ impl<'o> OtlpWriter<'o> {
     fn add_row(&mut self, profile: &Profile, series: usize, row: &Row, weight: i64) -> Result<()> {
         let track = profile.track_of(row.track);
         let runtimes = track.pid.map_or_else(RuntimeSet::default, |pid| self.input.runtimes(pid, profile));
-        if !self.draft.is_empty && self.draft.len() + self.input.cost(profile, row, runtimes) > LONGEST {
+        if !self.draft.is_empty && self.draft.len() + self.input.max_row_len(profile, row, runtimes) > LONGEST {
             self.flush()?;
         }
         let (draft, input) = (&mut self.draft, &mut self.input);
@@ -107,7 +107,7 @@ impl<'o> OtlpWriter<'o> {
         let profiles = &mut input.known.profiles;
         let index =
             *profiles.entry(key).or_insert_with(|| draft.add_profile(resource, &profile.series[series], key.is_timed));
-        let time = row.time.map(|time| unix_time(time, self.bucket, input.described.epoch()));
+        let time = row.time.map(|time| unix_time(time, self.bucket, input.facts.epoch()));
         let observation = Observation { weight, count: clamp(row.count), time };
         let same_time = if self.bucket.is_some() { SameTime::AddUp } else { SameTime::Keep };
         draft.observe(index, &identity, observation, same_time);
@@ -117,7 +117,7 @@ impl<'o> OtlpWriter<'o> {
     /// Writes the current message and starts a new one.
     fn flush(&mut self) -> Result<()> {
         let draft = std::mem::replace(&mut self.draft, Draft::new());
-        // The new message can't refer to elements of the old one.
+        // The new message can't refer to elements of the old one's dictionary.
         let mut stacks = std::mem::take(&mut self.input.known.stacks);
         stacks.forget_message();
         self.input.known = InMessage { stacks, ..InMessage::default() };
@@ -160,37 +160,38 @@ impl WrittenInput {
 
     /// The index of the resource for a thread's process.
     fn resource(&mut self, track: &Track, profile: &Profile, draft: &mut Draft) -> usize {
-        let attributes = self.described.attributes(track);
-        let Self { described, tells_lost, known, .. } = self;
+        let attributes = self.facts.attributes(track);
+        let Self { facts, has_written_lost, known, .. } = self;
         *known.resources.entry((track.pid, attributes.clone())).or_insert_with(|| {
             let executable = track.pid.and_then(|pid| profile.about.executable(pid, &track.comm));
-            let lost = if std::mem::replace(tells_lost, true) { 0 } else { profile.about.lost };
-            let scope = scope(profile, described.epoch().is_some(), lost);
-            draft.add_resource(&resource(described, track, executable, &attributes), &scope)
+            let lost = if std::mem::replace(has_written_lost, true) { 0 } else { profile.about.lost };
+            let scope = scope(profile, facts.epoch().is_some(), lost);
+            draft.add_resource(&resource(facts, track, executable, &attributes), &scope)
         })
     }
 
-    /// Upper bound for the bytes that a row adds to the message.
-    fn cost(&self, profile: &Profile, row: &Row, runtimes: RuntimeSet) -> usize {
+    /// Upper bound for the number of bytes that a row adds to the message.
+    fn max_row_len(&self, profile: &Profile, row: &Row, runtimes: RuntimeSet) -> usize {
         /// Upper bound for the fixed-size parts of a frame, its mapping and their attributes, in bytes.
         const OF_FRAME: usize = 400;
         /// Upper bound for the resource, scope, profile and sample of a row, in bytes.
         const OF_ROW: usize = 4000;
-        let mut cost = OF_ROW;
+        let mut len = OF_ROW;
         for (key, value) in profile.track_of(row.track).labels.iter().flat_map(|labels| &**labels) {
-            cost += 2 * (key.len() + value.len());
+            len += 2 * (key.len() + value.len());
         }
         if self.known.stacks.has(row.stack, runtimes) {
-            return cost;
+            return len;
         }
-        let len = |name| profile.name_of(name).len();
+        let name_len = |name| profile.name_of(name).len();
         for id in profile.frames_up(row.stack) {
             let frame = profile.frame_of(id);
-            let texts = 2 * len(frame.name) + frame.module.map_or(0, len) + frame.file.map_or(0, len);
+            // The function's name may also be its system name.
+            let texts = 2 * name_len(frame.name) + frame.module.map_or(0, name_len) + frame.file.map_or(0, name_len);
             // Each invalid UTF-8 byte becomes a replacement character of three bytes.
-            cost += OF_FRAME + 3 * texts;
+            len += OF_FRAME + 3 * texts;
         }
-        cost
+        len
     }
 }
 
@@ -212,6 +213,7 @@ fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
             attributes.push(tables.attribute(key, value));
         }
     }
+    // The IDs of a trace and a span are written as a link, so they need no attributes.
     let is_linked = labels::link(&track.labels).is_some();
     for (key, label) in track.labels.iter().flat_map(|labels| &**labels) {
         let is_in_link = is_linked && labels::is_link_id(key);
@@ -224,9 +226,9 @@ fn attributes(track: &Track, tables: &mut Tables) -> Vec<i32> {
 
 impl RowWriter for OtlpWriter<'_> {
     fn begin(&mut self, origin: RowOrigin, profile: &Profile) -> Result<()> {
-        let described = RecordingFacts::new(origin.recording, origin.labels, &profile.about);
+        let facts = RecordingFacts::new(origin.recording, origin.labels, &profile.about);
         let names = WrittenNames::new(origin.jit_names, profile);
-        self.input = WrittenInput { described, names, ..WrittenInput::default() };
+        self.input = WrittenInput { facts, names, ..WrittenInput::default() };
         Ok(())
     }
 
@@ -274,8 +276,8 @@ struct OutgoingMessages<'o> {
 }
 
 impl OutgoingMessages<'_> {
-    /// Writes a message. The first protocol buffer is kept until it is clear whether others follow, because lengths are
-    /// only written before several.
+    /// Writes a message. The first protocol buffer is kept until another one follows or the output ends, because
+    /// lengths are only written if there are several messages.
     fn write(&mut self, message: Vec<u8>) -> Result<()> {
         self.count += 1;
         match self.form {

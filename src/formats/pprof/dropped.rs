@@ -10,10 +10,10 @@ use crate::error::{Warning, Warnings};
 use regex::bytes::{Regex, RegexBuilder};
 use rustc_hash::FxHashMap;
 
-/// How much of a location is dropped, along with all locations further in.
+/// How much of a location is dropped. All locations further in, which it called, are dropped with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Dropped {
-    /// Everything, since the function that contains the code matches.
+    /// Everything, because the function that contains the code matches `drop_frames`.
     Whole,
     /// The innermost inlined calls, up to the outermost one that matches. The function that contains the code stays.
     Inner,
@@ -62,8 +62,8 @@ impl DroppedFunctions {
         lines
     }
 
-    /// The number of lines to leave out of a location's frames. A location that is dropped as a whole keeps its frames:
-    /// they are needed in stacks where no function above it stays.
+    /// The number of lines to leave out when the location's frames are made. A location that is dropped as a whole
+    /// keeps all its frames, because stacks in which none of its callers stay still show it ([`kept_locations`]).
     pub(super) fn dropped_lines(&self, location: &PprofLocation, tables: &Tables<'_>) -> usize {
         let dropped = self.matching_lines(location, tables);
         if dropped == location.line.len() { 0 } else { dropped }
@@ -75,6 +75,7 @@ impl DroppedFunctions {
         for location in &tables.profile.location {
             match self.matching_lines(location, tables) {
                 0 => {}
+                // The last line is the function that contains the code.
                 lines if lines == location.line.len() => _ = locations.insert(location.id, Dropped::Whole),
                 _ => _ = locations.insert(location.id, Dropped::Inner),
             }
@@ -107,7 +108,8 @@ fn without_quotes(text: &str) -> String {
             plain += &regex::escape(quoted);
             rest = after;
         } else {
-            // The escaped character may be a backslash itself.
+            // Copy the backslash together with the character after it. That may be a backslash, too, which must not be
+            // taken for the start of the next escape.
             let end = escape.char_indices().nth(2).map_or(escape.len(), |(end, _)| end);
             plain += &escape[..end];
             rest = &escape[end..];
@@ -116,19 +118,18 @@ fn without_quotes(text: &str) -> String {
     plain + rest
 }
 
-/// The locations of a sample that stay: the outermost ones, up to the first that is dropped. Everything that the dropped
-/// location called goes, too. Both lists start with the innermost frame. If only the inlined calls of a location are
-/// dropped ([`Dropped::Inner`]), the location itself stays.
+/// The locations of a sample that stay: from the outermost one inwards, up to the first that is dropped. That one and
+/// everything that it called are left out. If only inlined calls of the location are dropped ([`Dropped::Inner`]), the
+/// location itself stays. `locations` and the result start with the innermost location.
 ///
-/// As in `go tool pprof`, a location is only dropped if a location that stays is further out.
+/// As in `go tool pprof`, a location is only dropped if some location further out stays.
 pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, Dropped>) -> &'l [u64] {
     let mut has_kept_caller = false;
-    // From the outermost location inwards.
-    for (at, location) in locations.iter().enumerate().rev() {
+    for (index, location) in locations.iter().enumerate().rev() {
         match dropped.get(location) {
             None => has_kept_caller = true,
-            Some(Dropped::Whole) if has_kept_caller => return &locations[at + 1..],
-            Some(Dropped::Inner) if has_kept_caller => return &locations[at..],
+            Some(Dropped::Whole) if has_kept_caller => return &locations[index + 1..],
+            Some(Dropped::Inner) if has_kept_caller => return &locations[index..],
             Some(_) => {}
         }
     }
@@ -138,6 +139,7 @@ pub(super) fn kept_locations<'l>(locations: &'l [u64], dropped: &FxHashMap<u64, 
 /// Cuts a function name before its arguments. The parentheses of `(anonymous namespace)` and `operator()` belong to the
 /// name.
 fn without_arguments(name: &[u8]) -> &[u8] {
+    // `go tool pprof` leaves out a leading dot, too.
     let name = name.strip_prefix(b".").unwrap_or(name);
     let mut searched = 0;
     while let Some(len) = memchr::memchr(b'(', &name[searched..]) {

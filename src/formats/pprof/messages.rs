@@ -157,7 +157,7 @@ pub(super) struct PprofFunction {
     pub(super) start_line: i64,
 }
 
-/// The numbers of the fields above. The other fields of a file are unknown to us.
+/// The field numbers of the messages above, by which fields of later versions are recognized as unknown.
 pub(super) static SCHEMA: MessageSchema = MessageSchema {
     name: "Profile",
     last_field: 15,
@@ -181,8 +181,8 @@ static FUNCTION: MessageSchema = MessageSchema { name: "Function", last_field: 5
 /// How many bytes are collected before they are written.
 const PIECE: usize = 1 << 20;
 
-/// Writes a file with these encoded samples. They follow the value types, as in files of other tools: readers, ours
-/// too, recognize a profile by its first fields.
+/// Writes a file with these encoded samples. The value types come first, then the samples, then everything else, as in
+/// files of other tools: readers, ours too, recognize a profile by its first fields.
 pub(super) fn write_file<'s>(
     file: &PprofProfile,
     samples: impl Iterator<Item = Cow<'s, [u8]>>,

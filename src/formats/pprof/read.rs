@@ -31,13 +31,14 @@ use std::sync::Arc;
 /// The name of events whose value type has no name.
 const UNNAMED: &str = "values";
 
-/// True if an input looks like an unpacked pprof profile: all fields have types that fit the format, and at least one
-/// of them is a value type.
+/// True if an input looks like an unpacked pprof profile: the types of all fields fit the format, there are at least
+/// two fields, one of them is a value type, and one holds a message that isn't empty.
 pub fn sniff(head: &[u8]) -> bool {
     let mut fields = Fields::new(head);
     let (mut value_types, mut fitting_fields, mut has_message) = (0, 0, false);
     loop {
-        // The input's first large field may be cut off, for example a location with thousands of inlined calls.
+        // The last field of `head` may be cut off. If it is large, such as a location with thousands of inlined calls,
+        // its start counts. The call of `next` below fails then, which ends the loop.
         if let Some((2..=5, message)) = fields.cut()
             && is_start_of_message(message)
         {
@@ -50,7 +51,7 @@ pub fn sniff(head: &[u8]) -> bool {
             2..=6 | 16 => value.number() == 0,
             7..=10 | 12 | 14 | 15 => value.bytes().is_empty(),
             13 => true,
-            // Fields of later versions may follow the known ones.
+            // Later versions may have more fields, but the value types come first.
             _ => value_types > 0,
         };
         if !fits {
@@ -58,7 +59,7 @@ pub fn sniff(head: &[u8]) -> bool {
         }
         fitting_fields += 1;
         value_types += u32::from(tag == 1);
-        // An empty value type is an empty field, and an empty field says nothing about the format.
+        // A value type without name and unit is an empty field, which any protocol buffer may have.
         has_message |= (1..=5).contains(&tag) && !value.bytes().is_empty();
     }
     value_types > 0 && fitting_fields > 1 && has_message
@@ -128,7 +129,8 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     Ok(reading.profile)
 }
 
-/// The warning for samples whose number of values differs from the number of value types. `None` if there are none.
+/// The warning that `samples` samples don't have exactly one value for each of `types` value types. `None` for 0
+/// samples.
 fn unfit_values(samples: u64, types: usize) -> Option<Warning> {
     if samples == 0 {
         return None;
@@ -139,11 +141,14 @@ fn unfit_values(samples: u64, types: usize) -> Option<Warning> {
     )))
 }
 
-/// An event, and the indices of its weight (`value`) and sample count (`count`) among the values of a sample.
+/// An event, and where the values of a sample have its weight and its sample count.
 struct EventValues {
+    /// The index of the event in the profile.
     series: usize,
+    /// The index of the weight among a sample's values.
     value: usize,
-    /// `None` if the file doesn't state sample counts for this event.
+    /// The index of the sample count among a sample's values, which may be the same as `value`. `None` if the file
+    /// doesn't state sample counts for this event.
     count: Option<usize>,
     /// Factor from the file's unit to the event's unit, such as 1000 from microseconds to nanoseconds.
     scale: u64,
@@ -156,16 +161,15 @@ fn events(tables: &Tables<'_>, profile: &mut Profile) -> Vec<EventValues> {
     let mut indices: Vec<usize> = (0..types.len()).filter(|index| !counts_next(tables, *index)).collect();
     let default = tables.profile.default_sample_type;
     let is_default = |index: &usize| default != 0 && types[*index].r#type == default;
-    // Without a default type, viewers show the last one.
+    // Without a default type, viewers show the last one. The others keep their order.
     if let Some(default) = indices.iter().position(is_default).or(indices.len().checked_sub(1)) {
-        // Move it to the front.
         indices[..=default].rotate_right(1);
     }
     indices.into_iter().map(|index| EventValues::new(tables, index, profile)).collect()
 }
 
-/// If the values are sample counts, returns the name of the event whose samples they count. The name is empty if the
-/// type is called just `samples`, which can count any event.
+/// If the values of this type are sample counts, returns the name of the event whose samples they count; `None` for
+/// other types. The name is empty if the type is just called `samples`, which may count the samples of any event.
 fn counted_event(tables: &Tables<'_>, value_type: ValueType) -> Option<String> {
     if tables.string(value_type.unit) != b"count" {
         return None;
@@ -177,7 +181,8 @@ fn counted_event(tables: &Tables<'_>, value_type: ValueType) -> Option<String> {
     if name == "samples" || name == "sample" { Some(String::new()) } else { None }
 }
 
-/// True if the value type at this index holds the sample counts of the type after it.
+/// True if the value type at this index holds the sample counts of the type after it. A type that holds sample counts
+/// itself has no others.
 fn counts_next(tables: &Tables<'_>, index: usize) -> bool {
     let Some(event) = counted_event(tables, tables.profile.sample_type[index]) else { return false };
     let Some(next) = tables.profile.sample_type.get(index + 1) else { return false };
@@ -195,7 +200,8 @@ impl EventValues {
         if name.is_empty() {
             name.push_str(UNNAMED);
         }
-        // Profiles of lock contention have two types of one name, with different units.
+        // Two types may have the same name and different units, as in profiles of lock contention. Names of events must
+        // differ, so the second one gets its unit as a suffix.
         if profile.find_series(&name).is_some() {
             name += &format!(" ({})", tables.text(value_type.unit));
         }
@@ -220,8 +226,9 @@ impl EventValues {
     }
 }
 
-/// True if the profile's sampling period is stated in terms of this value type. In Go's heap profiles the period type
-/// is `space`, which applies to `inuse_space` and `alloc_space`.
+/// True if the sampling period of the profile is that of this value type: both have the same name, or the type's name
+/// ends in `_` and the period's name. In Go's heap profiles, the period `space` is that of `inuse_space` and
+/// `alloc_space`.
 fn is_sampled_by(tables: &Tables<'_>, value_type: ValueType) -> bool {
     let period_type = tables.profile.period_type.unwrap_or_default();
     let (name, period) = (tables.string(value_type.r#type), tables.string(period_type.r#type));
@@ -246,20 +253,22 @@ fn frames(
         let mapping = tables.mapping(location.mapping_id).cloned().unwrap_or_default();
         let addr = if location.address == 0 { None } else { Some(mapping.address_in_file(location.address)) };
         let (module, build) = (tables.string(mapping.filename), tables.string(mapping.build_id));
-        // What all frames of the location have in common; it is the only frame of a location without lines.
+        // What all frames of the location have in common. A location without lines gets this as its only frame.
         let common = StatedFrame { module, build, addr, ..StatedFrame::default() };
         let lines = location.line.iter().skip(dropped.dropped_lines(location, tables)).map(|line| {
             let function = tables.function(line.function_id).copied().unwrap_or_default();
             let (name, system_name) = (tables.string(function.name), tables.string(function.system_name));
             let start_line = u32::try_from(function.start_line).unwrap_or(0);
             let (line, column) = line.position();
-            let at = read_position(LineAndColumn { line, column }, start_line, name, system_name);
+            // The names matter because the system name may end in the column where the function starts, and because the
+            // position of an anonymous function may be where it starts.
+            let position = read_position(LineAndColumn { line, column }, start_line, name, system_name);
             StatedFrame {
                 function: if name.is_empty() { system_name } else { name },
                 file: tables.string(function.filename),
-                line: at.executed.line,
-                column: if keep_columns { at.executed.column } else { 0 },
-                start: (at.start.line, at.start.column),
+                line: position.executed.line,
+                column: if keep_columns { position.executed.column } else { 0 },
+                start: (position.start.line, position.start.column),
                 ..common
             }
         });
@@ -275,7 +284,7 @@ struct PprofReading<'t, 'd> {
     events: Vec<EventValues>,
     profile: Profile,
     sampled: Option<TimeExtent>,
-    /// Whether all labels of samples are kept, so that samples with different labels stay apart. Otherwise, only the
+    /// True if all labels of samples are kept, so that samples with different labels stay separate. Otherwise, only the
     /// labels for process, thread, CPU and time are used.
     keeps_labels: bool,
     /// The number of samples with labels that are not kept.
@@ -286,12 +295,13 @@ struct PprofReading<'t, 'd> {
     time_label: Option<TimeLabel>,
     /// The number of samples that don't have one value for each value type.
     unfit_values: u64,
-    /// Labels that can't be kept.
+    /// Labels that can't be kept, because their sample has another one with the same key.
     skipped_labels: Skipped,
 }
 
 impl PprofReading<'_, '_> {
-    /// Adds a row for each event in which the sample has a value. Fails if all stacks together have too many frames.
+    /// Adds a row for each event in which the sample has a value. Fails if the sample refers to a location that doesn't
+    /// exist, or if the stacks of all samples read so far have too many frames.
     fn add_sample(&mut self, sample: &PprofSample) -> Result<()> {
         let kept = kept_locations(&sample.location_id, &self.dropped);
         let stack = match self.frames.stack(kept, &mut self.profile)? {
@@ -308,6 +318,7 @@ impl PprofReading<'_, '_> {
             let weight = value.unsigned_abs().saturating_mul(event.scale);
             let count = match event.count {
                 Some(index) => value_at(index).unsigned_abs(),
+                // How many samples the weight stands for isn't known.
                 None => u64::from(weight > 0),
             };
             let row = Row { track, stack, weight, count, time };
@@ -323,7 +334,7 @@ impl PprofReading<'_, '_> {
     /// Finds out the thread and the time of a sample from its labels.
     fn owner(&mut self, sample: &PprofSample) -> SampleOwner {
         let (mut track, mut time, mut others) = (Track::default(), None, BTreeMap::new());
-        let mut has_more = false;
+        let mut has_unkept_label = false;
         for label in &sample.label {
             let key = self.tables.string(label.key);
             let text = self.tables.string(label.str);
@@ -336,6 +347,7 @@ impl PprofReading<'_, '_> {
                 }
                 b"time" | b"timestamp" | b"end_timestamp_ns" if label.num > 0 => {
                     let unit = self.tables.text(label.num_unit);
+                    // A number without a unit of time counts as nanoseconds.
                     let scale = match Unit::parse_word(&unit) {
                         (scale, Unit::Nanos) => scale,
                         _ => 1,
@@ -345,13 +357,14 @@ impl PprofReading<'_, '_> {
                         self.time_label = Some(TimeLabel { key: self.tables.text(label.key), unit, scale });
                     }
                 }
-                // The names of events in our own files, which have the values of all events anyway.
+                // In files that jitgraft wrote, this label names the event to which the sample belongs. It isn't
+                // needed, because the values of the other events are 0.
                 b"event" if self.profile.find_series(&String::from_utf8_lossy(text)).is_some() => {}
                 _ if self.keeps_labels => self.add_label(label, &mut others),
-                _ => has_more = true,
+                _ => has_unkept_label = true,
             }
         }
-        self.samples_without_labels += u64::from(has_more);
+        self.samples_without_labels += u64::from(has_unkept_label);
         if !others.is_empty() {
             track.labels = Some(Arc::new(others));
         }
@@ -366,6 +379,7 @@ impl PprofReading<'_, '_> {
             return;
         }
         let mut value = self.tables.text(label.str);
+        // A label without a text has a number.
         if value.is_empty() {
             let unit = self.tables.text(label.num_unit);
             // The first sample with this key decides the key's unit.
@@ -395,6 +409,7 @@ fn value_types(
 ) -> ValueTypes {
     let file = &tables.profile;
     let mut types = Vec::with_capacity(file.sample_type.len());
+    // Types that belong to no event, or only count its samples, stay as they are set here.
     for &ValueType { r#type: name, unit } in &file.sample_type {
         let (name, unit) = (tables.text(name), tables.text(unit));
         types.push(SampleValue { name, unit, event: None, is_count: true, scale: 1 });
@@ -425,9 +440,9 @@ fn value_types(
     }
 }
 
-/// What the file says about the whole recording: its time, its duration, and the mapped files. `sampled` holds the
-/// times of the first and last sample on the recording's own clock; if it is `None`, that clock starts with the
-/// profile.
+/// What the file says about the whole recording: its time, its duration, and the mapped files. `sampled` has the times
+/// of the first and last sample on the recording's own clock. If it is `None`, no sample has a time, and 0 on that
+/// clock is the start of the profile.
 fn recording_facts(tables: &Tables<'_>, sampled: Option<TimeExtent>) -> About {
     let mut about = About { sampled, ..About::default() };
     let start = tables.profile.time_nanos;

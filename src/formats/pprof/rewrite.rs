@@ -18,8 +18,8 @@
 //! * Locations don't belong to processes; samples do, through their labels. Where a location is different functions
 //!   ([`LocationNames`]), samples refer to copies of it, which are appended to the locations.
 //! * The flags of mappings stay as they are, since other locations may still lack names.
-//! * A file in which nothing gets a name is copied byte for byte. In others, all known fields keep their values. Unknown
-//!   fields can't be kept; if there are locations to name, they are counted and reported.
+//! * A file in which nothing gets a name is copied byte for byte. In others, all known fields keep their values.
+//!   Unknown fields can't be kept; if there are locations to name, they are counted and reported.
 //!
 //! Memory: less than twenty times the size of the unpacked input, in the worst case of an input that consists only of
 //! unnamed locations with one sample each (`tests/end_to_end/inject_profiles/memory.rs`).
@@ -89,7 +89,8 @@ impl Unsymbolized for UnsymbolizedPprof<'_> {
     }
 
     /// Writes the profile with the names that `find_calls` returns for the addresses, given by their index. A location
-    /// whose name depends on the sample is copied, and the sample refers to the copy.
+    /// that has different names in different samples is copied for each further name, and the samples refer to the
+    /// copies.
     fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
         let names = LocationNames::new(&self.uses, |location_use| {
             match self.addresses.binary_search(&bare_address(location_use, &self.tables)) {
@@ -174,9 +175,9 @@ fn bare_address(location_use: &LocationUse, tables: &Tables<'_>) -> BareAddress 
     BareAddress { pid: location_use.pid, file: None, addr }
 }
 
-/// Adds the names to the tables: lines to locations, and new functions, strings and copied locations at the ends of
-/// their tables. Returns the ID of the first copied location; the IDs of the others follow. Fails if there are no IDs
-/// left.
+/// Adds the names to the tables: lines to locations, and new functions, strings and copies of locations at the ends of
+/// their tables. Returns the ID of the first copy; the other copies have the IDs after it, in the order of
+/// `names.copies`. Fails if there are no IDs left.
 fn add_names(names: &LocationNames<'_>, tables: &mut Tables<'_>) -> Result<u64> {
     let profile = &mut tables.profile;
     let mut functions = NewFunctions::new(profile);
@@ -202,6 +203,7 @@ fn add_names(names: &LocationNames<'_>, tables: &mut Tables<'_>) -> Result<u64> 
 struct NewFunctions {
     /// The number of strings in the file, without the new ones.
     old_strings: usize,
+    /// The new strings. Their indices in the file follow those of the old ones.
     strings: Interner<String, u32>,
     /// The highest function ID in the file.
     last_function: u64,
@@ -216,8 +218,8 @@ impl NewFunctions {
         Self { old_strings, strings: Interner::default(), last_function, functions: Interner::default() }
     }
 
-    /// The lines for a location at which these calls were active, one for each. Functions that are new get an ID. Fails
-    /// if there is no ID left.
+    /// The lines of a location, one for each of these calls. A function that is new gets an ID; fails if there is none
+    /// left.
     fn lines(&mut self, calls: &[NamedCall<'_>]) -> Result<Vec<PprofLine>> {
         let mut lines = Vec::with_capacity(calls.len());
         for call in calls {
@@ -251,8 +253,8 @@ impl NewFunctions {
     }
 }
 
-/// Fails unless there are `count` unused IDs after `last`, the highest ID in the file. The very last ID stays unused, so
-/// that the next one can always be computed.
+/// Fails unless there are `count` unused IDs after `last`, the highest ID in the file. The very last ID stays unused,
+/// so that the next one can always be computed.
 fn check_free_ids(last: u64, count: u64, what: &str) -> Result<()> {
     match last.checked_add(count) {
         Some(u64::MAX) | None => Err(Error::new(format!("uses the highest {what} ID, so no {what} can be added"))),

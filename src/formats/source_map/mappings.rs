@@ -9,8 +9,8 @@ use super::vlq;
 use crate::error::{Error, Result};
 use crate::model::script_map::{NONE, Place, Segment};
 
-/// A number for the sources and one for the names of a source map: either how many there are, or which index in the
-/// whole map the first source and name of a section have.
+/// Two numbers about the sources and the names of a section: either how many there are, or the indices of the first
+/// ones in the whole map.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Numbers {
     pub(super) sources: usize,
@@ -43,7 +43,8 @@ pub(super) fn decode(mappings: &[u8], start: Place, first: Numbers, counts: Numb
     Ok(segments)
 }
 
-/// The values of the previous segment, to which the numbers of the next one are relative.
+/// The values of the previous segment, to which the numbers of the next one are relative. `line` and `column` are in
+/// the authored file.
 #[derive(Default)]
 struct State {
     generated: Place,
@@ -71,7 +72,7 @@ impl State {
                 name = global_index(self.name, first.names, counts.names)?;
             }
         }
-        // If one of these numbers is negative or exceeds 32 bits, so is their bitwise or.
+        // Check three numbers at once: if one of them is negative or exceeds 32 bits, so does their bitwise or.
         u32::try_from(generated | self.line | self.column).ok()?;
         self.generated.column = generated as u32;
         let authored = Place { line: self.line as u32, column: self.column as u32 };

@@ -28,8 +28,8 @@ const IS_HIDDEN: u64 = 8;
 /// A bit in the flags of both: the scope or range is a function.
 const IS_FUNCTION: u64 = 4;
 
-/// Decodes the scopes of a map, or of a section, whose script begins at `start`. `names` is the number of names;
-/// references to others are an error.
+/// Decodes the scopes of a map or section. `start` is where its code begins in the script. `names` is the number of its
+/// names; an index of a name that doesn't exist is an error.
 pub(super) fn read(text: &str, names: usize, start: Place) -> Result<ScriptScopes> {
     let mut reader = ScopesReader { names, generated: start, ..ScopesReader::default() };
     for (index, item) in text.split(',').enumerate() {
@@ -52,8 +52,9 @@ struct ScopesReader {
     authored: Place,
     /// Where the last range started or ended in the script.
     generated: Place,
-    /// The index of the last name and the last definition, to which the next ones are relative.
+    /// The index of the last scope name, to which the next one is relative.
     name: i64,
+    /// The index of the authored scope to which the last range belongs, to which the next one is relative.
     definition: i64,
 }
 
@@ -78,6 +79,7 @@ impl ScopesReader {
         let flags = item.unsigned()?;
         self.authored = advance(self.authored, item.unsigned()?, item.unsigned()?)?;
         let name = if flags & HAS_NAME == 0 { NONE } else { self.next_name(item.signed()?)? };
+        // The kind isn't needed.
         if flags & HAS_KIND != 0 {
             item.signed()?;
         }
@@ -95,6 +97,7 @@ impl ScopesReader {
     fn end_scope(&mut self, item: &mut ScopeItem<'_>) -> Option<()> {
         self.authored = advance(self.authored, item.unsigned()?, item.unsigned()?)?;
         self.scopes.authored[self.open.pop()?].end = self.authored;
+        // The outermost scope of a file has ended, and the next scope is in the next file.
         if self.open.is_empty() {
             (self.authored, self.source) = (Place::default(), self.source.checked_add(1)?);
         }
@@ -111,6 +114,7 @@ impl ScopesReader {
             self.definition = self.definition.checked_add(item.signed()?)?;
             definition = u32::try_from(self.definition).ok()?;
         }
+        // Only functions matter. A hidden one has no counterpart in the authored file.
         if flags & IS_FUNCTION != 0 {
             let definition = if flags & IS_HIDDEN == 0 { definition } else { NONE };
             self.scopes.push_range(FunctionRange { start: self.generated, definition });

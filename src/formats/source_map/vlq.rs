@@ -7,7 +7,7 @@ const DIGITS: [u8; 256] = digits();
 /// Marks bytes that are not base64 digits.
 const OTHER: u8 = u8::MAX;
 
-/// Builds the table from base64 characters to their values. [`OTHER`] stands for all other bytes.
+/// Builds [`DIGITS`].
 const fn digits() -> [u8; 256] {
     let alphabet = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut digits = [OTHER; 256];

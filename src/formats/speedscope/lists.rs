@@ -32,12 +32,11 @@ struct OpenOrClose {
 /// For each stack of the profile, the number of its frames.
 pub(super) struct Depths(Vec<u32>);
 
-/// If the stacks of a profile have fewer frames than this in total, each stack is written as the list of its frames.
-/// Otherwise the
-/// frames that open and close between samples are written, if that is shorter.
+/// If the stacks of a profile have fewer frames than this in total, each stack is written as the list of its frames,
+/// even if the changes between stacks would be shorter.
 const LONG: u64 = 1 << 22;
 
-/// A difference takes about as much JSON text as this many entries of a list.
+/// A frame that opens or closes takes about as much JSON text as this many frames in a list.
 const FRAMES_OF_A_CHANGE: u64 = 8;
 
 impl Depths {
@@ -87,7 +86,7 @@ impl Serialize for Changes<'_> {
         let mut list = serializer.serialize_seq(None)?;
         let (mut previous, mut at) = (None, self.start);
         let rows = self.lists.rows.iter().map(|row| row.stack).zip(&self.weights);
-        // Close all frames at the end.
+        // The empty stack at the end closes all frames.
         for (stack, weight) in rows.chain([(None, &0)]) {
             let (mut closed, mut opened) = (Vec::new(), Vec::new());
             compare(self.lists.profile, previous, stack, |frame| closed.push(frame), |frame| opened.push(frame));
@@ -113,7 +112,8 @@ fn compare(
     mut open: impl FnMut(FrameId),
 ) -> u64 {
     let mut count = 0;
-    // A caller's number is always smaller than those of its callees, so shorten the stack with the larger number.
+    // Shorten both stacks until they are the same. The one with the larger ID can't be a caller of the other, because
+    // callers have smaller IDs than their callees. So its innermost frame isn't in the other stack.
     while before != after {
         if before > after {
             let Some(stack) = before else { break };

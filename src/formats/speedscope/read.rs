@@ -3,7 +3,8 @@
 //! A file holds several profiles, usually one per thread. A sampled profile is a list of stacks with weights. An
 //! evented profile is a list of frames being opened and closed; the time between two events counts for the stack that
 //! is open then. Weights are decimal numbers in the profile's unit. They are rounded in such a way that their sum stays
-//! exact. Without a unit, weights with fractions are counted in millionths, like those of folded stacks.
+//! exact. Weights without a unit are numbers of samples; if they have fractions, they are counted in millionths, like
+//! those of folded stacks.
 
 use crate::analysis::named_frames::{NamedFrames, StatedFrame};
 use crate::analysis::namesakes::is_anonymous;
@@ -45,7 +46,7 @@ struct SharedFrame {
     file: Option<String>,
     line: Option<f64>,
     col: Option<f64>,
-    /// The executed line, if the position is where the function starts. Only jitgraft writes this field.
+    /// If `line` is where the function starts: the executed line, 0 if unknown. Only jitgraft writes this field.
     executed_line: Option<f64>,
     /// True if `file` is that of the executed line, and the function's own file is unknown. Only jitgraft writes it.
     start_unknown: bool,
@@ -108,7 +109,7 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
     let events: FxHashSet<&Option<String>> = file.profiles.iter().map(|one_profile| &one_profile.event).collect();
     for one_profile in &file.profiles {
         let mut name = one_profile.name.as_str();
-        // In our files with several events, thread names are prefixed with the event.
+        // If jitgraft wrote several events, each profile's name begins with its event, followed by that of the thread.
         if is_ours
             && events.len() > 1
             && let Some(event) = &one_profile.event
@@ -124,14 +125,14 @@ pub fn read(bytes: &[u8], options: &ReadOptions, warnings: &mut Warnings) -> Res
 
 /// Converts a frame of the file.
 ///
-/// In most files, `line` and `column` tell which line was sampled. They tell where the function starts if speedscope or
-/// jitgraft wrote the file (`columns_are_starts`). They also do so for a function without a name, whose start is all
-/// that distinguishes it from others. The column of a sampled line is only kept with `keep_columns`
-/// ([`ReadOptions::columns`]).
+/// In most files, `line` and `col` tell which line was sampled. If speedscope or jitgraft wrote the file
+/// (`columns_are_starts`), a position with a column is where the function starts. The same is assumed for a function
+/// without a name, because nothing else distinguishes it from others. The column of a sampled line is only kept with
+/// `keep_columns` ([`ReadOptions::columns`]).
 fn stated_frame(frame: &SharedFrame, columns_are_starts: bool, keep_columns: bool) -> StatedFrame<'_> {
     let file = frame.file.as_deref().unwrap_or_default().as_bytes();
     let line = frame.line.unwrap_or(0.0) as u32;
-    // In the field for the source file, profilers of native code write the module. Only source files have lines.
+    // Profilers of native code write the module into the field for the source file. With a line, it is a source file.
     let (module, file) = if line == 0 && is_module(file) { (file, &b""[..]) } else { (&b""[..], file) };
     let column = frame.col.unwrap_or(0.0) as u32;
     let function = frame.name.as_bytes();
@@ -162,7 +163,7 @@ fn parse_track(name: &str) -> Track {
         return new_track(comm, number_after("Process", ids), number_after("Thread", ids));
     }
     let Some((comm, ids)) = name.rsplit_once(' ') else { return new_track(name, None, None) };
-    // A single ID is that of the process and its main thread.
+    // A single ID is that of the process, and the main thread has the same.
     let (pid, tid) = ids.split_once('/').unwrap_or((ids, ids));
     match (parse_id(pid), parse_id(tid)) {
         (None, None) => new_track(name, None, None),
@@ -194,7 +195,8 @@ struct SpeedscopeReading {
 }
 
 impl SpeedscopeReading {
-    /// Adds the samples of one profile of the file to the thread `track`. `is_ours` is true if jitgraft wrote the file.
+    /// Adds the samples of one profile of the file to the thread `track`. `is_ours` is true if jitgraft wrote the file;
+    /// then the profile states its event.
     fn add(&mut self, one_profile: &OneProfile, is_ours: bool, track: Track) {
         let track = self.profile.track(track);
         let (name, unit, scale) = match one_profile.unit.as_str() {
@@ -216,6 +218,7 @@ impl SpeedscopeReading {
         let start = if unit == Unit::Nanos { Some(one_profile.start_value * scale) } else { None };
         let series = self.profile.series_named(name, unit);
         let mut rows = RoundedRows { series, track, scale, start, rounding_error: 0.0, sum: 0.0 };
+        // A sampled profile has no events, and an evented one no samples.
         self.add_samples(one_profile, &mut rows);
         self.add_events(one_profile, &mut rows);
         if !one_profile.events.is_empty() || one_profile.are_sums() || self.has_fractions {
@@ -229,20 +232,24 @@ impl SpeedscopeReading {
             let weight =
                 if one_profile.weights.is_empty() { Some(1.0) } else { one_profile.weights.get(number).copied() };
             let Some(weight) = weight else {
-                self.skipped.add(Error::new(format!("sample {number} of {} has no weight", one_profile.name)));
+                let message = format!("sample {number} of profile '{}' has no weight", one_profile.name);
+                self.skipped.add(Error::new(message));
                 continue;
             };
             match self.stack(sample) {
                 Some(stack) => rows.push(&mut self.profile, Some(stack), weight),
                 None => {
-                    let message =
-                        format!("sample {number} of {} has a frame that is not in the file", one_profile.name);
+                    let message = format!(
+                        "sample {number} of profile '{}' has a frame that is not in the file",
+                        one_profile.name
+                    );
                     self.skipped.add(Error::new(message));
                 }
             }
         }
         for number in one_profile.samples.len()..one_profile.weights.len() {
-            self.skipped.add(Error::new(format!("weight {number} of {} belongs to no sample", one_profile.name)));
+            let message = format!("weight {number} of profile '{}' belongs to no sample", one_profile.name);
+            self.skipped.add(Error::new(message));
         }
     }
 
@@ -259,12 +266,13 @@ impl SpeedscopeReading {
         Some(stack.unwrap_or_else(|| self.profile.unknown_stack()))
     }
 
-    /// Adds the time between the events of an evented profile to the stack that is open then.
+    /// Adds the time between each two events of an evented profile to the stack that is open then.
     fn add_events(&mut self, one_profile: &OneProfile, rows: &mut RoundedRows) {
         let (mut stack, mut last) = (None, one_profile.start_value);
         for (number, event) in one_profile.events.iter().enumerate() {
             if event.at < last {
-                let message = format!("event {number} of {} is earlier than the one before it", one_profile.name);
+                let message =
+                    format!("event {number} of profile '{}' is earlier than the one before it", one_profile.name);
                 self.skipped.add(Error::new(message));
             }
             let now = event.at.max(last);
@@ -287,8 +295,8 @@ impl SpeedscopeReading {
         }
     }
 
-    /// Opens or closes the event's frame. Returns false if it can't be closed because it isn't the innermost open
-    /// frame, or if the file has no such frame.
+    /// Opens or closes the event's frame in `stack`. Returns false and leaves `stack` as it is if the file has no such
+    /// frame, or if the event closes a frame that isn't the innermost open one.
     fn apply_event(&mut self, event: &FrameEvent, stack: &mut Option<StackId>) -> bool {
         let Some(&frame) = self.frames.get(event.frame as usize) else { return false };
         if event.r#type == 'O' {
@@ -320,7 +328,8 @@ struct RoundedRows {
 }
 
 impl RoundedRows {
-    /// Adds a row, whose time is the start of the profile plus all weights before. `weight` is in the unit of the file.
+    /// Adds a row with this weight, in the unit of the file. The row's time is the start of the profile plus the
+    /// weights of all rows before.
     fn push(&mut self, profile: &mut Profile, stack: Option<StackId>, weight: f64) {
         let time = self.start.map(|start| Nanos((start + self.sum) as u64));
         let exact = weight * self.scale + self.rounding_error;

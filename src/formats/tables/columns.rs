@@ -11,7 +11,8 @@ use std::sync::Arc;
 pub(super) const VERSION_KEY: &str = "jitgraft.schema";
 
 /// The schema version. It increases when a column's name, type or meaning changes, but not when a column is added.
-/// Version 1 had no separate kinds for unnamed code; up to version 2, `stack_id` didn't depend on where functions start.
+/// Version 1 had no separate kinds for unnamed code; up to version 2, `stack_id` didn't depend on where functions
+/// start.
 pub(super) const VERSION: &str = "3";
 
 /// Columns that a partitioned data set encodes in its directory names.
@@ -65,11 +66,11 @@ pub(super) const COLUMNS: &[Column] = &[
     optional(3, "arch", Text(|row| row.input.recording.arch)),
     optional(4, "kernel", Text(|row| row.input.recording.kernel)),
     optional(5, "command", Text(|row| row.input.recording.command)),
-    optional(6, "start", Moment(|row| row.input.recording.rest.start)),
-    optional(7, "day", Day(|row| row.input.recording.rest.day)),
-    optional(8, "share_named", Double(|row| row.input.recording.rest.share_named.map(f64::from_bits))),
-    optional(38, "epoch_ns", Long(|row| row.input.recording.rest.epoch)),
-    optional(39, "bucket_ns", Long(|row| row.input.recording.rest.bucket)),
+    optional(6, "start", Moment(|row| row.input.recording.facts.start)),
+    optional(7, "day", Day(|row| row.input.recording.facts.day)),
+    optional(8, "share_named", Double(|row| row.input.recording.facts.share_named.map(f64::from_bits))),
+    optional(38, "epoch_ns", Long(|row| row.input.recording.facts.epoch)),
+    optional(39, "bucket_ns", Long(|row| row.input.recording.facts.bucket)),
     required(9, "event", Text(|row| Some(row.event().name))),
     required(10, "unit", Text(|row| Some(row.event().unit))),
     optional(11, "comm", Text(|row| row.track().comm)),
@@ -108,7 +109,8 @@ pub(super) const COLUMNS: &[Column] = &[
     required(46, "start_columns", FrameInts(|frame| frame.start_column)),
 ];
 
-/// Nested columns need field IDs, too: the column's ID plus a multiple of this.
+/// The columns within a list or map need field IDs of their own. These are the ID of the list or map plus a multiple of
+/// this.
 const PART: i32 = 100;
 
 /// The Parquet schema for these columns.
@@ -118,8 +120,7 @@ pub(super) fn schema(columns: &[&Column]) -> Result<TypePtr, ParquetError> {
 }
 
 impl Column {
-    /// The Parquet type of the column: a value per row, a list with an element per frame, or a map of labels. Parts of
-    /// lists and maps need field IDs of their own.
+    /// The Parquet type of the column: a value per row, a list with an element per frame, or a map of labels.
     fn field(&self) -> Result<TypePtr, ParquetError> {
         match self.cells {
             Text(_) => self.plain(PhysicalType::BYTE_ARRAY, Some(LogicalType::String)),
@@ -152,7 +153,8 @@ impl Column {
         self.nested(LogicalType::List, "list", vec![element])
     }
 
-    /// A list or map column; `repeated` is the name that Parquet prescribes for its repeated group.
+    /// A list or map column whose elements consist of `parts`. Parquet represents it as two nested groups; `repeated`
+    /// is the name that it prescribes for the inner one, which is repeated for each element.
     fn nested(&self, logical: LogicalType, repeated: &str, parts: Vec<TypePtr>) -> Result<TypePtr, ParquetError> {
         let repeated =
             Type::group_type_builder(repeated).with_repetition(Repetition::REPEATED).with_fields(parts).build()?;

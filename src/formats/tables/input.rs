@@ -34,10 +34,11 @@ pub(super) struct FrameCells {
     pub(super) tier: Option<TextNo>,
     /// Kernel addresses exceed the column's signed type and become negative.
     pub(super) address: Option<i64>,
-    /// Whether the function is unknown.
-    pub(super) unnamed: bool,
-    /// Whether this isn't a frame but a marker that the stack was truncated.
-    pub(super) is_mark: bool,
+    /// True if the function is unknown.
+    pub(super) is_unnamed: bool,
+    /// True if this isn't a frame but the marker for frames that were cut off. It doesn't count as a frame of the
+    /// stack.
+    pub(super) is_truncation: bool,
 }
 
 /// The cells of a thread.
@@ -53,11 +54,13 @@ pub(super) struct TrackCells {
 /// The cells of a stack.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct StackCells {
-    /// The value of the column `stack_id`: see [`TableInput::stack_id`].
+    /// The value of the column `stack_id`: see [`TableInput::hash_stack`]. 0 for the empty stack.
     pub(super) id: i64,
-    /// The number of frames (`depth`), and how many of them are unnamed.
+    /// The number of frames.
     pub(super) depth: i32,
+    /// The number of frames whose function is unknown.
     pub(super) unnamed: i32,
+    /// The stack of the innermost frame's caller.
     caller: Option<StackId>,
     /// Index of the innermost frame in [`TableInput::frames`].
     frame: u32,
@@ -78,16 +81,16 @@ pub(super) struct RecordingCells {
     pub(super) arch: Option<TextNo>,
     pub(super) kernel: Option<TextNo>,
     pub(super) command: Option<TextNo>,
-    /// The whole recording, for the columns that aren't text.
-    pub(super) rest: Recording,
+    /// The whole recording. Columns that aren't text are computed from it.
+    pub(super) facts: Recording,
 }
 
-/// Everything that the rows of an input refer to. The profile that the rows came from is no longer needed.
+/// Everything to which the rows of an input refer, so that they can be written when their profile no longer exists.
 #[derive(Debug)]
 pub(super) struct TableInput {
     pub(super) texts: TextList,
-    /// The texts in the form that the Parquet library takes.
-    written: Vec<ByteArray>,
+    /// The texts in the form that the Parquet library takes, with the same indices as in `texts`.
+    byte_arrays: Vec<ByteArray>,
     pub(super) recording: RecordingCells,
     frames: Vec<FrameCells>,
     /// For each frame of the profile: its index in `frames` plus one, or 0 if no row contained it yet.
@@ -95,6 +98,7 @@ pub(super) struct TableInput {
     /// For each stack of the profile: its cells. Stacks that no row contained yet have ID 0.
     stacks: Vec<StackCells>,
     tracks: Vec<TrackCells>,
+    /// The labels of the recording, which all its rows get.
     labels: Labels,
     pub(super) events: Vec<EventCells>,
     names: WrittenNames,
@@ -107,7 +111,7 @@ impl TableInput {
         let recording = recording_cells(&origin.recording, &mut texts);
         Self {
             texts,
-            written: Vec::new(),
+            byte_arrays: Vec::new(),
             recording,
             frames: Vec::new(),
             frame_numbers: Vec::new(),
@@ -136,21 +140,23 @@ impl TableInput {
                 self.add_stack(profile, stack);
             }
         }
-        let new = &self.texts.items()[self.written.len()..];
-        self.written.extend(new.iter().map(|text| ByteArray::from(&**text)));
+        let new_texts = &self.texts.items()[self.byte_arrays.len()..];
+        self.byte_arrays.extend(new_texts.iter().map(|text| ByteArray::from(&**text)));
     }
 
     /// Adds a stack, its callers and their frames.
     fn add_stack(&mut self, profile: &Profile, stack: StackId) {
-        let mut new = Vec::new();
+        // Walk up to the nearest caller that was added before (all others have ID 0). Then add the new stacks, the
+        // outermost first, because the cells of a stack depend on those of its caller.
+        let mut new_stacks = Vec::new();
         let mut next = Some(stack);
         while let Some(stack) = next
             && self.stacks[stack.index()].id == 0
         {
-            new.push(stack);
+            new_stacks.push(stack);
             next = profile.stack_of(stack).0;
         }
-        for stack in new.into_iter().rev() {
+        for stack in new_stacks.into_iter().rev() {
             let (caller, frame) = profile.stack_of(stack);
             if self.frame_numbers[frame.index()] == 0 {
                 let cells = self.frame_cells(profile, profile.frame_of(frame));
@@ -160,20 +166,20 @@ impl TableInput {
             let frame = self.frame_numbers[frame.index()] - 1;
             let (cells, caller_cells) = (self.frames[frame as usize], self.stack(caller));
             self.stacks[stack.index()] = StackCells {
-                id: self.stack_id(caller_cells.id, &cells),
-                depth: caller_cells.depth + i32::from(!cells.is_mark),
-                unnamed: caller_cells.unnamed + i32::from(cells.unnamed),
+                id: self.hash_stack(caller_cells.id, &cells),
+                depth: caller_cells.depth + i32::from(!cells.is_truncation),
+                unnamed: caller_cells.unnamed + i32::from(cells.is_unnamed),
                 caller,
                 frame,
             };
         }
     }
 
-    /// The ID of a stack, given its caller's ID and the cells of its innermost frame. It is the same in all files for
-    /// the same functions: the first eight bytes of the SHA-1 of the caller's ID, the function, a zero byte and the
-    /// module, made positive. If anything is known about where the function starts, a zero byte, the file, and line and
-    /// column as four bytes each follow. The empty stack has ID 0.
-    fn stack_id(&self, caller: i64, frame: &FrameCells) -> i64 {
+    /// Computes the ID of a stack from its caller's ID (0 if there is no caller) and the cells of its innermost frame.
+    /// Equal functions give the same ID in all files: the first eight bytes of a SHA-1, made positive. The hashed bytes
+    /// are the caller's ID, the function, a zero byte and the module. If anything is known about where the function
+    /// starts, a zero byte and the file follow, and the line and the column as four bytes each.
+    fn hash_stack(&self, caller: i64, frame: &FrameCells) -> i64 {
         let text = |number: TextNo| &*self.texts.items()[number as usize];
         let mut hash = Sha1::new();
         hash.update(caller.to_be_bytes());
@@ -209,9 +215,9 @@ impl TableInput {
         stack.map(|stack| &self.frames[self.stacks[stack.index()].frame as usize])
     }
 
-    /// A text for the Parquet library. This doesn't copy the bytes.
-    pub(super) fn written(&self, text: TextNo) -> ByteArray {
-        self.written[text as usize].clone()
+    /// A text for the Parquet library. Only counts a reference; the bytes aren't copied.
+    pub(super) fn byte_array(&self, text: TextNo) -> ByteArray {
+        self.byte_arrays[text as usize].clone()
     }
 
     /// Converts a frame to cells. Adds the texts of the cells to `texts`.
@@ -235,8 +241,8 @@ impl TableInput {
             kind: texts.number(Category::from_frame(frame).without_tier().name()),
             tier: frame.tier.map(|tier| texts.number(tier.name())),
             address: frame.addr.map(u64::cast_signed),
-            unnamed: name == UNKNOWN,
-            is_mark: name == TRUNCATED,
+            is_unnamed: name == UNKNOWN,
+            is_truncation: name == TRUNCATED,
         }
     }
 
@@ -258,8 +264,8 @@ fn known(number: u32) -> Option<i32> {
     i32::try_from(number).ok().filter(|number| *number != 0)
 }
 
-/// The module name to write. JIT code is named after its jitdump, whose directory depends on the run and the machine;
-/// it is left out, so that rows of different recordings can be compared.
+/// The module name to write. The module of JIT code is its jitdump. Its directory depends on the run and the machine,
+/// so it is left out; otherwise, rows of different recordings couldn't be compared.
 fn written_module(kind: FrameKind, module: &[u8]) -> &[u8] {
     match kind {
         FrameKind::Jit => base_name(module),
@@ -290,7 +296,7 @@ fn recording_cells(recording: &Recording, texts: &mut TextList) -> RecordingCell
         arch: number(arch),
         kernel: number(kernel),
         command: number(command),
-        rest: recording.clone(),
+        facts: recording.clone(),
     }
 }
 
@@ -334,7 +340,7 @@ impl<'a> RowCells<'a> {
 
     /// Wall-clock time in microseconds since 1970, if known.
     pub(super) fn wall_time(&self) -> Option<i64> {
-        let epoch = self.input.recording.rest.epoch?;
+        let epoch = self.input.recording.facts.epoch?;
         micros(i128::from(epoch) + i128::from(self.row.time?))
     }
 

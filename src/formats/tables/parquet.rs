@@ -47,7 +47,7 @@ pub fn start<'o>(options: &WriteOptions, out: Box<dyn Write + 'o>) -> Result<Box
         file,
         columns,
         bucket: options.bucket.map(clamp),
-        one_input: options.partitioned,
+        has_single_input: options.partitioned,
         input: None,
         waiting: Vec::new(),
         has_groups: false,
@@ -62,13 +62,14 @@ struct TableWriter<'o> {
     columns: Vec<&'static Column>,
     bucket: Option<i64>,
     /// True if the file holds a single input, so that every group is sorted by the innermost function.
-    one_input: bool,
+    has_single_input: bool,
+    /// The input whose rows are being added.
     input: Option<Rc<TableInput>>,
-    /// The rows waiting for their group to fill, by event.
+    /// For each event of this input, the rows that wait until there are enough for a group.
     waiting: Vec<WaitingRows>,
     /// True if a group of the current input has already been written.
     has_groups: bool,
-    /// Rows of small inputs, which will share a group.
+    /// The remaining rows of inputs that have ended, which will share a group.
     pending: Vec<PendingRows>,
 }
 
@@ -85,7 +86,8 @@ const PENDING_STACKS: usize = 1 << 20;
 const PENDING_INPUTS: usize = 1 << 10;
 
 impl TableWriter<'_> {
-    /// Adds rows that will share a group with those of other inputs.
+    /// Adds rows that will share a group with those of other inputs. If the group would get too large, the rows that
+    /// are pending so far are written first.
     fn add_pending(&mut self, rows: PendingRows) -> Result<()> {
         let count: usize = self.pending.iter().map(|pending| pending.rows.len()).sum();
         if count + rows.rows.len() > GROUP {
@@ -112,6 +114,7 @@ impl TableWriter<'_> {
             write_cells(column, rows, &mut group).map_err(write_error)?;
         }
         group.close().map_err(write_error)?;
+        // Empty the buffer to which the file is written, so that memory doesn't grow with the file.
         self.file.flush()?;
         Ok(self.out.write_all(&std::mem::take(self.file.inner_mut()))?)
     }
@@ -125,19 +128,20 @@ impl RowWriter for TableWriter<'_> {
         Ok(())
     }
 
-    /// Adds the rows of the profile, which is a part of the current input. Writes a group for each event that has
-    /// enough.
+    /// Adds the rows of the profile, which is a part of the current input. Whenever an event has enough rows, writes
+    /// them as a group.
     fn rows(&mut self, profile: &Profile) -> Result<()> {
         let Some(mut shared) = self.input.take() else { return Ok(()) };
         // This is the only reference to the input before its end, so `get_mut` succeeds.
         let Some(input) = Rc::get_mut(&mut shared) else { return Ok(()) };
         input.extend(profile);
-        let epoch = input.recording.rest.epoch.map(i128::from);
+        let epoch = input.recording.facts.epoch.map(i128::from);
         self.waiting.resize_with(profile.series.len(), WaitingRows::default);
         for (event, series) in profile.series.iter().enumerate() {
             for (row, weight) in series.signed_rows(Weight::Period) {
                 self.waiting[event].push(event, row, weight, self.bucket, epoch);
                 if self.waiting[event].is_full() {
+                    // Rows of earlier inputs come first, because groups are in the order of the inputs.
                     self.write_pending()?;
                     let rows = self.waiting[event].take_sorted(&shared);
                     self.write_group(&[PendingRows { input: shared.clone(), rows }])?;
@@ -155,12 +159,13 @@ impl RowWriter for TableWriter<'_> {
         let Some(input) = self.input.take() else { return Ok(()) };
         for mut waiting in std::mem::take(&mut self.waiting) {
             self.add_pending(PendingRows { input: input.clone(), rows: waiting.take_sorted(&input) })?;
-            if self.one_input {
+            if self.has_single_input {
                 self.write_pending()?;
             }
         }
         self.pending.retain(|pending| !pending.rows.is_empty());
         let stacks: usize = self.pending.iter().map(|pending| pending.input.stack_count()).sum();
+        // An input that filled a group isn't small, and its remaining rows needn't wait for other inputs.
         if self.has_groups || stacks > PENDING_STACKS || self.pending.len() > PENDING_INPUTS {
             self.write_pending()?;
         }
@@ -174,8 +179,8 @@ impl RowWriter for TableWriter<'_> {
     }
 }
 
-/// Writes the cells of a column for all rows of a group. `rows` starts an iteration over these rows. The cells of a
-/// text column are numbers of texts; lists are written outermost frame first.
+/// Writes the cells of a column for all rows of a group. `rows` starts an iteration over these rows; a map needs two,
+/// as it is stored as two columns. Lists are written outermost frame first.
 fn write_cells<'r, R>(
     column: &Column,
     rows: impl Fn() -> R,
@@ -184,7 +189,7 @@ fn write_cells<'r, R>(
 where
     R: Iterator<Item = RowCells<'r>>,
 {
-    let text = |row: &RowCells<'_>, text| row.input.written(text);
+    let text = |row: &RowCells<'_>, text| row.input.byte_array(text);
     match column.cells {
         Cells::Text(get) => write_leaf::<ByteArrayType>(group, rows(), |row, cells| {
             cells.push(get(row).map(|number| text(row, number)));
@@ -221,8 +226,8 @@ fn labels(labels: &Labels) -> impl Iterator<Item = (&str, &str)> {
     labels.iter().flat_map(|labels| labels.iter()).map(|(key, value)| (&**key, &**value))
 }
 
-/// Writes the next leaf column of a group. It has one cell per row, or, if it is a list, the cells that `cells_of`
-/// adds.
+/// Writes the next leaf column of a group, in the order of the schema. `cells_of` adds the cells of a row to an empty
+/// list: one, or any number if the column is a list.
 fn write_leaf<'r, T: DataType>(
     group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
     rows: impl Iterator<Item = RowCells<'r>>,
@@ -246,19 +251,21 @@ fn write_leaf<'r, T: DataType>(
 /// The minimum number of cells that are passed to the encoder at once.
 const BATCH_CELLS: usize = 1 << 14;
 
-/// Cells of a column, with their Parquet levels. The definition level says whether a cell is a value (`present`), a
-/// null (one less) or an empty list (0). A repetition level of 0 starts a new row.
+/// Cells of a column, with their Parquet levels. A cell's definition level is the column's maximum if it is a value,
+/// one less if it is null, and 0 if it stands for an empty list. Its repetition level is 0 if it starts a new row,
+/// otherwise 1. Only values are in `values`.
 struct CellBatch<T: DataType> {
     values: Vec<T::T>,
     definitions: Vec<i16>,
     repetitions: Vec<i16>,
-    present: i16,
+    /// The definition level of values, which is the column's maximum.
+    value_level: i16,
 }
 
 impl<T: DataType> CellBatch<T> {
     fn new(column: &mut SerializedColumnWriter<'_>) -> Self {
-        let present = column.typed::<T>().get_descriptor().max_def_level();
-        Self { values: Vec::new(), definitions: Vec::new(), repetitions: Vec::new(), present }
+        let value_level = column.typed::<T>().get_descriptor().max_def_level();
+        Self { values: Vec::new(), definitions: Vec::new(), repetitions: Vec::new(), value_level }
     }
 
     /// Moves the cells of one row into the batch: one cell, or any number if the column is a list. The levels are
@@ -269,7 +276,7 @@ impl<T: DataType> CellBatch<T> {
             self.repetitions.push(0);
         }
         for (index, cell) in cells.drain(..).enumerate() {
-            self.definitions.push(if cell.is_some() { self.present } else { self.present - 1 });
+            self.definitions.push(if cell.is_some() { self.value_level } else { self.value_level - 1 });
             self.repetitions.push(i16::from(index > 0));
             self.values.extend(cell);
         }
@@ -306,6 +313,7 @@ fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, 
             .set_column_bloom_filter_enabled(ColumnPath::from(name), true)
             .set_column_bloom_filter_max_ndv(ColumnPath::from(name), FUNCTIONS);
     }
+    // Nearly all times are different, so a dictionary would not pay; but their differences take fewer bits.
     for name in ["time", "time_ns"] {
         properties = properties
             .set_column_dictionary_enabled(ColumnPath::from(name), false)
@@ -314,8 +322,8 @@ fn properties(columns: &[&Column], is_sorted: bool) -> Result<WriterProperties, 
     Ok(properties.build())
 }
 
-/// The index of the column `leaf`, the innermost function, among Parquet's leaf columns. A map before it counts as two
-/// leaf columns. `None` if the table has no column `leaf`.
+/// The index of the column `leaf` (the innermost function) among the columns that Parquet stores, of which a map has
+/// two. `None` if the table has no column `leaf`.
 fn index_of_leaf(columns: &[&Column]) -> Option<i32> {
     let leaf = columns.iter().position(|column| column.name == "leaf")?;
     let maps = columns[..leaf].iter().filter(|column| matches!(column.cells, Cells::Labels));

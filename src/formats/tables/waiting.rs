@@ -9,8 +9,8 @@ use std::cmp::Reverse;
 /// The maximum number of rows in a row group.
 pub(super) const GROUP: usize = 1 << 17;
 
-/// A row group with fewer rows is also full when its rows span this many nanoseconds, because query engines skip groups
-/// by time.
+/// A row group with fewer rows is full, too, once its rows span this many nanoseconds: query engines skip groups by
+/// time, so groups shouldn't span long times.
 const SPAN: i64 = 60_000_000_000;
 
 /// The minimum number of rows in a group that is full because of its time span.
@@ -55,15 +55,15 @@ impl WaitingRows {
         self.rows.push(TableRow { event, track: row.track, stack: row.stack, weight, count, time });
     }
 
-    /// Takes all rows. Rows of the same innermost function are adjacent, so that each page of the file has few
-    /// functions.
+    /// Takes all rows, sorted by the name of their innermost function, so that each page of the file has few functions.
+    /// Rows of the same function are sorted by thread, stack and time.
     pub(super) fn take_sorted(&mut self, input: &TableInput) -> Vec<TableRow> {
         let mut rows = std::mem::take(self).rows;
         let function_of = |row: &TableRow| input.leaf(row.stack).map(|leaf| leaf.function);
         let mut functions: Vec<_> = rows.iter().map(function_of).collect();
         functions.sort_unstable();
         functions.dedup();
-        // Comparing the names once per function instead of once per row is faster.
+        // Rows are sorted by the rank of their function's name: names are compared once per function, not once per row.
         functions.sort_unstable_by_key(|function| function.map(|function| &input.texts.items()[function as usize]));
         let ranks: FxHashMap<_, _> = functions.into_iter().zip(0_u32..).collect();
         rows.sort_by_cached_key(|row| {

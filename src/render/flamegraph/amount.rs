@@ -9,7 +9,7 @@ use crate::model::stacks::{Series, Unit, Weight};
 pub(super) struct Amounts {
     /// The kind of number, which decides how amounts are formatted.
     pub(super) scale: Scale,
-    /// The unit's name. Empty for times and sizes, whose unit [`Scale`] provides.
+    /// The unit's name. Empty for times and sizes, which choose a unit that suits the amount (see [`Scale`]).
     pub(super) name: String,
     /// The factor by which weights are multiplied before they are shown.
     pub(super) factor: f64,
@@ -38,7 +38,7 @@ const LARGE: &[(f64, &str)] = &[(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")]
 
 impl Amounts {
     /// The format for the weights of one event. `name` is the unit's name and `factor` the factor that the user chose;
-    /// `None` means the event's own unit and 1.
+    /// `None` means the event's own unit and 1. Amounts in a unit that the user named are shown with all digits.
     pub(super) fn new(series: &Series, weight: Weight, name: Option<&str>, factor: Option<f64>) -> Self {
         let factor = factor.unwrap_or(1.0);
         if let Some(name) = name {
@@ -74,7 +74,7 @@ impl Amounts {
 /// Formats an amount in the largest unit that is not larger than the amount, rounded to about three digits. `units` has
 /// each unit's size and name, the largest first. `None` for an amount of 0.
 fn format_in_unit(amount: f64, units: &[(f64, &str)]) -> Option<String> {
-    // A value that would be rounded to 1000 is shown in the next larger unit.
+    // An amount that would be rounded up to 1000 of a unit is shown in the next larger unit.
     let (size, unit) =
         units.iter().find(|(size, _)| amount / size >= 0.9995).or(units.last().filter(|_| amount > 0.0))?;
     let number = amount / size;

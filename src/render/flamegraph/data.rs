@@ -7,10 +7,11 @@
 //! row,start,width,name,color[,own[,shares[,before]]]
 //! ```
 //!
-//! `start` is relative to the start of the previous box in the group. `name` is a line number in `names`, from 0.
+//! `start` is the difference to the start of the previous box in the group. `name` is a line number in `names`, from 0.
 //! `color` is a letter and the number of a shade. `own` is the self weight; empty if unknown. `shares` are the letters
-//! of tiers, each followed by the tier's amount. `before` is the amount in the earlier profile of a difference; it
-//! ends in `~` if the change may be chance. Amounts are divided by the fact `unit`, their greatest common divisor.
+//! of tiers, each followed by the tier's amount. `before` is the amount in the earlier profile of a difference; it ends
+//! in `~` if the change may be chance. All amounts are divided by their greatest common divisor, which is the field
+//! `unit` of `facts`.
 
 use super::amount::Scale;
 use super::drawing::{Drawing, PageBox};
@@ -29,6 +30,7 @@ pub(super) fn facts(drawing: &Drawing, layout: &Layout, look: &Look, unit: u64, 
     for (swatch, text) in &drawing.legend {
         legend.push(json!([swatch.letter(), text]));
     }
+    // The name of each kind of code by its letter, and the letters of JIT code.
     let (mut kinds, mut jit) = (Map::new(), String::new());
     for category in Category::ALL {
         let letter = Swatch::Code(category).letter();
@@ -93,7 +95,8 @@ pub(super) fn write_boxes(drawing: &Drawing, boxes: &[PageBox], unit: u64, out: 
     }
 }
 
-/// Writes the optional fields at the end of a box: self weight, shares of tiers, and amount in the earlier profile.
+/// Writes the optional fields at the end of a box: self weight, shares of tiers, and amount in the earlier profile. An
+/// unknown field is empty, and left out with its comma if no known one follows.
 fn write_details(one: &PageBox, unit: u64, out: &mut Vec<u8>) {
     let (has_shares, has_before) = (!one.shares.is_empty(), one.before.is_some());
     if one.own.is_some() || has_shares || has_before {

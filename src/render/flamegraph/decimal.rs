@@ -3,18 +3,20 @@
 use crate::bytes::decimal::push_decimal;
 use std::io::Write;
 
-/// Appends a number with `behind` decimal places, as `{:.N}` would format it.
-pub(super) fn push_fixed(out: &mut Vec<u8>, number: f64, behind: usize) {
-    let Some(scaled) = scale(number, behind) else {
+/// Appends a number with `places` decimal places, as `{:.N}` would format it.
+pub(super) fn push_fixed(out: &mut Vec<u8>, number: f64, places: usize) {
+    let Some(scaled) = scale(number, places) else {
         // Writing to a `Vec` can't fail.
-        return drop(write!(out, "{number:.behind$}"));
+        return drop(write!(out, "{number:.places$}"));
     };
-    let power = 10u64.pow(behind as u32);
+    let power = 10u64.pow(places as u32);
     push_decimal(scaled / power, out);
     out.push(b'.');
     let decimals = scaled % power;
     // Leading zeros are part of the decimal places, so append digit by digit.
-    out.extend((0..behind as u32).rev().map(|place| b'0' + (decimals / 10u64.pow(place) % 10) as u8));
+    for place in (0..places as u32).rev() {
+        out.push(b'0' + (decimals / 10u64.pow(place) % 10) as u8);
+    }
 }
 
 /// `number` × 10^`digits`, rounded to an integer. `None` if the number is outside the range of the fast algorithm, or
@@ -24,12 +26,13 @@ fn scale(number: f64, digits: usize) -> Option<u64> {
     const BIAS: u32 = 1023;
     let bits = number.to_bits();
     let exponent = (bits >> MANTISSA) as u32;
-    // The fast algorithm takes positive numbers from 2^-20 up to 2^30. The compared bits include the sign.
+    // The fast algorithm takes numbers from 2^-20 up to 2^30. For negative numbers, the sign bit above the exponent
+    // puts the compared value out of the range.
     if !(BIAS - 20..BIAS + 30).contains(&exponent) {
         return if bits == 0 { Some(0) } else { None };
     }
     // A positive number is `mantissa` × 2^-`shift`. The product with the power of ten is exact in 128 bits, so the bits
-    // behind the binary point tell how to round.
+    // after the binary point tell how to round.
     let mantissa = bits & ((1 << MANTISSA) - 1) | 1 << MANTISSA;
     let product = u128::from(mantissa) * u128::from(10u64.pow(digits as u32));
     let shift = BIAS + MANTISSA - exponent;

@@ -48,7 +48,7 @@ impl CountedTrees {
     }
 }
 
-/// The call tree of one event. Each function has one node per call path, whatever its tiers.
+/// The call tree of one event. Each function has one node per call path, even if it ran in several tiers.
 fn build_tree(
     profile: &Profile,
     series: &Series,
@@ -81,6 +81,7 @@ impl Drawing {
         let old = CountedTrees::new(before, options, look, difference)?;
         let new = CountedTrees::new(after, options, look, difference)?;
         let (total, total_before) = (new.tree.total(), old.tree.total());
+        // Amounts of the earlier profile are multiplied by this. `CountedTrees::new` fails if a total is zero.
         let scale = if difference.normalize { total as f64 / total_before as f64 } else { 1.0 };
         drawing.total = total;
         drawing.total_before = Some(scaled(total_before, scale));
@@ -117,7 +118,7 @@ impl Drawing {
     }
 
     /// Adds the facts below the title that compare the totals of two profiles. `before` is the call tree of the earlier
-    /// profile, and `old_nodes` its node for each node of the later tree.
+    /// profile. `old_nodes` has, for each node of the later tree, the node of the earlier tree that corresponds to it.
     fn add_facts_of_difference(&mut self, before: &CallTree, old_nodes: &[Option<u32>], evidence: Evidence) {
         let total_before = before.total();
         let before_text = self.amounts.text(total_before);
@@ -141,7 +142,8 @@ fn scaled(amount: u64, scale: f64) -> u64 {
     (amount as f64 * scale).round() as u64
 }
 
-/// The color of a change, from −[`STEPS`] (all gone) to [`STEPS`] (all new). It is never 0, which means "no change".
+/// The color of a change, from −[`STEPS`] (all gone) to [`STEPS`] (all new). Never 0, which would mean "no change": the
+/// caller decides whether there is a change.
 fn step(before: u64, after: u64) -> i8 {
     let (before, after) = (before as f64, after as f64);
     let part = (after - before) / after.max(before).max(1.0);
@@ -166,6 +168,7 @@ fn legend(evidence: Evidence, negate: bool) -> Vec<(Swatch, String)> {
 /// For each node of the later tree, the node of the earlier tree with the same function and the same callers. `None` if
 /// the earlier tree has no such node.
 fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
+    // By the node of the caller, the function's name and its start.
     let mut children: FxHashMap<(u32, &str, Option<StartPlace<'_>>), u32> = FxHashMap::default();
     for (node, label) in before.labeled_nodes() {
         children.entry((before.parent_node(node), before.name(label), before.start(label))).or_insert(node);
@@ -181,8 +184,8 @@ fn counterparts(before: &CallTree, after: &CallTree) -> Vec<Option<u32>> {
     old_nodes
 }
 
-/// The weight of functions that the later profile no longer has: boxes of the earlier tree that have no counterpart in
-/// the later tree, although their callers have one.
+/// The weight in the earlier profile of calls that the later profile doesn't have: nodes without a counterpart whose
+/// callers have one. What such nodes call isn't added again, because their total weight includes it.
 fn sum_gone(before: &CallTree, old_nodes: &[Option<u32>]) -> u64 {
     let mut kept = vec![false; before.node_count()];
     for node in old_nodes.iter().flatten() {

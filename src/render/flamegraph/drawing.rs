@@ -42,7 +42,8 @@ pub(super) struct Drawing {
     pub(super) is_chart: bool,
 }
 
-/// A box of the picture. It stands for a function and everything that it called.
+/// A box of the picture. It stands for a function and everything that it called, for the whole graph, for the name of a
+/// thread, or for a time in which the thread was idle ([`PageBox::swatch`] tells which).
 #[derive(Debug)]
 pub(super) struct PageBox {
     /// The number of the box's row, counted from 0 for the outermost functions.
@@ -90,9 +91,9 @@ impl NameTable {
         self.0.number(&*readable(without_suffix(name).as_bytes()))
     }
 
-    /// The number of the name to show for a label; `None` is the box of the whole graph. If other functions have the
-    /// same name, the location where this function starts is appended to the name. `starts` has this location for such
-    /// labels.
+    /// The number of the name of a box. `label` is the function's label in the tree; `None` for the box of the whole
+    /// graph. `starts` has, for labels whose name belongs to several functions, the location where the function starts,
+    /// which is appended to the name.
     pub(super) fn number_of(&mut self, tree: &CallTree, label: Option<u32>, starts: &[Option<String>]) -> u32 {
         let Some(label) = label else { return self.number("all") };
         let name = without_suffix(tree.name(label));
@@ -116,7 +117,8 @@ fn spelling(profile: &Profile, options: &WriteOptions, look: &Look) -> Spelling 
     Spelling { by, annotate, shortening, reversed: look.reversed, by_category, by_start: true }
 }
 
-/// The call tree of one event by function. If the profile states kinds of code, a function has one node per kind.
+/// The call tree of one event by function. If the profile states kinds of code, a function has one node per kind. With
+/// base functions, the tree starts at these. Fails if there are no samples, or if no base function occurs.
 pub(super) fn function_tree(
     profile: &Profile,
     series: &Series,
@@ -125,12 +127,15 @@ pub(super) fn function_tree(
 ) -> Result<CallTree> {
     let mut tree = CallTree::new(profile, series, options.weight, spelling(profile, options, look));
     if !look.base.is_empty() && tree.total() > 0 {
+        // The error lists these names, which are gone once the tree is cut.
         let mut names: Vec<_> = tree.names().map(|name| without_suffix(name).to_owned()).collect();
         names.sort_unstable();
         tree = tree.based_at(&look.base);
         if tree.total() == 0 {
-            let (base, there) = (look.base.join(", "), list_some(names.into_iter()));
-            return Err(Error::new(format!("no function is named {base} (--base); functions in this input: {there}")));
+            let (base, functions) = (look.base.join(", "), list_some(names.into_iter()));
+            return Err(Error::new(format!(
+                "no function is named {base} (--base); functions in this input: {functions}"
+            )));
         }
     }
     if tree.total() == 0 { Err(no_samples()) } else { Ok(tree) }
@@ -145,7 +150,7 @@ fn self_weight_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Categor
         *sum = sum.saturating_add(if reversed { 0 } else { tree.self_weight(node) });
     }
     if reversed {
-        // The innermost frame of a stack, which its weight belongs to, is the first one of the reversed stack.
+        // A stack's weight is self weight of its innermost frame, which is the first frame of the reversed stack.
         for (node, label) in tree.outermost_nodes() {
             let sum = by_label[label as usize].get_or_insert(0);
             *sum = sum.saturating_add(tree.total_weight(node));
@@ -161,13 +166,12 @@ fn self_weight_by_category(tree: &CallTree, reversed: bool) -> FxHashMap<Categor
     by_category
 }
 
-/// The self weight of a box, as far as it is known. `ending` is the weight of the stacks that end at the box, which is
-/// the self weight unless the stacks are reversed. In reversed stacks, the boxes
-/// next to the root are the functions that ran, so their whole weight is self weight. The self weight of boxes further
-/// away, which are callers, is unknown (`None`).
-pub(super) fn own_of_box(placed: &PlacedBox, ending: u64, look: &Look) -> Option<u64> {
+/// The self weight of a box; `None` if unknown. `weight_of_ends` is the weight of the stacks that end at the box. This
+/// is the self weight, unless the stacks are reversed. In reversed stacks, the boxes next to the root are the functions
+/// that ran, so their whole weight is self weight. Boxes further away are callers, whose self weight is unknown.
+pub(super) fn own_of_box(placed: &PlacedBox, weight_of_ends: u64, look: &Look) -> Option<u64> {
     if !look.reversed {
-        return Some(ending);
+        return Some(weight_of_ends);
     }
     match placed.depth {
         0 => Some(0),
@@ -216,9 +220,10 @@ impl Drawing {
         drawing.legend = legend(&by_category, drawing.total);
         drawing.facts = facts(profile, series, options.weight, &drawing.amounts.text(drawing.total));
         let (mut names, starts) = (NameTable::default(), tree.namesake_locations());
-        // The number of each label's name.
+        // The number of each label's name, because many boxes have the same label.
         let mut name_numbers: FxHashMap<Option<u32>, u32> = FxHashMap::default();
-        for MergedBox { placed, own: self_weight, tiers } in tree.boxes_merging_tiers(look.narrowest(drawing.total)) {
+        for MergedBox { placed, own: weight_of_ends, tiers } in tree.boxes_merging_tiers(look.narrowest(drawing.total))
+        {
             let name =
                 *name_numbers.entry(placed.label).or_insert_with(|| names.number_of(&tree, placed.label, &starts));
             let by_tier = tiers.heaviest_first();
@@ -231,7 +236,7 @@ impl Drawing {
                 row: placed.depth,
                 start: placed.start,
                 end: placed.end,
-                own: own_of_box(&placed, self_weight, look),
+                own: own_of_box(&placed, weight_of_ends, look),
                 name,
                 swatch,
                 shares,
@@ -244,10 +249,11 @@ impl Drawing {
     /// The chart of one event over time, with the threads one below the other.
     pub(super) fn chart(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(no_samples)?;
+        // Names get no suffix for their kind of code: colors show the kind.
         let spelling = spelling(profile, &WriteOptions { annotate: Annotate::default(), ..options.clone() }, look);
         let chart = Chart::new(profile, series, options.weight, spelling);
         let mut drawing = Self::empty(profile, series, options, look);
-        // If the rows have no times, they keep the input's order, and the horizontal axis is not time.
+        // If the rows have no times, they keep the input's order, and the horizontal axis is the sum of their weights.
         drawing.is_chart = chart.begin.is_some();
         drawing.total = chart.length;
         drawing.facts =
@@ -255,12 +261,14 @@ impl Drawing {
         if chart.left_out > 0 {
             drawing.facts.push(format!("left out {} without a time", counted(chart.left_out, "sample")));
         }
+        // On a time axis, the widths of boxes are times, whatever the event counts.
         if chart.begin.is_some() {
             let time = Series { unit: Unit::Nanos, ..Series::default() };
             drawing.amounts = Amounts::new(&time, Weight::Period, None, None);
         }
         let (mut names, starts) = (NameTable::default(), chart.tree.namesake_locations());
-        // The first thread is at the top. Rows are counted from the bottom, unless the picture is inverted.
+        // The first thread is to be at the top. Rows are counted from the bottom, so the last thread gets the first
+        // rows; in an inverted picture, rows are counted from the top.
         let mut lanes: Vec<&Lane> = chart.lanes.iter().collect();
         if !look.inverted {
             lanes.reverse();
@@ -268,31 +276,31 @@ impl Drawing {
         let narrow = look.narrowest(chart.length);
         let mut row = 0;
         for lane in lanes {
-            // The thread's name gets the row of the outermost functions. All functions move one row further.
+            // The thread's name gets a row of its own, before the row of the outermost functions.
             if !lane.name.is_empty() {
                 drawing.boxes.push(PageBox::plain(row, chart.length, names.number(&lane.name), Swatch::Lane));
                 row += 1;
             }
-            for placed in lane.boxes.iter().filter(|placed| placed.end - placed.start >= narrow) {
-                let number = match placed.label {
-                    Some(_) => names.number_of(&chart.tree, placed.label, &starts),
+            for chart_box in lane.boxes.iter().filter(|chart_box| chart_box.end - chart_box.start >= narrow) {
+                let number = match chart_box.label {
+                    Some(_) => names.number_of(&chart.tree, chart_box.label, &starts),
                     None => names.number("idle"),
                 };
-                let swatch = match placed.label.map(|label| (label, chart.tree.category(label))) {
+                let swatch = match chart_box.label.map(|label| (label, chart.tree.category(label))) {
                     Some((_, Some(category))) => Swatch::Code(category),
                     Some((label, None)) => warm(chart.tree.name(label)),
                     None => Swatch::Idle,
                 };
-                let plain = PageBox::plain(row + placed.depth, placed.end, number, swatch);
-                drawing.boxes.push(PageBox { start: placed.start, ..plain });
+                let plain = PageBox::plain(row + chart_box.depth, chart_box.end, number, swatch);
+                drawing.boxes.push(PageBox { start: chart_box.start, ..plain });
             }
-            row += lane.boxes.iter().map(|placed| placed.depth + 1).max().unwrap_or(0);
+            row += lane.boxes.iter().map(|chart_box| chart_box.depth + 1).max().unwrap_or(0);
         }
         drawing.legend = drawing.plain_legend();
         drawing.finish(names)
     }
 
-    /// Title and facts of one event's flame graph, without boxes.
+    /// The drawing of one event with title and facts; the caller adds the boxes.
     pub(super) fn without_boxes(profile: &Profile, options: &WriteOptions, look: &Look) -> Result<Self> {
         let series = profile.series.get(options.series).ok_or_else(no_samples)?;
         let mut drawing = Self::empty(profile, series, options, look);
@@ -301,7 +309,7 @@ impl Drawing {
         Ok(drawing)
     }
 
-    /// The kinds of code that occur among the boxes, for the legend.
+    /// A legend without shares: the kinds of code that occur among the boxes, and idle time if it occurs.
     fn plain_legend(&self) -> Vec<(Swatch, String)> {
         let mut legend = Vec::new();
         for category in Category::ALL {
@@ -348,8 +356,8 @@ impl Drawing {
         &self.names[one.name as usize]
     }
 
-    /// The greatest common divisor of all amounts. If all samples have the same period, amounts in the page become
-    /// numbers of samples.
+    /// The greatest common divisor of all amounts, by which the page's amounts are divided; 1 if all are 0. If all
+    /// samples have the same period, the page's amounts thus are numbers of samples, which take less space.
     pub(super) fn common_unit(&self) -> u64 {
         let mut unit = greatest_common_divisor(self.total, self.total_before.unwrap_or(0));
         for one in &self.boxes {
@@ -401,7 +409,8 @@ fn sum_weights(series: &Series, weight: Weight) -> u64 {
     series.rows.iter().fold(0u64, |sum, row| sum.saturating_add(weight.value(row)))
 }
 
-/// The facts below the title: the event, its total, the number of samples and the time span.
+/// The facts below the title: the event, its total, the number of samples and the time span; also how many samples were
+/// lost, and the profile's notes. Leaves out the event if it is the unit of `total`.
 fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec<String> {
     let event = readable(series.name.as_bytes()).into_owned();
     let mut facts = Vec::new();
@@ -410,8 +419,9 @@ fn facts(profile: &Profile, series: &Series, weight: Weight, total: &str) -> Vec
     }
     facts.push(total.to_owned());
     let samples = sum_weights(series, Weight::Samples);
-    let are_sums = matches!((&series.unit, weight), (Unit::Samples, _) | (_, Weight::Samples));
-    if !are_sums && profile.about.sampled.is_some() {
+    let is_total_in_samples = matches!((&series.unit, weight), (Unit::Samples, _) | (_, Weight::Samples));
+    // Only recordings state times of samples. In other profiles, the rows may be sums and not samples.
+    if !is_total_in_samples && profile.about.sampled.is_some() {
         facts.push(format!("{} samples", grouped(samples)));
     }
     if let Some(sampled) = profile.about.sampled.filter(|sampled| sampled.duration() > 0) {

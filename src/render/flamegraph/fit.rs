@@ -19,7 +19,9 @@ pub enum Cut {
 /// could not be told apart.
 const FEWEST: usize = 3;
 
-/// Shortens a name to at most `room` letters. `None` if there is too little room for any name.
+/// Shortens a name to at most `room` letters. `None` if there is too little room for any name. With [`Cut::End`],
+/// qualifiers at the start are left out one by one until the name fits; `dots_qualify` says whether dots end
+/// qualifiers.
 pub(super) fn shorten(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> Option<Cow<'_, str>> {
     let letters = name.chars().count();
     if room < FEWEST {
@@ -43,8 +45,9 @@ pub(super) fn shorten(name: &str, room: usize, dots_qualify: bool, cut: Cut) -> 
     Some(Cow::Owned(format!("{kept}…")))
 }
 
-/// The offset of each part of a qualified name: after each `::` before the function's own name or, if `dots_qualify`,
-/// after each `.`. Text in brackets is skipped.
+/// The offset of each part of a qualified name: after each `::` and, if `dots_qualify`, after each `.`. Text in
+/// brackets is skipped. The search ends at a blank outside of brackets, because what follows is not the function's
+/// name.
 fn offsets_of_parts(name: &str, dots_qualify: bool) -> Vec<usize> {
     let bytes = name.as_bytes();
     let mut depth = 0usize;
@@ -55,17 +58,19 @@ fn offsets_of_parts(name: &str, dots_qualify: bool) -> Vec<usize> {
             b'>' | b')' | b']' | b'}' => depth = depth.saturating_sub(1),
             b' ' if depth == 0 => break,
             b':' if depth == 0 && at > 0 && bytes[at - 1] == b':' && at + 1 < bytes.len() => found.push(at + 1),
-            b'.' if depth == 0 && dots_qualify && at > 0 && begins_a_name(&bytes[at - 1..]) => found.push(at + 1),
+            b'.' if depth == 0 && dots_qualify && separates_names(bytes, at) => found.push(at + 1),
             _ => {}
         }
     }
     found
 }
 
-/// True if the dot at index 1 of `from_neighbor` separates two names. Two dots in a row don't: V8's
-/// `Module._extensions..js` is the function `_extensions..js` of `Module`.
-fn begins_a_name(from_neighbor: &[u8]) -> bool {
-    matches!(from_neighbor, [before, _, after, ..] if *before != b'.' && *after != b'.')
+/// True if the dot at index `dot` of a qualified name separates two names. A dot at either end doesn't, and neither do
+/// two dots in a row: V8's `Module._extensions..js` is the function `_extensions..js` of `Module`.
+fn separates_names(name: &[u8], dot: usize) -> bool {
+    let before = dot.checked_sub(1).and_then(|index| name.get(index));
+    let after = name.get(dot + 1);
+    before.is_some_and(|&byte| byte != b'.') && after.is_some_and(|&byte| byte != b'.')
 }
 
 #[cfg(test)]

@@ -28,7 +28,7 @@ pub fn draw(profile: &Profile, options: &WriteOptions, look: &Look, out: &mut dy
         lines.reverse();
     } else {
         let tree = CallTree::new(profile, series, options.weight, spelling);
-        spell(&tree, narrowest(&tree, look), &mut lines);
+        append_lines(&tree, narrowest(&tree, look), &mut lines);
     }
     draw_lines(lines.iter().map(String::as_str), look, out)
 }
@@ -41,6 +41,7 @@ pub fn draw_difference(
     look: &Look,
     out: &mut dyn Write,
 ) -> Result<()> {
+    // inferno shows all changes, whether they may be chance or not, so it doesn't need `compare`.
     let Difference { normalize, strip_hex, compare: _ } = difference;
     let options = ::inferno::differential::Options { normalize, strip_hex };
     let mut lines = Vec::new();
@@ -49,10 +50,10 @@ pub fn draw_difference(
     draw_lines(lines.lines(), look, out)
 }
 
-/// The minimum weight of boxes that inferno draws, so that lighter boxes can be left out before.
+/// The minimum weight of boxes that inferno draws. Lighter boxes needn't be passed to it.
 fn narrowest(tree: &CallTree, look: &Look) -> u64 {
-    // With base functions, inferno computes the total itself from the stacks with these functions, so the weight isn't
-    // known here.
+    // With base functions, inferno's total only has the stacks with these functions, so it isn't known here, and
+    // nothing can be left out.
     if !look.base.is_empty() {
         return 0;
     }
@@ -61,11 +62,12 @@ fn narrowest(tree: &CallTree, look: &Look) -> u64 {
 }
 
 /// Appends the stacks of a tree as lines of folded stacks. Boxes lighter than `narrow` are left out.
-fn spell(tree: &CallTree, narrow: u64, lines: &mut Vec<String>) {
+fn append_lines(tree: &CallTree, narrow: u64, lines: &mut Vec<String>) {
     let pushed: Result<(), std::convert::Infallible> = tree.stacks(narrow, |stack, weight| {
         lines.push(line(stack, weight));
         Ok(())
     });
+    // The error type has no values, so there is no other case.
     match pushed {
         Ok(()) => {}
     }
@@ -96,10 +98,10 @@ fn draw_lines<'a>(lines: impl Iterator<Item = &'a str>, look: &Look, out: &mut d
     if lines.is_empty() {
         return Err(no_samples());
     }
-    // inferno adds weights without checking for overflow.
+    // inferno adds weights without checking for overflow, so sums that are too large must not get there.
     let weights = lines.iter().filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
     if weights.sum::<f64>() >= u64::MAX as f64 {
-        return Err(Error::new(format!("weights add up to more than {}", u64::MAX))
+        return Err(Error::new(format!("the weights of the stacks add up to more than {}", u64::MAX))
             .with_remedy(Some("draw the graph without --style inferno".to_owned())));
     }
     flamegraph::from_lines(&mut options(look), lines.iter().map(Cow::as_ref), out)
@@ -129,6 +131,7 @@ fn options<'a>(look: &Look) -> flamegraph::Options<'a> {
     options.colors = look.colors.unwrap_or_default();
     options.bgcolors = look.bgcolors;
     options.hash = look.hash;
+    // Without this, inferno picks random colors, and the picture is a different one each time.
     options.deterministic = !look.hash;
     options.color_diffusion = look.color_diffusion;
     options.flame_chart = look.flame_chart;
@@ -143,23 +146,24 @@ fn options<'a>(look: &Look) -> flamegraph::Options<'a> {
     if look.truncate_right {
         options.text_truncate_direction = TextTruncateDirection::Right;
     }
-    given(&mut options.notes, &look.notes);
-    given(&mut options.search_color, &look.search_color);
-    given(&mut options.stroke_color, &look.stroke_color);
-    given(&mut options.uicolor, &look.ui_color);
-    given(&mut options.frame_height, &look.height);
-    given(&mut options.min_width, &look.min_width);
-    given(&mut options.font_type, &look.font_type);
-    given(&mut options.font_size, &look.font_size);
-    given(&mut options.font_width, &look.font_width);
-    given(&mut options.count_name, &look.count_name);
-    given(&mut options.name_type, &look.name_type);
-    given(&mut options.factor, &look.factor);
+    set_if_given(&mut options.notes, &look.notes);
+    set_if_given(&mut options.search_color, &look.search_color);
+    set_if_given(&mut options.stroke_color, &look.stroke_color);
+    set_if_given(&mut options.uicolor, &look.ui_color);
+    set_if_given(&mut options.frame_height, &look.height);
+    set_if_given(&mut options.min_width, &look.min_width);
+    set_if_given(&mut options.font_type, &look.font_type);
+    set_if_given(&mut options.font_size, &look.font_size);
+    set_if_given(&mut options.font_width, &look.font_width);
+    set_if_given(&mut options.count_name, &look.count_name);
+    set_if_given(&mut options.name_type, &look.name_type);
+    set_if_given(&mut options.factor, &look.factor);
     options
 }
 
-fn given<T: Clone>(place: &mut T, value: &Option<T>) {
+/// Sets one of inferno's options if the user gave a value for it; otherwise, inferno's default stays.
+fn set_if_given<T: Clone>(option: &mut T, value: &Option<T>) {
     if let Some(value) = value {
-        place.clone_from(value);
+        option.clone_from(value);
     }
 }

@@ -69,10 +69,10 @@ impl Layout {
         let legend = place_legend(&drawing.legend, width, letter);
         let last_line = legend.last().map_or(facts_baseline(), |entry| entry.y);
         let top = last_line + MARGIN + 4.0;
-        let axis = if drawing.is_chart { AXIS } else { 0.0 };
+        let axis_height = if drawing.is_chart { AXIS } else { 0.0 };
         Self {
             width,
-            height: top + row * f64::from(drawing.rows) + MARGIN + axis,
+            height: top + row * f64::from(drawing.rows) + MARGIN + axis_height,
             row,
             font,
             letter,
@@ -115,6 +115,7 @@ pub(super) fn facts_baseline() -> f64 {
 /// Places the legend below the facts, with as many entries per line as fit.
 fn place_legend(legend: &[(Swatch, String)], width: f64, letter: f64) -> Vec<LegendEntry> {
     let mut entries = Vec::new();
+    // Nothing fits at an infinite x, so the first entry begins a line.
     let (mut x, mut y) = (f64::INFINITY, facts_baseline());
     for (swatch, text) in legend {
         let entry_width = LEGEND_TEXT + (text.chars().count() as f64 + 2.0) * letter;

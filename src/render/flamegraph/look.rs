@@ -18,8 +18,8 @@ pub enum Style {
     Inferno,
 }
 
-/// Options for how a flame graph looks. In all fields, `None` means the default. Options with types of the inferno
-/// crate only exist with the feature `cli`, as that crate does.
+/// Options for how a flame graph looks. In all fields, `None` means the default. Fields whose types are from the
+/// inferno crate only exist with the feature `cli`, because only that feature uses the crate.
 #[derive(Debug, Clone, Default)]
 pub struct Look {
     /// Which page to draw. Fields marked "(inferno)" only work on inferno's page.
@@ -38,7 +38,7 @@ pub struct Look {
     /// The background color (inferno).
     #[cfg(feature = "cli")]
     pub bgcolors: Option<BackgroundColor>,
-    /// Give similar names similar colors (inferno).
+    /// Give functions with similar names similar colors (inferno).
     pub hash: bool,
     /// Color boxes by width (inferno).
     pub color_diffusion: bool,
@@ -102,9 +102,9 @@ impl Look {
 pub struct Difference {
     /// Scale the first profile to the total of the second.
     pub normalize: bool,
-    /// Treat hexadecimal numbers in names as equal.
+    /// Treat names as equal if they only differ in hexadecimal numbers, such as addresses.
     pub strip_hex: bool,
-    /// How to find functions that changed, apart from chance.
+    /// How to tell changes of functions from chance.
     pub compare: CompareOptions,
 }
 

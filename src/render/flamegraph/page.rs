@@ -112,6 +112,7 @@ impl Picture {
             head += &format!("<metadata id=\"names\">{}</metadata>\n", escape(&self.drawing.names.join("\n")));
         }
         head += &format!("<rect class=\"page\" width=\"{width}\" height=\"{height}\"/>\n");
+        // The letters of the title are about a quarter wider than those of boxes.
         let room = ((width - 2.0 * MARGIN) / (self.layout.letter * 1.25)) as usize;
         let short_title = shorten(&self.drawing.title, room, false, Cut::End).unwrap_or_default();
         head += &text_element("title", MARGIN, title_baseline(), &short_title);
@@ -119,7 +120,7 @@ impl Picture {
         head + &self.write_legend() + "<g id=\"boxes\">"
     }
 
-    /// The SVG text of the legend.
+    /// The SVG text of the legend. Each color is a stroke that is as thick as it is long.
     fn write_legend(&self) -> String {
         let mut legend = String::new();
         for entry in &self.layout.legend {
@@ -189,7 +190,7 @@ impl Picture {
         axis
     }
 
-    /// The SVG text for a piece of the picture.
+    /// The SVG text for a piece of the picture. Without a script, each box is an element of its own with a tooltip.
     pub fn text(&self, piece: &Piece<'_>) -> Vec<u8> {
         let boxes = piece.0;
         let mut out = Vec::with_capacity(PIECE * 64);
@@ -211,7 +212,7 @@ impl Picture {
         out
     }
 
-    /// Writes the boxes as paths, one path per color.
+    /// Writes the boxes as paths, one path per color, and then the stripes of tiers, which are drawn over them.
     fn write_paths(&self, boxes: &[PageBox], out: &mut Vec<u8>) {
         let mut by_color: BTreeMap<Color, Vec<u8>> = BTreeMap::new();
         let mut stripes: BTreeMap<char, Vec<u8>> = BTreeMap::new();
@@ -245,7 +246,8 @@ impl Picture {
         add_stroke(path, left, self.layout.top_of(one) + (self.layout.row - 1.0) / 2.0, width);
     }
 
-    /// Adds stripes along the lower edge of a function's box that show the share of each tier.
+    /// Adds stripes along the lower edge of a function's box that show the share of each tier. `stripes` has the path
+    /// of each swatch letter. Nothing is added if the box has no shares or is too narrow.
     fn add_stripes(&self, one: &PageBox, stripes: &mut BTreeMap<char, Vec<u8>>) {
         let Extent { mut left, width } = self.layout.extent(one);
         if one.shares.is_empty() || width < WIDE_ENOUGH_FOR_TIERS {
@@ -263,7 +265,7 @@ impl Picture {
     /// Writes the name of a box, if there is room for it.
     fn write_label(&self, one: &PageBox, out: &mut Vec<u8>) {
         let Extent { left, width } = self.layout.extent(one);
-        // In JIT code, runtimes separate packages by dots.
+        // Only in JIT code, dots end qualifiers: runtimes separate packages by them.
         let dots_qualify = matches!(one.swatch, Swatch::Code(Category::Jit(_)));
         let room = ((width - 4.0) / self.layout.letter).max(0.0) as usize;
         let Some(text) = shorten(self.drawing.name(one), room, dots_qualify, self.cut) else { return };

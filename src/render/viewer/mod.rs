@@ -39,17 +39,18 @@ pub struct Page {
 
 /// Writes a page as HTML.
 pub fn write(page: &Page, out: &mut dyn Write) -> Result<()> {
-    // Each piece begins with the name of a placeholder (`{{name}}`). Texts inserted for placeholders aren't searched
-    // again.
+    // Each piece but the first begins with the name of a placeholder (`{{name}}`). The template is split before
+    // anything is inserted, so `{{` in an inserted text isn't taken for a placeholder.
     let mut pieces = PAGE.split("{{");
     out.write_all(pieces.next().unwrap_or_default().as_bytes())?;
     for piece in pieces {
-        let (mark, text) = piece.split_once("}}").unwrap_or(("", piece));
-        match mark {
+        let (placeholder, text) = piece.split_once("}}").unwrap_or(("", piece));
+        match placeholder {
             "title" => out.write_all(escaped(&page.title).as_bytes())?,
             "generator" => out.write_all(concat!("jitgraft ", env!("CARGO_PKG_VERSION")).as_bytes())?,
             "style" => write!(out, "{STYLE}{}", palette::variables())?,
             "data" => pack::write(&page.sections, out)?,
+            // The only one left is `{{script}}`.
             _ => out.write_all(modules::script().as_bytes())?,
         }
         out.write_all(text.as_bytes())?;

@@ -47,26 +47,26 @@ pub(in super::super) fn picture_script() -> String {
 /// A module, split into its imports and the rest.
 #[derive(Debug, Default)]
 struct ModuleParts<'t> {
-    /// The imported names, each with the file name of the module that declares it.
+    /// The imported names, each with the file name of the module that declares it: (name, file name).
     imports: Vec<(&'t str, &'t str)>,
     /// The rest of the text, with the `export` keywords removed.
     text: String,
 }
 
 impl<'t> ModuleParts<'t> {
-    /// Splits the text of a module.
+    /// Parses the text of a module. Import statements must begin a line, and end with a semicolon.
     fn parse(text: &'t str) -> Self {
         let mut module = Self::default();
         let mut rest = text;
         while !rest.is_empty() {
             if rest.starts_with("import ") {
-                let (statement, behind) = split_behind(rest, ';');
+                let (statement, following) = split_after(rest, ';');
                 module.add_imports(statement);
-                rest = behind.strip_prefix('\n').unwrap_or(behind);
+                rest = following.strip_prefix('\n').unwrap_or(following);
             } else {
-                let (line, behind) = split_behind(rest, '\n');
+                let (line, following) = split_after(rest, '\n');
                 module.text.push_str(line.strip_prefix("export ").unwrap_or(line));
-                rest = behind;
+                rest = following;
             }
         }
         module
@@ -82,7 +82,7 @@ impl<'t> ModuleParts<'t> {
 }
 
 /// Splits a text after the first `end`. If there is none, the second part is empty.
-fn split_behind(text: &str, end: char) -> (&str, &str) {
+fn split_after(text: &str, end: char) -> (&str, &str) {
     text.split_at(text.find(end).map_or(text.len(), |index| index + end.len_utf8()))
 }
 
@@ -98,7 +98,7 @@ fn join_modules(first: &str, modules: &[(&str, &str)]) -> String {
     }
     let mut script = String::new();
     let mut written = Vec::new();
-    // The step at the end of the list comes next.
+    // A stack: the last step is taken first.
     let mut steps = vec![Step::Visit(first)];
     while let Some(step) = steps.pop() {
         let (Step::Visit(name) | Step::Write(name)) = step;
@@ -110,6 +110,7 @@ fn join_modules(first: &str, modules: &[(&str, &str)]) -> String {
         match step {
             Step::Visit(_) => {
                 steps.push(Step::Write(name));
+                // In reverse, so that the first import is visited first.
                 for (_, imported) in module.imports.iter().rev() {
                     steps.push(Step::Visit(imported));
                 }

@@ -50,7 +50,8 @@ impl Section {
         self
     }
 
-    /// Sets the section's JSON to an object. One field of the object is a list, which may be very long.
+    /// Sets the section's JSON to an object that consists of `json` and of the list `field`, which may be very long:
+    /// its values are serialized one by one.
     pub fn json_and_list(
         mut self,
         json: Map<String, Value>,
@@ -84,6 +85,7 @@ impl Section {
         let (mut bytes, mut len, mut before) = (Vec::new(), 0, 0u64);
         for number in numbers {
             let difference = number.wrapping_sub(before) as i64;
+            // Zigzag encoding: 0, -1, 1, -2 … become 0, 1, 2, 3 …
             encode_varint(((difference << 1) ^ (difference >> 63)) as u64, &mut bytes);
             before = number;
             len += 1;
@@ -117,8 +119,8 @@ fn text_of(mut json: Value) -> String {
 /// Serializes an object whose values are already serialized.
 fn object<'a>(fields: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let mut text = "{".to_owned();
-    for (at, (name, value)) in fields.enumerate() {
-        text.push_str(if at > 0 { "," } else { "" });
+    for (index, (name, value)) in fields.enumerate() {
+        text.push_str(if index > 0 { "," } else { "" });
         text.push_str(&Value::from(name).to_string());
         text.push(':');
         text.push_str(value);
@@ -144,7 +146,7 @@ fn make_readable(value: &mut Value) {
 pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
     let json: BTreeMap<&str, &str> = sections.iter().map(|section| (section.name, &*section.json)).collect();
     let columns = || sections.iter().flat_map(|section| section.columns.iter().map(move |column| (section, column)));
-    let described = columns().map(|(section, column)| {
+    let descriptions = columns().map(|(section, column)| {
         json!({
             "name": format!("{}/{}", section.name, column.name),
             "kind": column.kind,
@@ -152,8 +154,9 @@ pub(super) fn write(sections: &[Section], out: &mut dyn Write) -> Result<()> {
             "bytes": column.bytes.len(),
         })
     });
-    let (described, json) = (described.collect::<Value>().to_string(), object(json.into_iter()));
-    let head = object([("columns", &*described), ("sections", &*json)].into_iter());
+    let descriptions = descriptions.collect::<Value>().to_string();
+    let json = object(json.into_iter());
+    let head = object([("columns", &*descriptions), ("sections", &*json)].into_iter());
     let mut block = DeflateEncoder::new(EncoderWriter::new(out, &STANDARD), Compression::best());
     block.write_all(&(head.len() as u32).to_le_bytes())?;
     block.write_all(head.as_bytes())?;

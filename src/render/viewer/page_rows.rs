@@ -2,7 +2,7 @@
 //!
 //! If there are more than a million samples, those with equal stack, thread and time are summed into one row, because a
 //! browser can't open a page with tens of millions of samples. For this, times are rounded down to a multiple of a
-//! unit. Since users select whole units of time on the page, sums over a selection stay exact.
+//! unit. On the page, users can only select whole units of time, so sums over a selection stay exact.
 
 use crate::model::Nanos;
 use crate::model::stacks::{Profile, Row, Series, TrackId};
@@ -18,9 +18,11 @@ const MOST: usize = 1_500_000;
 
 /// Translates the IDs of a profile's frames, stacks and tracks to indices in the page's tables.
 pub(super) struct PageNumbers {
-    /// The index of the function in the page's table, by frame of the profile.
+    /// For each frame of the profile, the index of its function in the page's table.
     pub(super) functions: Vec<u32>,
+    /// For each stack of the profile, the index of its node in the page's table.
     pub(super) nodes: Vec<u32>,
+    /// For each track of the profile, its index in the page's table.
     pub(super) tracks: Vec<u32>,
 }
 
@@ -49,7 +51,7 @@ pub(super) struct PageRows<'p> {
     samples: Vec<Samples<'p>>,
     /// The rows of each event if samples were summed, otherwise `None`.
     sums: Option<Vec<Vec<PageRow>>>,
-    /// The clock of the rows. `None` if there is an input of which no sample has a time.
+    /// The clock of the rows. `None` if the profile has an input in which no sample has a time.
     pub(super) clock: Option<PageClock>,
     /// The number of samples before they were summed. `None` if samples were not summed.
     pub(super) summed: Option<usize>,
@@ -100,7 +102,7 @@ impl<'p> PageRows<'p> {
     pub(super) fn rows(&self, event: usize) -> impl Iterator<Item = PageRow> {
         let sums = self.sums.as_ref().map(|sums| sums[event].iter().copied());
         let samples = &self.samples[event];
-        // Either the sums or the single samples; the other iterator is empty.
+        // One of the two iterators is empty: there are either sums or single samples.
         let single = samples.order.iter().filter(|_| self.sums.is_none()).map(|at| samples.row(*at, self.clock));
         sums.into_iter().flatten().chain(single)
     }
@@ -141,7 +143,8 @@ impl<'p> Samples<'p> {
         }
     }
 
-    /// Sorts the rows so that those which may be summed are neighbors. Rows with the same stack stay in order of time.
+    /// Sorts the rows by thread, stack and instruction, so that rows which may be summed are neighbors. Rows that are
+    /// equal in these stay in order of time.
     fn sort_by_stack(&mut self) {
         let mut order = std::mem::take(&mut self.order);
         order.sort_by_cached_key(|index| self.owner(*index));
@@ -166,7 +169,8 @@ impl<'p> Samples<'p> {
         (self.owner(index), clock.since_start(&self.rows[index]))
     }
 
-    /// Sums rows that have equal keys with this clock. The rows must be sorted by stack.
+    /// Sums rows that have equal keys with this clock, and sorts the sums by time. Before, [`Samples::sort_by_stack`]
+    /// must have made rows with equal keys neighbors.
     fn sum(&self, clock: PageClock) -> Vec<PageRow> {
         let mut sums: Vec<PageRow> = Vec::new();
         for row in self.order.iter().map(|at| self.row(*at, Some(clock))) {
@@ -184,7 +188,7 @@ impl<'p> Samples<'p> {
 }
 
 impl PageClock {
-    /// Makes the clock for `count` samples. `None` if there is an input of which no sample has a time.
+    /// Makes the clock for `count` samples. `None` if the profile has an input in which no sample has a time.
     fn new(profile: &Profile, count: usize) -> Option<Self> {
         if !profile.has_times() {
             return None;
@@ -197,8 +201,8 @@ impl PageClock {
         (start <= last).then_some(Self { start, last, unit })
     }
 
-    /// Chooses the shortest unit (1, 2 or 5 times a power of ten) that leaves at most [`MOST`] rows. If no such unit
-    /// does, takes one that spans the whole time.
+    /// The clock with the shortest unit (1, 2 or 5 times a power of ten) with which at most [`MOST`] rows are left. If
+    /// there is no such unit, the clock's unit spans the whole time.
     fn coarsen(self, samples: &[Samples<'_>]) -> Self {
         let whole = (self.last - self.start).saturating_add(1);
         let powers = std::iter::successors(Some(self.unit), |unit| unit.checked_mul(10));
@@ -212,7 +216,7 @@ impl PageClock {
         Self { unit: units.get(shortest).copied().unwrap_or(whole), ..self }
     }
 
-    /// The time of a row in units since the first sample. Rows without a time are sorted to the end.
+    /// The time of a row in units since the first sample. A row without a time gets the time of the last sample.
     fn since_start(self, row: &Row) -> u64 {
         (row.time.map_or(self.last, |time| time.0) - self.start) / self.unit
     }

@@ -45,9 +45,9 @@ impl PageRecording {
 
 /// Makes the section `profile`: descriptions of events, threads and recordings, the tables of functions and stacks, and
 /// the samples and stated calls of each event. If there is a baseline (an earlier profile to compare with), also makes
-/// the section `baseline` with its samples of the events that both profiles have. `recordings` is for pages of several recordings.
-/// `instructions` has, for each event and row, the number of the instruction plus 1; 0 if the instruction is not
-/// listed.
+/// the section `baseline` with the baseline's samples of the same events. `recordings` is empty unless the page shows
+/// several. `instructions` has, for each event and row, the number of the instruction in the listings, counted from 1;
+/// 0 if the instruction is not listed.
 pub fn sections(
     profile: &Profile,
     recordings: &[PageRecording],
@@ -58,7 +58,7 @@ pub fn sections(
     let mut tables = PageTables { compares: baseline.is_some(), ..PageTables::default() };
     let profile_numbers = tables.add(profile);
     let baseline = baseline.map(|baseline| (baseline, tables.add(baseline)));
-    // For each event, whether the input states which function called which, as callgrind does.
+    // For each event: whether the input states which function called which. callgrind files do.
     let is_stated: Vec<bool> =
         profile.series.iter().map(|series| CallGraph::from_series(profile, series).is_some()).collect();
     let sampled = PageRows::new(profile, &profile.series, instructions, &profile_numbers);
@@ -87,12 +87,13 @@ pub fn sections(
     sections
 }
 
-/// Makes the section `baseline`. It has the events of the profile that is shown, in the same order, with the samples of
-/// the baseline. `numbers` are the indices of the baseline's functions, stacks and threads in the page's tables. An
-/// event that the baseline lacks has no samples.
+/// Makes the section `baseline`. It has the same events as the profile that is shown, in the same order, but with the
+/// samples of the baseline; an event that the baseline lacks has no samples there. `numbers` are the indices of the
+/// baseline's functions, stacks and threads in the page's tables.
 fn baseline_section(profile: &Profile, baseline: &Profile, numbers: &PageNumbers, compare: CompareOptions) -> Section {
     let mut by_name: FxHashMap<&str, &Series> = FxHashMap::default();
     for series in &baseline.series {
+        // Of several events with the same name, the first one counts.
         by_name.entry(&series.name).or_insert(series);
     }
     let mut events: Vec<Series> = Vec::with_capacity(profile.series.len());
@@ -128,8 +129,8 @@ struct PageTables<'p> {
     texts: Interner<String, u32>,
     /// True if the page compares two profiles.
     compares: bool,
-    /// Only used if two profiles are compared. For each file name of a module, the number of the first path with that
-    /// file name.
+    /// For each file name of a module (without its directory), the number of the first path with that file name. Only
+    /// used if two profiles are compared.
     modules: FxHashMap<Box<[u8]>, u32>,
     functions: Vec<PageFunction>,
     function_numbers: FxHashMap<PageFunctionKey, u32>,
@@ -138,20 +139,24 @@ struct PageTables<'p> {
     track_numbers: FxHashMap<&'p Track, u32>,
 }
 
-/// The key that identifies a function: name, module, start position and category.
+/// The key that identifies a function: name, module, start position and category. Texts are numbers in
+/// [`PageTables::texts`].
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct PageFunctionKey {
     name: u32,
     module: Option<u32>,
+    /// The source file in which the function starts.
     file: Option<u32>,
+    /// The line and column at which the function starts; (0, 0) if unknown, and if two profiles are compared.
     start: (u32, u32),
     category: Category,
 }
 
 struct PageFunction {
     key: PageFunctionKey,
-    /// The source file that most of the function's self weight belongs to.
+    /// The source file to show for the function: the one with most of its self weight.
     file: Option<u32>,
+    /// The line to show in that file.
     line: u32,
 }
 
@@ -160,6 +165,7 @@ struct PageFunction {
 fn find_frame_places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
     let grouping = Grouping::new(profile, &[Key::Module, Key::Function], Unnamed::ByModule);
     let groups = profile.series.first().map(|series| groups(profile, series, Weight::Period, &grouping));
+    // Frames with the same module and function have the same frame part, which is a number.
     let mut places = vec![None; grouping.frame_parts()];
     for group in groups.into_iter().flatten() {
         if let Some(part) = group.frame {
@@ -170,8 +176,8 @@ fn find_frame_places(profile: &Profile) -> Vec<Option<(NameId, u32)>> {
 }
 
 impl<'p> PageTables<'p> {
-    /// Adds the functions, stacks and threads of a profile, unless the tables have them already. Returns for each of the
-    /// profile's frames, stacks and tracks the number that it has in these tables.
+    /// Adds the functions, stacks and threads of a profile, unless the tables have them already. Returns for each of
+    /// the profile's frames, stacks and tracks the number that it has in these tables.
     fn add(&mut self, profile: &'p Profile) -> PageNumbers {
         let first_new = self.functions.len();
         let functions: Vec<u32> = profile.frames().map(|(_, frame)| self.function(profile, frame)).collect();
@@ -198,12 +204,13 @@ impl<'p> PageTables<'p> {
             category: Category::from_frame(frame),
         };
         *self.function_numbers.entry(key).or_insert_with(|| {
+            // `find_places` sets the file and the line later.
             self.functions.push(PageFunction { key, file: None, line: 0 });
             self.functions.len() as u32 - 1
         })
     }
 
-    /// For each function, the number of the first function that is the same except for the category. All tiers of a
+    /// For each function, the number of the first function with the same name, module and start. All tiers of a
     /// function thus get the same number.
     fn identities(&self) -> Vec<u64> {
         let mut firsts = FxHashMap::default();
@@ -219,8 +226,8 @@ impl<'p> PageTables<'p> {
     /// numbers below `first_new` are from another profile and keep their positions.
     fn find_places(&mut self, profile: &Profile, functions: &[u32], first_new: usize) {
         for ((number, place), (_, frame)) in functions.iter().zip(find_frame_places(profile)).zip(profile.frames()) {
-            // If the input states calls, lines don't lead to functions. So show the start of the function, as `report`
-            // does.
+            // In an input that states calls, the line with most of the weight says little about a function. So show the
+            // function's start, as `report` does.
             let place = match frame.start.file {
                 Some(file) if !profile.calls.is_empty() => Some((file, frame.start.line)),
                 _ => place.or_else(|| profile.definition_of(frame)),
@@ -234,8 +241,8 @@ impl<'p> PageTables<'p> {
         }
     }
 
-    /// The number of a module's path. When comparing, a module has the same path in both profiles: a program may have
-    /// moved to another directory, and files with JIT code are named after their process.
+    /// The number of a module's path. When comparing, modules with the same file name get the same number, because a
+    /// program may have moved to another directory. So do all files with JIT code, which are named after their process.
     fn module(&mut self, path: &[u8], frame: &Frame) -> u32 {
         let text = readable(path);
         if !self.compares {
@@ -319,8 +326,8 @@ fn add_call_columns(mut section: Section, profile: &Profile, is_stated: &[bool],
     section
 }
 
-/// The columns for the recorded calls of one event: three with a number per function and thread, five with a number per
-/// pair of caller and callee.
+/// The columns for the stated calls of one event. Three columns have one number per function and thread; the other five
+/// have one number per thread and pair of caller and callee.
 #[derive(Default)]
 struct CallColumns {
     functions: Vec<u64>,
@@ -377,7 +384,7 @@ fn add_row_columns(mut section: Section, rows: &PageRows<'_>) -> Section {
     section
 }
 
-/// A note that some samples have no time. `None` if all samples have times, or if the page has no timeline.
+/// A note that says how many samples have no time. `None` if all samples have times, or if the page has no timeline.
 fn note_of_untimed(profile: &Profile, rows: &PageRows<'_>) -> Option<String> {
     let all = profile.series.iter().flat_map(|series| &series.rows);
     let untimed = all.filter(|row| row.time.is_none()).fold(0u64, |sum, row| sum.saturating_add(row.count));

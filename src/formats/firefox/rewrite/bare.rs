@@ -58,6 +58,7 @@ fn addresses_by_row(tables: &Tables<'_, '_>) -> Result<FxHashMap<usize, Addr>> {
 /// Parses an address that a function has instead of a name, such as `0x7f0000001010`; `None` for other names and for 0.
 pub(super) fn parse_address(name: &str) -> Option<Addr> {
     let digits = name.strip_prefix("0x")?;
+    // `from_str_radix` would accept a sign.
     if digits.starts_with('+') || digits.len() > 16 {
         return None;
     }
@@ -94,6 +95,7 @@ fn rows_by_process(
         Some(thread) => [thread.pid()].into(),
         None => file.threads.iter().map(|thread| thread.pid()).collect(),
     };
+    // With a single process, the samples needn't be looked at.
     if pids.len() == 1
         && let Some(pid) = pids.first()
     {
@@ -120,7 +122,7 @@ fn stacks_of_process(pid: Option<Pid>, stacks: &RawStacks, file: &RawFile<'_>) -
     for thread in file.threads.iter().filter(|thread| thread.pid() == pid) {
         for sample in 0..thread.samples.stack.len() {
             let mut next = index_in(&thread.samples.stack, sample);
-            // If a stack was seen, so were all its callers.
+            // A caller that was seen before ends the walk, because all callers beyond it were seen, too.
             while let Some(stack) = next
                 && seen.get(stack) == Some(&false)
             {
@@ -132,8 +134,8 @@ fn stacks_of_process(pid: Option<Pid>, stacks: &RawStacks, file: &RawFile<'_>) -
     seen.into_iter().enumerate().filter(|(_, seen)| *seen).map(|(stack, _)| stack)
 }
 
-/// The row of a stack's caller; `None` if it has none. Depending on the version, the file states the row or its
-/// distance.
+/// The row of a stack's caller; `None` if there is no caller. Depending on its version, the file states the caller's
+/// row, or how many rows before the stack's own row that is.
 fn caller(stacks: &RawStacks, stack: usize) -> Option<usize> {
     match &stacks.prefix_offset {
         None => index_in(stacks.prefix.as_ref()?, stack),

@@ -17,9 +17,10 @@ const HAS_LINE: u64 = 16;
 /// A row of the function table that gets a name.
 #[derive(Debug, Clone, Copy)]
 struct NamedRow<'a> {
+    /// The name of the function, with its file and line.
     call: NamedCall<'a>,
-    /// The row that its frames will refer to: the first row that turned out to be the same function.
-    row: usize,
+    /// The row to which the frames of this row will refer: the first row that turned out to be the same function.
+    target_row: usize,
 }
 
 /// Plans the changes to the profile's text.
@@ -51,11 +52,13 @@ impl<'d> Edits<'_, 'd> {
                 TableEdits { bytes, tables, strings }.rename(&named, sources.as_mut(), &mut splices);
             } else {
                 let strings = &mut Strings::read(raw_strings)?;
-                // The table of sources uses the shared strings, so it can't be extended here.
+                // These strings belong to the thread. The table of sources uses the shared strings, so it can't be
+                // extended here.
                 TableEdits { bytes, tables, strings }.rename(&named, None, &mut splices);
                 strings.splice(bytes, &mut splices);
             }
         }
+        // Several threads may have added to the shared strings and sources, so these are spliced at the end.
         if let Some(strings) = &shared_strings {
             strings.splice(bytes, &mut splices);
         }
@@ -69,8 +72,8 @@ impl<'d> Edits<'_, 'd> {
         self.file.shared.string_array.is_some_and(|shared| range(shared, self.bytes) == range(strings, self.bytes))
     }
 
-    /// The rows that get a name, and that name: those for which all processes that use them agree on it. `functions`
-    /// are sorted by row.
+    /// The rows that get a name, each with its name. A row gets one if the lookup finds the same name in all processes
+    /// that use the row. `functions` must be sorted by row.
     fn named_rows<'a>(&self, functions: &[BareFunction], find_calls: &FindCalls<'a>) -> Vec<(usize, NamedRow<'a>)> {
         let mut rows = Vec::new();
         let mut first_rows = FxHashMap::default();
@@ -78,9 +81,9 @@ impl<'d> Edits<'_, 'd> {
             let [first, others @ ..] = functions_of_row else { continue };
             let Some(call) = self.look_up(first, find_calls) else { continue };
             if others.iter().all(|other| self.look_up(other, find_calls).is_some_and(|other| other.name == call.name)) {
-                // Rows with the same name and file are versions of one function, which gets the first of these rows.
+                // Rows with the same name and file are versions of one function. The first of these rows stands for it.
                 let first_row = *first_rows.entry((call.name, call.file)).or_insert(first.row);
-                rows.push((first.row, NamedRow { call, row: first_row }));
+                rows.push((first.row, NamedRow { call, target_row: first_row }));
             }
         }
         rows
@@ -119,14 +122,14 @@ impl TableEdits<'_, '_, '_> {
             if let Some(new) = by_old_row.get(&old_row) {
                 // Rows that turned out to be one function are merged: their frames refer to the first of them. The
                 // other rows stay in the table, unused but with the same name.
-                let new_row = if new.row == old_row { None } else { Some(new.row) };
+                let new_row = if new.target_row == old_row { None } else { Some(new.target_row) };
                 self.update_frame(frame, new_row, new.call.line, splices);
             }
         }
     }
 
-    /// Plans to change the name and source file of the function in a row. Depending on the version, the file is a
-    /// column of the table or a row of the table of sources.
+    /// Plans to change the name and source file of the function in a row. Depending on the format's version, the
+    /// function table has a column with the name of the file, or one that refers to the table of sources.
     fn rename_function(
         &mut self,
         row: usize,
@@ -152,7 +155,8 @@ impl TableEdits<'_, '_, '_> {
         }
     }
 
-    /// Sets the line of a frame, unless it is 0, and moves the frame to another function if `function` is given.
+    /// Sets the line of a frame, unless `line` is 0, which means that it is unknown. If `function` is given, moves the
+    /// frame to this row of the function table.
     fn update_frame(&self, row: usize, function: Option<usize>, line: u32, splices: &mut Splices) {
         let frames = self.tables.frames;
         if let Some(function) = function {

@@ -1,6 +1,6 @@
 //! The parts of a profile that matter for names. Values are kept as raw text, so that their positions are known.
 
-use crate::formats::firefox::read::{Column, Number};
+use crate::formats::firefox::read::{Column, ReadId};
 use crate::model::Pid;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -34,7 +34,7 @@ pub(super) struct RawShared<'d> {
 #[serde(rename_all = "camelCase")]
 pub(super) struct RawThread<'d> {
     #[serde(default)]
-    pid: Number,
+    pid: ReadId,
     #[serde(default)]
     pub(super) samples: RawSamples,
     #[serde(borrow, default)]

@@ -65,9 +65,10 @@ const COLUMNS: &[(&str, &str)] = &[
 #[derive(Debug)]
 pub(super) struct Sources<'f, 'd> {
     columns: &'f BTreeMap<String, &'d RawValue>,
+    /// The number of rows in the file.
     rows: usize,
-    /// The new rows: indices of their file names in the string table.
-    new: Interner<usize, u32>,
+    /// For each new row, the index of its file name in the string table.
+    new_rows: Interner<usize, u32>,
 }
 
 impl<'f, 'd> Sources<'f, 'd> {
@@ -85,29 +86,29 @@ impl<'f, 'd> Sources<'f, 'd> {
                 return None;
             }
         }
-        Some(Self { columns, rows, new: Interner::default() })
+        Some(Self { columns, rows, new_rows: Interner::default() })
     }
 
     /// The row of a source file, which is added if it is new.
     pub(super) fn add(&mut self, file: &[u8], strings: &mut Strings<'_>) -> usize {
-        self.rows + self.new.intern(strings.add(file)) as usize
+        self.rows + self.new_rows.intern(strings.add(file)) as usize
     }
 
     /// Plans to append the new rows to the columns in the file's text.
     pub(super) fn splice(&self, file: &[u8], splices: &mut Splices) {
-        let new = self.new.items();
-        if new.is_empty() {
+        let new_rows = self.new_rows.items();
+        if new_rows.is_empty() {
             return;
         }
         for (name, column) in self.columns {
             if name == "length" {
-                splices.replace(range(column, file), (self.rows + new.len()).to_string().into_bytes());
+                splices.replace(range(column, file), (self.rows + new_rows.len()).to_string().into_bytes());
                 continue;
             }
             let values: Vec<String> = match COLUMNS.iter().find(|(known, _)| name == known) {
-                Some((_, value)) => vec![(*value).to_owned(); new.len()],
-                // The file names, as indices of strings.
-                None => new.iter().map(ToString::to_string).collect(),
+                Some((_, value)) => vec![(*value).to_owned(); new_rows.len()],
+                // The only column that isn't in `COLUMNS` is `filename`, which has indices of strings.
+                None => new_rows.iter().map(ToString::to_string).collect(),
             };
             append(column, self.rows == 0, &values, file, splices);
         }

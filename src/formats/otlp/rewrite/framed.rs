@@ -22,7 +22,7 @@ enum Form {
     LengthPrefixed,
     /// JSON, to which names can't be added.
     Json,
-    /// Not a complete message.
+    /// Cut off before the end of the message.
     Damaged,
 }
 
@@ -30,6 +30,7 @@ enum Form {
 #[derive(Debug)]
 pub(super) struct Opened<'d> {
     pub(super) message: Cow<'d, [u8]>,
+    /// True if the message was compressed, so that a replacement has to be compressed, too.
     is_packed: bool,
 }
 
@@ -40,6 +41,7 @@ impl<'d> Framed<'d> {
         if self.form == Form::Damaged {
             return Err(Error::new("is not a complete message"));
         }
+        // Only messages that follow their length may be compressed: see `framing`.
         let is_packed = self.form == Form::LengthPrefixed && bytes.starts_with(ZSTD);
         let mut bytes = Cow::Borrowed(bytes);
         if is_packed {
@@ -64,13 +66,15 @@ impl<'d> Framed<'d> {
             }
             return write_with_length(message, out);
         }
+        // In the other forms, what surrounds the message doesn't depend on the message and is copied.
         out.write_all(self.whole.get(..self.message.start).unwrap_or_default())?;
         out.write_all(message)?;
         Ok(out.write_all(self.whole.get(self.message.end..).unwrap_or_default())?)
     }
 }
 
-/// Splits a complete input into messages, each with its length before it if the input has several.
+/// Splits a complete input into its messages. Only in a length-prefixed input there are several. JSON counts as one
+/// message, whether it has several lines or not, because it can't be rewritten.
 pub(super) fn split_messages(bytes: &[u8]) -> impl Iterator<Item = Framed<'_>> {
     let is_json = is_json(bytes);
     let is_length_prefixed = !is_json && !is_message(bytes) && has_lengths(bytes);

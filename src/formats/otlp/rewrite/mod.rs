@@ -39,6 +39,7 @@ use uses::LocationUses;
 #[derive(Debug)]
 struct UnsymbolizedOtlp<'d> {
     bytes: &'d [u8],
+    /// The files that contain the addresses. A [`BareAddress`] has the number of its file.
     files: Interner<CodeFile, u32>,
     /// The addresses to look up, each once, in ascending order.
     addresses: Vec<BareAddress>,
@@ -83,8 +84,8 @@ pub fn open<'d>(bytes: &'d [u8], warnings: &mut Warnings) -> Result<Box<dyn Unsy
 }
 
 impl UnsymbolizedOtlp<'_> {
-    /// Collects the addresses to look up for one message. Also counts the fields that would be lost if the message is
-    /// written with names, because we don't know them.
+    /// Collects the addresses to look up for one message. If there are any, also counts the message's unknown fields,
+    /// which would be lost if the message is written with names.
     fn collect_addresses(&mut self, framed: &Framed<'_>) -> Result<()> {
         let opened = framed.open()?;
         let message = ProfilesData::from_bytes(Bytes::copy_from_slice(&opened.message))?;
@@ -111,7 +112,8 @@ impl Unsymbolized for UnsymbolizedOtlp<'_> {
 
     /// Writes the messages with the names that `find_calls` returns for the addresses, given by their index.
     fn write(&mut self, find_calls: &FindCalls<'_>, out: &mut dyn Write) -> Result<()> {
-        // `open` has already interned every file.
+        // To find the addresses of a message again, its files are interned again. As `open` has interned all of them,
+        // they get the same numbers, and nothing is added to this copy.
         let mut files = self.files.clone();
         let look_up = |address: &BareAddress| match self.addresses.binary_search(address) {
             Ok(index) => find_calls(index),

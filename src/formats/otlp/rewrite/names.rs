@@ -15,8 +15,8 @@ use rustc_hash::FxHashMap;
 /// Looks up an address: the function there preceded by the calls inlined in it, the innermost first.
 pub(super) type LookUp<'a> = dyn Fn(&BareAddress) -> Vec<NamedCall<'a>> + 'a;
 
-/// Adds all names that are found. A location that gets another name as a caller, or in another process, is copied, and
-/// so are the stacks with it. Returns whether the message changed.
+/// Adds all names that are found. Of a location that has several names, as a caller or in different processes, copies
+/// are made, and samples get copies of their stacks with the right copy. Returns whether the message changed.
 pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up: &LookUp<'_>) -> Result<bool> {
     let Some(dictionary) = &mut message.dictionary else { return Ok(false) };
     let names = LocationNames::new(&uses.list, |location_use| match uses.address(location_use) {
@@ -26,6 +26,7 @@ pub(super) fn add_names(message: &mut ProfilesData, uses: &LocationUses, look_up
     if names.is_empty() {
         return Ok(false);
     }
+    // Copies are appended to the table in the order of `names.copies`.
     let first_copy = dictionary.location_table.len();
     let mut functions = NewFunctions::new(dictionary);
     for (location, calls) in &names.named {
@@ -59,7 +60,7 @@ fn push<T>(element: T, table: &mut Vec<T>) -> Result<i32> {
 /// Adds functions and strings to a dictionary, each once.
 struct NewFunctions<'m> {
     dictionary: &'m mut Dictionary,
-    /// The indices of all strings. Of equal strings in the message, the first one counts.
+    /// The index of each string in the string table. Of equal strings, the first one counts.
     strings: FxHashMap<Bytes, i32>,
     /// The indices of new functions, by the indices of their name and file.
     functions: FxHashMap<(i32, i32), i32>,
@@ -74,7 +75,7 @@ impl<'m> NewFunctions<'m> {
         Self { dictionary, strings, functions: FxHashMap::default() }
     }
 
-    /// The lines of a location with these functions.
+    /// Makes the lines of a location, one for each call. Adds functions that are new.
     fn lines(&mut self, calls: &[NamedCall<'_>]) -> Result<Vec<LineMessage>> {
         let mut lines = Vec::with_capacity(calls.len());
         for call in calls {
@@ -125,13 +126,13 @@ struct StackCopier<'m> {
     first_copy: usize,
     /// The stack index to use for a sample, by its original stack index and its process.
     known: FxHashMap<(i32, Option<Pid>), i32>,
-    /// The indices of the stacks added here, by their locations.
+    /// The indices of the copied stacks, by the locations in the copy.
     copies: FxHashMap<Vec<i32>, i32>,
     dictionary: &'m mut Dictionary,
 }
 
 impl StackCopier<'_> {
-    /// Changes the stacks of a resource's samples.
+    /// Makes the samples of a resource refer to copies of their stacks where that is necessary.
     fn redirect_samples(&mut self, resource: &mut ResourceProfiles) -> Result<()> {
         let mut stacks = sample_stacks(resource, self.dictionary).into_iter();
         for profile in resource.scope_profiles.iter_mut().flat_map(|scope| &mut scope.profiles) {
@@ -151,23 +152,24 @@ impl StackCopier<'_> {
         if self.names.copies.is_empty() {
             return Ok(old);
         }
-        if let Some(&index) = self.known.get(&(stack.stack, stack.pid)) {
+        if let Some(&index) = self.known.get(&(stack.stack_index, stack.pid)) {
             return Ok(index);
         }
-        let old_locations = self.dictionary.stack(stack.stack).to_vec();
+        // `uses` must see the original locations, also after some of them were replaced.
+        let old_locations = self.dictionary.stack(stack.stack_index).to_vec();
         let mut locations = old_locations.clone();
-        let mut is_moved = false;
+        let mut has_copied_location = false;
         for (depth, location) in locations.iter_mut().enumerate() {
             if let Some(location_use) = self.uses.get(&old_locations, depth, stack.pid)
                 && let Some(copy) = self.names.copy_of(&location_use)
             {
                 *location = (self.first_copy + copy) as i32;
-                is_moved = true;
+                has_copied_location = true;
             }
         }
         let index = match self.copies.get(&locations) {
             Some(&copy) => copy,
-            None if is_moved => {
+            None if has_copied_location => {
                 let copy = StackMessage { location_indices: locations.clone() };
                 let index = push(copy, &mut self.dictionary.stack_table)?;
                 self.copies.insert(locations, index);
@@ -175,7 +177,7 @@ impl StackCopier<'_> {
             }
             None => old,
         };
-        self.known.insert((stack.stack, stack.pid), index);
+        self.known.insert((stack.stack_index, stack.pid), index);
         Ok(index)
     }
 }

@@ -16,10 +16,10 @@ use prost::Message;
 use prost::bytes::Bytes;
 use rustc_hash::FxHashSet;
 
-/// The stack and process of each sample of a resource, in file order. A damaged sample counts as one without a stack,
-/// so that the positions stay those of the samples.
+/// The stack and process of each sample of a resource, in the order in which the resource's scopes and profiles list
+/// them. A damaged sample gets an entry without a stack, so that each sample has one.
 pub(super) fn sample_stacks(resource: &ResourceProfiles, dictionary: &Dictionary) -> Vec<SampleStack> {
-    // Facts about the recording aren't needed here.
+    // Attributes may also state facts about the recording, which aren't needed here.
     let (mut owner, mut about) = (Owner::default(), About::default());
     for attribute in resource.resource.iter().flat_map(|resource| &resource.attributes) {
         owner.add(&dictionary.attribute(attribute), dictionary, &mut about);
@@ -29,8 +29,8 @@ pub(super) fn sample_stacks(resource: &ResourceProfiles, dictionary: &Dictionary
         let tracks = Tracks::new(&owner, dictionary.attributes(&profile.attribute_indices));
         for sample in &profile.samples {
             stacks.push(match SampleMessage::decode(sample.clone()) {
-                Ok(read) => SampleStack { pid: tracks.pid(&read, dictionary), stack: read.stack_index },
-                Err(_) => SampleStack { pid: None, stack: 0 },
+                Ok(read) => SampleStack { pid: tracks.pid(&read, dictionary), stack_index: read.stack_index },
+                Err(_) => SampleStack { pid: None, stack_index: 0 },
             });
         }
     }
@@ -47,8 +47,8 @@ impl Dictionary {
 #[derive(Debug)]
 pub(super) struct SampleStack {
     pub(super) pid: Option<Pid>,
-    /// Index in the dictionary; 0 if the sample has no stack.
-    pub(super) stack: i32,
+    /// The stack's index in the dictionary; 0 if the sample has no stack.
+    pub(super) stack_index: i32,
 }
 
 /// What the address of a location without a function refers to: memory or a file.
@@ -87,8 +87,8 @@ impl LocationUses {
         let mut stacks = FxHashSet::default();
         for resource in &message.resource_profiles {
             for sample in sample_stacks(resource, dictionary) {
-                if sample.stack > 0 {
-                    stacks.insert((sample.stack, sample.pid));
+                if sample.stack_index > 0 {
+                    stacks.insert((sample.stack_index, sample.pid));
                 }
             }
         }
@@ -115,8 +115,8 @@ impl LocationUses {
         Some(LocationUse { location: u32::try_from(location).ok()?, pid, is_caller: self.is_caller(locations, depth) })
     }
 
-    /// Whether the code at this depth called the code one level further in. Code interrupted by the kernel did not: it
-    /// can have been at any instruction.
+    /// Whether the code at this depth of a stack called the code one level further in, so that its address is a return
+    /// address. Code that was interrupted by the kernel made no call: it can have been at any instruction.
     fn is_caller(&self, locations: &[i32], depth: usize) -> bool {
         if depth == 0 {
             return false;
@@ -147,8 +147,8 @@ impl LocationUses {
 }
 
 impl Bare {
-    /// What a location's address refers to. `None` if it has a function, has no address, is in the kernel, or is in a
-    /// file whose version is unknown.
+    /// What the address of a location refers to. `None` if the location already has a function, has no address, is in
+    /// the kernel, or is in a file whose version is unknown.
     fn find(location: &LocationMessage, dictionary: &Dictionary, files: &mut Interner<CodeFile, u32>) -> Option<Self> {
         if !needs_name(location, dictionary) {
             return None;
@@ -163,7 +163,8 @@ impl Bare {
             };
             return Some(Self::File(files.intern(file), addr));
         }
-        // For interpreted code without a mapping, profilers may store anything in the address field.
+        // For interpreted code without a mapping, profilers may store anything in the address field. The frame types
+        // that are accepted here aren't those of an interpreter.
         let kind = frame_type(location, dictionary).unwrap_or_default();
         let is_address = mapping.is_some() || matches!(&kind[..], b"" | b"native" | b"unknown");
         if is_address && may_hold_jit_code(name) { Some(Self::Memory(location.address)) } else { None }
@@ -221,7 +222,7 @@ fn code_file(mapping: &MappingMessage, name: &[u8], address: u64, dictionary: &D
         return None;
     }
     let base = if mapping.memory_limit == 0 {
-        // A mapping without a memory range has addresses as the file's own symbol table has them.
+        // If the mapping has no memory range, the location's address is the one in the file's symbol table.
         FileBase::Linked
     } else if (mapping.memory_start..mapping.memory_limit).contains(&address) {
         FileBase::Start
