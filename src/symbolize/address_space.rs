@@ -474,8 +474,9 @@ impl SpaceBuilder {
             || matches!(kind, DsoKind::Kernel | DsoKind::Module)
             || mapping_kind::simpleperf_jit_cache(&mapping.path).is_some();
         let offset = if is_absolute { range.start } else { mapping.pgoff };
-        // The kernel reports a mapping again each time its protection changes or a neighbor is merged with it. If all
-        // of it is already mapped, it stays as it is. Otherwise a thousand such records would cut each other to pieces.
+        // The kernel reports a mapping again each time it grows or its protection changes. If all of its range is
+        // already mapped like this, it stays as it is. Otherwise a thousand such records would cut each other to
+        // pieces.
         let is_repeatable = kind.is_memory() || kind == DsoKind::File;
         if is_repeatable && self.is_mapped(range.clone(), dso, offset) {
             return false;

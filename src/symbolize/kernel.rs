@@ -331,8 +331,8 @@ impl KernelList {
         }
     }
 
-    /// Opens the list; `None` if the file doesn't exist, unless the user named it. Fails if the file may not be read,
-    /// or if it comes from a recording or a cache and isn't a text file.
+    /// Opens the list. `None` if the file doesn't exist, except for a file that the user named: its absence is an
+    /// error. Fails if the file may not be read, or if it is another user's and isn't a text file.
     fn open(&self) -> Option<Result<io::Bytes>> {
         let opened = match self {
             // A file that the user named must exist.
