@@ -12,7 +12,8 @@ const BLOCK: u32 = 16;
 
 impl Native<'_> {
     /// Reads an integer at offset `at`. Returns its bits, how many bits these are, and the offset after the integer.
-    /// The number of 1s at the low end of the first byte says how many bytes follow; the rest are the integer's bits.
+    /// The number of 1s at the low end of the first byte says how many bytes follow it. After these 1s and a 0 come the
+    /// integer's bits.
     fn number(self, at: usize) -> Option<(u32, u32, usize)> {
         let first = *self.0.get(at)?;
         let len = first.trailing_ones() as usize + 1;
@@ -45,12 +46,13 @@ impl Native<'_> {
     /// The index of the runtime function with which a method starts, read from the method's entry at offset `at`.
     pub(super) fn runtime_function(self, at: usize) -> Option<u32> {
         let (number, _) = self.unsigned(at)?;
-        // The low bits only tell what the runtime must do before the method can run.
+        // The lowest bit, and the next one if it is set, only tell what the runtime must do before the method can run.
         Some(if number & 1 == 0 { number >> 1 } else { number >> 2 })
     }
 
-    /// Reads an element of the table at offset `at`, by its index `number`. An element takes 2^`size` bytes.
-    fn index(self, at: usize, size: u32, number: usize) -> Option<usize> {
+    /// Reads the element with index `number` of a table of numbers, which starts at offset `at`. An element has 1, 2 or
+    /// 4 bytes if `size` is 0, 1 or more.
+    fn table_element(self, at: usize, size: u32, number: usize) -> Option<usize> {
         match size {
             0 => self.0.get(at.checked_add(number)?).map(|&byte| byte.into()),
             1 => u16_at(self.0, at.checked_add(2 * number)?).map(usize::from),
@@ -63,12 +65,16 @@ impl Native<'_> {
 #[derive(Debug)]
 pub(super) struct Array<'a> {
     native: Native<'a>,
+    /// The offset of the table with the position of each block, from which these positions count.
     base: usize,
+    /// The number of elements, including missing ones.
     len: u32,
+    /// The size of the table's elements; see [`Native::table_element`].
     index_size: u32,
 }
 
 impl<'a> Array<'a> {
+    /// Reads the header of the array at offset `at`.
     pub(super) fn new(native: Native<'a>, at: usize) -> Option<Self> {
         let (head, base) = native.unsigned(at)?;
         Some(Self { native, base, len: head >> 2, index_size: head & 3 })
@@ -83,15 +89,15 @@ impl<'a> Array<'a> {
     /// are the way from the root of the block's tree: a 1 leads to the second child, a 0 to the first.
     fn find(&self, index: u32) -> Option<usize> {
         let block = usize::try_from(index / BLOCK).ok()?;
-        let mut at = self.base.checked_add(self.native.index(self.base, self.index_size, block)?)?;
+        let mut at = self.base.checked_add(self.native.table_element(self.base, self.index_size, block)?)?;
         for bit in [8, 4, 2, 1] {
-            let (node, behind) = self.native.unsigned(at)?;
+            let (node, after) = self.native.unsigned(at)?;
             let has_first_child = node & 1 != 0;
             let has_second_child = node & 2 != 0;
             let number = node >> 2;
             if !has_first_child && !has_second_child {
                 // The block has a single element, whose index the node holds.
-                return if number == index % BLOCK { Some(behind) } else { None };
+                return if number == index % BLOCK { Some(after) } else { None };
             }
             if index & bit != 0 {
                 if !has_second_child {
@@ -102,8 +108,8 @@ impl<'a> Array<'a> {
                 if !has_first_child {
                     return None;
                 }
-                // The first child follows its parent.
-                at = behind;
+                // The first child directly follows its parent; the distance to the second one is stored.
+                at = after;
             }
         }
         Some(at)
@@ -125,11 +131,13 @@ pub(super) fn read_hash_table(native: Native<'_>, offset: usize) -> Option<HashT
     let buckets = 1usize.checked_shl((head >> 2).into()).filter(|&buckets| buckets <= native.0.len())?;
     let mut table = HashTable { entries: Vec::new(), is_complete: true };
     for bucket in 0..buckets {
-        let bucket_start = |number| base.checked_add(native.index(base, index_size, number)?);
+        // A bucket ends where the next one starts.
+        let bucket_start = |number| base.checked_add(native.table_element(base, index_size, number)?);
         let (mut at, end) = (bucket_start(bucket)?, bucket_start(bucket + 1)?);
+        // The limit stops damaged tables whose buckets overlap.
         while at < end && table.entries.len() < native.0.len() {
-            // Each entry of a bucket starts with a byte of the hash. The distance to the entry itself follows.
-            let Some((distance, behind)) = native.signed(at + 1) else {
+            // A bucket has a byte of the hash for each entry, followed by the distance from there to the entry itself.
+            let Some((distance, after)) = native.signed(at + 1) else {
                 table.is_complete = false;
                 return Some(table);
             };
@@ -137,7 +145,7 @@ pub(super) fn read_hash_table(native: Native<'_>, offset: usize) -> Option<HashT
                 Some(entry) => table.entries.push(entry),
                 None => table.is_complete = false,
             }
-            at = behind;
+            at = after;
         }
     }
     Some(table)

@@ -36,6 +36,8 @@ impl<'a> Pe<'a> {
         }
         let machine = u16_at(bytes, signature + 4)?;
         let section_count = u16_at(bytes, signature + 6)?;
+        // After the signature and the file header comes the optional header, whose size the file header states, and
+        // then the table of sections.
         let optional = signature + 24;
         let first_section = optional + usize::from(u16_at(bytes, signature + 20)?);
         // PE32+, the 64-bit format, has larger fields before the directories.
@@ -70,7 +72,7 @@ impl<'a> Pe<'a> {
         section.rva.checked_add(section.size)
     }
 
-    /// The file's bytes from the address `rva` on. `None` if it doesn't have all of them.
+    /// The `size` bytes of the file from the address `rva` on. `None` if the file doesn't have all of them.
     pub(super) fn slice(&self, rva: u32, size: u32) -> Option<&'a [u8]> {
         let at = self.offset(rva)?;
         self.bytes.get(at..at.checked_add(usize::try_from(size).ok()?)?)
