@@ -338,13 +338,13 @@ impl Runtime {
     }
 
     /// True if the runtime receives this flag, as far as the command line and the environment are known.
-    pub fn is_given(&self, flag: Flag, command: CommandLine<'_>) -> bool {
+    pub fn receives(&self, flag: Flag, command: CommandLine<'_>) -> bool {
         has_flag(&self.received_options(command), flag)
     }
 
     /// True if flags or environment variables turn on the switch, as far as they are known.
     pub fn is_switched_on(&self, switch: &Switch, command: CommandLine<'_>) -> bool {
-        switch.main_flag().is_some_and(|flag| self.is_given(flag, command)) || self.is_set_by_variable(switch, command)
+        switch.main_flag().is_some_and(|flag| self.receives(flag, command)) || self.is_set_by_variable(switch, command)
     }
 
     /// True if environment variables turn on the switch. Child processes then inherit it. False if an option makes the

@@ -204,8 +204,8 @@ fn parse_v8(name: &str) -> Option<NameParts<'_>> {
         return Some(wasm);
     }
     let (tier, unmarked) = split_v8_mark(untagged);
-    // A space separates the function's name from its location, but both may contain more spaces (getters, paths). So
-    // the first space counts after which something follows with which locations usually begin; otherwise the last one.
+    // A space separates the function's name from its location, but both may contain more spaces (getters, paths). It is
+    // therefore the first space that one of the usual starts of a location follows or, without any, the last space.
     let location_start = [" /", " file:", " node:"].iter().find_map(|start| unmarked.find(start));
     let (function, location) = match location_start.or_else(|| unmarked.rfind(' ')) {
         Some(space) => (&unmarked[..space], unmarked[space..].trim()),

@@ -16,7 +16,7 @@ use std::ops::Range;
 
 /// A name that contains the function's source location: `JS:*f /app/src/a.js:8:10`, `py::f:/app/a.py`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedName<'n> {
+pub struct LocatedName<'n> {
     /// The text before the path.
     pub before: &'n str,
     /// The path or URL of the file.
@@ -29,7 +29,7 @@ pub struct PlacedName<'n> {
     pub after: &'n str,
 }
 
-impl<'n> PlacedName<'n> {
+impl<'n> LocatedName<'n> {
     /// Splits a name into its parts. `None` if it contains no path.
     pub fn parse(name: &'n str) -> Option<Self> {
         let Some(start) = path_start(name) else { return Self::parse_file(name) };
@@ -51,7 +51,7 @@ impl<'n> PlacedName<'n> {
     }
 }
 
-impl<'n> PlacedName<'n> {
+impl<'n> LocatedName<'n> {
     /// Splits a name in which no path starts as in [`path_start`]: the name ends with a file name, line and column (`f
     /// a.js:8:10`, `JS:*f node:fs:8:10`), perhaps followed by a word for the tier. `None` for other names.
     fn parse_file(name: &'n str) -> Option<Self> {
@@ -171,7 +171,7 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
     if !name.bytes().any(|byte| byte.is_ascii_digit()) && !RANDOM.iter().any(|marker| name.contains(marker)) {
         return Cow::Borrowed(name);
     }
-    // Addresses come first, because the steps below rely on it that of an address only `0x` is left.
+    // Addresses come first. The steps below expect that only `0x` is left of each.
     let mut text = without_addresses(name).into_owned();
     for prefix in JULIA {
         // The number must be behind the function's name, not directly behind the prefix, which ends with `_`, too.
@@ -364,7 +364,7 @@ mod tests {
     #[test]
     fn a_place_is_taken_off_a_name() {
         let parts =
-            |name| PlacedName::parse(name).map(|name| (name.before, name.path, name.line, name.column, name.after));
+            |name| LocatedName::parse(name).map(|name| (name.before, name.path, name.line, name.column, name.after));
         assert_eq!(parts("JS:*f /app/src/a.js:8:10"), Some(("JS:*f ", "/app/src/a.js", 8, 10, "")));
         assert_eq!(parts("JS:~ file:///app/a.mjs:1:2"), Some(("JS:~ ", "file:///app/a.mjs", 1, 2, "")));
         assert_eq!(parts("Ion: f (/app/a.js:3:4)"), Some(("Ion: f (", "/app/a.js", 3, 4, ")")));

@@ -202,8 +202,9 @@ impl Runtime {
         for path in paths {
             let Ok(path) = std::str::from_utf8(path) else { continue };
             for prefix in self.version_prefixes {
-                for (at, _) in path.match_indices(prefix) {
-                    let rest = &path[at + prefix.len()..];
+                for (start, _) in path.match_indices(prefix) {
+                    let rest = &path[start + prefix.len()..];
+                    // A path may contain the prefix several times. Only one before a version counts.
                     if starts_with_version(rest)
                         && let Some(version) = Version::find(rest)
                     {

@@ -41,8 +41,8 @@ impl<'n> ScriptName<'n> {
         let name = std::str::from_utf8(name).ok()?;
         let (rest, column) = name.rsplit_once(':')?;
         let (rest, line) = rest.rsplit_once(':')?;
-        // The script starts after the first space that something follows with which a script's path or URL begins. The
-        // function's name may contain other spaces.
+        // The script starts after the first space that the start of a path or URL follows. Spaces before it are part of
+        // the function's name.
         let starts_script =
             |space: &usize| SCRIPTS.iter().any(|start| rest.as_bytes()[*space..].starts_with(start.as_bytes()));
         let space = memchr::memchr_iter(b' ', rest.as_bytes()).find(starts_script)?;

@@ -111,7 +111,7 @@ impl InheritedRuntimes {
 }
 
 impl<'a> ProcessRuntimes<'a> {
-    /// Starts without having examined any files of these processes.
+    /// For these processes. Nothing is determined before it is looked up.
     pub fn new(processes: &'a Processes) -> Self {
         Self { processes, files: FxHashMap::default(), mapped: FxHashMap::default(), inherited: None }
     }

@@ -43,7 +43,7 @@ impl<'n> WasmName<'n> {
     }
 
     /// The index in the name of a function without a name, such as 3 in `wasm-function[3]`. `None` for other names.
-    pub fn nameless(function: &str) -> Option<u32> {
+    pub fn nameless_index(function: &str) -> Option<u32> {
         function.strip_prefix(NAMELESS)?.strip_suffix(']')?.parse().ok()
     }
 
@@ -61,7 +61,7 @@ fn parse_v8(name: &str) -> Option<WasmName<'_>> {
     let (rest, tier) = name.rsplit_once('-').filter(|(_, tier)| ["liftoff", "turbofan"].contains(tier))?;
     let (function, digits) = rest.get(tag_len..)?.rsplit_once('-')?;
     let number = digits.parse().ok()?;
-    let is_nameless = WasmName::nameless(function) == Some(number);
+    let is_nameless = WasmName::nameless_index(function) == Some(number);
     // `-INDEX-TIER`
     let suffix = &name[name.len() - tier.len() - digits.len() - 2..];
     let function = if is_nameless { None } else { Some(function) };
@@ -119,6 +119,6 @@ mod tests {
         ] {
             assert_eq!(parts(other), None, "{other}");
         }
-        assert_eq!((WasmName::nameless("wasm-function[2]"), WasmName::nameless("f")), (Some(2), None));
+        assert_eq!((WasmName::nameless_index("wasm-function[2]"), WasmName::nameless_index("f")), (Some(2), None));
     }
 }
