@@ -174,7 +174,7 @@ pub fn without_run_numbers(name: &str) -> Cow<'_, str> {
     // Addresses come first. The steps below expect that only `0x` is left of each.
     let mut text = without_addresses(name).into_owned();
     for prefix in JULIA {
-        // The number must be behind the function's name, not directly behind the prefix, which ends with `_`, too.
+        // The number must be after the function's name, not directly after the prefix, which ends with `_`, too.
         if text.starts_with(prefix)
             && let Some((rest, number)) = text.rsplit_once('_')
             && is_number(number)

@@ -15,7 +15,7 @@ id! {
 pub struct Frame {
     /// The function's name; `None` if unknown.
     pub name: Option<TextId>,
-    /// How far the address is behind the start of the function, in bytes. `None` if the start is unknown, and for
+    /// How far the address is after the start of the function, in bytes. `None` if the start is unknown, and for
     /// inlined calls.
     pub offset: Option<u64>,
     /// The source file; `None` if unknown or not requested.

@@ -37,36 +37,36 @@ fn count_open_braces(text: &str) -> Option<usize> {
     // True from the first `{` outside of brackets, with which the body of the class begins.
     let mut in_body = false;
     let bytes = text.as_bytes();
-    let mut at = 0;
+    let mut offset = 0;
     // True after an operand, where a `/` divides. Elsewhere a `/` starts a regular expression.
     let mut divides = false;
-    while at < bytes.len() {
-        match bytes[at] {
+    while offset < bytes.len() {
+        match bytes[offset] {
             quote @ (b'"' | b'\'') => {
-                at = string_end(bytes, at + 1, quote)?;
+                offset = string_end(bytes, offset + 1, quote)?;
                 divides = true;
                 continue;
             }
             b'`' => {
-                at = template_end(bytes, at + 1, &mut open)?;
+                offset = template_end(bytes, offset + 1, &mut open)?;
                 divides = true;
                 continue;
             }
-            b'/' if bytes.get(at + 1) == Some(&b'/') => {
-                at += memchr::memchr2(b'\n', b'\r', &bytes[at..])?;
+            b'/' if bytes.get(offset + 1) == Some(&b'/') => {
+                offset += memchr::memchr2(b'\n', b'\r', &bytes[offset..])?;
                 continue;
             }
-            b'/' if bytes.get(at + 1) == Some(&b'*') => {
-                at += 4 + memchr::memmem::find(bytes.get(at + 2..)?, b"*/")?;
+            b'/' if bytes.get(offset + 1) == Some(&b'*') => {
+                offset += 4 + memchr::memmem::find(bytes.get(offset + 2..)?, b"*/")?;
                 continue;
             }
             b'/' if !divides => {
-                at = expression_end(bytes, at + 1)?;
+                offset = expression_end(bytes, offset + 1)?;
                 divides = true;
                 continue;
             }
             // After `)` or `}`, a `/` may start a regular expression or be a division. That can't be decided here.
-            b'/' if matches!(text[..at].trim_end().as_bytes().last(), Some(b')' | b'}')) => return None,
+            b'/' if matches!(text[..offset].trim_end().as_bytes().last(), Some(b')' | b'}')) => return None,
             brace @ (b'{' | b'(' | b'[') => {
                 in_body |= brace == b'{' && open.is_empty();
                 open.push(brace);
@@ -74,7 +74,7 @@ fn count_open_braces(text: &str) -> Option<usize> {
             }
             b'}' if open.last() == Some(&b'`') => {
                 open.pop();
-                at = template_end(bytes, at + 1, &mut open)?;
+                offset = template_end(bytes, offset + 1, &mut open)?;
                 divides = true;
                 continue;
             }
@@ -90,64 +90,64 @@ fn count_open_braces(text: &str) -> Option<usize> {
             }
             byte if byte.is_ascii_whitespace() => {}
             byte if byte >= 0x80 || is_word(char::from(byte)) => {
-                let word = first_word(&text[at..]);
+                let word = first_word(&text[offset..]);
                 if word.is_empty() {
                     return None;
                 }
-                at += word.len();
+                offset += word.len();
                 divides = !is_keyword(word);
                 continue;
             }
             _ => divides = false,
         }
-        at += 1;
+        offset += 1;
     }
     Some(if in_body && open.iter().all(|brace| *brace == b'{') { open.len() } else { 0 })
 }
 
-/// The offset after a string literal. `at` is the offset after its opening quote. `None` if the literal doesn't end on
-/// its line.
-fn string_end(bytes: &[u8], mut at: usize, quote: u8) -> Option<usize> {
+/// The offset after the string literal whose opening quote, `quote`, is just before `offset`. `None` if the literal
+/// doesn't end on its line.
+fn string_end(bytes: &[u8], mut offset: usize, quote: u8) -> Option<usize> {
     loop {
-        match *bytes.get(at)? {
-            b'\\' => at += 2,
+        match *bytes.get(offset)? {
+            b'\\' => offset += 2,
             b'\n' => return None,
-            byte if byte == quote => return Some(at + 1),
-            _ => at += 1,
+            byte if byte == quote => return Some(offset + 1),
+            _ => offset += 1,
         }
     }
 }
 
-/// Skips the text of a template literal, from offset `at` to its end or to its next `${`, whichever comes first, and
+/// Skips the text of a template literal, from `offset` to its end or to its next `${`, whichever comes first, and
 /// returns the offset after that. For `${`, pushes a backquote to `open`, as a sign that the literal's text goes on
 /// after the matching `}`. `None` if the literal never ends.
-fn template_end(bytes: &[u8], mut at: usize, open: &mut Vec<u8>) -> Option<usize> {
+fn template_end(bytes: &[u8], mut offset: usize, open: &mut Vec<u8>) -> Option<usize> {
     loop {
-        match *bytes.get(at)? {
-            b'\\' => at += 2,
-            b'`' => return Some(at + 1),
-            b'$' if bytes.get(at + 1) == Some(&b'{') => {
+        match *bytes.get(offset)? {
+            b'\\' => offset += 2,
+            b'`' => return Some(offset + 1),
+            b'$' if bytes.get(offset + 1) == Some(&b'{') => {
                 open.push(b'`');
-                return Some(at + 2);
+                return Some(offset + 2);
             }
-            _ => at += 1,
+            _ => offset += 1,
         }
     }
 }
 
-/// The offset after the closing slash of a regular expression. `at` is the offset after its opening slash. `None` if
-/// the expression doesn't end on its line.
-fn expression_end(bytes: &[u8], mut at: usize) -> Option<usize> {
+/// The offset after the regular expression whose opening slash is just before `offset`. `None` if the expression
+/// doesn't end on its line.
+fn expression_end(bytes: &[u8], mut offset: usize) -> Option<usize> {
     // True between `[` and `]`, where a slash is an ordinary character.
     let mut in_class = false;
     loop {
-        match *bytes.get(at)? {
-            b'\\' => at += 2,
+        match *bytes.get(offset)? {
+            b'\\' => offset += 2,
             b'\n' => return None,
-            b'/' if !in_class => return Some(at + 1),
+            b'/' if !in_class => return Some(offset + 1),
             byte => {
                 in_class = byte == b'[' || (in_class && byte != b']');
-                at += 1;
+                offset += 1;
             }
         }
     }

@@ -81,13 +81,13 @@ const KEYWORDS: &[&str] = &[
 ];
 
 impl<'t> DeclaredWord<'t> {
-    /// Finds the authored word in `text` that became `word` in the generated code. Looks at offset `at` first, after
+    /// Finds the authored word in `text` that became `word` in the generated code. Looks at `offset` first, after
     /// keywords such as `async function` that may be there, then at each occurrence on the rest of the line. A word
     /// only counts if it can have the role, and if `word` is equal to it or a unique name that a tool made from it
     /// ([`is_spelling_of`]). `None` if there is no such word.
-    pub(super) fn find(text: &'t str, at: usize, word: &str, role: Role) -> Option<Self> {
-        let rest = &text[at..];
-        let first = Self::parse(text, at + skip_declaration_keywords(rest), word, role);
+    pub(super) fn find(text: &'t str, offset: usize, word: &str, role: Role) -> Option<Self> {
+        let rest = &text[offset..];
+        let first = Self::parse(text, offset + skip_declaration_keywords(rest), word, role);
         if first.is_some() {
             return first;
         }
@@ -98,7 +98,7 @@ impl<'t> DeclaredWord<'t> {
             return None;
         }
         for (offset_in_line, _) in line.match_indices(common_part) {
-            let begin = at + offset_in_line;
+            let begin = offset + offset_in_line;
             let begins_word = !text[..begin].ends_with(is_word);
             if begins_word && let Some(declared) = Self::parse(text, begin, word, role) {
                 return Some(declared);
@@ -140,22 +140,22 @@ pub(super) fn own_name(text: &str) -> Option<&str> {
     (!name.is_empty() && name != "extends").then_some(name)
 }
 
-/// True if the method or property at offset `at` has a computed key, or a string or number as its key. The key's
-/// spelling may then differ from its value. `at` may be the offset of the opening bracket or quote, or of what follows
-/// it: tools map to either.
-pub(super) fn is_computed_key(text: &str, at: usize) -> bool {
-    let before = &text[..at];
+/// True if the method or property at `offset` has a computed key, or a string or number as its key. The key's spelling
+/// may then differ from its value. The opening bracket or quote may be at `offset` or just before it: tools map to
+/// either.
+pub(super) fn is_computed_key(text: &str, offset: usize) -> bool {
+    let before = &text[..offset];
     if before.trim_end_matches(' ').ends_with('[') || before.ends_with(['\'', '"', '`']) {
         return true;
     }
-    let key = skip_keywords(&text[at..]);
+    let key = skip_keywords(&text[offset..]);
     key.starts_with(['[', '\'', '"', '`']) || key.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The value of the key at offset `at`, if it is a string literal, such as `'a b'` or `["a"]`. `None` for any other
-/// key, and for literals with escapes.
-pub(super) fn string_key(text: &str, at: usize) -> Option<&str> {
-    let key = skip_keywords(&text[at..]);
+/// The value of the key at `offset` if it is a string literal, such as `'a b'` or `["a"]`. `None` for any other key,
+/// and for literals with escapes.
+pub(super) fn string_key(text: &str, offset: usize) -> Option<&str> {
+    let key = skip_keywords(&text[offset..]);
     let key = key.strip_prefix('[').map_or(key, str::trim_start);
     let quote = key.chars().next().filter(|first| matches!(first, '\'' | '"'))?;
     let (value, after) = key[1..].split_once(quote)?;
@@ -176,11 +176,11 @@ fn skip_keywords(text: &str) -> &str {
     }
 }
 
-/// True if the word at offset `at` is a keyword before the name of a declaration, as in `async run() {}`. Some tools
+/// True if the word at `offset` is a keyword before the name of a declaration, as in `async run() {}`. Some tools
 /// record the keyword as the name of the method.
-fn is_keyword_before_name(text: &str, at: usize) -> bool {
-    let word = first_word(&text[at..]);
-    let after = text[at + word.len()..].trim_start_matches([' ', '\t', '*']);
+fn is_keyword_before_name(text: &str, offset: usize) -> bool {
+    let word = first_word(&text[offset..]);
+    let after = text[offset + word.len()..].trim_start_matches([' ', '\t', '*']);
     KEYWORDS.contains(&word) && (!first_word(after).is_empty() || after.starts_with(['[', '\'', '"']))
 }
 
@@ -217,16 +217,16 @@ pub(super) fn leads_to_value(between: &str) -> bool {
 /// declaration. If no word follows a keyword, the keyword itself is the declared word. Unlike [`skip_keywords`], which
 /// skips all keywords.
 fn skip_declaration_keywords(text: &str) -> usize {
-    let mut at = 0;
+    let mut offset = 0;
     for _ in 0..KEYWORDS.len() {
-        let word = first_word(&text[at..]);
-        let after = text[at + word.len()..].trim_start_matches([' ', '\t', '\n', '\r', '*']);
+        let word = first_word(&text[offset..]);
+        let after = text[offset + word.len()..].trim_start_matches([' ', '\t', '\n', '\r', '*']);
         if !KEYWORDS.contains(&word) || first_word(after).is_empty() {
-            return at;
+            return offset;
         }
-        at = text.len() - after.len();
+        offset = text.len() - after.len();
     }
-    at
+    offset
 }
 
 /// True if a tool may have made `word` from the authored word to get a unique name: `_Matrix`, `Matrix2` or `Matrix$1`
@@ -235,8 +235,8 @@ fn is_spelling_of(word: &str, authored: &str) -> bool {
     if word == authored {
         return !word.is_empty();
     }
-    let Some(at) = word.find(authored).filter(|_| !authored.is_empty()) else { return false };
-    let (before, after) = (&word[..at], &word[at + authored.len()..]);
+    let Some(offset) = word.find(authored).filter(|_| !authored.is_empty()) else { return false };
+    let (before, after) = (&word[..offset], &word[offset + authored.len()..]);
     let digits = after.strip_prefix('$').unwrap_or(after);
     before.bytes().all(|byte| byte == b'_') && digits.bytes().all(|byte| byte.is_ascii_digit())
 }

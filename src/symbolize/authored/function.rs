@@ -50,34 +50,36 @@ impl FunctionText {
         self
     }
 
-    /// Examines the function at byte offset `at` of the script, which the engine calls `name`. `None` if there is no
-    /// function, or one that certainly has another name. `effort` is the number of bytes that may still be read to find
-    /// classes.
-    pub(super) fn find(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
-        let rest = text.get(at..)?;
+    /// Examines the function at the byte offset `offset` of the script, which the engine calls `name`. `None` if there
+    /// is no function, or one that certainly has another name. `effort` is the number of bytes that may still be read
+    /// to find classes.
+    pub(super) fn find(text: &str, offset: usize, name: &str, effort: &AtomicUsize) -> Option<Self> {
+        let rest = text.get(offset..)?;
         let first = rest.chars().next()?;
         // V8 makes up some names, such as `<instance_members_initializer>`, which is at the position of the class or
         // its body.
         if name.starts_with('<') {
-            return Some(Self { begin: at, ..Self::default() });
+            return Some(Self { begin: offset, ..Self::default() });
         }
         if first == '(' {
-            return examine_parameters(text, at, name, effort);
+            return examine_parameters(text, offset, name, effort);
         }
         match first_word(rest) {
-            "class" => Some(examine_class(text, at, name)),
-            // The word at `at` is `async`, or the only parameter of an arrow function without parentheses.
+            "class" => Some(examine_class(text, offset, name)),
+            // The word at `offset` is `async`, or the only parameter of an arrow function without parentheses.
             // A parameter may have `async` before it.
-            word if !word.is_empty() && !is_keyword(word) => Some(examine_bound(text, function_start(text, at), name)),
+            word if !word.is_empty() && !is_keyword(word) => {
+                Some(examine_bound(text, function_start(text, offset), name))
+            }
             _ => None,
         }
     }
 }
 
-/// Examines the function whose parameters open with a parenthesis at `at`. The word before the parenthesis tells what
-/// kind of function it is, in the order of the cases below. `None` if that word is another name than `name`. `effort`
-/// is the number of bytes that may still be read to find classes.
-fn examine_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
+/// Examines the function whose parameters open with a parenthesis at `offset`. The word before the parenthesis tells
+/// what kind of function it is, in the order of the cases below. `None` if that word is another name than `name`.
+/// `effort` is the number of bytes that may still be read to find classes.
+fn examine_parameters(text: &str, offset: usize, name: &str, effort: &AtomicUsize) -> Option<FunctionText> {
     let (mut prefix, mut bare_name) = ("", name);
     for accessor in ["get ", "set "] {
         if let Some(rest) = name.strip_prefix(accessor) {
@@ -85,7 +87,7 @@ fn examine_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -
             break;
         }
     }
-    let word = word_before(text, skip_blanks_before(text, at));
+    let word = word_before(text, skip_blanks_before(text, offset));
     let begin = word.start;
     match &text[word.clone()] {
         // `function` and `async` are keywords here, unless the function is a method with that name.
@@ -106,8 +108,8 @@ fn examine_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -
             Some(FunctionText { begin: declared, prefix, name: vec![word], is_bound: false, is_key })
         }
         // A generator: a `function*` without a name, or a method whose key isn't a word.
-        "" if text[..skip_blanks_before(text, at)].ends_with('*') => {
-            let star = skip_blanks_before(text, at) - 1;
+        "" if text[..skip_blanks_before(text, offset)].ends_with('*') => {
+            let star = skip_blanks_before(text, offset) - 1;
             let function = word_before(text, skip_blanks_before(text, star));
             match &text[function.clone()] {
                 "function" => Some(examine_bound(text, function_start(text, function.start), name)),
@@ -115,13 +117,13 @@ fn examine_parameters(text: &str, at: usize, name: &str, effort: &AtomicUsize) -
             }
         }
         // The word is missing: the function is a method whose key is a string or computed.
-        "" if text[..skip_blanks_before(text, at)].ends_with([']', '"', '\'']) => {
-            Some(FunctionText { begin: key_start(text, skip_blanks_before(text, at)), ..FunctionText::default() })
+        "" if text[..skip_blanks_before(text, offset)].ends_with([']', '"', '\'']) => {
+            Some(FunctionText { begin: key_start(text, skip_blanks_before(text, offset)), ..FunctionText::default() })
         }
         // An arrow function.
-        "" => Some(examine_bound(text, at, name)),
+        "" => Some(examine_bound(text, offset, name)),
         // An arrow function after a keyword, such as `return(a)=>`.
-        found if is_keyword(found) => Some(FunctionText { begin: at, ..FunctionText::default() }),
+        found if is_keyword(found) => Some(FunctionText { begin: offset, ..FunctionText::default() }),
         // The engine spells a numeric key differently: the key `1e3` has the name `1000`.
         found if is_numeric_key(found, bare_name) => Some(FunctionText { begin, ..FunctionText::default() }),
         _ => None,
@@ -137,12 +139,12 @@ fn key_start(text: &str, end: usize) -> usize {
         return memchr::memrchr(bytes[last], &bytes[..last]).unwrap_or(last);
     }
     let mut open = 1;
-    let mut at = last;
-    while let Some(found) = memchr::memrchr2(b'[', b']', &bytes[..at]) {
-        at = found;
-        open = if bytes[at] == b']' { open + 1 } else { open - 1 };
+    let mut offset = last;
+    while let Some(found) = memchr::memrchr2(b'[', b']', &bytes[..offset]) {
+        offset = found;
+        open = if bytes[offset] == b']' { open + 1 } else { open - 1 };
         if open == 0 {
-            return at;
+            return offset;
         }
     }
     last
@@ -265,8 +267,8 @@ fn examine_class(text: &str, class: usize, name: &str) -> FunctionText {
 
 /// True if a word starts at this byte offset. For a private name such as `#x`, this holds both at the `#` and at the
 /// `x`.
-pub(super) fn begins_word(text: &str, at: usize) -> bool {
-    text[at..].starts_with(is_word) && !text[..at].ends_with(|letter| is_word(letter) && letter != '#')
+pub(super) fn begins_word(text: &str, offset: usize) -> bool {
+    text[offset..].starts_with(is_word) && !text[..offset].ends_with(|letter| is_word(letter) && letter != '#')
 }
 
 #[cfg(test)]

@@ -12,17 +12,19 @@ pub(super) fn is_identifier(text: &str) -> bool {
     !text.is_empty() && text.chars().all(is_word) && !text.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// The part of a text around offset `at`: up to `before` bytes before it, and up to `after` bytes after it. The second
+/// The part of a text around `offset`: up to `before` bytes before it, and up to `after` bytes after it. The second
 /// value is the same offset within the part. This limits how much text is read for one position.
-pub(super) fn text_around(text: &str, at: usize, before: usize, after: usize) -> (&str, usize) {
-    let (begin, end) =
-        (text.ceil_char_boundary(at.saturating_sub(before)), text.floor_char_boundary(at.saturating_add(after)));
-    (&text[begin..end.max(at)], at - begin)
+pub(super) fn text_around(text: &str, offset: usize, before: usize, after: usize) -> (&str, usize) {
+    let (begin, end) = (
+        text.ceil_char_boundary(offset.saturating_sub(before)),
+        text.floor_char_boundary(offset.saturating_add(after)),
+    );
+    (&text[begin..end.max(offset)], offset - begin)
 }
 
-/// The text from offset `at` on, but at most `most` bytes of it.
-pub(super) fn text_after(text: &str, at: usize, most: usize) -> &str {
-    &text[at..text.floor_char_boundary(at.saturating_add(most)).max(at)]
+/// The text from `offset` on, but at most `most` bytes of it.
+pub(super) fn text_after(text: &str, offset: usize, most: usize) -> &str {
+    &text[offset..text.floor_char_boundary(offset.saturating_add(most)).max(offset)]
 }
 
 /// The identifier with which a text starts; empty if it doesn't start with one.
@@ -54,9 +56,9 @@ pub(super) fn word_before(text: &str, end: usize) -> Range<usize> {
     begin.map_or(end, |(begin, _)| begin)..end
 }
 
-/// Skips blanks and comments backwards from offset `at`. Returns the offset where the text before them ends.
-pub(super) fn skip_blanks_before(text: &str, at: usize) -> usize {
-    let mut end = at;
+/// Skips blanks and comments backwards from `offset`. Returns the offset where the text before them ends.
+pub(super) fn skip_blanks_before(text: &str, offset: usize) -> usize {
+    let mut end = offset;
     loop {
         end = text[..end].trim_end().len();
         // Only block comments are looked for: a line comment reaches to the end of its line, so no token can follow it

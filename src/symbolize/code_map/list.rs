@@ -90,15 +90,15 @@ impl<'data> CodeList<'data> {
         self.push(pid, time, to, kind, code);
     }
 
-    /// Appends an unload: the code of the load at position `load` was discarded. `at` is the address where the code
+    /// Appends an unload: the code of the load at position `load` was discarded. `start` is the address where the code
     /// started by then, which isn't that of the load if the code was moved. Has no effect without a time.
-    pub fn unload(&mut self, pid: Pid, time: Option<Nanos>, load: usize, at: Addr) {
+    pub fn unload(&mut self, pid: Pid, time: Option<Nanos>, load: usize, start: Addr) {
         // Without a time, it isn't known which samples came before the unload. The code therefore stays to the end.
         let code = match self.changes.get(load) {
             Some(load) if load.kind == ChangeKind::Load && time.is_some() => Some(load.code),
             _ => None,
         };
-        self.push(pid, time, at, ChangeKind::Gone, code);
+        self.push(pid, time, start, ChangeKind::Gone, code);
     }
 
     /// Appends a change of `kind` that puts `code` at `start` or ends it there. If `code` is `None`, appends a change

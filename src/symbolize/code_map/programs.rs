@@ -49,7 +49,7 @@ fn find_program(process: &Process, starts: &[Addr]) -> Range<Nanos> {
         let program = execs.partition_point(|exec| *exec <= mapping.time);
         memory[program].push(mapping.addr..Addr(mapping.addr.0.saturating_add(mapping.len)));
     }
-    // `>=`: of equally good programs, the last.
+    // Because of `>=`, the last of equally good programs is chosen.
     let (mut best, mut best_count) = (0, 0);
     for (program, ranges) in memory.into_iter().enumerate() {
         let count = count_inside(ranges, starts);

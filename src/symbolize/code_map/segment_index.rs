@@ -53,7 +53,7 @@ impl Reach {
     }
 }
 
-/// How far an address is behind the start of its group, in bytes, clamped to `u32::MAX`.
+/// How far an address is after the start of its group, in bytes, clamped to `u32::MAX`.
 fn distance(addr: Addr, start: Addr) -> u32 {
     u32::try_from(addr.0.saturating_sub(start.0)).unwrap_or(u32::MAX)
 }

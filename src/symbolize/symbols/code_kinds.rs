@@ -59,7 +59,7 @@ struct MappingSymbol {
 
 impl MappingSymbol {
     /// Reads a mapping symbol: `$a` (32-bit Arm code), `$x` (AArch64 code), `$t` (Thumb code) or `$d` (data), possibly
-    /// with a dot and more text behind it. `None` if the symbol isn't one.
+    /// with a dot and more text after it. `None` if the symbol isn't one.
     fn from_symbol(symbol: &object::Symbol<'_, '_>) -> Option<Self> {
         let letter = match symbol.name_bytes().ok()? {
             [b'$', letter] | [b'$', letter, b'.', ..] => letter,

@@ -59,8 +59,8 @@ impl Variables {
     /// The variable that contains the address; `None` if there is none. A variable without a size extends to the next
     /// one.
     pub fn find(&self, vaddr: u64) -> Option<Variable> {
-        let behind = self.list.partition_point(|symbol| symbol.start <= vaddr);
-        let symbol = &self.list[behind.checked_sub(1)?];
+        let after = self.list.partition_point(|symbol| symbol.start <= vaddr);
+        let symbol = &self.list[after.checked_sub(1)?];
         let offset = vaddr - symbol.start;
         (symbol.size == 0 || offset < symbol.size).then(|| Variable { name: symbol.name.clone(), offset })
     }

@@ -135,32 +135,32 @@ struct Words<'a> {
 }
 
 impl<'a> Words<'a> {
-    fn u32_at(&self, at: usize) -> Option<u32> {
-        let bytes = *self.bytes.get(at..)?.first_chunk()?;
+    fn u32_at(&self, offset: usize) -> Option<u32> {
+        let bytes = *self.bytes.get(offset..)?.first_chunk()?;
         Some(if self.is_little { u32::from_le_bytes(bytes) } else { u32::from_be_bytes(bytes) })
     }
 
-    fn i32_at(&self, at: usize) -> Option<i32> {
-        self.u32_at(at).map(u32::cast_signed)
+    fn i32_at(&self, offset: usize) -> Option<i32> {
+        self.u32_at(offset).map(u32::cast_signed)
     }
 
-    /// Reads a pointer at offset `at`, or an offset that is as large as a pointer.
-    fn pointer_at(&self, at: usize) -> Option<u64> {
+    /// Reads a pointer at `offset`, or an offset that is as large as a pointer.
+    fn pointer_at(&self, offset: usize) -> Option<u64> {
         if self.pointer == 4 {
-            return self.u32_at(at).map(u64::from);
+            return self.u32_at(offset).map(u64::from);
         }
-        let bytes = *self.bytes.get(at..)?.first_chunk()?;
+        let bytes = *self.bytes.get(offset..)?.first_chunk()?;
         Some(if self.is_little { u64::from_le_bytes(bytes) } else { u64::from_be_bytes(bytes) })
     }
 
     /// Reads an offset in `bytes`, which is as large as a pointer. `None` if it is past the end.
-    fn offset_at(&self, at: usize) -> Option<usize> {
-        usize::try_from(self.pointer_at(at)?).ok().filter(|&offset| offset <= self.bytes.len())
+    fn offset_at(&self, offset: usize) -> Option<usize> {
+        usize::try_from(self.pointer_at(offset)?).ok().filter(|&target| target <= self.bytes.len())
     }
 
-    /// The text at offset `at`, up to the NUL that ends it. `None` if it is longer than a name can be.
-    fn text_at(&self, at: usize) -> Option<&'a [u8]> {
-        let rest = self.bytes.get(at..)?;
+    /// The text at `offset`, up to the NUL that ends it. `None` if it is longer than a name can be.
+    fn text_at(&self, offset: usize) -> Option<&'a [u8]> {
+        let rest = self.bytes.get(offset..)?;
         let rest = &rest[..rest.len().min(MAX_NAME_LEN)];
         Some(&rest[..memchr::memchr(0, rest)?])
     }

@@ -49,12 +49,12 @@ struct LoadSegment {
 }
 
 impl LoadSegment {
-    /// How far a file offset is behind the segment's start, in bytes; `None` if it isn't in the segment.
+    /// How far a file offset is after the segment's start, in bytes; `None` if it isn't in the segment.
     fn distance_of_offset(&self, offset: u64) -> Option<u64> {
         offset.checked_sub(self.offset).filter(|&distance| distance < self.size)
     }
 
-    /// How far a link-time address is behind the segment's start, in bytes; `None` if it isn't in the segment.
+    /// How far a link-time address is after the segment's start, in bytes; `None` if it isn't in the segment.
     fn distance_of_vaddr(&self, vaddr: u64) -> Option<u64> {
         vaddr.checked_sub(self.vaddr).filter(|&distance| distance < self.size)
     }

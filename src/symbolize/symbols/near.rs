@@ -95,16 +95,16 @@ impl Listed {
     }
 }
 
-/// The offset where the unit that starts at offset `at` ends. `head` is the start of `.debug_info`. If `head` is too
+/// The offset where the unit ends that starts at offset `unit`. `head` is the start of `.debug_info`. If `head` is too
 /// short to tell, returns how many bytes of `.debug_info` are needed to tell.
-fn unit_end(head: &[u8], at: usize, endian: RunTimeEndian) -> usize {
+fn unit_end(head: &[u8], unit: usize, endian: RunTimeEndian) -> usize {
     /// A unit starts with its length, which takes at most this many bytes.
     const HEAD: usize = 12;
-    let mut reader = EndianSlice::new(head.get(at..).unwrap_or_default(), endian);
+    let mut reader = EndianSlice::new(head.get(unit..).unwrap_or_default(), endian);
     let end = gimli::Reader::read_initial_length(&mut reader)
         .ok()
-        .and_then(|(len, format)| at.checked_add(usize::from(format.initial_length_size()))?.checked_add(len));
-    end.unwrap_or_else(|| at.saturating_add(HEAD))
+        .and_then(|(len, format)| unit.checked_add(usize::from(format.initial_length_size()))?.checked_add(len));
+    end.unwrap_or_else(|| unit.saturating_add(HEAD))
 }
 
 /// The abbreviation tables of all units, each by its offset in `.debug_abbrev`.
@@ -188,17 +188,17 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
     };
     let mut attributes = Vec::new();
     let (mut has_unit_range, mut has_functions) = (false, false);
-    let mut at = table;
-    while read_uleb(abbreviations, &mut at)? != 0 {
-        let tag = read_uleb(abbreviations, &mut at)?;
+    let mut offset = table;
+    while read_uleb(abbreviations, &mut offset)? != 0 {
+        let tag = read_uleb(abbreviations, &mut offset)?;
         // Skip the flag that says whether the entry has children.
-        at += 1;
+        offset += 1;
         let (mut line_table, mut has_low, mut has_ranges) = (None, false, false);
         loop {
-            let name_at = at;
-            let (name, form) = (read_uleb(abbreviations, &mut at)?, read_uleb(abbreviations, &mut at)?);
+            let name_offset = offset;
+            let (name, form) = (read_uleb(abbreviations, &mut offset)?, read_uleb(abbreviations, &mut offset)?);
             if form == u64::from(DW_FORM_implicit_const.0) {
-                read_uleb(abbreviations, &mut at)?;
+                read_uleb(abbreviations, &mut offset)?;
             }
             if (name, form) == (0, 0) {
                 break;
@@ -206,10 +206,10 @@ fn line_tables(abbreviations: &[u8], table: usize) -> Option<Vec<usize>> {
             let is = |attribute: constants::DwAt| name == u64::from(attribute.0);
             if is(DW_AT_stmt_list) {
                 // The attribute can only be replaced in place if its name takes one byte, as it usually does.
-                if at != name_at + 2 {
+                if offset != name_offset + 2 {
                     return None;
                 }
-                line_table = Some(name_at);
+                line_table = Some(name_offset);
             }
             has_low |= is(DW_AT_low_pc);
             has_ranges |= is(DW_AT_ranges) || is(DW_AT_high_pc);

@@ -438,14 +438,14 @@ impl<'a> Unwinder<'a> {
         }
         if !by_link
             && let Ok(Some(caller)) = row.caller(registers, read)
-            && self.returns_behind_call(moment, &caller)
+            && self.returns_after_call(moment, &caller)
         {
             return Ok(Some(caller));
         }
         let caller = frame_pointer::caller(registers, Stage::in_link(Some(0)), read).ok_or(Lost)?;
         // Unless it is certain, an address in the running function itself isn't accepted: it is left in the link
         // register from a call that the function made.
-        if (by_link || !self.returns_into(moment, &caller, row)) && self.returns_behind_call(moment, &caller) {
+        if (by_link || !self.returns_into(moment, &caller, row)) && self.returns_after_call(moment, &caller) {
             return Ok(Some(caller));
         }
         Err(Lost)
@@ -459,7 +459,7 @@ impl<'a> Unwinder<'a> {
     }
 
     /// True if the return address follows a call instruction in 32-bit Arm code.
-    fn returns_behind_call(&self, moment: Moment, caller: &Registers) -> bool {
+    fn returns_after_call(&self, moment: Moment, caller: &Registers) -> bool {
         let code_before_return = || {
             let place = self.find_mapping(moment, Addr(caller.pc()?.wrapping_sub(1)))?;
             let image = self.images.get(place.dso)?;

@@ -16,10 +16,10 @@ pub mod x86_64 {
     pub(super) const OF_PERF: [Option<u16>; 24] = {
         let mut all = [None; 24];
         let first = [0, 3, 2, 1, 4, 5, RBP, RSP, RIP];
-        let mut at = 0;
-        while at < first.len() {
-            all[at] = Some(first[at]);
-            at += 1;
+        let mut index = 0;
+        while index < first.len() {
+            all[index] = Some(first[index]);
+            index += 1;
         }
         let mut high = 8;
         while high < 16 {

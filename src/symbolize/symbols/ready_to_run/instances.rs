@@ -58,7 +58,7 @@ fn read_entry(native: Native<'_>, offset: usize, metadata: &Metadata<'_>, out: &
     if flags & CONSTRAINED != 0 {
         argument(metadata, &mut blob)?;
     }
-    let function = native.runtime_function(blob.at())?;
+    let function = native.runtime_function(blob.offset())?;
     out.push(function, || {
         if is_of_other_file {
             return None;

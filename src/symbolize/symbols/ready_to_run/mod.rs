@@ -111,8 +111,8 @@ impl ImageHeader {
     /// Reads the header: the signature, two words that aren't needed, the number of sections, and three words per
     /// section. If the list of sections is cut off, keeps those before. `None` if there is no header.
     fn read(pe: &Pe<'_>) -> Option<Self> {
-        let at = pe.offset(pe.native_header?)?;
-        let word = |index: usize| pe::u32_at(pe.bytes, at.checked_add(4 * index)?);
+        let header = pe.offset(pe.native_header?)?;
+        let word = |index: usize| pe::u32_at(pe.bytes, header.checked_add(4 * index)?);
         if word(0)? != SIGNATURE {
             return None;
         }

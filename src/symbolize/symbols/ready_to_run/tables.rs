@@ -122,7 +122,7 @@ impl<'a> Metadata<'a> {
     pub(super) fn blob(&self, token: Token, column: usize) -> Option<&'a [u8]> {
         let mut blob = Blob::new(self.blobs, usize::try_from(self.number(token, column)?).ok()?);
         let len = usize::try_from(blob.number()?).ok()?;
-        self.blobs.get(blob.at()..blob.at().checked_add(len)?)
+        self.blobs.get(blob.offset()..blob.offset().checked_add(len)?)
     }
 }
 
@@ -161,15 +161,15 @@ fn read_streams(root: &[u8]) -> Option<Vec<(&[u8], &[u8])>> {
     let version_len = usize::try_from(u32_at(root, 12)?).ok()?;
     let flags = version_len.checked_add(16)?;
     let count = u16_at(root, flags.checked_add(2)?)?;
-    let (mut at, mut streams) = (flags + 4, Vec::new());
+    let (mut header, mut streams) = (flags + 4, Vec::new());
     for _ in 0..count {
-        let (offset, size) = (u32_at(root, at)? as usize, u32_at(root, at + 4)? as usize);
-        let name = root.get(at + 8..)?;
+        let (offset, size) = (u32_at(root, header)? as usize, u32_at(root, header + 4)? as usize);
+        let name = root.get(header + 8..)?;
         let len = memchr::memchr(0, name)?;
         let bytes = root.get(offset..).map(|bytes| &bytes[..size.min(bytes.len())]);
         streams.push((&name[..len], bytes?));
         // The name ends with a zero byte and is padded to a multiple of 4.
-        at += 8 + (len + 4) / 4 * 4;
+        header += 8 + (len + 4) / 4 * 4;
     }
     Some(streams)
 }
@@ -180,26 +180,26 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
     let heaps = *stream.get(6)?;
     let wide = Wide { strings: heaps & 1 != 0, guids: heaps & 2 != 0, blobs: heaps & 4 != 0 };
     let existing = u64::from(u32_at(stream, 8)?) | u64::from(u32_at(stream, 12)?) << 32;
-    let mut at = 24;
+    let mut offset = 24;
     let mut row_counts = [0u32; 64];
     for (table, count) in row_counts.iter_mut().enumerate() {
         if existing >> table & 1 != 0 {
-            *count = u32_at(stream, at)?;
-            at += 4;
+            *count = u32_at(stream, offset)?;
+            offset += 4;
         }
     }
     // This flag occurs in unoptimized metadata. It says that four more bytes follow.
     if heaps & 0x40 != 0 {
-        at += 4;
+        offset += 4;
     }
     let mut tables = Vec::new();
     let row_count = |table: u8| row_counts.get(usize::from(table)).copied().unwrap_or(0);
     for (columns, count) in TABLES.iter().zip(row_counts) {
         let width: usize = columns.iter().map(|column| wide.width(*column, &row_count)).sum();
-        let rest = stream.get(at..).unwrap_or_default();
+        let rest = stream.get(offset..).unwrap_or_default();
         let len = width.checked_mul(usize::try_from(count).ok()?)?.min(rest.len());
         tables.push(MetadataTable { bytes: &rest[..len], width });
-        at += len;
+        offset += len;
     }
     Some((wide, tables))
 }
@@ -208,26 +208,26 @@ fn read_tables(stream: &[u8]) -> Option<(Wide, Vec<MetadataTable<'_>>)> {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blob<'a> {
     bytes: &'a [u8],
-    at: usize,
+    offset: usize,
 }
 
 impl<'a> Blob<'a> {
-    pub(super) fn new(bytes: &'a [u8], at: usize) -> Self {
-        Self { bytes, at }
+    pub(super) fn new(bytes: &'a [u8], offset: usize) -> Self {
+        Self { bytes, offset }
     }
 
     /// The offset of the byte to be read next.
-    pub(super) fn at(&self) -> usize {
-        self.at
+    pub(super) fn offset(&self) -> usize {
+        self.offset
     }
 
     pub(super) fn peek(&self) -> Option<u8> {
-        self.bytes.get(self.at).copied()
+        self.bytes.get(self.offset).copied()
     }
 
     pub(super) fn byte(&mut self) -> Option<u8> {
         let byte = self.peek()?;
-        self.at += 1;
+        self.offset += 1;
         Some(byte)
     }
 
@@ -249,9 +249,9 @@ impl<'a> Blob<'a> {
     /// Reads a compressed signed integer. Its lowest bit is the sign; the number of bytes says how many other bits it
     /// has.
     pub(super) fn signed(&mut self) -> Option<i32> {
-        let start = self.at;
+        let start = self.offset;
         let number = self.number()?;
-        let bits = match self.at - start {
+        let bits = match self.offset - start {
             1 => 6,
             2 => 13,
             _ => 28,

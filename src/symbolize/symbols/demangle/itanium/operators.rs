@@ -68,8 +68,8 @@ const OPERATORS: &[(&str, &str, Place)] = &[
 
 /// The spelling of an operator and its position in an expression, by code. `None` if there is no such operator.
 pub(super) fn find(letters: &str) -> Option<(&'static str, Place)> {
-    let at = OPERATORS.binary_search_by_key(&letters, |operator| operator.0).ok()?;
-    let (_, text, place) = OPERATORS[at];
+    let index = OPERATORS.binary_search_by_key(&letters, |operator| operator.0).ok()?;
+    let (_, text, place) = OPERATORS[index];
     Some((text, place))
 }
 
