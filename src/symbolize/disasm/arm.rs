@@ -74,7 +74,7 @@ impl Arm {
 
     /// Decodes the Arm instruction at the start of `rest`. `addr` is its address.
     fn decode_arm(&self, rest: &[u8], addr: u64) -> Decoded {
-        let Some(bytes) = rest.first_chunk::<4>() else { return Decoded::from_rest(rest) };
+        let Some(bytes) = rest.first_chunk::<4>() else { return Decoded::cut_off(rest) };
         let word = u32::from_le_bytes(*bytes);
         let target = arm_target(word, addr);
         let text = match self.text(bytes, target) {
@@ -88,12 +88,12 @@ impl Arm {
     /// `block` has the conditions for this instruction and the ones after it. This one's condition is taken out; if
     /// this is an `it`, `block` becomes the list of conditions that it gives.
     fn decode_thumb(&self, rest: &[u8], addr: u64, block: &mut ItBlock) -> Decoded {
-        let Some(first) = read_half_word(rest, 0) else { return Decoded::from_rest(rest) };
+        let Some(first) = read_half_word(rest, 0) else { return Decoded::cut_off(rest) };
         let is_wide = is_wide(first);
         let condition = block.pop();
         let (mut len, mut second) = (2, 0);
         if is_wide {
-            let Some(half_word) = read_half_word(rest, 2) else { return Decoded::from_rest(rest) };
+            let Some(half_word) = read_half_word(rest, 2) else { return Decoded::cut_off(rest) };
             (len, second) = (4, half_word);
         }
         if is_it(first) {
