@@ -214,8 +214,8 @@ pub(super) fn leads_to_value(between: &str) -> bool {
 }
 
 /// The offset of the declared word in `text`, after the keywords (`async`, `function` and so on) at the start of a
-/// declaration. If no word follows a keyword, the keyword itself is the declared word. Unlike [`skip_keywords`], which
-/// skips all keywords.
+/// declaration. If no word follows a keyword, the keyword itself is the declared word; [`skip_keywords`] would skip
+/// that one, too.
 fn skip_declaration_keywords(text: &str) -> usize {
     let mut offset = 0;
     for _ in 0..KEYWORDS.len() {

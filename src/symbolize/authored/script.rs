@@ -234,22 +234,22 @@ impl AuthoredScript {
         self.answer(name, place, &self.function_text(name, place).ok_or(Contradiction)?)
     }
 
-    /// The authored position and name of the function that the engine calls `name` and reports at `place`. `found` is
-    /// what the script's text says about it. `Ok(None)` if the source map doesn't cover the function, [`Contradiction`]
-    /// if the map doesn't fit there.
-    fn answer(&self, name: &str, place: Place, found: &FunctionText) -> FunctionAnswer<'_> {
+    /// The authored position and name of the function that the engine calls `name` and reports at `place`.
+    /// `function_text` is what the script's text says about it. `Ok(None)` if the source map doesn't cover the
+    /// function, [`Contradiction`] if the map doesn't fit there.
+    fn answer(&self, name: &str, place: Place, function_text: &FunctionText) -> FunctionAnswer<'_> {
         let Some((segment, index)) = self.segment_at(place) else { return Ok(None) };
         // The segment must be within the function's declaration. If it starts before, the function itself has none.
-        if !self.starts_at_or_after(segment, found.begin) {
+        if !self.starts_at_or_after(segment, function_text.begin) {
             return Ok(None);
         }
         let Some(authored_place) = self.authored_place(segment) else { return Ok(None) };
         if !self.fits_at(index) {
             return Err(Contradiction);
         }
-        let mut authored_name = self.scoped_name(found, place, segment);
+        let mut authored_name = self.scoped_name(function_text, place, segment);
         if authored_name.is_none() {
-            authored_name = match self.authored_name(found, segment) {
+            authored_name = match self.authored_name(function_text, segment) {
                 Ok(authored) => authored,
                 // The user chose the map: the position is kept, the doubtful name isn't.
                 Err(Contradiction) if self.is_given => None,
@@ -297,10 +297,10 @@ impl AuthoredScript {
     }
 
     /// The name that the source map's list of scopes gives to the function that starts at `place`. `None` if it gives
-    /// none. `found` is what the script's text says about the function, and `segment` leads to the authored function,
-    /// which must be in the same scope.
-    fn scoped_name(&self, found: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
-        let scope = self.map.scopes.function(self.text.place(found.begin), place)?;
+    /// none. `function_text` is what the script's text says about the function, and `segment` leads to the authored
+    /// function, which must be in the same scope.
+    fn scoped_name(&self, function_text: &FunctionText, place: Place, segment: &Segment) -> Option<String> {
+        let scope = self.map.scopes.function(self.text.place(function_text.begin), place)?;
         let contains_segment = scope.source == segment.source
             && scope.start.line <= segment.authored.line
             && segment.authored <= scope.end;
@@ -309,31 +309,34 @@ impl AuthoredScript {
         if !contains_segment || !is_identifier(name) || name == "constructor" {
             return None;
         }
-        Some(format!("{}{name}", found.prefix))
+        Some(format!("{}{name}", function_text.prefix))
     }
 
     /// The authored name of the function at `segment`. It consists of the authored counterparts of the words that are
     /// its name in the script. `None` if one of them isn't proven.
-    fn authored_name(&self, found: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
+    fn authored_name(&self, function_text: &FunctionText, segment: &Segment) -> Result<Option<String>, Contradiction> {
         // A function that is bound to a variable may have had a name of its own, which the tool dropped. The engine
         // would show that name.
-        if found.is_bound
+        if function_text.is_bound
             && let Some(own) = self.authored_text(segment).and_then(|(text, offset)| own_name(&text[offset..]))
         {
             return Ok(Some(own.to_owned()));
         }
-        let mut words = Vec::with_capacity(found.name.len());
-        for (index, word) in found.name.iter().enumerate() {
-            let is_last = index + 1 == found.name.len();
+        let mut words = Vec::with_capacity(function_text.name.len());
+        for (index, word) in function_text.name.iter().enumerate() {
+            let is_last = index + 1 == function_text.name.len();
             // After a dot, `authored_word` makes the last word a property.
             let role = if is_last { Role::Whole } else { Role::Object };
-            let Some(word) = self.authored_word(word, role, found.is_key)? else { return Ok(None) };
-            if found.is_bound && is_last && !(word.binds(found, segment) && self.is_value(&word, found, segment)) {
+            let Some(word) = self.authored_word(word, role, function_text.is_key)? else { return Ok(None) };
+            if function_text.is_bound
+                && is_last
+                && !(word.binds(function_text, segment) && self.is_value(&word, function_text, segment))
+            {
                 return Ok(None);
             }
             // The author assigned a function with a name of its own to this word.
             if let Some(function) = word.function
-                && found.is_bound
+                && function_text.is_bound
             {
                 return Ok(Some(function));
             }
@@ -342,14 +345,14 @@ impl AuthoredScript {
         if words.is_empty() {
             return Ok(None);
         }
-        Ok(Some(format!("{}{}", found.prefix, words.join("."))))
+        Ok(Some(format!("{}{}", function_text.prefix, words.join("."))))
     }
 
     /// False if the author wrote the function within an expression after the word, not as the word's value. Minifiers
     /// simplify such expressions: they bind the function in `table = { key: (x) => x }` or in `made = ((y) => (x) =>
     /// x)(1)` to the variable. True if the authored text isn't known.
-    fn is_value(&self, word: &AuthoredWord<'_>, found: &FunctionText, function: &Segment) -> bool {
-        if found.is_named_by_class() {
+    fn is_value(&self, word: &AuthoredWord<'_>, function_text: &FunctionText, function: &Segment) -> bool {
+        if function_text.is_named_by_class() {
             return true;
         }
         let Some(content) = self.content(function.source) else { return true };
@@ -498,8 +501,8 @@ fn is_near(text: &str, offset: usize, word: &[u8]) -> bool {
     /// How many bytes are searched before the offset, and how many after it.
     const NEAR: usize = 1 << 16;
     let (near, _) = text_around(text, offset, NEAR, NEAR);
-    let is_whole_word = |found: usize| {
-        near.is_char_boundary(found) && begins_word(near, found) && first_word(&near[found..]).as_bytes() == word
+    let is_whole_word = |start: usize| {
+        near.is_char_boundary(start) && begins_word(near, start) && first_word(&near[start..]).as_bytes() == word
     };
     memchr::memmem::find_iter(near.as_bytes(), word).any(is_whole_word)
 }
@@ -532,17 +535,17 @@ impl<'a> AuthoredWord<'a> {
         Self { text, segment, function: None, is_argument: false }
     }
 
-    /// True if the author bound the function (`found`, at the segment `function`) to this word. False if only a tool
-    /// did: when it inlines a call, it binds the parameters of the called function to the arguments, which the author
-    /// wrote elsewhere. So the word must not be an argument, and be in the same file, at most one line before the
-    /// function.
-    fn binds(&self, found: &FunctionText, function: &Segment) -> bool {
+    /// True if the author bound the function (`function_text`, at the segment `function`) to this word. False if only a
+    /// tool did: when it inlines a call, it binds the parameters of the called function to the arguments, which the
+    /// author wrote elsewhere. So the word must not be an argument, and must be in the same file, at most one line
+    /// before the function.
+    fn binds(&self, function_text: &FunctionText, function: &Segment) -> bool {
         if self.segment.source != function.source || self.is_argument {
             return false;
         }
         match function.authored.line.checked_sub(self.segment.authored.line) {
             // The name of a class may be many lines before its constructor.
-            Some(lines_between) => found.is_named_by_class() || lines_between < 2,
+            Some(lines_between) => function_text.is_named_by_class() || lines_between < 2,
             None => false,
         }
     }

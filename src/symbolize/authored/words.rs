@@ -71,8 +71,8 @@ pub(super) fn skip_blanks_before(text: &str, offset: usize) -> usize {
     }
 }
 
-/// True for keywords after which an expression comes, or which start a statement. A function before whose parameters
-/// such a word stands has no name.
+/// True for keywords after which an expression comes, or which start a statement. If such a word stands before a
+/// function's parameters, the function has no name.
 pub(super) fn is_keyword(word: &str) -> bool {
     const KEYWORDS: &[&str] = &[
         "await",
